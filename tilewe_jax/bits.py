@@ -1,0 +1,74 @@
+"""Words of 32 bits: population counts, the k-th set bit, packing, and sums of many words column by column."""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Int32, UInt32
+
+WORD_BITS = 32
+
+
+def popcount(words: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:
+    """Number of set bits of each word."""
+    return lax.population_count(words).astype(jnp.int32)
+
+
+def kth_set_bit(word: UInt32[Array, "*shape"], k: Int32[Array, "*shape"]) -> Int32[Array, "*shape"]:
+    """Index of the ``k``-th set bit (from 0) of a word; meaningless where the word has no such bit."""
+    index = jnp.zeros_like(k)
+    for half in (16, 8, 4, 2, 1):
+        low = word & np.uint32((1 << half) - 1)
+        below = popcount(low)
+        high = k >= below
+        k = jnp.where(high, k - below, k)
+        word = jnp.where(high, word >> np.uint32(half), low)
+        index = index + jnp.where(high, half, 0)
+    return index
+
+
+def pack_words(flags: Bool[Array, "flags"]) -> UInt32[Array, "words"]:
+    """Flags as words, flag ``i`` as bit ``i % 32`` of word ``i // 32``; the last word is filled up with zeros."""
+    padded = jnp.pad(flags, (0, -flags.shape[0] % WORD_BITS)).reshape(-1, WORD_BITS)
+    return jnp.sum(padded.astype(jnp.uint32) << np.arange(WORD_BITS, dtype=np.uint32)[None], axis=1, dtype=jnp.uint32)
+
+
+def unpack_words(words: UInt32[Array, "words"], size: int) -> Bool[Array, "size"]:
+    """The first ``size`` flags of packed words."""
+    bits = (words[:, None] >> np.arange(WORD_BITS, dtype=np.uint32)[None]) & np.uint32(1)
+    return bits.ravel()[:size] != 0
+
+
+def column_sums(rows: list[UInt32[Array, "*shape"]]) -> list[UInt32[Array, "*shape"]]:
+    """The sum of each bit column over many words, in binary: bit ``j`` of the ``i``-th result is bit ``i`` of column ``j``.
+
+    A chain of full adders (Harley and Seal), five cheap operations a word; a population count of its own for each word
+    costs a dozen on a CPU that has no instruction for it.
+    """
+    digits = []
+    while rows:
+        total, carries = rows[0], []
+        for a, b in zip(rows[1::2], rows[2::2], strict=False):
+            half = total ^ a
+            carries.append((total & a) | (half & b))
+            total = half ^ b
+        if len(rows) % 2 == 0:
+            carries.append(total & rows[-1])
+            total = total ^ rows[-1]
+        digits.append(total)
+        rows = carries
+    return digits
+
+
+def popcount_sum(rows: list[UInt32[Array, "*shape"]]) -> Int32[Array, "*shape"]:
+    """``sum(popcount(row) for row in rows)``."""
+    counts = [popcount(digit) << i for i, digit in enumerate(column_sums(rows))]
+    return sum(counts[1:], start=counts[0])
+
+
+def below(bits: UInt32[Array, "*shape"], bound: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:
+    """A number in ``[0, bound)`` from 32 random bits, for bounds up to 2**16: ``bits * bound / 2**32`` rounded down.
+
+    No number is likelier than another by more than one part in ``2**32 / bound``.
+    """
+    low = (bits & np.uint32(0xFFFF)) * bound
+    return (((bits >> np.uint32(16)) * bound + (low >> np.uint32(16))) >> np.uint32(16)).astype(jnp.int32)

@@ -1,0 +1,305 @@
+"""Batches of games, of any kind: random play to the end, streams that restart, recorded games, and a stepping environment.
+
+Batches stand first in everything that is given or taken, ``[batch, ...]``. Inside loops the lanes stand last, see ``lanes``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
+
+from tilewe_jax.game import Game
+from tilewe_jax.lanes import some_set
+
+S = TypeVar("S")
+Policy = Callable[[Any, PRNGKeyArray], Int32[Array, ""]]
+"""What chooses an action, given a state and a key, for one game; -1 at the end."""
+
+_each = partial(jax.vmap, in_axes=-1, out_axes=-1)
+_batch_last = partial(jax.tree.map, lambda leaf: jnp.moveaxis(leaf, 0, -1))
+_batch_first = partial(jax.tree.map, lambda leaf: jnp.moveaxis(leaf, -1, 0))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Rollout(Generic[S]):
+    """Finished games."""
+
+    state: S
+    """Final states, ``[batch, ...]``."""
+    lengths: Int32[Array, "batch"]
+    """Actions played."""
+    scores: Int32[Array, "batch players"]
+    returns: Float32[Array, "batch players"]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Trajectory(Generic[S]):
+    """Games with all that led to their ends. T is ``game.max_steps``."""
+
+    first: S
+    """Initial states, ``[batch, ...]``; with the actions they give the games again."""
+    actions: Int32[Array, "batch T"]
+    """What was played; -1 after the end."""
+    players: Int32[Array, "batch T"]
+    """Who played it; -1 after the end."""
+    rollout: Rollout[S]
+
+
+def rollout(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None = None) -> Rollout[S]:
+    """Play ``batch`` games to the end; by ``policy``, or else at random."""
+    first_key, key = jax.random.split(key)
+    state = _init(game, first_key, batch)
+    choose = _each(policy or game.sample_action)
+
+    # The action is chosen at the end of an iteration and carried: fused with the step that uses it, XLA computes it twice.
+    def play(carry: PyTree) -> PyTree:
+        state, action, key, lengths = carry
+        key, now = jax.random.split(key)
+        lengths = lengths + (action >= 0).astype(jnp.int32)
+        state = _each(game.apply)(state, action)
+        return state, choose(state, jax.random.split(now, batch)), key, lengths
+
+    key, now = jax.random.split(key)
+    carry = state, choose(state, jax.random.split(now, batch)), key, jnp.zeros(batch, jnp.int32)
+    state, _, _, lengths = lax.while_loop(lambda carry: jnp.any(carry[1] >= 0), play, carry)
+    return _finish(game, state, lengths)
+
+
+def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None = None) -> Trajectory[S]:
+    """Play ``batch`` games to the end and keep every action; by ``policy``, or else at random."""
+    first_key, key = jax.random.split(key)
+    first = _init(game, first_key, batch)
+    choose = _each(policy or game.sample_action)
+
+    def play(carry: PyTree, key: PRNGKeyArray) -> tuple[PyTree, PyTree]:
+        state, action = carry
+        player = jnp.where(action >= 0, _each(game.current_player)(state), -1)
+        state = _each(game.apply)(state, action)
+        return (state, choose(state, jax.random.split(key, batch))), (action, player)
+
+    keys = jax.random.split(key, game.max_steps + 1)
+    action = choose(first, jax.random.split(keys[0], batch))
+    (state, _), (actions, players) = lax.scan(play, (first, action), keys[1:])
+    finished = _finish(game, state, jnp.sum(actions >= 0, axis=0, dtype=jnp.int32))
+    return Trajectory(_batch_first(first), actions.T, players.T, finished)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Stream(Generic[S]):
+    """Lanes in which one game follows another. Lanes stand last here, ``[..., lanes]``."""
+
+    state: S
+    action: Int32[Array, "lanes"]
+    """The action about to be played; -1 in a lane that has played all its games."""
+    left: Int32[Array, "lanes"]
+    """Games still to finish."""
+    key: PRNGKeyArray
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Played:
+    """What a stream played: T steps of each lane."""
+
+    actions: Int32[Array, "T lanes"]
+    """-1 where a lane had nothing left to play."""
+    ended: Bool[Array, "T lanes"]
+    """Whether that action ended a game."""
+    scores: Int32[Array, "players T lanes"]
+    """Scores of the games that ended, else zero."""
+    returns: Float32[Array, "players T lanes"]
+    """Returns of the games that ended, else zero."""
+
+
+def stream(
+    game: Game[S], key: PRNGKeyArray, lanes: int, games: Int32[Array, "lanes"] | int, policy: Policy | None = None
+) -> Stream[S]:
+    """Lanes about to play ``games`` games each, one after another."""
+    key, first, now = jax.random.split(key, 3)
+    state = _init(game, first, lanes)
+    left = jnp.broadcast_to(jnp.asarray(games, jnp.int32), (lanes,))
+    action = _each(policy or game.sample_action)(state, jax.random.split(now, lanes))
+    return Stream(state, jnp.where(left > 0, action, -1), left, key)
+
+
+def play(game: Game[S], stream: Stream[S], steps: int, policy: Policy | None = None) -> tuple[Stream[S], Played]:
+    """Play ``steps`` steps in every lane; a lane whose game ends starts the next one at once.
+
+    Whoever counts games that *ended* within a span counts too many short ones. Where that matters, give every lane a number
+    of games and play until all are played.
+    """
+    lanes = stream.action.shape[0]
+
+    def one(stream: Stream[S], _: None) -> tuple[Stream[S], Played]:
+        key, fresh, now = jax.random.split(stream.key, 3)
+        state = _each(game.apply)(stream.state, stream.action)
+        ended = _each(game.is_terminal)(state) & (stream.action >= 0)
+        played = Played(
+            stream.action,
+            ended,
+            jnp.where(ended[None], _each(game.scores)(state), 0),
+            jnp.where(ended[None], _each(game.returns)(state), 0.0),
+        )
+        left = stream.left - ended.astype(jnp.int32)
+        state = _where(ended & (left > 0), _init(game, fresh, lanes), state)
+        action = _each(policy or game.sample_action)(state, jax.random.split(now, lanes))
+        return Stream(state, jnp.where(left > 0, action, -1), left, key), played
+
+    stream, played = lax.scan(one, stream, length=steps)
+    time_first = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -2), played)
+    return stream, time_first
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Lanes(Generic[S]):
+    """The games of an ``Environment``."""
+
+    state: S
+    """``[batch, ...]``"""
+    steps: Int32[Array, "batch"]
+    """Actions played in the present game."""
+    waiting: Bool[Array, "batch"]
+    """Lanes whose game is over and for which there was no fresh game yet."""
+    key: PRNGKeyArray
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Transition:
+    """What a step of an ``Environment`` tells."""
+
+    player: Int32[Array, "batch"]
+    """Who moved."""
+    illegal: Bool[Array, "batch"]
+    """The action was illegal, and the game stayed as it was."""
+    terminated: Bool[Array, "batch"]
+    """The step ended the game by its rules."""
+    truncated: Bool[Array, "batch"]
+    """The step ended the game by a cap."""
+    returns: Float32[Array, "batch players"]
+    """Of the games that ended with this step, else zero."""
+    scores: Int32[Array, "batch players"]
+    """After the step, before any reset."""
+    last_observation: Float32[Array, "batch ..."]
+    """What ``player`` sees after the step, before any reset."""
+    observation: Float32[Array, "batch ..."]
+    """What the player now to move sees, after any reset."""
+
+
+@dataclass(frozen=True)
+class Environment(Generic[S]):
+    """Games to be stepped from outside, each restarted as soon as it is over.
+
+    ``fresh`` is the number of new games started per step for lanes to take over; by default one a lane. Where starting a
+    game is dear, fewer save time: games rarely end all at once, and a lane that finds none left waits until the next step.
+    """
+
+    game: Game[S]
+    fresh: int | None = None
+
+    def reset(self, key: PRNGKeyArray, batch: int) -> Lanes[S]:
+        """``batch`` new games."""
+        if batch < 1 or (self.fresh is not None and not 1 <= self.fresh <= batch):
+            raise ValueError(f"batch must be positive and fresh between 1 and batch, not {batch} and {self.fresh}")
+        key, first = jax.random.split(key)
+        state = _batch_first(_init(self.game, first, batch))
+        return Lanes(state, jnp.zeros(batch, jnp.int32), jnp.zeros(batch, jnp.bool_), key)
+
+    def step(self, lanes: Lanes[S], action: Int32[Array, "batch"]) -> tuple[Lanes[S], Transition]:
+        """Play an action in every lane. In a lane that waits for a game the action is not looked at.
+
+        Raises ``ValueError`` or ``TypeError`` for actions of another shape or dtype than ``int32[batch]``.
+        """
+        game, batch = self.game, lanes.steps.shape[0]
+        action = jnp.asarray(action)
+        if action.shape != (batch,):
+            raise ValueError(f"action must have shape ({batch},), one for each game, not {action.shape}")
+        if action.dtype != jnp.int32:
+            raise TypeError(f"action must be int32, not {action.dtype}")
+
+        legal = jax.vmap(game.is_legal)(lanes.state, action)
+        player = jax.vmap(game.current_player)(lanes.state)
+        state = jax.vmap(game.step)(lanes.state, action)
+        over = jax.vmap(game.is_terminal)(state)
+        ended = over & ~lanes.waiting
+        truncated = ended & jax.vmap(game.is_truncated)(state)
+
+        key, fresh_key = jax.random.split(lanes.key)
+        restarted, taken = self._restart(fresh_key, state, over)
+        transition = Transition(
+            player=player,
+            illegal=~legal & ~lanes.waiting,
+            terminated=ended & ~truncated,
+            truncated=truncated,
+            returns=jnp.where(ended[:, None], jax.vmap(game.returns)(state), 0.0),
+            scores=jax.vmap(game.scores)(state),
+            last_observation=jax.vmap(game.observe)(state, player),
+            observation=jax.vmap(lambda state: game.observe(state, game.current_player(state)))(restarted),
+        )
+        steps = jnp.where(taken, 0, lanes.steps + (legal & ~lanes.waiting).astype(jnp.int32))
+        return Lanes(restarted, steps, over & ~taken, key), transition
+
+    def _restart(self, key: PRNGKeyArray, state: S, over: Bool[Array, "batch"]) -> tuple[S, Bool[Array, "batch"]]:
+        """New games in lanes that are over, as far as they go; and which lanes got one."""
+        batch = over.shape[0]
+        if self.fresh is None or self.fresh == batch:
+            fresh = _batch_first(_init(self.game, key, batch))
+            return jax.tree.map(lambda new, old: jnp.where(_like(over, old), new, old), fresh, state), over
+        fresh = _batch_first(_init(self.game, key, self.fresh))
+        lane = some_set(over, self.fresh)
+        restarted = jax.tree.map(lambda old, new: old.at[lane].set(new, mode="drop"), state, fresh)
+        return restarted, jnp.zeros_like(over).at[lane].set(True, mode="drop")
+
+
+def shard(function: Callable[..., PyTree], devices: int | None = None) -> Callable[..., PyTree]:
+    """``function(key, batch)`` on several devices: each plays ``batch / devices`` games with a key of its own.
+
+    ``function`` must give arrays with the batch first. Raises ``ValueError`` where there are fewer devices, or where the
+    batch does not divide.
+    """
+    available = jax.devices()
+    count = len(available) if devices is None else devices
+    if not 1 <= count <= len(available):
+        raise ValueError(f"devices must be 1 to {len(available)}, the number there are, not {count}")
+    mesh = Mesh(np.array(available[:count]), ("data",))
+
+    def sharded(key: PRNGKeyArray, batch: int) -> PyTree:
+        if batch % count:
+            raise ValueError(f"a batch of {batch} does not divide among {count} devices")
+        keys = jax.random.split(key, count)
+        spec = PartitionSpec("data")
+        local = jax.shard_map(
+            lambda keys: function(keys[0], batch // count), mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False
+        )
+        return local(keys)
+
+    return sharded
+
+
+def _init(game: Game[S], key: PRNGKeyArray, batch: int) -> S:
+    """New games, lanes last."""
+    return jax.vmap(game.init, out_axes=-1)(jax.random.split(key, batch))
+
+
+def _finish(game: Game[S], state: S, lengths: Int32[Array, "lanes"]) -> Rollout[S]:
+    scores, returns = _each(game.scores)(state), _each(game.returns)(state)
+    return Rollout(_batch_first(state), lengths, scores.T, returns.T)
+
+
+def _where(lanes: Bool[Array, "lanes"], new: S, old: S) -> S:
+    return jax.tree.map(lambda new, old: jnp.where(lanes.reshape((1,) * (old.ndim - 1) + (-1,)), new, old), new, old)
+
+
+def _like(flags: Bool[Array, "batch"], leaf: Array) -> Bool[Array, "batch ..."]:
+    return flags.reshape((-1,) + (1,) * (leaf.ndim - 1))

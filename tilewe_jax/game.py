@@ -1,0 +1,153 @@
+"""The Game protocol: what every game offers, and what follows from it for all of them."""
+
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
+
+State = TypeVar("State")
+Action = Int32[Array, ""]
+
+
+class Game(ABC, Generic[State]):
+    """The rules of one game as pure functions of one position; ``jax.vmap`` makes them functions of thousands.
+
+    A game is a frozen, hashable value: it may be a static argument of ``jax.jit``, and two games made alike are equal.
+    States are pytrees of arrays that hold what the rules need; observations and masks are functions of them. Players may be
+    passed over and may move twice in a row. Values are vectors over the players, in absolute seats.
+
+    A game says what is legal (``is_legal``) and what a legal action does (``apply``); that anything else leaves the state as
+    it is follows here, once (``step``).
+    """
+
+    version: int
+    """Raised whenever the same actions would lead elsewhere than before; kept in records and checkpoints."""
+
+    @property
+    @abstractmethod
+    def id(self) -> str:
+        """The name under which ``make`` knows the game."""
+
+    @property
+    @abstractmethod
+    def options(self) -> dict[str, Any]:
+        """The options that differ from the defaults, as JSON; ``make(game.id, **game.options) == game``."""
+
+    @property
+    @abstractmethod
+    def num_players(self) -> int:
+        """Number of players."""
+
+    @property
+    @abstractmethod
+    def num_actions(self) -> int:
+        """Number of action ids; a spatial block first, extras like a pass after it."""
+
+    @property
+    @abstractmethod
+    def max_steps(self) -> int:
+        """No game has more actions than this."""
+
+    @abstractmethod
+    def init(self, key: PRNGKeyArray) -> State:
+        """A new game. All that chance decides at the start is drawn from ``key`` and stands in the state."""
+
+    @abstractmethod
+    def apply(self, state: State, action: Action) -> State:
+        """The position after ``action``, which is trusted to be legal; the same position after -1 where none is."""
+
+    @abstractmethod
+    def is_legal(self, state: State, action: Action) -> Bool[Array, ""]:
+        """Whether ``action``, any integer, is legal; never at the end. Cheaper than all legal actions."""
+
+    @abstractmethod
+    def legal_actions(self, state: State) -> Bool[Array, "num_actions"]:
+        """Which actions are legal; none at the end."""
+
+    @abstractmethod
+    def current_player(self, state: State) -> Int32[Array, ""]:
+        """Whose turn it is."""
+
+    @abstractmethod
+    def is_terminal(self, state: State) -> Bool[Array, ""]:
+        """Whether the game is over, truncated or not."""
+
+    @abstractmethod
+    def scores(self, state: State) -> Int32[Array, "num_players"]:
+        """The game's own points, at any time."""
+
+    @abstractmethod
+    def returns(self, state: State) -> Float32[Array, "num_players"]:
+        """Zero until the end. Then the share of the win: ties split it, it sums to 1. Alone: score / best possible."""
+
+    @abstractmethod
+    def observe(self, state: State, player: Int32[Array, ""]) -> Float32[Array, "..."]:
+        """What ``player`` may know, seen from that player's seat."""
+
+    @abstractmethod
+    def text(self, state: State, color: bool = False) -> str:
+        """The position for people, on the host; with ANSI colours where ``color``."""
+
+    @abstractmethod
+    def action_name(self, action: int) -> str:
+        """An action for people, on the host."""
+
+    def is_truncated(self, state: State) -> Bool[Array, ""]:
+        """Whether a documented cap ended the game and not its rules."""
+        del state
+        return jnp.asarray(False)
+
+    def determinize(self, state: State, player: Int32[Array, ""], key: PRNGKeyArray) -> State:
+        """The state with all that ``player`` cannot see drawn anew, consistently with what that player has seen."""
+        del player, key
+        return state
+
+    def deal(self, state: State) -> Any:
+        """What chance decided in a new game, as JSON, such that ``init_from_deal`` gives it back; for records."""
+        del state
+        return None
+
+    def init_from_deal(self, deal: Any) -> State:
+        """The new game with this deal. Raises ``ValueError`` where it is none."""
+        if deal is not None:
+            raise ValueError(f"{self.id} starts without a deal, so a record must give null for it, not {deal!r}")
+        return self.init(jax.random.key(0))
+
+    def step(self, state: State, action: Action) -> State:
+        """The position after ``action``. An illegal action, and any action at the end, leaves the state as it is."""
+        legal = self.is_legal(state, action)
+        return jax.tree.map(lambda new, old: jnp.where(legal, new, old), self.apply(state, jnp.where(legal, action, -1)), state)
+
+    def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
+        """A legal action drawn uniformly; -1 at the end."""
+        legal = self.legal_actions(state)
+        # The largest of independent uniform numbers is equally likely to be any of them.
+        noise = jax.random.bits(key, legal.shape)
+        return jnp.where(jnp.any(legal), jnp.argmax(jnp.where(legal, (noise >> 1).astype(jnp.int32), -1)), -1).astype(jnp.int32)
+
+    def candidates(
+        self, state: State, logits: Float32[Array, "num_actions"], key: PRNGKeyArray, k: int
+    ) -> tuple[Int32[Array, "k"], Float32[Array, "k"]]:
+        """``k`` legal actions and their logits, sampled without replacement by softmax(logits).
+
+        They are the best by logit + Gumbel noise (Kool et al. 2019), best first; where fewer are legal, all of them, then -1
+        with a logit of minus infinity.
+        """
+        masked = jnp.where(self.legal_actions(state), logits, -jnp.inf)
+        _, actions = jax.lax.top_k(masked + jax.random.gumbel(key, masked.shape), min(k, self.num_actions))
+        actions = jnp.pad(actions, (0, k - actions.shape[0]))
+        chosen = jnp.where(jnp.arange(k) < self.num_actions, masked[actions], -jnp.inf)
+        return jnp.where(chosen > -jnp.inf, actions, -1), chosen
+
+    def playout(self, state: State, key: PRNGKeyArray) -> Float32[Array, "num_players"]:
+        """The returns of a game played from here at random."""
+
+        def play(carry: tuple[State, PRNGKeyArray]) -> tuple[State, PRNGKeyArray]:
+            state, key = carry
+            key, now = jax.random.split(key)
+            return self.apply(state, self.sample_action(state, now)), key
+
+        state, _ = jax.lax.while_loop(lambda carry: ~self.is_terminal(carry[0]), play, (state, key))
+        return self.returns(state)

@@ -1,0 +1,63 @@
+"""Packed boards with lanes: ``uint32[words, lanes]``, cell (x, y) of lane ``l`` bit ``y * size + x`` of column ``l``."""
+
+from functools import reduce
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int32, UInt32
+
+from tilewe_jax.bits import WORD_BITS
+from tilewe_jax.games.polyomino.config import Config
+
+Board = UInt32[Array, "words lanes"]
+Hand = UInt32[Array, "lanes"]
+"""A set of pieces, bit ``p`` for piece ``p``."""
+
+
+def window(board: UInt32[Array, "longer lanes"], start: int, words: int) -> Board:
+    """``words`` words of a board from bit ``start`` on."""
+    whole, part = divmod(start, WORD_BITS)
+    near = board[whole : whole + words]
+    if not part:
+        return near
+    return (near >> np.uint32(part)) | (board[whole + 1 : whole + 1 + words] << np.uint32(WORD_BITS - part))
+
+
+def pick(rows: list[UInt32[Array, "*shape"]], index: Int32[Array, "lanes"]) -> UInt32[Array, "*shape"]:
+    """``rows[index]``, lane by lane."""
+    picked = rows[-1]
+    for i, row in enumerate(rows[:-1]):
+        picked = jnp.where(index == i, row, picked)
+    return picked
+
+
+def planes(
+    config: Config,
+    occupied: UInt32[Array, "players words lanes"],
+    hands: UInt32[Array, "players lanes"],
+    player: Int32[Array, "lanes"],
+) -> tuple[Board, Board, Hand]:
+    """What decides where a player may place, as boards of ``config.reach`` words.
+
+    Returns the cells free to the player (on the board, empty, no edge in common with an own cell), the cells of which a
+    placement must cover one (diagonal to an own cell, or the start cells; whether free or not), and the player's hand.
+    """
+    size, reach = config.size, config.reach
+    below = (size + 1) // WORD_BITS + 1
+    own, hand = pick(list(occupied), player[None]), pick(list(hands), player)
+    padded = jnp.pad(own, ((below, reach + below - config.words), (0, 0)))
+
+    def moved(bits: int) -> Board:
+        return window(padded, below * WORD_BITS - bits, reach)
+
+    # Moving sideways must not carry a cell into the next row.
+    not_left, not_right = config.columns(1, size - 1)[:, None], config.columns(0, size - 2)[:, None]
+    edges = (moved(1) & not_left) | (moved(-1) & not_right) | moved(size) | moved(-size)
+    diagonals = ((moved(size + 1) | moved(1 - size)) & not_left) | ((moved(size - 1) | moved(-1 - size)) & not_right)
+    taken = reduce(jnp.bitwise_or, list(occupied))
+    free = config.columns(0, size - 1)[:, None] & ~(jnp.pad(taken, ((0, reach - config.words), (0, 0))) | edges)
+
+    starts = [jnp.asarray(config.board(list(cells)))[:, None] for cells in config.start_cells]
+    start = starts[0] if len(set(config.start_cells)) == 1 else pick(starts, player[None])
+    corners = diagonals | start if config.starts_stay_open else jnp.where((hand == np.uint32(config.full_hand))[None], start, diagonals)
+    return free, corners, hand

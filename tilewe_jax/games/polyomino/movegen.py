@@ -1,0 +1,131 @@
+"""Legal placements on packed boards: every orientation is another one plus a cell.
+
+A placement is legal when all its cells are free to the player and at least one of them is a corner. For a single cell at
+offset (dx, dy) from the anchor both conditions are the board itself, moved; for a shape, the first is the AND of its cells'
+boards and the second the OR. Shapes share their parts, so growing each from a smaller one costs two operations a shape, for
+32 anchors at a time.
+
+Three views of the same masks, none of which computes more than it must: ``placements`` stacks them, ``counts`` reduces them
+to a number a word and never writes them, ``placements_at`` looks at one word. All take boards of ``config.reach`` words as
+``boards.planes`` gives them. ``movegen_conv`` has the same three.
+"""
+
+from functools import cache
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int32, UInt32
+
+from tilewe_jax.bits import popcount_sum
+from tilewe_jax.games.polyomino.boards import Board, Hand, window
+from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, Cell
+from tilewe_jax.lanes import materialize
+
+Shape = frozenset[Cell]
+
+
+def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
+    """Number of legal placements anchored in each word of the board."""
+    # The order halves the time: the sum takes each shape right after its relatives, while their parts are in registers.
+    return popcount_sum(list(reversed(_grow(config, free, corners, hand, config.words, _room(config)).values())))
+
+
+def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
+    """The anchors of the legal placements of each of the 91 orientations."""
+    legal = _grow(config, free, corners, hand, config.words, _room(config))
+    none = jnp.zeros_like(free[: config.words])
+    return jnp.stack([legal.get(orientation, none) for orientation in range(len(ORIENTATIONS))])
+
+
+def placements_at(
+    config: Config, free: Board, corners: Board, hand: Hand, word: Int32[Array, "lanes"]
+) -> dict[int, UInt32[Array, "lanes"]]:
+    """``placements(...)[:, word]`` by orientation, without the orientations that are not in play."""
+    rooms = _room(config)
+    free, corners, *room = materialize(lambda *args: _near(config, *args), word, free, corners, *rooms.values())
+    legal = _grow(config, free, corners, hand, 1, dict(zip(rooms, room, strict=True)))
+    return {orientation: mask[0] for orientation, mask in legal.items()}
+
+
+def _near(config: Config, word: Int32[Array, "lanes"], *boards: Board) -> list[Board]:
+    """The words from ``word`` on that hold the cells of a piece anchored there."""
+    ahead = config.reach - config.words + 1
+
+    def pick_word(board: Board) -> Board:
+        picked = jnp.broadcast_to(board[:ahead], (ahead, word.shape[0]))
+        for i in range(1, config.words):
+            picked = jnp.where((word == i)[None], board[i : i + ahead], picked)
+        return picked
+
+    return [pick_word(board) for board in boards]
+
+
+def _room(config: Config) -> dict[int, np.ndarray]:
+    """For each offset ``dx`` the anchors that leave room for a cell so far to the right."""
+    widest = max(x for orientation in ORIENTATIONS for x, _ in orientation.cells)
+    return {dx: config.columns(0, config.size - 1 - dx)[:, None] for dx in range(1, widest + 1)}
+
+
+def _grow(
+    config: Config, free: Board, corners: Board, hand: Hand, words: int, room: dict[int, Array]
+) -> dict[int, Board]:
+    """The anchors of the legal placements by orientation, in the order of growth."""
+    grown: dict[Shape, tuple[Board, Board]] = {}
+    for shape, parts in growth(config.orientations):
+        if parts:
+            (fit_a, touch_a), (fit_b, touch_b) = grown[parts[0]], grown[parts[1]]
+            grown[shape] = fit_a & fit_b, touch_a | touch_b
+        else:
+            (cell,) = shape
+            fit, touch = (window(board, config.bit(cell), words) for board in (free, corners))
+            grown[shape] = fit & room[cell[0]][:words] if cell[0] else fit, touch
+
+    legal = {}
+    of_shape = {frozenset(ORIENTATIONS[i].cells): i for i in config.orientations}
+    for shape, (fit, touch) in grown.items():
+        if shape in of_shape:
+            # All ones where the piece is in the hand: its bit moved to the top, and down again with its sign.
+            piece = ORIENTATIONS[of_shape[shape]].piece
+            in_hand = ((hand << np.uint32(31 - piece)).astype(jnp.int32) >> 31).astype(jnp.uint32)
+            legal[of_shape[shape]] = fit & touch & in_hand[None]
+    return legal
+
+
+@cache
+def growth(orientations: tuple[int, ...]) -> list[tuple[Shape, tuple[Shape, Shape] | None]]:
+    """The shapes to make for these orientations, parts before wholes: each with its two parts, single cells with none.
+
+    Depth first, so that what grows from a shape follows it closely.
+    """
+    parts: dict[Shape, tuple[Shape, Shape] | None] = {}
+    anchored = {frozenset(orientation.cells) for orientation in ORIENTATIONS}
+
+    def make(shape: Shape) -> None:
+        if shape in parts:
+            return
+        if len(shape) == 1:
+            parts[shape] = None
+            return
+        # A part that is itself an orientation at the same anchor costs nothing more.
+        cell = min(shape, key=lambda cell: (shape - {cell} not in anchored, frozenset([cell]) not in parts, cell))
+        parts[shape] = shape - {cell}, frozenset([cell])
+        for part in parts[shape]:
+            make(part)
+
+    for i in sorted(orientations, key=lambda i: len(ORIENTATIONS[i].cells)):
+        make(frozenset(ORIENTATIONS[i].cells))
+
+    order: list[Shape] = [shape for shape, halves in parts.items() if halves is None]
+
+    def follow(shape: Shape) -> None:
+        order.append(shape)
+        for whole, halves in parts.items():
+            if halves and halves[0] == shape:
+                follow(whole)
+
+    for cell in list(order):
+        for whole, halves in parts.items():
+            if halves and halves[0] == cell:
+                follow(whole)
+    return [(shape, parts[shape]) for shape in order]

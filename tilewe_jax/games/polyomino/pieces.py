@@ -1,0 +1,105 @@
+"""The 21 pieces, drawn; and the 91 orientations in which they can lie, derived from the drawings.
+
+An orientation is named by the first of the eight rotations ``n e s w nf ef sf wf`` (turns clockwise, then the same turns
+mirrored left to right) that gives its cells. Orientations are numbered by piece, then by that rotation.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+Cell = tuple[int, int]
+
+# North, seen with y pointing up. Order and names are those of the package `tilewe`.
+DRAWINGS = {
+    "O1": "X",
+    "I2": "X / X",
+    "I3": "X / X / X",
+    "L3": "X. / XX",
+    "O4": "XX / XX",
+    "I4": "X / X / X / X",
+    "L4": "X. / X. / XX",
+    "Z4": "XX. / .XX",
+    "T4": "XXX / .X.",
+    "F5": ".XX / XX. / .X.",
+    "I5": "X / X / X / X / X",
+    "L5": "X. / X. / X. / XX",
+    "N5": ".X / XX / X. / X.",
+    "P5": "XX / XX / X.",
+    "T5": "XXX / .X. / .X.",
+    "U5": "X.X / XXX",
+    "V5": "..X / ..X / XXX",
+    "W5": "..X / .XX / XX.",
+    "X5": ".X. / XXX / .X.",
+    "Y5": ".X / XX / .X / .X",
+    "Z5": "XX. / .X. / .XX",
+}
+PIECE_NAMES = tuple(DRAWINGS)
+ROTATION_NAMES = ("n", "e", "s", "w", "nf", "ef", "sf", "wf")
+
+
+@dataclass(frozen=True)
+class Orientation:
+    """One way for a piece to lie."""
+
+    piece: int
+    """Index into ``PIECE_NAMES``."""
+    rotation: int
+    """The first rotation that gives these cells; index into ``ROTATION_NAMES``."""
+    cells: tuple[Cell, ...]
+    """(x, y) from the bottom left of the bounding box, row by row from the bottom."""
+
+    @property
+    def name(self) -> str:
+        """Piece and rotation, as in ``W5n``."""
+        return PIECE_NAMES[self.piece] + ROTATION_NAMES[self.rotation]
+
+    @property
+    def contacts(self) -> tuple[Cell, ...]:
+        """The cells that can touch an own piece corner to corner: at most one neighbour in the row, one in the column."""
+        cells = set(self.cells)
+        return tuple(
+            (x, y)
+            for x, y in self.cells
+            if not ({(x - 1, y), (x + 1, y)} <= cells or {(x, y - 1), (x, y + 1)} <= cells)
+        )
+
+
+def normalize(cells: Iterable[Cell]) -> tuple[Cell, ...]:
+    """Cells moved so that the bounding box starts at (0, 0), row by row from the bottom."""
+    cells = list(cells)
+    left, bottom = min(x for x, _ in cells), min(y for _, y in cells)
+    return tuple(sorted(((x - left, y - bottom) for x, y in cells), key=lambda cell: cell[::-1]))
+
+
+def rotate(cells: Iterable[Cell], rotation: int) -> tuple[Cell, ...]:
+    """Cells of a piece, given as north, in one of the eight rotations."""
+    turned = list(cells)
+    for _ in range(rotation % 4):
+        turned = [(y, -x) for x, y in turned]
+    if rotation >= 4:
+        turned = [(-x, y) for x, y in turned]
+    return normalize(turned)
+
+
+def _cells(drawing: str) -> tuple[Cell, ...]:
+    rows = drawing.split(" / ")[::-1]
+    return normalize((x, y) for y, row in enumerate(rows) for x, mark in enumerate(row) if mark == "X")
+
+
+def _orientations() -> tuple[Orientation, ...]:
+    found = []
+    for piece, drawing in enumerate(DRAWINGS.values()):
+        seen = set()
+        for rotation in range(len(ROTATION_NAMES)):
+            cells = rotate(_cells(drawing), rotation)
+            if cells not in seen:
+                seen.add(cells)
+                found.append(Orientation(piece, rotation, cells))
+    return tuple(found)
+
+
+PIECE_CELLS = tuple(_cells(drawing) for drawing in DRAWINGS.values())
+PIECE_SIZES = tuple(len(cells) for cells in PIECE_CELLS)
+ORIENTATIONS = _orientations()
+ORIENTATION_OF_CELLS = {orientation.cells: i for i, orientation in enumerate(ORIENTATIONS)}
+MONOMINO = PIECE_NAMES.index("O1")

@@ -1,0 +1,197 @@
+"""The rules, for lanes of games: the state, placing, passing, and handing the turn to somebody who can move.
+
+Every function here takes and gives arrays with lanes on the last axis; ``game.py`` makes them functions of one game.
+"""
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Int32, UInt16, UInt32
+
+from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, popcount
+from tilewe_jax.games.polyomino import movegen, movegen_conv
+from tilewe_jax.games.polyomino.boards import Board, pick, planes
+from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.pieces import MONOMINO, ORIENTATIONS
+from tilewe_jax.lanes import materialize, while_any
+
+_MOVEGENS = {"bitboard": movegen, "conv": movegen_conv}
+_SIDE = 5  # no piece is longer
+# An orientation in one word: five rows of five cells from the bottom, and above them its piece.
+_ROWS_AND_PIECE = np.array(
+    [sum(1 << (_SIDE * y + x) for x, y in o.cells) | o.piece << _SIDE * _SIDE for o in ORIENTATIONS], np.uint32
+)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class State:
+    """A position. P players, W words of a board (13 for 20 x 20): 272 bytes for four players on 20 x 20."""
+
+    occupied: UInt32[Array, "players words"]
+    """Each player's cells, bit ``y * size + x``."""
+    hands: UInt32[Array, "players"]
+    """Pieces not yet placed, bit ``p`` for piece ``p``."""
+    out: Bool[Array, "players"]
+    """Who takes no further part: blocked, or passed. Nobody blocked is ever able to move again, so it is asked once."""
+    monomino_last: Bool[Array, "players"]
+    """Whose latest piece was the single cell."""
+    current_player: Int32[Array, ""]
+    """Whose turn it is; after the end, who moved last."""
+    legal_counts: UInt16[Array, "words"]
+    """Legal placements of the current player, by the word of the board that holds their anchor. Derived; kept because
+    finding the player to move computes it, and to sample a move is to need it. All zero after the end."""
+
+
+def initial(config: Config) -> State:
+    """The position before the first move, of one game, on the host."""
+    legal_counts = np.zeros(config.words, np.uint16)
+    for i in config.orientations:
+        for y in range(config.size):
+            for x in range(config.size):
+                cells = {(x + dx, y + dy) for dx, dy in ORIENTATIONS[i].cells}
+                if config.fits(ORIENTATIONS[i], (x, y)) and not cells.isdisjoint(config.start_cells[0]):
+                    legal_counts[config.bit((x, y)) // WORD_BITS] += 1
+    return State(
+        occupied=np.zeros((config.players, config.words), np.uint32),
+        hands=np.full(config.players, config.full_hand, np.uint32),
+        out=np.zeros(config.players, np.bool_),
+        monomino_last=np.zeros(config.players, np.bool_),
+        current_player=np.zeros((), np.int32),
+        legal_counts=legal_counts,
+    )
+
+
+def apply(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
+    """The position after a legal action; after -1, for want of one, the same position."""
+    players = jnp.arange(config.players)[:, None]
+    mover = players == state.current_player[None]
+    places = (action >= 0) & (action < config.num_placements)
+    rows = _rows_and_piece(config, action)
+    piece = (rows >> np.uint32(_SIDE * _SIDE)).astype(jnp.int32)
+    board = materialize(lambda *args: _placement(config, *args), action, rows)
+    occupied = state.occupied | jnp.where((mover & places[None])[:, None], board[None], np.uint32(0))
+    taken = jnp.where(mover & places[None], np.uint32(1) << piece.astype(jnp.uint32)[None], np.uint32(0))
+    moved = replace(
+        state,
+        occupied=occupied,
+        hands=state.hands & ~taken,
+        monomino_last=jnp.where(mover & places[None], (piece == MONOMINO)[None], state.monomino_last),
+        out=state.out | (mover & (action == config.num_placements)[None]),
+    )
+    return _find_mover(config, moved)
+
+
+def legal(config: Config, state: State, action: Int32[Array, "lanes"]) -> Bool[Array, "lanes"]:
+    """Whether an action is legal; any integer will do."""
+    free, corners, hand = planes(config, state.occupied, state.hands, state.current_player)
+    is_placement = (action >= 0) & (action < config.num_placements)
+    action_or_0 = jnp.where(is_placement, action, 0)
+    rows = _rows_and_piece(config, action_or_0)
+    board = _placement(config, action_or_0, rows)
+    width, height = (jnp.asarray(np.array(sides, np.int32)) for sides in zip(*map(_extent, ORIENTATIONS), strict=True))
+    orientation, cell = action_or_0 // config.cells, action_or_0 % config.cells
+    fits = (cell % config.size + width[orientation] <= config.size) & (
+        cell // config.size + height[orientation] <= config.size
+    )
+    in_hand = (hand >> (rows >> np.uint32(_SIDE * _SIDE))) & np.uint32(1) != 0
+    is_free = jnp.all(board & ~free[: config.words] == 0, axis=0)
+    touches = jnp.any(board & corners[: config.words] != 0, axis=0)
+    may_move = ~jnp.all(state.out, axis=0)
+    placement_is_legal = is_placement & fits & in_hand & is_free & touches
+    return may_move & (placement_is_legal | (config.voluntary_pass & (action == config.num_placements)))
+
+
+def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[Array, "lanes"]:
+    """A legal action drawn uniformly with 32 random bits; -1 where there is none."""
+    counts = [count.astype(jnp.int32) for count in state.legal_counts]
+    placements = sum(counts[1:], start=counts[0])
+    passes = jnp.where(jnp.all(state.out, axis=0), 0, 1) if config.voluntary_pass else jnp.zeros_like(placements)
+    rank = below(bits, (placements + passes).astype(jnp.uint32))
+
+    # The word with the placement of that rank, then the placement in the word.
+    word, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
+    for count in counts:
+        total = total + count
+        later = total <= rank
+        word, before = word + later.astype(jnp.int32), jnp.where(later, total, before)
+    left = rank - before
+    free, corners, hand = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_player)
+    mask, orientation, before, total = jnp.zeros_like(bits), jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
+    for i, anchors in _MOVEGENS[config.movegen].placements_at(config, free, corners, hand, word).items():
+        reached = total <= left
+        orientation, mask = jnp.where(reached, i, orientation), jnp.where(reached, anchors, mask)
+        before = jnp.where(reached, total, before)
+        total = total + popcount(anchors)
+    cell = word * WORD_BITS + kth_set_bit(mask, left - before)
+    action = jnp.where(rank < placements, orientation * config.cells + cell, config.num_placements)
+    return jnp.where(placements + passes > 0, action, -1)
+
+
+def placements(config: Config, state: State) -> UInt32[Array, "orientations words lanes"]:
+    """The legal placements of the current player: for each orientation the board of its anchors."""
+    masks = _MOVEGENS[config.movegen].placements(config, *planes(config, state.occupied, state.hands, state.current_player))
+    return jnp.where(jnp.all(state.out, axis=0)[None, None], np.uint32(0), masks)
+
+
+def _find_mover(config: Config, state: State) -> State:
+    """Hand the turn to the next player who can move, and put those passed over out; all, where nobody can."""
+    fixed = state.occupied, state.hands
+
+    def turn(fixed, player, out):
+        return player, out, _counts(config, *fixed, player, out)
+
+    def blocked(carry) -> Bool[Array, "lanes"]:
+        _, out, counts = carry
+        return jnp.all(counts == 0, axis=0) & ~jnp.all(out, axis=0)
+
+    def skip(fixed, carry):
+        player, out, _ = carry
+        out = out | (jnp.arange(config.players)[:, None] == player[None])
+        return turn(fixed, _next(player, out), out)
+
+    first = turn(fixed, _next(state.current_player, state.out), state.out)
+    player, out, counts = while_any(blocked, skip, fixed, first)
+    return replace(state, current_player=player, out=out, legal_counts=counts)
+
+
+def _counts(config, occupied, hands, player, out) -> UInt16[Array, "words lanes"]:
+    boards = materialize(lambda *args: planes(config, *args), occupied, hands, player)
+    counts = _MOVEGENS[config.movegen].counts(config, *boards).astype(jnp.uint16)
+    return jnp.where(jnp.all(out, axis=0)[None], np.uint16(0), counts)
+
+
+def _next(player: Int32[Array, "lanes"], out: Bool[Array, "players lanes"]) -> Int32[Array, "lanes"]:
+    """The next player in turn who is not out, possibly the same; the same where all are."""
+    players = out.shape[0]
+    following = player
+    for distance in range(players, 0, -1):
+        candidate = (player + distance) % players
+        following = jnp.where(~pick(list(out), candidate), candidate, following)
+    return following
+
+
+def _extent(orientation) -> tuple[int, int]:
+    """Width and height of the bounding box."""
+    return max(x for x, _ in orientation.cells) + 1, max(y for _, y in orientation.cells) + 1
+
+
+def _rows_and_piece(config: Config, action: Int32[Array, "lanes"]) -> UInt32[Array, "lanes"]:
+    return jnp.take(jnp.asarray(_ROWS_AND_PIECE), action // config.cells, mode="clip")
+
+
+def _placement(config: Config, action: Int32[Array, "lanes"], rows: UInt32[Array, "lanes"]) -> Board:
+    """The cells that a placement covers; uint32[words, lanes]."""
+    cell = action % config.cells
+    words = WORD_BITS * np.arange(config.words, dtype=np.int32)[:, None]
+    board = jnp.zeros((config.words, *action.shape), jnp.uint32)
+    for y in range(_SIDE):
+        row = jnp.broadcast_to((rows >> np.uint32(_SIDE * y)) & np.uint32(31), board.shape)
+        start = (cell + y * config.size)[None] - words
+        # Shifts by 32 or more, and so by a negative number taken as unsigned, give zero.
+        board = board | lax.shift_left(row, start.astype(jnp.uint32))
+        board = board | lax.shift_right_logical(row, (-start).astype(jnp.uint32))
+    return board

@@ -1,0 +1,110 @@
+"""Many games side by side: functions whose arrays carry one game a lane, on the last axis.
+
+The rules are functions of one game, and ``vmap`` makes them thousands. Inside, the heavy ones are written for all lanes at
+once, because two things that make them fast cannot be said about one game:
+
+* ``while_any`` goes on with the few lanes that need another round, where a ``while_loop`` under ``vmap`` repeats the body for
+  every lane until the slowest is done.
+* ``materialize`` has a value written to memory once, where XLA would compute it anew in each of its uses.
+
+``per_lane`` connects the two worlds. The lane axis is the last one, so that loops over lanes are the innermost and fill the
+vector registers, and neighbouring threads of a GPU read neighbouring words.
+"""
+
+from collections.abc import Callable
+from functools import reduce, wraps
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Int32, PyTree
+
+from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount
+
+# A round of `while_any` takes this share of the lanes. A smaller one wastes less on lanes that need no round and pays for
+# more rounds; with one lane in 15 waiting, 1/8 to 1/32 cost the same within the noise.
+CHUNK_SHARE = 32
+
+
+def per_lane(function: Callable) -> Callable:
+    """Make a function of lanes (every leaf ``[..., lanes]``, in and out) a function of one game.
+
+    Under ``vmap``, nested or not, all mapped axes are merged into the lane axis.
+    """
+
+    @jax.custom_batching.custom_vmap
+    def lanes(*args: PyTree) -> PyTree:
+        return function(*args)
+
+    @lanes.def_vmap
+    def batched(size: int, mapped: PyTree, *args: PyTree) -> tuple[PyTree, PyTree]:
+        def merge(leaf: Array, is_mapped: bool) -> Array:
+            leaf = leaf if is_mapped else jnp.broadcast_to(leaf, (size, *leaf.shape))
+            leaf = jnp.moveaxis(leaf, 0, -2)
+            return leaf.reshape(*leaf.shape[:-2], -1)
+
+        def split(leaf: Array) -> Array:
+            return jnp.moveaxis(leaf.reshape(*leaf.shape[:-1], size, -1), -2, 0)
+
+        out = jax.tree.map(split, lanes(*jax.tree.map(merge, args, tuple(mapped))))
+        return out, jax.tree.map(lambda _: True, out)
+
+    @wraps(function)
+    def one(*args: PyTree) -> PyTree:
+        out = lanes(*jax.tree.map(lambda leaf: jnp.asarray(leaf)[..., None], args))
+        return jax.tree.map(lambda leaf: leaf[..., 0], out)
+
+    return one
+
+
+def materialize(function: Callable, *args: PyTree) -> PyTree:
+    """``function(*args)``, written to memory before anybody reads it.
+
+    XLA's CPU compiler fuses a producer into each of its consumers, however dear, and drops ``optimization_barrier`` before
+    it does. It does not look into a conditional, so there the call stands in the branch of one that is always taken.
+    """
+
+    def behind_conditional(*args: PyTree) -> PyTree:
+        some = jax.tree.leaves(args)[0].ravel()[0]
+        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, *args))
+        return lax.cond((some.astype(jnp.uint32) | 1) != 0, function, lambda *_: zeros, *args)
+
+    def behind_barrier(*args: PyTree) -> PyTree:
+        return lax.optimization_barrier(function(*args))
+
+    return lax.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier)
+
+
+def while_any(condition: Callable, body: Callable, constants: PyTree, carry: PyTree) -> PyTree:
+    """Repeat ``carry = body(constants, carry)`` in each lane while ``condition(carry)`` holds there.
+
+    ``condition`` gives one bool a lane. Each round gathers some of the lanes that still want one, and no others.
+    """
+    lanes = jax.tree.leaves(carry)[0].shape[-1]
+    chunk = -(-lanes // CHUNK_SHARE)
+
+    def round_(carry: PyTree) -> PyTree:
+        lane = some_set(condition(carry), chunk)
+        some = jax.tree.map(lambda leaf: jnp.take(leaf, lane, axis=-1, mode="clip"), (constants, carry))
+        some = materialize(body, *some)
+        return jax.tree.map(lambda leaf, new: leaf.at[..., lane].set(new, mode="drop"), carry, some)
+
+    return lax.while_loop(lambda carry: jnp.any(condition(carry)), round_, carry)
+
+
+def some_set(flags: Bool[Array, "lanes"], count: int) -> Int32[Array, "count"]:
+    """Indices of ``count`` flags that are set; ``lanes`` where there are no more. In no particular order.
+
+    Several times faster on a CPU than ``jnp.nonzero(size=count)``: the flags are packed into words, flag ``i`` into word
+    ``i % words``, and the j-th is found by counting words, then bits. All sums run over a leading axis.
+    """
+    words = -(-flags.shape[0] // WORD_BITS)
+    rows = jnp.pad(flags, (0, words * WORD_BITS - flags.shape[0])).reshape(WORD_BITS, words).astype(jnp.uint32)
+    packed = reduce(jnp.bitwise_or, [row << np.uint32(i) for i, row in enumerate(rows)])
+    sizes = popcount(packed)
+    before = jnp.sum(jnp.where(np.tri(words, k=-1, dtype=bool).T, sizes[:, None], 0), axis=0)
+    rank = jnp.arange(count)
+    word = jnp.sum(before[:, None] <= rank[None], axis=0) - 1
+    bit = kth_set_bit(packed[word], rank - before[word])
+    return jnp.where(rank < jnp.sum(sizes), bit * words + word, flags.shape[0])
