@@ -65,12 +65,12 @@ def rollout(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None 
         state, action, key, lengths = carry
         key, now = jax.random.split(key)
         lengths = lengths + (action >= 0).astype(jnp.int32)
-        state = _each(game.apply)(state, action)
+        state = _each(game.advance)(state, action)
         return state, choose(state, jax.random.split(now, batch)), key, lengths
 
     key, now = jax.random.split(key)
     carry = state, choose(state, jax.random.split(now, batch)), key, jnp.zeros(batch, jnp.int32)
-    state, _, _, lengths = lax.while_loop(lambda carry: jnp.any(carry[1] >= 0), play, carry)
+    state, _, _, lengths = lax.while_loop(lambda carry: ~jnp.all(_each(game.is_terminal)(carry[0])), play, carry)
     return _finish(game, state, lengths)
 
 
@@ -84,11 +84,10 @@ def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | 
         state, action = carry
         player = jnp.where(action >= 0, _each(game.current_player)(state), -1)
         state = _each(game.apply)(state, action)
-        return (state, choose(state, jax.random.split(key, batch))), (action, player)
+        return (state, choose(state, key)), (action, player)
 
-    keys = jax.random.split(key, game.max_steps + 1)
-    action = choose(first, jax.random.split(keys[0], batch))
-    (state, _), (actions, players) = lax.scan(play, (first, action), keys[1:])
+    keys = jax.random.split(key, (game.max_steps + 1, batch))
+    (state, _), (actions, players) = lax.scan(play, (first, choose(first, keys[0])), keys[1:])
     finished = _finish(game, state, jnp.sum(actions >= 0, axis=0, dtype=jnp.int32))
     return Trajectory(_batch_first(first), actions.T, players.T, finished)
 
@@ -140,10 +139,9 @@ def play(game: Game[S], stream: Stream[S], steps: int, policy: Policy | None = N
     """
     lanes = stream.action.shape[0]
 
-    def one(stream: Stream[S], _: None) -> tuple[Stream[S], Played]:
-        key, fresh, now = jax.random.split(stream.key, 3)
-        state = _each(game.apply)(stream.state, stream.action)
-        ended = _each(game.is_terminal)(state) & (stream.action >= 0)
+    def one(stream: Stream[S], keys: PRNGKeyArray) -> tuple[Stream[S], Played]:
+        state = _each(game.advance)(stream.state, stream.action)
+        ended = _each(game.is_terminal)(state) & (stream.left > 0)
         played = Played(
             stream.action,
             ended,
@@ -151,13 +149,14 @@ def play(game: Game[S], stream: Stream[S], steps: int, policy: Policy | None = N
             jnp.where(ended[None], _each(game.returns)(state), 0.0),
         )
         left = stream.left - ended.astype(jnp.int32)
-        state = _where(ended & (left > 0), _init(game, fresh, lanes), state)
-        action = _each(policy or game.sample_action)(state, jax.random.split(now, lanes))
-        return Stream(state, jnp.where(left > 0, action, -1), left, key), played
+        state = _where(ended & (left > 0), jax.vmap(game.init, out_axes=-1)(keys[0]), state)
+        action = _each(policy or game.sample_action)(state, keys[1])
+        return Stream(state, jnp.where(left > 0, action, -1), left, stream.key), played
 
-    stream, played = lax.scan(one, stream, length=steps)
-    time_first = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -2), played)
-    return stream, time_first
+    key, now = jax.random.split(stream.key)
+    # All keys at once: a loop iteration of its own for each would cost more than the keys themselves.
+    stream, played = lax.scan(one, replace(stream, key=key), jax.random.split(now, (steps, 2, lanes)))
+    return stream, jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -2), played)
 
 
 @jax.tree_util.register_dataclass
@@ -262,11 +261,14 @@ class Environment(Generic[S]):
         return restarted, jnp.zeros_like(over).at[lane].set(True, mode="drop")
 
 
-def shard(function: Callable[..., PyTree], devices: int | None = None) -> Callable[..., PyTree]:
-    """``function(key, batch)`` on several devices: each plays ``batch / devices`` games with a key of its own.
+def over_devices(function: Callable[..., PyTree], devices: int | None = None) -> Callable[..., PyTree]:
+    """``function`` on several devices at once, each with its own slice of the arguments.
 
-    ``function`` must give arrays with the batch first. Raises ``ValueError`` where there are fewer devices, or where the
-    batch does not divide.
+    Every leaf of the arguments and of the results has a leading axis of length ``devices`` (by default all there are):
+
+        games = over_devices(lambda key: rollout(game, key, 1024), 4)(jax.random.split(key, 4))
+
+    Raises ``ValueError`` where there are fewer devices.
     """
     available = jax.devices()
     count = len(available) if devices is None else devices
@@ -274,17 +276,13 @@ def shard(function: Callable[..., PyTree], devices: int | None = None) -> Callab
         raise ValueError(f"devices must be 1 to {len(available)}, the number there are, not {count}")
     mesh = Mesh(np.array(available[:count]), ("data",))
 
-    def sharded(key: PRNGKeyArray, batch: int) -> PyTree:
-        if batch % count:
-            raise ValueError(f"a batch of {batch} does not divide among {count} devices")
-        keys = jax.random.split(key, count)
-        spec = PartitionSpec("data")
-        local = jax.shard_map(
-            lambda keys: function(keys[0], batch // count), mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False
-        )
-        return local(keys)
+    def local(*args: PyTree) -> PyTree:
+        out = function(*jax.tree.map(lambda leaf: leaf[0], args))
+        return jax.tree.map(lambda leaf: leaf[None], out)
 
-    return sharded
+    spec = PartitionSpec("data")
+    # check_vma: loops start from constants, which vary over the devices only from the second iteration on.
+    return jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
 
 
 def _init(game: Game[S], key: PRNGKeyArray, batch: int) -> S:

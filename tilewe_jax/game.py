@@ -56,7 +56,7 @@ class Game(ABC, Generic[State]):
 
     @abstractmethod
     def apply(self, state: State, action: Action) -> State:
-        """The position after ``action``, which is trusted to be legal; the same position after -1 where none is."""
+        """The position after ``action``, which is trusted to be legal; after -1, the same position."""
 
     @abstractmethod
     def is_legal(self, state: State, action: Action) -> Bool[Array, ""]:
@@ -91,8 +91,24 @@ class Game(ABC, Generic[State]):
         """The position for people, on the host; with ANSI colours where ``color``."""
 
     @abstractmethod
+    def svg(self, state: State) -> str:
+        """The position as a picture, on the host: the text of an SVG file."""
+
+    @abstractmethod
     def action_name(self, action: int) -> str:
         """An action for people, on the host."""
+
+    def advance(self, state: State, action: Action) -> State:
+        """``apply`` for loops over many games: the state may still owe a chain of forced skips.
+
+        There ``sample_action`` gives -1 before the end, and ``advance`` with -1 works off one link of the chain. Nobody but
+        such a loop sees these states: ``settle`` ends the chain.
+        """
+        return self.apply(state, action)
+
+    def settle(self, state: State) -> State:
+        """The state that ``apply`` would have given where ``advance`` has left one behind."""
+        return state
 
     def is_truncated(self, state: State) -> Bool[Array, ""]:
         """Whether a documented cap ended the game and not its rules."""
@@ -117,8 +133,11 @@ class Game(ABC, Generic[State]):
 
     def step(self, state: State, action: Action) -> State:
         """The position after ``action``. An illegal action, and any action at the end, leaves the state as it is."""
-        legal = self.is_legal(state, action)
-        return jax.tree.map(lambda new, old: jnp.where(legal, new, old), self.apply(state, jnp.where(legal, action, -1)), state)
+        return self.apply(state, jnp.where(self.is_legal(state, action), action, -1))
+
+    def num_legal(self, state: State) -> Int32[Array, ""]:
+        """Number of legal actions."""
+        return jnp.sum(self.legal_actions(state), dtype=jnp.int32)
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
         """A legal action drawn uniformly; -1 at the end."""
@@ -147,7 +166,7 @@ class Game(ABC, Generic[State]):
         def play(carry: tuple[State, PRNGKeyArray]) -> tuple[State, PRNGKeyArray]:
             state, key = carry
             key, now = jax.random.split(key)
-            return self.apply(state, self.sample_action(state, now)), key
+            return self.advance(state, self.sample_action(state, now)), key
 
         state, _ = jax.lax.while_loop(lambda carry: ~self.is_terminal(carry[0]), play, (state, key))
         return self.returns(state)

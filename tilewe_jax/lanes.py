@@ -24,7 +24,7 @@ from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount
 
 # A round of `while_any` takes this share of the lanes. A smaller one wastes less on lanes that need no round and pays for
 # more rounds; with one lane in 15 waiting, 1/8 to 1/32 cost the same within the noise.
-CHUNK_SHARE = 32
+CHUNK_SHARE = 14
 
 
 def per_lane(function: Callable) -> Callable:

@@ -29,9 +29,11 @@ from tilewe_jax.games.polyomino.pieces import (
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.games.polyomino.variants import VARIANTS, options_of
 from tilewe_jax.lanes import per_lane
+from tilewe_jax.render.svg import grid
 
 COLORS = ("blue", "yellow", "red", "green")
 _ANSI = ("94", "93", "91", "92")
+_FILL = ("#3b6fd4", "#f0c02c", "#d9443f", "#3fa45b")
 _NAME = re.compile(r"([A-Z]\d)([nesw]f?)-([a-z]+)(\d+)([a-z]+)(\d+)")
 
 
@@ -78,6 +80,12 @@ class PolyominoGame(Game[State]):
     def apply(self, state: State, action: Action) -> State:
         return per_lane(lambda *args: rules.apply(self.config, *args))(state, action)
 
+    def advance(self, state: State, action: Action) -> State:
+        return per_lane(lambda *args: rules.advance(self.config, *args))(state, action)
+
+    def settle(self, state: State) -> State:
+        return per_lane(lambda *args: rules.settle(self.config, *args))(state)
+
     def is_legal(self, state: State, action: Action) -> Bool[Array, ""]:
         return per_lane(lambda *args: rules.legal(self.config, *args))(state, action)
 
@@ -92,8 +100,9 @@ class PolyominoGame(Game[State]):
         return jnp.append(anchors, ~self.is_terminal(state))
 
     def num_legal(self, state: State) -> Int32[Array, ""]:
-        """Number of legal placements; costs next to nothing."""
-        return jnp.sum(state.legal_counts, dtype=jnp.int32)
+        placements = jnp.sum(state.legal_counts, dtype=jnp.int32)
+        passes = self.config.voluntary_pass & ~self.is_terminal(state)
+        return placements + jnp.asarray(passes, jnp.int32)
 
     def legal_list(self, state: State, size: int) -> Int32[Array, "size"]:
         """The legal actions ascending, then -1; the highest ones are missing where there are more than ``size``."""
@@ -110,10 +119,10 @@ class PolyominoGame(Game[State]):
 
     def scores(self, state: State) -> Int32[Array, "players"]:
         """Cells placed, and the bonuses where the variant has them."""
-        sizes = np.array(PIECE_SIZES, np.int32)[None]
-        placed = (state.hands[:, None] >> np.arange(len(PIECE_NAMES), dtype=np.uint32)[None]) & np.uint32(1) == 0
-        placed = placed & np.isin(np.arange(len(PIECE_NAMES)), self.config.pieces)[None]
-        cells = jnp.sum(jnp.where(placed, sizes, 0), axis=1, dtype=jnp.int32)
+        placed = np.uint32(self.config.full_hand) & ~state.hands
+        # A piece of n cells is counted n times: once among the pieces of at least 1, of at least 2, ... of at least n cells.
+        at_least = [sum(1 << piece for piece, cells in enumerate(PIECE_SIZES) if cells >= n) for n in range(1, 6)]
+        cells = sum(popcount(placed & np.uint32(pieces)) for pieces in at_least)
         bonus = self.config.bonus_all + self.config.bonus_monomino_last * state.monomino_last.astype(jnp.int32)
         return cells + jnp.where(state.hands == 0, bonus, 0)
 
@@ -216,13 +225,29 @@ class PolyominoGame(Game[State]):
             for y, x in np.argwhere(dense):
                 board[y][x] = _mark(player, color)
         rows = [f"{y + 1:2d} {' '.join(board[y])}" for y in reversed(range(self.config.size))]
-        rows.append("   " + " ".join(cell_name((x, 0))[:-1][-1] for x in range(self.config.size)))
+        rows.append("   " + " ".join(self._column(x)[-1] for x in range(self.config.size)))
         scores = self.scores(state)
         for player in range(self.num_players):
             rows.append(f"{_mark(player, color)} {int(scores[player]):3d} {' '.join(self.remaining_pieces(state, player))}")
         over = bool(self.is_terminal(state))
         rows.append("game over" if over else f"{COLORS[int(state.current_player)]} to move")
         return "\n".join(rows)
+
+    def svg(self, state: State) -> str:
+        cells = {
+            (int(x), int(y)): _FILL[player]
+            for player, dense in enumerate(np.asarray(self._dense(state)))
+            for y, x in np.argwhere(dense)
+        }
+        scores = self.scores(state)
+        legend = [
+            (_FILL[player], f"{COLORS[player]} {int(scores[player])}   {' '.join(self.remaining_pieces(state, player))}")
+            for player in range(self.num_players)
+        ]
+        return grid(self.config.size, cells, [self._column(x) for x in range(self.config.size)], legend)
+
+    def _column(self, x: int) -> str:
+        return cell_name((x, 0)).rstrip("1")
 
     @property
     def _piece_names(self) -> Sequence[str]:

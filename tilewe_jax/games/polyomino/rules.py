@@ -4,6 +4,7 @@ Every function here takes and gives arrays with lanes on the last axis; ``game.p
 """
 
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import jax
 import jax.numpy as jnp
@@ -18,12 +19,18 @@ from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MONOMINO, ORIENTATIONS
 from tilewe_jax.lanes import materialize, while_any
 
+Turn = tuple[Int32[Array, "lanes"], Bool[Array, "players lanes"], UInt16[Array, "words lanes"]]
+"""Current player, who is out, and the legal counts."""
+
 _MOVEGENS = {"bitboard": movegen, "conv": movegen_conv}
 _SIDE = 5  # no piece is longer
 # An orientation in one word: five rows of five cells from the bottom, and above them its piece.
 _ROWS_AND_PIECE = np.array(
     [sum(1 << (_SIDE * y + x) for x, y in o.cells) | o.piece << _SIDE * _SIDE for o in ORIENTATIONS], np.uint32
 )
+
+_WIDTHS = np.array([max(x for x, _ in o.cells) + 1 for o in ORIENTATIONS], np.int32)
+_HEIGHTS = np.array([max(y for _, y in o.cells) + 1 for o in ORIENTATIONS], np.int32)
 
 
 @jax.tree_util.register_dataclass
@@ -40,7 +47,7 @@ class State:
     monomino_last: Bool[Array, "players"]
     """Whose latest piece was the single cell."""
     current_player: Int32[Array, ""]
-    """Whose turn it is; after the end, who moved last."""
+    """Whose turn it is; after the end, who was found blocked last."""
     legal_counts: UInt16[Array, "words"]
     """Legal placements of the current player, by the word of the board that holds their anchor. Derived; kept because
     finding the player to move computes it, and to sample a move is to need it. All zero after the end."""
@@ -66,43 +73,71 @@ def initial(config: Config) -> State:
 
 
 def apply(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
-    """The position after a legal action; after -1, for want of one, the same position."""
+    """The position after a legal action, with somebody to move who can; after -1, the same position."""
+    return settle(config, advance(config, state, action))
+
+
+def advance(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
+    """``apply``, except that the next player in turn may be blocked; there -1 puts that player out and passes the turn on.
+
+    In a loop over many lanes an idle step now and then is cheaper than asking on until every lane has found its player.
+    """
     players = jnp.arange(config.players)[:, None]
     mover = players == state.current_player[None]
     places = (action >= 0) & (action < config.num_placements)
     rows = _rows_and_piece(config, action)
-    piece = (rows >> np.uint32(_SIDE * _SIDE)).astype(jnp.int32)
+    piece = rows >> np.uint32(_SIDE * _SIDE)
     board = materialize(lambda *args: _placement(config, *args), action, rows)
     occupied = state.occupied | jnp.where((mover & places[None])[:, None], board[None], np.uint32(0))
-    taken = jnp.where(mover & places[None], np.uint32(1) << piece.astype(jnp.uint32)[None], np.uint32(0))
-    moved = replace(
-        state,
+    hands = state.hands & ~jnp.where(mover & places[None], np.uint32(1) << piece[None], np.uint32(0))
+    leaves = (action == config.num_placements) | jnp.all(state.legal_counts == 0, axis=0)
+    out = state.out | (mover & leaves[None])
+    player = jnp.where(places | leaves, _next(state.current_player, out), state.current_player)
+    return State(
         occupied=occupied,
-        hands=state.hands & ~taken,
+        hands=hands,
+        out=out,
         monomino_last=jnp.where(mover & places[None], (piece == MONOMINO)[None], state.monomino_last),
-        out=state.out | (mover & (action == config.num_placements)[None]),
+        current_player=player,
+        legal_counts=_counts(config, occupied, hands, player, out),
     )
-    return _find_mover(config, moved)
+
+
+def settle(config: Config, state: State) -> State:
+    """Pass the turn on to a player who can move, putting those passed over out; all, where nobody can."""
+    boards = state.occupied, state.hands
+
+    def blocked(carry: Turn) -> Bool[Array, "lanes"]:
+        _, out, counts = carry
+        return jnp.all(counts == 0, axis=0) & ~jnp.all(out, axis=0)
+
+    def skip(boards: tuple[Array, Array], carry: Turn) -> Turn:
+        player, out, _ = carry
+        out = out | (jnp.arange(config.players)[:, None] == player[None])
+        player = _next(player, out)
+        return player, out, _counts(config, *boards, player, out)
+
+    turn = while_any(blocked, skip, boards, (state.current_player, state.out, state.legal_counts))
+    return replace(state, current_player=turn[0], out=turn[1], legal_counts=turn[2])
 
 
 def legal(config: Config, state: State, action: Int32[Array, "lanes"]) -> Bool[Array, "lanes"]:
     """Whether an action is legal; any integer will do."""
-    free, corners, hand = planes(config, state.occupied, state.hands, state.current_player)
     is_placement = (action >= 0) & (action < config.num_placements)
-    action_or_0 = jnp.where(is_placement, action, 0)
-    rows = _rows_and_piece(config, action_or_0)
-    board = _placement(config, action_or_0, rows)
-    width, height = (jnp.asarray(np.array(sides, np.int32)) for sides in zip(*map(_extent, ORIENTATIONS), strict=True))
-    orientation, cell = action_or_0 // config.cells, action_or_0 % config.cells
-    fits = (cell % config.size + width[orientation] <= config.size) & (
-        cell // config.size + height[orientation] <= config.size
-    )
+    placement = jnp.where(is_placement, action, 0)
+    orientation, cell = placement // config.cells, placement % config.cells
+    rows = _rows_and_piece(config, placement)
+    free, corners, hand = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_player)
+    board = materialize(lambda *args: _placement(config, *args), placement, rows)
+
+    beyond = [covered & ~allowed for covered, allowed in zip(board, free, strict=False)]
+    touching = [covered & corner for covered, corner in zip(board, corners, strict=False)]
+    width, height = jnp.asarray(_WIDTHS)[orientation], jnp.asarray(_HEIGHTS)[orientation]
+    fits = (cell % config.size + width <= config.size) & (cell // config.size + height <= config.size)
     in_hand = (hand >> (rows >> np.uint32(_SIDE * _SIDE))) & np.uint32(1) != 0
-    is_free = jnp.all(board & ~free[: config.words] == 0, axis=0)
-    touches = jnp.any(board & corners[: config.words] != 0, axis=0)
-    may_move = ~jnp.all(state.out, axis=0)
-    placement_is_legal = is_placement & fits & in_hand & is_free & touches
-    return may_move & (placement_is_legal | (config.voluntary_pass & (action == config.num_placements)))
+    may_place = in_hand & fits & (reduce(jnp.bitwise_or, beyond) == 0) & (reduce(jnp.bitwise_or, touching) != 0)
+    may_pass = config.voluntary_pass & (action == config.num_placements)
+    return ~jnp.all(state.out, axis=0) & (jnp.where(is_placement, may_place, may_pass))
 
 
 def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[Array, "lanes"]:
@@ -137,30 +172,16 @@ def placements(config: Config, state: State) -> UInt32[Array, "orientations word
     return jnp.where(jnp.all(state.out, axis=0)[None, None], np.uint32(0), masks)
 
 
-def _find_mover(config: Config, state: State) -> State:
-    """Hand the turn to the next player who can move, and put those passed over out; all, where nobody can."""
-    fixed = state.occupied, state.hands
-
-    def turn(fixed, player, out):
-        return player, out, _counts(config, *fixed, player, out)
-
-    def blocked(carry) -> Bool[Array, "lanes"]:
-        _, out, counts = carry
-        return jnp.all(counts == 0, axis=0) & ~jnp.all(out, axis=0)
-
-    def skip(fixed, carry):
-        player, out, _ = carry
-        out = out | (jnp.arange(config.players)[:, None] == player[None])
-        return turn(fixed, _next(player, out), out)
-
-    first = turn(fixed, _next(state.current_player, state.out), state.out)
-    player, out, counts = while_any(blocked, skip, fixed, first)
-    return replace(state, current_player=player, out=out, legal_counts=counts)
-
-
-def _counts(config, occupied, hands, player, out) -> UInt16[Array, "words lanes"]:
+def _counts(
+    config: Config,
+    occupied: UInt32[Array, "players words lanes"],
+    hands: UInt32[Array, "players lanes"],
+    player: Int32[Array, "lanes"],
+    out: Bool[Array, "players lanes"],
+) -> UInt16[Array, "words lanes"]:
     boards = materialize(lambda *args: planes(config, *args), occupied, hands, player)
-    counts = _MOVEGENS[config.movegen].counts(config, *boards).astype(jnp.uint16)
+    generator = _MOVEGENS[config.movegen]
+    counts = materialize(lambda *args: generator.counts(config, *args).astype(jnp.uint16), *boards)
     return jnp.where(jnp.all(out, axis=0)[None], np.uint16(0), counts)
 
 
@@ -172,11 +193,6 @@ def _next(player: Int32[Array, "lanes"], out: Bool[Array, "players lanes"]) -> I
         candidate = (player + distance) % players
         following = jnp.where(~pick(list(out), candidate), candidate, following)
     return following
-
-
-def _extent(orientation) -> tuple[int, int]:
-    """Width and height of the bounding box."""
-    return max(x for x, _ in orientation.cells) + 1, max(y for _, y in orientation.cells) + 1
 
 
 def _rows_and_piece(config: Config, action: Int32[Array, "lanes"]) -> UInt32[Array, "lanes"]:

@@ -1,0 +1,1 @@
+"""Rollouts, benchmarks and the command line: where everything is put together."""

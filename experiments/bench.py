@@ -1,0 +1,167 @@
+"""How fast random play is: moves per second, and per CPU second of one pinned core.
+
+The measurement runs in processes of its own, because a process must be pinned before JAX starts its threads. On a CPU each of
+``cores`` processes is pinned to one core and plays alone (two pinned processes beat two threads of one); with an accelerator
+there is one process, unpinned. Compilation is measured apart, and the lanes are mixed, some in the opening and some in the
+endgame, before the clock starts.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+FORMS = ("stream", "games", "step")
+"""What is measured: lanes that restart; games played to the end together; the public ``step`` and ``sample_action``."""
+STEPS = 64
+
+
+def measure(
+    name: str, options: dict[str, Any], form: str, batch: int, seconds: float, cores: int, seed: int
+) -> dict[str, Any]:
+    """Figures of random play, as JSON. Raises ``RuntimeError`` where a measuring process fails."""
+    pins = [None] if _has_accelerator() else _cores(cores)
+    settings = json.dumps([name, options, form, batch, seconds, seed])
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "experiments.bench", "--settings", settings, *(["--pin", str(pin)] if pin is not None else [])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for pin in pins
+    ]
+    try:
+        for worker in workers:  # all compiled and warm, then all at once
+            if not worker.stdout or worker.stdout.readline() != "ready\n":
+                raise RuntimeError("a measuring process failed; its message stands above")
+        outputs = [worker.communicate("go\n") for worker in workers] if len(workers) == 1 else _together(workers)
+    finally:
+        for worker in workers:
+            worker.kill()
+    figures = [json.loads(output) for output, _ in outputs]
+    total = {field: sum(figure[field] for figure in figures) for field in ("moves", "games", "cpu_seconds")}
+    wall = max(figure["seconds"] for figure in figures)
+    return {
+        **figures[0],
+        **total,
+        "cores": None if pins == [None] else len(pins),
+        "seconds": wall,
+        "cpu_seconds": round(total["cpu_seconds"], 3),
+        "moves_per_second": round(total["moves"] / wall),
+        "moves_per_cpu_second": round(total["moves"] / total["cpu_seconds"]),
+    }
+
+
+def _together(workers: list[subprocess.Popen[str]]) -> list[tuple[str, str]]:
+    for worker in workers:
+        assert worker.stdin
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    return [worker.communicate() for worker in workers]
+
+
+def _has_accelerator() -> bool:
+    """Whether JAX will find one; asked without starting it."""
+    if os.environ.get("JAX_PLATFORMS", "") == "cpu":
+        return False
+    plugins = ("jax_cuda12_plugin", "jax_cuda13_plugin", "jax_rocm7_plugin", "libtpu")
+    device = any(Path(path).exists() for path in ("/dev/nvidiactl", "/dev/kfd", "/dev/accel0", "/dev/vfio/0"))
+    return device and any(importlib.util.find_spec(plugin) for plugin in plugins)
+
+
+def _cores(count: int) -> list[int | None]:
+    if not hasattr(os, "sched_getaffinity"):  # only Linux can pin
+        return [None] * count
+    available = sorted(os.sched_getaffinity(0))
+    if not 1 <= count <= len(available):
+        raise ValueError(f"--cores must be 1 to {len(available)}, the number there are, not {count}")
+    return list(available[:count])
+
+
+def _work(name: str, options: dict[str, Any], form: str, batch: int, seconds: float, seed: int) -> None:
+    """Measure in this process: print "ready", wait for a line, play for ``seconds``, print the figures."""
+    import jax
+    import jax.numpy as jnp
+
+    from tilewe_jax import env, make
+
+    game = make(name, **options)
+
+    def stream(state: env.Stream[Any]) -> tuple[Any, jax.Array, jax.Array]:
+        state, played = env.play(game, state, STEPS)
+        return state, jnp.sum(played.actions >= 0), jnp.sum(played.ended)
+
+    def games(key: jax.Array) -> tuple[Any, jax.Array, jax.Array]:
+        key, now = jax.random.split(key)
+        rollout = env.rollout(game, now, batch)
+        return key, jnp.sum(rollout.lengths), jnp.asarray(batch)
+
+    def step(carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array, jax.Array]:
+        def one(carry: tuple[Any, jax.Array], _: None) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+            state, key = carry
+            key, now, fresh = jax.random.split(key, 3)
+            action = jax.vmap(game.sample_action)(state, jax.random.split(now, batch))
+            state = jax.vmap(game.step)(state, action)
+            over = jax.vmap(game.is_terminal)(state)
+            new = jax.vmap(game.init)(jax.random.split(fresh, batch))
+            restart = jax.vmap(lambda over, new, old: jax.tree.map(lambda a, b: jnp.where(over, a, b), new, old))
+            return (restart(over, new, state), key), (jnp.sum(action >= 0), jnp.sum(over))
+
+        carry, (moves, ended) = jax.lax.scan(one, carry, length=STEPS)
+        return carry, jnp.sum(moves), jnp.sum(ended)
+
+    key = jax.random.key(seed)
+    if form == "stream":
+        carry, run = env.stream(game, key, batch, 1 << 30), stream
+    elif form == "games":
+        carry, run = key, games
+    else:
+        carry, run = (jax.vmap(game.init)(jax.random.split(key, batch)), key), step
+
+    begun = time.perf_counter()
+    compiled = jax.jit(run).lower(carry).compile()
+    compile_seconds = time.perf_counter() - begun
+    for _ in range(1 if form == "games" else 4 * game.max_steps // STEPS + 1):
+        carry, *_ = jax.block_until_ready(compiled(carry))
+
+    print("ready", flush=True)
+    sys.stdin.readline()
+    moves = ended = 0
+    wall, cpu = time.perf_counter(), time.process_time()
+    while (elapsed := time.perf_counter() - wall) < seconds:
+        carry, more_moves, more_ended = compiled(carry)
+        moves, ended = moves + int(more_moves), ended + int(more_ended)
+    cpu_seconds = time.process_time() - cpu
+    state_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(jax.eval_shape(game.init, key)))
+    figures = {
+        "game": game.id,
+        "options": game.options,
+        "players": game.num_players,
+        "form": form,
+        "batch": batch,
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "moves": moves,
+        "games": ended,
+        "seconds": round(elapsed, 3),
+        "cpu_seconds": round(cpu_seconds, 3),
+        "compile_seconds": round(compile_seconds, 2),
+        "state_bytes": state_bytes,
+    }
+    print(json.dumps(figures), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--settings", required=True)
+    parser.add_argument("--pin", type=int)
+    arguments = parser.parse_args()
+    if arguments.pin is not None:
+        os.sched_setaffinity(0, {arguments.pin})
+    _work(*json.loads(arguments.settings))

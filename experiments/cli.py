@@ -1,0 +1,392 @@
+"""The command line ``tilewe-jax``."""
+
+import contextlib
+import inspect
+import io
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from tyro.conf import Positional, arg, subcommand
+
+# JAX is imported inside the commands: `bench` must not start it, and `--help` need not.
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+class UsageError(Exception):
+    """Something in the arguments that only a command can find wrong."""
+
+
+@dataclass(frozen=True)
+class GameOptions:
+    """Which game."""
+
+    game: str = "tilewe"
+    """Id of the game; `tilewe-jax games` lists them."""
+    players: int | None = None
+    """Number of players, where the game lets you choose."""
+    set: Annotated[tuple[str, ...], arg(metavar="OPTION=VALUE ...")] = ()
+    """Further options of the game, like size=10 pieces=O1,I2 voluntary_pass=true."""
+
+    def options(self) -> dict[str, Any]:
+        """The options as ``make`` takes them."""
+        given = {} if self.players is None else {"players": self.players}
+        for item in self.set:
+            name, equals, text = item.partition("=")
+            if not equals:
+                raise UsageError(f"--set takes OPTION=VALUE, not {item!r}")
+            given[name] = _value(name, text)
+        return given
+
+    def make(self) -> Any:
+        """The game."""
+        from tilewe_jax import make
+
+        try:
+            return make(self.game, **self.options())
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class Games:
+    """List the games."""
+
+    json: bool = False
+    """Print one JSON object and nothing else."""
+
+    def run(self) -> None:
+        import jax
+
+        from tilewe_jax.registry import describe, games, make, options
+
+        rows = []
+        for name in games():
+            game = make(name)
+            state = jax.eval_shape(game.init, jax.random.key(0))
+            rows.append(
+                {
+                    "game": name,
+                    "players": game.num_players,
+                    "actions": game.num_actions,
+                    "state_bytes": sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state)),
+                    "options": {option: parameter.default for option, parameter in options(name).items()},
+                    "about": describe(name),
+                }
+            )
+        if self.json:
+            print(json.dumps({"games": rows}))
+            return
+        table = Table("game", "players", "actions", "state", "options (default)", "about", show_lines=True)
+        for row in rows:
+            choices = "\n".join(f"{name}={_show(default)}" for name, default in row["options"].items())
+            table.add_row(
+                row["game"], str(row["players"]), f"{row['actions']:,}", f"{row['state_bytes']} B", choices, row["about"]
+            )
+        out.print(table)
+
+
+@dataclass(frozen=True)
+class Rollout(GameOptions):
+    """Play random games to the end and print what came of them."""
+
+    games: int = 20_000
+    """Number of games."""
+    batch: int = 4096
+    """Games played at once."""
+    seed: int = 0
+    """Seed of the random moves; with batch and devices it decides the games."""
+    devices: int = 1
+    """Number of devices to spread the batch over; on a CPU they are made."""
+    out: Path | None = None
+    """Write the games to this file, as JSON lines that `replay` and `show` read."""
+    json: bool = False
+    """Print one JSON object and nothing else."""
+
+    def run(self) -> None:
+        import jax
+
+        _positive(games=self.games, batch=self.batch, devices=self.devices)
+        if self.out and not self.out.absolute().parent.is_dir():
+            raise UsageError(f"cannot write {self.out}: there is no folder {self.out.absolute().parent}")
+        jax.config.update("jax_num_cpu_devices", self.devices)
+
+        from experiments.rollouts import play_games
+        from tilewe_jax import records
+
+        game = self.make()
+        if self.devices > len(jax.devices()):
+            raise UsageError(f"--devices must be 1 to {len(jax.devices())}, the number there are, not {self.devices}")
+        with _progress("playing", self.games) as progress:
+            tally = play_games(game, self.games, self.batch, self.seed, self.devices, self.out is not None, progress)
+        if self.out:
+            records.write(self.out, game, tally.records, self.seed)
+        summary = tally.summary()
+        if self.json:
+            print(json.dumps(summary))
+        else:
+            _print_rollout(game, tally, summary)
+            if self.out:
+                out.print(f"{len(tally.records):,} games written to {self.out}")
+        if tally.interrupted:
+            raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class Perft(GameOptions):
+    """Count the sequences of legal actions from the start."""
+
+    depth: Annotated[int, arg(metavar="N")] = 2
+    """Length of the sequences; all up to it are counted."""
+    json: bool = False
+    """Print one JSON object and nothing else."""
+
+    def run(self) -> None:
+        import time
+
+        import jax
+
+        from experiments.perft import Perft as Counter
+
+        _positive(depth=self.depth)
+        game = self.make()
+        counter = Counter(game)
+        root = game.init(jax.random.key(0))
+        rows = []
+        for depth in range(1, self.depth + 1):
+            with _progress(f"depth {depth}", None) as progress:
+                found = 0
+
+                def more(leaves: int) -> None:
+                    nonlocal found
+                    found += leaves
+                    progress(found)
+
+                begun = time.perf_counter()
+                leaves = counter.leaves(root, depth, more)
+                seconds = time.perf_counter() - begun
+            rows.append({"depth": depth, "leaves": leaves, "seconds": round(seconds, 3)})
+        if self.json:
+            result = {"game": game.id, "options": game.options, "players": game.num_players}
+            print(json.dumps({**result, **rows[-1], "leaves_by_depth": [row["leaves"] for row in rows]}))
+            return
+        table = Table("depth", "leaves", "seconds", "leaves/s", title=_title(game))
+        for row in rows:
+            rate = row["leaves"] / max(row["seconds"], 1e-3)
+            table.add_row(str(row["depth"]), f"{row['leaves']:,}", f"{row['seconds']:.2f}", f"{rate:,.0f}")
+        out.print(table)
+
+
+@dataclass(frozen=True)
+class Bench(GameOptions):
+    """Measure random play, on a CPU in processes pinned to one core each."""
+
+    form: Literal["stream", "games", "step"] = "stream"
+    """Lanes that restart, games played to the end together, or the public step and sample_action."""
+    batch: int = 4096
+    """Games played at once, by each process."""
+    seconds: float = 5.0
+    """How long to measure."""
+    cores: int = 1
+    """Number of pinned processes; has no meaning with an accelerator."""
+    seed: int = 0
+    """Seed of the random moves."""
+    json: bool = False
+    """Print one JSON object and nothing else."""
+
+    def run(self) -> None:
+        from experiments import bench
+
+        _positive(batch=self.batch, seconds=self.seconds, cores=self.cores)
+        self.make()  # for the error, before a process is started
+        try:
+            figures = bench.measure(
+                self.game, self.options(), self.form, self.batch, self.seconds, self.cores, self.seed
+            )
+        except (ValueError, RuntimeError) as error:
+            raise UsageError(str(error)) from None
+        if self.json:
+            print(json.dumps(figures))
+            return
+        table = Table("figure", "value", title=f"{self.game}: random play, {self.form}")
+        for name, value in figures.items():
+            table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
+        out.print(table)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Play recorded games again and check every one."""
+
+    file: Positional[Path]
+    """A file written by `rollout --out`."""
+    json: bool = False
+    """Print one JSON object and nothing else."""
+
+    def run(self) -> None:
+        from tilewe_jax import records
+
+        game, games = records.read(self.file)
+        verdicts = records.replay(game, games)
+        wrong = [(number, verdict) for number, verdict in enumerate(verdicts, 1) if verdict]
+        if self.json:
+            faults = [{"game": number, "fault": verdict} for number, verdict in wrong]
+            print(json.dumps({"game": game.id, "games": len(games), "wrong": len(wrong), "faults": faults}))
+        else:
+            for number, verdict in wrong:
+                err.print(f"game {number}: {verdict}")
+            out.print(f"{len(games) - len(wrong):,} of {len(games):,} games of {game.id} replay to their ends")
+        if wrong:
+            sys.exit(1)
+
+
+@dataclass(frozen=True)
+class Show:
+    """Show a recorded game, move by move."""
+
+    file: Positional[Path]
+    """A file written by `rollout --out`."""
+    number: int = 1
+    """Which game of the file, from 1."""
+    brief: bool = False
+    """Print the board only at the end."""
+    svg: Path | None = None
+    """Write the final position to this file, as a picture."""
+
+    def run(self) -> None:
+        import jax
+        import jax.numpy as jnp
+
+        from tilewe_jax import records
+
+        game, games = records.read(self.file)
+        if not 1 <= self.number <= len(games):
+            raise UsageError(f"--number must be 1 to {len(games)}, the games in {self.file}, not {self.number}")
+        record = games[self.number - 1]
+        step, is_legal = jax.jit(game.step), jax.jit(game.is_legal)
+        state = game.init_from_deal(record.deal)
+        for ply, action in enumerate(record.actions, 1):
+            if not is_legal(state, jnp.int32(action)):
+                raise records.RecordError(f"{self.file}, game {self.number}: action {ply}, {action}, is not legal")
+            player = int(game.current_player(state))
+            state = step(state, jnp.int32(action))
+            print(f"{ply:3d}. player {player + 1}: {game.action_name(action)}")
+            if not self.brief:
+                print(game.text(state, color=out.is_terminal) + "\n")
+        if self.brief:
+            print(game.text(state, color=out.is_terminal))
+        if self.svg:
+            self.svg.write_text(game.svg(state), encoding="utf-8")
+
+
+Command = (
+    Annotated[Games, subcommand("games")]
+    | Annotated[Rollout, subcommand("rollout")]
+    | Annotated[Perft, subcommand("perft")]
+    | Annotated[Bench, subcommand("bench")]
+    | Annotated[Replay, subcommand("replay")]
+    | Annotated[Show, subcommand("show")]
+)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command. Exit code 2 after wrong arguments, 1 where a file is bad or a check failed, 130 after Ctrl-C."""
+    command = _parse(sys.argv[1:] if arguments is None else arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        command.run()
+    except UsageError as error:
+        _fail(str(error), 2)
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
+    except ValueError as error:
+        from tilewe_jax.records import RecordError
+
+        if not isinstance(error, RecordError):
+            raise
+        _fail(str(error), 1)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
+
+
+def _parse(arguments: list[str]) -> Any:
+    message = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(message):
+            return tyro.cli(Command, prog="tilewe-jax", description=inspect.getdoc(sys.modules[__name__]), args=arguments)
+    except SystemExit as stop:
+        if stop.code != 2:
+            raise
+        # tyro draws a box around its message: title, text, a rule, and hints.
+        text = [line.strip("│ ") for line in message.getvalue().splitlines()[1:-1]]
+        rule = next((i for i, line in enumerate(text) if line.startswith("──")), len(text))
+        _fail(" ".join(text[:rule]).strip() + "; see tilewe-jax --help", 2)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(f"tilewe-jax: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if value <= 0:
+            raise UsageError(f"--{name} must be positive, not {value}")
+
+
+def _value(name: str, text: str) -> Any:
+    """A value given on the command line: JSON, a list of words where the option is one, or a word."""
+    if name == "pieces":
+        return tuple(text.split(","))
+    with contextlib.suppress(json.JSONDecodeError):
+        return json.loads(text)
+    return text
+
+
+def _show(default: Any) -> str:
+    return "by variant" if default is None else json.dumps(default)
+
+
+def _title(game: Any) -> str:
+    options = ", ".join(f"{name}={value}" for name, value in game.options.items())
+    return f"{game.id} ({options or f'{game.num_players} players'})"
+
+
+@contextlib.contextmanager
+def _progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, shown to people only."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def _print_rollout(game: Any, tally: Any, summary: dict[str, Any]) -> None:
+    if tally.example is not None:
+        print(game.text(tally.example, color=out.is_terminal))
+    table = Table("seat", "mean score", "win share", title=_title(game))
+    for seat in range(game.num_players):
+        table.add_row(
+            str(seat + 1),
+            f"{summary['mean_score'][seat]:.2f} ± {summary['score_error'][seat]:.2f}",
+            f"{summary['win_share'][seat]:.4f} ± {summary['win_share_error'][seat]:.4f}",
+        )
+    out.print(table)
+    out.print(
+        f"{summary['games']:,} games, {summary['moves']:,} moves in {summary['seconds']:.2f} s:"
+        f" {summary['moves_per_second']:,} moves/s. {summary['ties']:,} games tied for the first place."
+    )
+
+
+if __name__ == "__main__":
+    main()

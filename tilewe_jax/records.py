@@ -1,0 +1,152 @@
+"""Recorded games: files of JSON lines that replay to the same end.
+
+The first line names the game, its options and its rules version; each further line is one game: the deal (what chance decided
+at the start; ``null`` where nothing), the action ids, and the final scores and returns.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tilewe_jax.game import Game
+from tilewe_jax.registry import make
+
+FORMAT = "tilewe-jax-games/1"
+
+
+class RecordError(ValueError):
+    """A file of records that cannot be read, and why."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One finished game."""
+
+    deal: Any
+    actions: tuple[int, ...]
+    scores: tuple[int, ...]
+    returns: tuple[float, ...]
+
+
+def write(path: str | Path, game: Game[Any], games: Iterable[Record], seed: int | None = None) -> None:
+    """Write records; a file that is there is replaced in one go, and stays as it is if anything fails.
+
+    ``seed`` tells people what the games were made with; nothing reads it. Raises ``OSError``.
+    """
+    path = Path(path)
+    header = {"format": FORMAT, "game": game.id, "options": game.options, "version": game.version, "seed": seed}
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8") as file:
+        try:
+            file.write(json.dumps(header) + "\n")
+            for record in games:
+                file.write(json.dumps(vars(record)) + "\n")
+            file.close()
+            os.chmod(file.name, 0o666 & ~_umask())
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+def read(path: str | Path) -> tuple[Game[Any], list[Record]]:
+    """The game and the records of a file. Raises ``OSError``, or ``RecordError`` where it is no such file."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise RecordError(f"{path} is not a file of games: it is not text") from None
+    header = _parse(path, 1, lines[0] if lines else "")
+    if header.get("format") != FORMAT:
+        raise RecordError(f"{path} is not a file of games: its first line does not say {FORMAT}")
+    try:
+        game = make(header["game"], **header["options"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"{path}, line 1: {error}") from None
+    if header.get("version") != game.version:
+        raise RecordError(f"{path} has version {header.get('version')} of {game.id}, and the rules here are {game.version}")
+    return game, [_record(path, game, number, line) for number, line in enumerate(lines[1:], 2)]
+
+
+def replay(game: Game[Any], records: Sequence[Record], batch: int = 1024) -> list[str | None]:
+    """For each record ``None`` where it replays to its end, scores and returns; else what is wrong with it."""
+
+    @jax.jit
+    def run(state: Any, actions: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        def step(state: Any, action: jax.Array) -> tuple[Any, jax.Array]:
+            legal = jax.vmap(game.is_legal)(state, action)
+            return jax.vmap(game.step)(state, action), legal | (action < 0)
+
+        state, legal = jax.lax.scan(step, state, actions)
+        first_illegal = jnp.where(jnp.all(legal, axis=0), -1, jnp.argmin(legal, axis=0))
+        return first_illegal, jax.vmap(game.is_terminal)(state), jax.vmap(game.scores)(state), jax.vmap(game.returns)(state)
+
+    verdicts: list[str | None] = []
+    for start in range(0, len(records), batch):
+        part = records[start : start + batch]
+        actions = np.full((game.max_steps, min(batch, len(records))), -1, np.int32)
+        deals = [record.deal for record in part]
+        for lane, record in enumerate(part):
+            actions[: len(record.actions), lane] = record.actions
+        deals += deals[:1] * (actions.shape[1] - len(part))  # one compiled shape for all parts
+        state = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(game.init_from_deal, deals))
+        illegal, over, scores, returns = map(np.asarray, run(state, jnp.asarray(actions)))
+        for lane, record in enumerate(part):
+            verdicts.append(_verdict(game, record, int(illegal[lane]), bool(over[lane]), scores[lane], returns[lane]))
+    return verdicts
+
+
+def _verdict(
+    game: Game[Any], record: Record, illegal: int, over: bool, scores: np.ndarray, returns: np.ndarray
+) -> str | None:
+    if illegal >= 0:
+        return f"action {illegal + 1}, {record.actions[illegal]}, is not legal"
+    if not over:
+        return f"the game is not over after its {len(record.actions)} actions"
+    if tuple(scores.tolist()) != record.scores:
+        return f"the scores are {scores.tolist()}, not {list(record.scores)}"
+    if not np.allclose(returns, record.returns, atol=1e-6):
+        return f"the returns are {returns.tolist()}, not {list(record.returns)}"
+    return None
+
+
+def _parse(path: str | Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError:
+        value = None
+    if not isinstance(value, dict):
+        raise RecordError(f"{path}, line {number}: this is not a JSON object")
+    return value
+
+
+def _record(path: str | Path, game: Game[Any], number: int, line: str) -> Record:
+    value = _parse(path, number, line)
+    actions, scores, returns = value.get("actions"), value.get("scores"), value.get("returns")
+    ints = [*(actions if isinstance(actions, list) else [None]), *(scores if isinstance(scores, list) else [None])]
+    if not all(type(item) is int for item in ints) or not isinstance(returns, list) or "deal" not in value:
+        raise RecordError(f"{path}, line {number}: a game has deal, actions, scores and returns, lists of numbers")
+    if len(scores) != game.num_players or len(returns) != game.num_players:
+        raise RecordError(f"{path}, line {number}: {game.id} has {game.num_players} players")
+    if len(actions) > game.max_steps or not all(0 <= action < game.num_actions for action in actions):
+        raise RecordError(
+            f"{path}, line {number}: a game has at most {game.max_steps} actions from 0 to {game.num_actions - 1}"
+        )
+    try:
+        game.init_from_deal(value["deal"])
+    except ValueError as error:
+        raise RecordError(f"{path}, line {number}: {error}") from None
+    return Record(value["deal"], tuple(actions), tuple(scores), tuple(float(share) for share in returns))
+
+
+def _umask() -> int:
+    """The process's umask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
