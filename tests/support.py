@@ -1,0 +1,64 @@
+"""What several tests share: compiled functions, traces, comparisons."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from tilewe_jax.game import Game
+
+ORACLES = Path(__file__).parents[2] / "shared" / "oracles"
+"""Traces of other implementations; not part of the repository, so tests that need them are skipped without."""
+
+
+@cache
+def batched(game: Game[Any]) -> SimpleNamespace:
+    """The functions of a game over batches, compiled once for all tests."""
+    names = (
+        "apply advance settle step is_legal legal_actions num_legal sample_action current_player is_terminal is_truncated"
+        " scores returns observe determinize playout init"
+    )
+    return SimpleNamespace(**{name: jax.jit(jax.vmap(getattr(game, name))) for name in names.split()})
+
+
+def traces(path: str) -> list[dict[str, Any]]:
+    """The lines of a trace file; skips the test where there is none."""
+    file = ORACLES / path
+    if not file.exists():
+        pytest.skip(f"needs the trace {path}")
+    with gzip.open(file, "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def assert_same(left: Any, right: Any) -> None:
+    """Two trees have the same structure and the same values, dtypes included."""
+    assert jax.tree.structure(left) == jax.tree.structure(right)
+    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def rows(tree: Any, index: Any) -> Any:
+    """These rows of every leaf."""
+    return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+def positions(game: Game[Any], batch: int, seed: int = 0) -> Iterator[tuple[Any, np.ndarray]]:
+    """Random play: the states of a batch after 0, 1, 2, ... moves, and the moves that follow (-1 at the end)."""
+    play = batched(game)
+    key = jax.random.key(seed)
+    state = play.init(jax.random.split(key, batch))
+    for step in range(game.max_steps + 1):
+        action = play.sample_action(state, jax.random.split(jax.random.fold_in(key, step), batch))
+        yield state, np.asarray(action)
+        if np.all(np.asarray(action) < 0):
+            return
+        state = play.step(state, action)
+    raise AssertionError(f"{game.id} goes on after {game.max_steps} steps")

@@ -1,0 +1,22 @@
+import pytest
+
+import tilewe_jax
+from tests import conformance
+
+STATE_BYTES = {"tilewe": 400, "classic": 400, "duo": 200, "duo_official": 200}
+
+VARIATIONS = [
+    ("tilewe", {"players": 1}),
+    ("tilewe", {"players": 2, "size": 5, "pieces": ("O1", "I2", "L3", "X5")}),
+    ("duo", {"voluntary_pass": True, "size": 7}),
+]
+
+
+@pytest.mark.parametrize("name", tilewe_jax.games())
+def test_every_registered_game_conforms(name: str) -> None:
+    conformance.check(tilewe_jax.make(name), STATE_BYTES[name])
+
+
+@pytest.mark.parametrize(("name", "options"), VARIATIONS, ids=str)
+def test_variations_conform(name: str, options: dict) -> None:
+    conformance.check(tilewe_jax.make(name, **options), STATE_BYTES[name])
