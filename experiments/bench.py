@@ -21,15 +21,20 @@ FORMS = ("stream", "games", "step")
 STEPS = 64
 
 
-def measure(
-    name: str, options: dict[str, Any], form: str, batch: int, seconds: float, cores: int, seed: int
-) -> dict[str, Any]:
+def measure(name: str, options: dict[str, Any], form: str, batch: int, seconds: float, cores: int, seed: int) -> dict[str, Any]:
     """Figures of random play, as JSON. Raises ``RuntimeError`` where a measuring process fails."""
     pins = [None] if _has_accelerator() else _cores(cores)
     settings = json.dumps([name, options, form, batch, seconds, seed])
     workers = [
         subprocess.Popen(
-            [sys.executable, "-m", "experiments.bench", "--settings", settings, *(["--pin", str(pin)] if pin is not None else [])],
+            [
+                sys.executable,
+                "-m",
+                "experiments.bench",
+                "--settings",
+                settings,
+                *(["--pin", str(pin)] if pin is not None else []),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -210,9 +210,7 @@ class Bench(GameOptions):
         _positive(batch=self.batch, seconds=self.seconds, cores=self.cores)
         self.make()  # for the error, before a process is started
         try:
-            figures = bench.measure(
-                self.game, self.options(), self.form, self.batch, self.seconds, self.cores, self.seed
-            )
+            figures = bench.measure(self.game, self.options(), self.form, self.batch, self.seconds, self.cores, self.seed)
         except (ValueError, RuntimeError) as error:
             raise UsageError(str(error)) from None
         if self.json:

@@ -31,7 +31,7 @@ class Perft:
 
     def _leaves(self, states: Any, depth: int, progress: Callable[[int], None]) -> int:
         if depth == 1:
-            leaves = sum(int(np.sum(self._counts(part)[:size], dtype=np.int64)) for part, size in self._parts(states))
+            leaves = sum(int(np.asarray(self._counts(part))[:size].sum()) for part, size in self._parts(states))
             progress(leaves)
             return leaves
         return sum(self._leaves(children, depth - 1, progress) for children in self._children(states))
@@ -55,4 +55,6 @@ class Perft:
     def _pad(self, states: Any) -> tuple[Any, int]:
         """Repeat the last state up to a full batch, so that everything is compiled once; and how many are real."""
         size = len(jax.tree.leaves(states)[0])
-        return jax.tree.map(lambda leaf: np.pad(leaf, [(0, self.batch - size)] + [(0, 0)] * (leaf.ndim - 1), "edge"), states), size
+        return jax.tree.map(
+            lambda leaf: np.pad(leaf, [(0, self.batch - size)] + [(0, 0)] * (leaf.ndim - 1), "edge"), states
+        ), size

@@ -67,7 +67,7 @@ def check_play(game: Game[Any], history: list[tuple[Any, np.ndarray]]) -> None:
         np.testing.assert_array_equal(over, action < 0)
         np.testing.assert_array_equal(over, np.asarray(functions.num_legal(state)) == 0)
         player = np.asarray(functions.current_player(state))
-        assert np.all((0 <= player) & (player < game.num_players))
+        assert np.all((player >= 0) & (player < game.num_players))
         returns = np.asarray(functions.returns(state))
         assert np.all(returns[~over] == 0)
         if game.num_players > 1:

@@ -11,6 +11,16 @@ State = TypeVar("State")
 Action = Int32[Array, ""]
 
 
+def as_action(action: Action | int) -> Action:
+    """One action id as an int32 scalar. Raises ``TypeError`` for other than integers, ``ValueError`` for more than one."""
+    array = jnp.asarray(action)
+    if not jnp.issubdtype(array.dtype, jnp.integer):
+        raise TypeError(f"an action is an integer (int32), not {array.dtype}")
+    if array.shape != ():
+        raise ValueError(f"this takes one action, of shape (), not of {array.shape}; jax.vmap makes it take many")
+    return array.astype(jnp.int32)
+
+
 class Game(ABC, Generic[State]):
     """The rules of one game as pure functions of one position; ``jax.vmap`` makes them functions of thousands.
 
@@ -133,6 +143,7 @@ class Game(ABC, Generic[State]):
 
     def step(self, state: State, action: Action) -> State:
         """The position after ``action``. An illegal action, and any action at the end, leaves the state as it is."""
+        action = as_action(action)
         return self.apply(state, jnp.where(self.is_legal(state, action), action, -1))
 
     def num_legal(self, state: State) -> Int32[Array, ""]:

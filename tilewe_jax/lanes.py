@@ -64,6 +64,7 @@ def materialize(function: Callable, *args: PyTree) -> PyTree:
     XLA's CPU compiler fuses a producer into each of its consumers, however dear, and drops ``optimization_barrier`` before
     it does. It does not look into a conditional, so there the call stands in the branch of one that is always taken.
     """
+    function = jax.jit(function)  # traced once, however often it is called below
 
     def behind_conditional(*args: PyTree) -> PyTree:
         some = jax.tree.leaves(args)[0].ravel()[0]

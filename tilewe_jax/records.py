@@ -102,9 +102,7 @@ def replay(game: Game[Any], records: Sequence[Record], batch: int = 1024) -> lis
     return verdicts
 
 
-def _verdict(
-    game: Game[Any], record: Record, illegal: int, over: bool, scores: np.ndarray, returns: np.ndarray
-) -> str | None:
+def _verdict(game: Game[Any], record: Record, illegal: int, over: bool, scores: np.ndarray, returns: np.ndarray) -> str | None:
     if illegal >= 0:
         return f"action {illegal + 1}, {record.actions[illegal]}, is not legal"
     if not over:

@@ -59,5 +59,9 @@ def planes(
 
     starts = [jnp.asarray(config.board(list(cells)))[:, None] for cells in config.start_cells]
     start = starts[0] if len(set(config.start_cells)) == 1 else pick(starts, player[None])
-    corners = diagonals | start if config.starts_stay_open else jnp.where((hand == np.uint32(config.full_hand))[None], start, diagonals)
+    corners = (
+        diagonals | start
+        if config.starts_stay_open
+        else jnp.where((hand == np.uint32(config.full_hand))[None], start, diagonals)
+    )
     return free, corners, hand

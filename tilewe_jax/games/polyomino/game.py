@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 
 from tilewe_jax.bits import popcount, unpack_words
-from tilewe_jax.game import Action, Game
+from tilewe_jax.game import Action, Game, as_action
 from tilewe_jax.games.polyomino import observation, rules
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import (
@@ -78,16 +78,16 @@ class PolyominoGame(Game[State]):
         return jax.tree.map(jnp.asarray, self._initial)
 
     def apply(self, state: State, action: Action) -> State:
-        return per_lane(lambda *args: rules.apply(self.config, *args))(state, action)
+        return per_lane(lambda *args: rules.apply(self.config, *args))(state, as_action(action))
 
     def advance(self, state: State, action: Action) -> State:
-        return per_lane(lambda *args: rules.advance(self.config, *args))(state, action)
+        return per_lane(lambda *args: rules.advance(self.config, *args))(state, as_action(action))
 
     def settle(self, state: State) -> State:
         return per_lane(lambda *args: rules.settle(self.config, *args))(state)
 
     def is_legal(self, state: State, action: Action) -> Bool[Array, ""]:
-        return per_lane(lambda *args: rules.legal(self.config, *args))(state, action)
+        return per_lane(lambda *args: rules.legal(self.config, *args))(state, as_action(action))
 
     def placements(self, state: State) -> UInt32[Array, "orientations words"]:
         """The legal placements, packed: for each of the 91 orientations the board of its anchors, bit ``y * size + x``."""

@@ -10,7 +10,9 @@ to a number a word and never writes them, ``placements_at`` looks at one word. A
 ``boards.planes`` gives them. ``movegen_conv`` has the same three.
 """
 
+from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,7 +21,7 @@ from jaxtyping import Array, Int32, UInt32
 from tilewe_jax.bits import popcount_sum
 from tilewe_jax.games.polyomino.boards import Board, Hand, window
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, Cell
+from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS, Cell
 from tilewe_jax.lanes import materialize
 
 Shape = frozenset[Cell]
@@ -33,9 +35,22 @@ def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Arr
 
 def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
     """The anchors of the legal placements of each of the 91 orientations."""
-    legal = _grow(config, free, corners, hand, config.words, _room(config))
-    none = jnp.zeros_like(free[: config.words])
-    return jnp.stack([legal.get(orientation, none) for orientation in range(len(ORIENTATIONS))])
+    # Stacked one by one these would be 91 loops, each growing its parents anew. So: all shapes of one size at a time.
+    parts = dict(growth(config.orientations))
+    levels = [[shape for shape in parts if len(shape) == size] for size in range(1, MAX_PIECE_SIZE + 1)]
+    cells = [_cell(config, free, corners, cell, config.words, _room(config)) for (cell,) in levels[0]]
+    fit_cell, touch_cell = (jnp.stack(boards) for boards in zip(*cells, strict=True))
+    fits, touches = [fit_cell], [touch_cell]
+    for smaller, level in pairwise(levels):
+        halves = [parts[shape] for shape in level]
+        rest = np.array([smaller.index(half[0]) for half in halves if half], np.int32)
+        cell = np.array([levels[0].index(half[1]) for half in halves if half], np.int32)
+        fits.append(fits[-1][rest] & fit_cell[cell])
+        touches.append(touches[-1][rest] | touch_cell[cell])
+    row = {shape: i for i, shape in enumerate(shape for level in levels for shape in level)}
+    rows = np.array([row.get(frozenset(orientation.cells), 0) for orientation in ORIENTATIONS], np.int32)
+    in_hand = jnp.stack([_in_hand(hand, orientation.piece) for orientation in ORIENTATIONS])
+    return jnp.concatenate(fits)[rows] & jnp.concatenate(touches)[rows] & in_hand[:, None]
 
 
 def placements_at(
@@ -68,7 +83,7 @@ def _room(config: Config) -> dict[int, np.ndarray]:
 
 
 def _grow(
-    config: Config, free: Board, corners: Board, hand: Hand, words: int, room: dict[int, Array]
+    config: Config, free: Board, corners: Board, hand: Hand, words: int, room: Mapping[int, Board | np.ndarray]
 ) -> dict[int, Board]:
     """The anchors of the legal placements by orientation, in the order of growth."""
     grown: dict[Shape, tuple[Board, Board]] = {}
@@ -78,18 +93,26 @@ def _grow(
             grown[shape] = fit_a & fit_b, touch_a | touch_b
         else:
             (cell,) = shape
-            fit, touch = (window(board, config.bit(cell), words) for board in (free, corners))
-            grown[shape] = fit & room[cell[0]][:words] if cell[0] else fit, touch
-
-    legal = {}
+            grown[shape] = _cell(config, free, corners, cell, words, room)
     of_shape = {frozenset(ORIENTATIONS[i].cells): i for i in config.orientations}
-    for shape, (fit, touch) in grown.items():
-        if shape in of_shape:
-            # All ones where the piece is in the hand: its bit moved to the top, and down again with its sign.
-            piece = ORIENTATIONS[of_shape[shape]].piece
-            in_hand = ((hand << np.uint32(31 - piece)).astype(jnp.int32) >> 31).astype(jnp.uint32)
-            legal[of_shape[shape]] = fit & touch & in_hand[None]
-    return legal
+    return {
+        of_shape[shape]: fit & touch & _in_hand(hand, ORIENTATIONS[of_shape[shape]].piece)[None]
+        for shape, (fit, touch) in grown.items()
+        if shape in of_shape
+    }
+
+
+def _cell(
+    config: Config, free: Board, corners: Board, cell: Cell, words: int, room: Mapping[int, Board | np.ndarray]
+) -> tuple[Board, Board]:
+    """The anchors whose cell at this offset is free, and those whose cell is a corner."""
+    fit, touch = (window(board, config.bit(cell), words) for board in (free, corners))
+    return (fit & room[cell[0]][:words] if cell[0] else fit), touch
+
+
+def _in_hand(hand: Hand, piece: int) -> UInt32[Array, "lanes"]:
+    """All ones where the piece is in the hand: its bit moved to the top, and down again with its sign."""
+    return ((hand << np.uint32(31 - piece)).astype(jnp.int32) >> 31).astype(jnp.uint32)
 
 
 @cache
@@ -107,8 +130,15 @@ def growth(orientations: tuple[int, ...]) -> list[tuple[Shape, tuple[Shape, Shap
         if len(shape) == 1:
             parts[shape] = None
             return
-        # A part that is itself an orientation at the same anchor costs nothing more.
-        cell = min(shape, key=lambda cell: (shape - {cell} not in anchored, frozenset([cell]) not in parts, cell))
+        # A part that is there anyhow costs nothing more.
+        cell = min(
+            shape,
+            key=lambda cell: (
+                shape - {cell} not in anchored and shape - {cell} not in parts,
+                sum(x + y for x, y in shape - {cell}),
+                cell,
+            ),
+        )
         parts[shape] = shape - {cell}, frozenset([cell])
         for part in parts[shape]:
             make(part)
@@ -116,16 +146,15 @@ def growth(orientations: tuple[int, ...]) -> list[tuple[Shape, tuple[Shape, Shap
     for i in sorted(orientations, key=lambda i: len(ORIENTATIONS[i].cells)):
         make(frozenset(ORIENTATIONS[i].cells))
 
-    order: list[Shape] = [shape for shape, halves in parts.items() if halves is None]
+    grown_from: dict[Shape, list[Shape]] = {shape: [] for shape in parts}
+    for shape, halves in parts.items():
+        if halves:
+            grown_from[halves[0]].append(shape)
 
-    def follow(shape: Shape) -> None:
-        order.append(shape)
-        for whole, halves in parts.items():
-            if halves and halves[0] == shape:
-                follow(whole)
+    def follow(shape: Shape) -> Iterator[Shape]:
+        for whole in grown_from[shape]:
+            yield whole
+            yield from follow(whole)
 
-    for cell in list(order):
-        for whole, halves in parts.items():
-            if halves and halves[0] == cell:
-                follow(whole)
-    return [(shape, parts[shape]) for shape in order]
+    cells = [shape for shape, halves in parts.items() if not halves]
+    return [(shape, parts[shape]) for shape in [*cells, *(whole for cell in cells for whole in follow(cell))]]

@@ -12,9 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int32, UInt32
 from tilewe_jax.bits import WORD_BITS, popcount
 from tilewe_jax.games.polyomino.boards import Board, Hand
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
-
-_SIDE = 5  # no piece is longer
+from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 
 
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
@@ -42,11 +40,11 @@ def placements_at(
 
 def _convolve(planes: Bool[Array, "lanes y x"], outside: bool) -> Float32[Array, "lanes orientations y x"]:
     """How many cells of each orientation, anchored at each cell, are set; cells off the board count as ``outside``."""
-    kernels = np.zeros((len(ORIENTATIONS), 1, _SIDE, _SIDE), np.float32)
+    kernels = np.zeros((len(ORIENTATIONS), 1, MAX_PIECE_SIZE, MAX_PIECE_SIZE), np.float32)
     for kernel, orientation in zip(kernels, ORIENTATIONS, strict=True):
         for x, y in orientation.cells:
             kernel[0, y, x] = 1
-    padded = jnp.pad(planes, ((0, 0), (0, _SIDE - 1), (0, _SIDE - 1)), constant_values=outside)
+    padded = jnp.pad(planes, ((0, 0), (0, MAX_PIECE_SIZE - 1), (0, MAX_PIECE_SIZE - 1)), constant_values=outside)
     return lax.conv(padded[:, None].astype(jnp.float32), jnp.asarray(kernels), (1, 1), "VALID")
 
 

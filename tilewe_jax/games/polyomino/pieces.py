@@ -58,9 +58,7 @@ class Orientation:
         """The cells that can touch an own piece corner to corner: at most one neighbour in the row, one in the column."""
         cells = set(self.cells)
         return tuple(
-            (x, y)
-            for x, y in self.cells
-            if not ({(x - 1, y), (x + 1, y)} <= cells or {(x, y - 1), (x, y + 1)} <= cells)
+            (x, y) for x, y in self.cells if not ({(x - 1, y), (x + 1, y)} <= cells or {(x, y - 1), (x, y + 1)} <= cells)
         )
 
 
@@ -100,6 +98,8 @@ def _orientations() -> tuple[Orientation, ...]:
 
 PIECE_CELLS = tuple(_cells(drawing) for drawing in DRAWINGS.values())
 PIECE_SIZES = tuple(len(cells) for cells in PIECE_CELLS)
+MAX_PIECE_SIZE = max(PIECE_SIZES)
+"""Cells of the largest piece, and so also the longest side of any."""
 ORIENTATIONS = _orientations()
 ORIENTATION_OF_CELLS = {orientation.cells: i for i, orientation in enumerate(ORIENTATIONS)}
 MONOMINO = PIECE_NAMES.index("O1")

@@ -16,17 +16,17 @@ from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, popcount
 from tilewe_jax.games.polyomino import movegen, movegen_conv
 from tilewe_jax.games.polyomino.boards import Board, pick, planes
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.pieces import MONOMINO, ORIENTATIONS
+from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS
 from tilewe_jax.lanes import materialize, while_any
 
 Turn = tuple[Int32[Array, "lanes"], Bool[Array, "players lanes"], UInt16[Array, "words lanes"]]
 """Current player, who is out, and the legal counts."""
 
 _MOVEGENS = {"bitboard": movegen, "conv": movegen_conv}
-_SIDE = 5  # no piece is longer
 # An orientation in one word: five rows of five cells from the bottom, and above them its piece.
 _ROWS_AND_PIECE = np.array(
-    [sum(1 << (_SIDE * y + x) for x, y in o.cells) | o.piece << _SIDE * _SIDE for o in ORIENTATIONS], np.uint32
+    [sum(1 << (MAX_PIECE_SIZE * y + x) for x, y in o.cells) | o.piece << MAX_PIECE_SIZE * MAX_PIECE_SIZE for o in ORIENTATIONS],
+    np.uint32,
 )
 
 _WIDTHS = np.array([max(x for x, _ in o.cells) + 1 for o in ORIENTATIONS], np.int32)
@@ -86,7 +86,7 @@ def advance(config: Config, state: State, action: Int32[Array, "lanes"]) -> Stat
     mover = players == state.current_player[None]
     places = (action >= 0) & (action < config.num_placements)
     rows = _rows_and_piece(config, action)
-    piece = rows >> np.uint32(_SIDE * _SIDE)
+    piece = rows >> np.uint32(MAX_PIECE_SIZE * MAX_PIECE_SIZE)
     board = materialize(lambda *args: _placement(config, *args), action, rows)
     occupied = state.occupied | jnp.where((mover & places[None])[:, None], board[None], np.uint32(0))
     hands = state.hands & ~jnp.where(mover & places[None], np.uint32(1) << piece[None], np.uint32(0))
@@ -134,7 +134,7 @@ def legal(config: Config, state: State, action: Int32[Array, "lanes"]) -> Bool[A
     touching = [covered & corner for covered, corner in zip(board, corners, strict=False)]
     width, height = jnp.asarray(_WIDTHS)[orientation], jnp.asarray(_HEIGHTS)[orientation]
     fits = (cell % config.size + width <= config.size) & (cell // config.size + height <= config.size)
-    in_hand = (hand >> (rows >> np.uint32(_SIDE * _SIDE))) & np.uint32(1) != 0
+    in_hand = (hand >> (rows >> np.uint32(MAX_PIECE_SIZE * MAX_PIECE_SIZE))) & np.uint32(1) != 0
     may_place = in_hand & fits & (reduce(jnp.bitwise_or, beyond) == 0) & (reduce(jnp.bitwise_or, touching) != 0)
     may_pass = config.voluntary_pass & (action == config.num_placements)
     return ~jnp.all(state.out, axis=0) & (jnp.where(is_placement, may_place, may_pass))
@@ -204,8 +204,8 @@ def _placement(config: Config, action: Int32[Array, "lanes"], rows: UInt32[Array
     cell = action % config.cells
     words = WORD_BITS * np.arange(config.words, dtype=np.int32)[:, None]
     board = jnp.zeros((config.words, *action.shape), jnp.uint32)
-    for y in range(_SIDE):
-        row = jnp.broadcast_to((rows >> np.uint32(_SIDE * y)) & np.uint32(31), board.shape)
+    for y in range(MAX_PIECE_SIZE):
+        row = jnp.broadcast_to((rows >> np.uint32(MAX_PIECE_SIZE * y)) & np.uint32(31), board.shape)
         start = (cell + y * config.size)[None] - words
         # Shifts by 32 or more, and so by a negative number taken as unsigned, give zero.
         board = board | lax.shift_left(row, start.astype(jnp.uint32))

@@ -29,26 +29,18 @@ def duo(
     """The modified Duo: two corners of the own side, open for the whole game. Points are cells placed."""
     last = size - 1
     starts = [((0, last), (last, last)), ((0, 0), (last, 0))]
-    return _config(
-        "duo", size, 2, starts, pieces, start_cells, movegen, starts_stay_open=True, voluntary_pass=voluntary_pass
-    )
+    return _config("duo", size, 2, starts, pieces, start_cells, movegen, starts_stay_open=True, voluntary_pass=voluntary_pass)
 
 
-def duo_official(
-    size: int = 14, pieces: Pieces = None, start_cells: Starts = None, movegen: str = "bitboard"
-) -> Config:
+def duo_official(size: int = 14, pieces: Pieces = None, start_cells: Starts = None, movegen: str = "bitboard") -> Config:
     """Blokus Duo by the book: one start cell each, inside the board. 15 points for all pieces, 5 more for O1 last."""
     near = size * 4 // 14
     far = size - 1 - near
     starts = [((near, far),), ((far, near),)]
-    return _config(
-        "duo_official", size, 2, starts, pieces, start_cells, movegen, bonus_all=15, bonus_monomino_last=5
-    )
+    return _config("duo_official", size, 2, starts, pieces, start_cells, movegen, bonus_all=15, bonus_monomino_last=5)
 
 
-def classic(
-    size: int = 20, pieces: Pieces = None, start_cells: Starts = None, movegen: str = "bitboard"
-) -> Config:
+def classic(size: int = 20, pieces: Pieces = None, start_cells: Starts = None, movegen: str = "bitboard") -> Config:
     """The four-colour game by the book: one corner each, clockwise from the top left. Bonuses as in the official Duo."""
     last = size - 1
     starts = [((0, last),), ((last, last),), ((last, 0),), ((0, 0),)]
@@ -89,12 +81,15 @@ def _config(
     movegen: str,
     **rules: Any,
 ) -> Config:
-    cells = starts if start_cells is None else start_cells
+    try:
+        cells = tuple(tuple((int(x), int(y)) for x, y in player) for player in start_cells or starts)
+    except (TypeError, ValueError):
+        raise ValueError(f"start_cells must be a list of (x, y) for each player, not {start_cells!r}") from None
     return Config(
         name=name,
         size=size,
         players=players,
-        start_cells=tuple(tuple((int(x), int(y)) for x, y in player) for player in cells),
+        start_cells=cells,
         pieces=piece_indices(pieces),
         movegen=movegen,
         **rules,

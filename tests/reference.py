@@ -1,0 +1,77 @@
+"""The rules once more, slowly, on sets of cells: written from the rules alone and sharing only the piece drawings."""
+
+from dataclasses import dataclass, field
+
+from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_SIZES
+
+Cells = frozenset[tuple[int, int]]
+
+
+@dataclass
+class Board:
+    config: Config
+    cells: list[set[tuple[int, int]]] = field(default_factory=list)
+    hands: list[set[int]] = field(default_factory=list)
+    last: list[int | None] = field(default_factory=list)
+    out: set[int] = field(default_factory=set)
+    player: int = 0
+
+    def __post_init__(self) -> None:
+        self.cells = [set() for _ in range(self.config.players)]
+        self.hands = [set(self.config.pieces) for _ in range(self.config.players)]
+        self.last = [None] * self.config.players
+
+    def corners(self, player: int) -> set[tuple[int, int]]:
+        """Open corners, whether a piece fits there or not."""
+        own, side = self.cells[player], range(self.config.size)
+        taken = set().union(*self.cells)
+        beside = {(x + dx, y + dy) for x, y in own for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))}
+        starts = set(self.config.start_cells[player])
+        diagonal = {(x + dx, y + dy) for x, y in own for dx in (-1, 1) for dy in (-1, 1)}
+        if self.hands[player] == set(self.config.pieces):
+            diagonal = starts
+        elif self.config.starts_stay_open:
+            diagonal |= starts
+        return {(x, y) for x, y in diagonal - taken - beside if x in side and y in side}
+
+    def placements(self, player: int) -> set[Cells]:
+        own, side = self.cells[player], range(self.config.size)
+        taken = set().union(*self.cells)
+        beside = {(x + dx, y + dy) for x, y in own for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))}
+        found = set()
+        for corner_x, corner_y in self.corners(player):
+            for orientation in ORIENTATIONS:
+                if orientation.piece not in self.hands[player]:
+                    continue
+                for dx, dy in orientation.cells:
+                    cells = frozenset((corner_x - dx + x, corner_y - dy + y) for x, y in orientation.cells)
+                    if all(x in side and y in side for x, y in cells) and not cells & taken and not cells & beside:
+                        found.add(cells)
+        return found
+
+    def place(self, piece: int, cells: Cells) -> None:
+        self.cells[self.player] |= cells
+        self.hands[self.player].remove(piece)
+        self.last[self.player] = piece
+        self._pass_turn()
+
+    def give_up(self) -> None:
+        self.out.add(self.player)
+        self._pass_turn()
+
+    def _pass_turn(self) -> None:
+        for distance in range(1, self.config.players + 1):
+            player = (self.player + distance) % self.config.players
+            if player not in self.out and self.placements(player):
+                self.player = player
+                return
+            self.out.add(player)
+
+    def scores(self) -> list[int]:
+        scores = []
+        for hand, last in zip(self.hands, self.last, strict=True):
+            placed = set(self.config.pieces) - hand
+            bonus = 0 if hand else self.config.bonus_all + self.config.bonus_monomino_last * (last == 0)
+            scores.append(sum(PIECE_SIZES[piece] for piece in placed) + bonus)
+        return scores

@@ -1,0 +1,80 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilewe_jax import bits, lanes
+
+words = st.integers(0, 2**32 - 1)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(words, min_size=40, max_size=40))
+def test_column_sums_count_every_column(rows: list[int]) -> None:
+    boards = [jnp.uint32(row) for row in rows]
+    digits = bits.column_sums(boards)
+    for column in range(32):
+        total = sum((int(digit) >> column & 1) << i for i, digit in enumerate(digits))
+        assert total == sum(row >> column & 1 for row in rows)
+    assert int(bits.popcount_sum(boards)) == sum(row.bit_count() for row in rows)
+
+
+def test_column_sums_of_few_rows() -> None:
+    for count in range(1, 9):
+        rows = [jnp.uint32(0xFFFF0000 | i) for i in range(count)]
+        assert int(bits.popcount_sum(rows)) == sum(int(row).bit_count() for row in rows)
+
+
+def test_kth_set_bit_finds_every_bit() -> None:
+    rng = np.random.default_rng(0)
+    for word in [*rng.integers(0, 2**32, 20), 1, 2**31, 2**32 - 1]:
+        set_bits = [i for i in range(32) if int(word) >> i & 1]
+        found = bits.kth_set_bit(jnp.full(len(set_bits), word, jnp.uint32), jnp.arange(len(set_bits)))
+        assert found.tolist() == set_bits
+
+
+def test_unpack_words_inverts_packing() -> None:
+    board = np.array([0x80000001, 0x3], np.uint32)
+    flags = np.asarray(bits.unpack_words(jnp.asarray(board), 40))
+    assert np.flatnonzero(flags).tolist() == [0, 31, 32, 33]
+
+
+@settings(max_examples=200, deadline=None)
+@given(words, st.integers(1, 2**16))
+def test_below_is_the_scaled_number(random: int, bound: int) -> None:
+    assert int(bits.below(jnp.uint32(random), jnp.uint32(bound))) == random * bound >> 32
+
+
+def test_some_set_gives_distinct_set_flags() -> None:
+    rng = np.random.default_rng(1)
+    find = jax.jit(lanes.some_set, static_argnums=1)
+    for size in (1, 5, 32, 33, 200):
+        for share in (0.0, 0.1, 1.0):
+            for count in (1, 7, 64):
+                flags = rng.random(size) < share
+                found = np.asarray(find(jnp.asarray(flags), count))
+                real = found[found < size]
+                assert len(real) == len(set(real.tolist())) == min(count, flags.sum())
+                assert flags[real].all()
+                assert (found[len(real) :] == size).all() or len(real) == count
+
+
+def test_while_any_goes_on_in_each_lane_for_itself() -> None:
+    rounds = jnp.array([0, 3, 1, 7, 0, 20], jnp.int32)
+
+    @lanes.per_lane
+    def count_down(step: jax.Array, left: jax.Array) -> jax.Array:
+        left, done = lanes.while_any(
+            lambda carry: carry[0] > 0,
+            lambda step, carry: (carry[0] - step, carry[1] + 1),
+            step,
+            (left, jnp.zeros_like(left)),
+        )
+        return left * 100 + done
+
+    ones = jnp.ones(6, jnp.int32)
+    assert jax.vmap(count_down)(ones, rounds).tolist() == rounds.tolist()
+    assert [int(count_down(jnp.int32(1), r)) for r in rounds] == rounds.tolist()
+    grid = jax.jit(jax.vmap(jax.vmap(count_down, in_axes=(None, 0))))(ones[:2], rounds.reshape(2, 3))
+    assert grid.ravel().tolist() == rounds.tolist()

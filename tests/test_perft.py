@@ -1,0 +1,81 @@
+"""Numbers of action sequences, published or from other implementations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tilewe_jax
+from experiments.perft import Perft
+from tests.support import traces
+
+KNOWN = [
+    ("tilewe", {"players": 1}, (232, 38_916)),
+    ("tilewe", {"players": 2}, (232, 40_368)),
+    ("tilewe", {"players": 4}, (232, 40_368, 4_682_688)),
+    ("duo", {}, (116, 13_456, 2_987_464)),
+    ("duo_official", {}, (414, 171_396)),
+    ("classic", {}, (58, 3_364, 195_112)),
+]
+SLOW = [("duo_official", {}, (414, 171_396, 89_204_762)), ("classic", {}, (58, 3_364, 195_112, 11_316_496))]
+
+
+def check(name: str, options: dict, leaves: tuple[int, ...]) -> None:
+    game = tilewe_jax.make(name, **options)
+    counter = Perft(game)
+    root = game.init(jax.random.key(0))
+    assert [counter.leaves(root, depth) for depth in range(1, len(leaves) + 1)] == list(leaves)
+
+
+@pytest.mark.parametrize(("name", "options", "leaves"), KNOWN, ids=str)
+def test_from_the_start(name: str, options: dict, leaves: tuple[int, ...]) -> None:
+    check(name, options, leaves)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "options", "leaves"), SLOW, ids=str)
+def test_from_the_start_deep(name: str, options: dict, leaves: tuple[int, ...]) -> None:
+    check(name, options, leaves)
+
+
+def test_tiny_game_by_exhaustion() -> None:
+    """One player, 3 x 3, O1 and I2: O1 in a corner and I2 beside its diagonal, or I2 first; counted by hand.
+
+    O1 in a corner (4 ways) leaves the middle as the only open corner: I2 covers it and one of its 4 neighbours, of which
+    the two next to the O1 are closed: 2 ways. I2 along a side from a corner (8 ways) has two open cells diagonal to its
+    ends: on a 3 x 3 board both lie in the opposite column or row, and O1 takes either: one of them only is diagonal to
+    each end, the other is off the board.
+    """
+    game = tilewe_jax.make("tilewe", players=1, size=3, pieces=("O1", "I2"))
+    counter = Perft(game, batch=16)
+    root = game.init(jax.random.key(0))
+    assert counter.leaves(root, 0) == 1
+    assert counter.leaves(root, 1) == 4 + 8
+    assert counter.leaves(root, 2) == 4 * 2 + 8 * 1
+    assert counter.leaves(root, 3) == 0
+
+
+@pytest.mark.parametrize("variant", ["tilewe", "duo", "duo_official", "classic"])
+def test_from_positions_where_players_meet(variant: str) -> None:
+    counters: dict[int, Perft] = {}
+    found = 0
+    for position in traces("perft/positions.jsonl.gz"):
+        name = {"duo_modified": "duo"}.get(position["variant"], position["variant"])
+        if name != variant:
+            continue
+        options = {"players": position["players"]} if name == "tilewe" else {}
+        game = tilewe_jax.make(name, **options)
+        assert game.config.size == position["board"]
+        state = game.init(jax.random.key(0))
+        apply = jax.jit(game.step)
+        for cells in position["moves"]:
+            action = game.action_of(map(tuple, cells))
+            after = apply(state, jnp.int32(action))
+            assert not np.array_equal(after.occupied, state.occupied), "the move is not legal here"
+            state = after
+        assert int(state.current_player) == position["player"]
+        counter = counters.setdefault(position["players"], Perft(game))
+        for depth, leaves in enumerate(position["perft"], 1):
+            assert counter.leaves(state, depth) == leaves
+        found += 1
+    assert found

@@ -1,0 +1,60 @@
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support import ORACLES, pytest
+from tilewe_jax.games.polyomino import pieces
+from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.movegen import growth
+from tilewe_jax.games.polyomino.variants import VARIANTS
+
+
+def test_counts() -> None:
+    assert len(pieces.PIECE_NAMES) == 21
+    assert sum(pieces.PIECE_SIZES) == 89
+    assert len(pieces.ORIENTATIONS) == 91
+    assert sum(len(orientation.contacts) for orientation in pieces.ORIENTATIONS) == 309
+
+
+def fitting(config: Config) -> int:
+    side = range(config.size)
+    return sum(config.fits(orientation, (x, y)) for orientation in pieces.ORIENTATIONS for x in side for y in side)
+
+
+def test_placements_on_the_boards() -> None:
+    assert fitting(VARIANTS["tilewe"]()) == 30_433
+    assert fitting(VARIANTS["duo"]()) == 13_729
+
+
+def test_orientations_agree_with_the_trace() -> None:
+    file = ORACLES / "tilewe" / "pieces.json"
+    if not file.exists():
+        pytest.skip("needs the trace tilewe/pieces.json")
+    mine = iter(enumerate(pieces.ORIENTATIONS))
+    first_triple = 0
+    for piece in json.loads(file.read_text())["pieces"]:
+        assert pieces.PIECE_NAMES[piece["id"]] == piece["name"]
+        for theirs in piece["orientations"]:
+            _, orientation = next(mine)
+            assert (orientation.piece, orientation.rotation) == (piece["id"], theirs["rotation_id"])
+            assert [list(cell) for cell in orientation.cells] == theirs["cells"]
+            assert [list(cell) for cell in orientation.contacts] == theirs["contacts"]
+            assert first_triple == theirs["first_triple_id"]
+            first_triple += len(orientation.contacts)
+    assert next(mine, None) is None
+
+
+@given(st.sampled_from(range(21)), st.sampled_from(range(8)))
+def test_every_rotation_of_every_piece_is_an_orientation(piece: int, rotation: int) -> None:
+    cells = pieces.rotate(pieces.PIECE_CELLS[piece], rotation)
+    assert pieces.ORIENTATIONS[pieces.ORIENTATION_OF_CELLS[cells]].piece == piece
+
+
+def test_every_shape_grows_from_two_parts_made_before() -> None:
+    made = set()
+    for shape, parts in growth(tuple(range(91))):
+        assert len(shape) == 1 if parts is None else (parts[0] | parts[1] == shape and made.issuperset(parts))
+        made.add(shape)
+    assert made.issuperset(frozenset(orientation.cells) for orientation in pieces.ORIENTATIONS)
+    assert len(made) == 118  # hardly more than the 91 shapes and 14 more single cells; each costs time

@@ -1,0 +1,216 @@
+"""The variants, the host-side helpers, observations, bonuses, and what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilewe_jax
+from tests.support import batched, positions, rows
+from tilewe_jax.games.polyomino.game import cell_name, parse_cell
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
+
+TILEWE = tilewe_jax.make("tilewe")
+
+
+@st.composite
+def placements(draw: st.DrawFn) -> int:
+    index = draw(st.integers(0, 90))
+    width = max(x for x, _ in ORIENTATIONS[index].cells)
+    height = max(y for _, y in ORIENTATIONS[index].cells)
+    x, y = draw(st.integers(0, 19 - width)), draw(st.integers(0, 19 - height))
+    return (index * 20 + y) * 20 + x
+
+
+@given(placements())
+def test_cells_and_names_lead_back_to_the_action(action: int) -> None:
+    assert TILEWE.action_of(TILEWE.cells_of(action)) == action
+    assert TILEWE.action_of(reversed(TILEWE.cells_of(action))) == action
+    names = TILEWE.action_names(action)
+    assert TILEWE.action_name(action) == names[0]
+    assert [TILEWE.action_of_name(name) for name in names] == [action] * len(names)
+    assert names[0].startswith(TILEWE.piece_of(action))
+
+
+def test_a_known_name() -> None:
+    action = TILEWE.action_of_name("W5n-a1a1")
+    assert TILEWE.cells_of(action) == ((0, 0), (1, 0), (1, 1), (2, 1), (2, 2))
+    assert TILEWE.action_of_name("W5ef-a1a1") == action  # another rotation with the same cells
+    assert TILEWE.action_names(action) == ("W5n-a1a1", "W5n-b1b1", "W5n-b2b2", "W5n-c2c2", "W5n-c3c3")
+
+
+@given(st.integers(0, 31), st.integers(0, 31))
+def test_cell_names(x: int, y: int) -> None:
+    assert parse_cell(cell_name((x, y))) == (x, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "is no move"),
+        ("W5n", "is no move"),
+        ("W5x-a1a1", "is no move"),
+        ("Q5n-a1a1", "is no move"),
+        ("W5n-a3a1", "has no cell a3"),
+        ("W5n-a1t20", "does not lie on the board"),
+        ("W5n-c3a1", "does not lie on the board"),
+        ("pass", "is no move"),
+    ],
+)
+def test_names_that_are_no_moves(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TILEWE.action_of_name(name)
+
+
+def test_cells_that_are_no_placement() -> None:
+    for cells in ([], [(0, 0), (0, 0)], [(0, 0), (2, 0)], [(x, 0) for x in range(6)]):
+        with pytest.raises(ValueError, match="not the shape of a piece"):
+            TILEWE.action_of(cells)
+    with pytest.raises(ValueError, match="does not lie on the board"):
+        TILEWE.action_of([(19, 0), (20, 0)])
+    for action in (-1, TILEWE.num_actions):
+        with pytest.raises(ValueError, match="not a placement"):
+            TILEWE.cells_of(action)
+    with pytest.raises(ValueError, match="does not lie on the board"):
+        TILEWE.cells_of(90 * 400 + 399)
+    with pytest.raises(ValueError, match="pieces are O1 I2"):
+        tilewe_jax.make("tilewe", pieces=("O1", "I2")).action_of([(0, 0), (1, 0), (2, 0)])
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("chess", {}, "there are tilewe, duo, duo_official, classic"),
+        ("tilewe", {"colour": 1}, "its options are players, size, pieces"),
+        ("tilewe", {"players": 0}, "players must be 1 to 4, not 0"),
+        ("tilewe", {"players": 5}, "players must be 1 to 4, not 5"),
+        ("tilewe", {"players": "4"}, "players must be int"),
+        ("duo", {"players": 2}, "no option players"),
+        ("tilewe", {"size": 2}, "size must be 3 to 32, not 2"),
+        ("duo", {"size": 33}, "size must be 3 to 32, not 33"),
+        ("tilewe", {"pieces": ("O1", "Q7")}, "pieces must be names among O1 I2"),
+        ("tilewe", {"pieces": "O1"}, "pieces must be names among O1 I2"),
+        ("tilewe", {"pieces": ()}, "pieces must be"),
+        ("tilewe", {"movegen": "magic"}, "movegen must be one of bitboard, conv"),
+        ("duo", {"voluntary_pass": 1}, "voluntary_pass must be bool"),
+        ("duo", {"start_cells": [[(0, 0)]]}, "start_cells must name cells for 2 players"),
+        ("duo", {"start_cells": [[(0, 0)], [(14, 0)]]}, "start_cells of player 1"),
+        ("duo", {"start_cells": [[(0, 0)], []]}, "start_cells of player 1"),
+        ("duo", {"start_cells": 7}, "start_cells must be"),
+    ],
+)
+def test_what_make_refuses(name: str, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tilewe_jax.make(name, **options)
+
+
+def test_games_made_alike_are_equal() -> None:
+    assert tilewe_jax.make("tilewe") == tilewe_jax.make("tilewe", players=4, size=20)
+    assert tilewe_jax.make("tilewe", players=2) != tilewe_jax.make("tilewe")
+    odd = tilewe_jax.make("duo", size=9, pieces=["I2", "O1"], start_cells=[[(1, 1)], [(7, 7), (7, 1)]], movegen="conv")
+    assert odd.options == {
+        "size": 9,
+        "movegen": "conv",
+        "pieces": ["O1", "I2"],
+        "start_cells": [[[1, 1]], [[7, 7], [7, 1]]],
+    }
+    assert tilewe_jax.make(odd.id, **odd.options) == odd
+
+
+def test_wrong_dtypes_and_shapes_are_refused() -> None:
+    state = TILEWE.init(jax.random.key(0))
+    with pytest.raises(TypeError, match="integer"):
+        TILEWE.step(state, jnp.float32(3))
+    with pytest.raises(ValueError, match="one action"):
+        TILEWE.is_legal(state, jnp.zeros(3, jnp.int32))
+
+
+def play(game, names: list[str]):
+    state = game.init(jax.random.key(0))
+    step, legal = jax.jit(game.step), jax.jit(game.is_legal)
+    for name in names:
+        action = jnp.int32(game.action_of_name(name))
+        assert legal(state, action), name
+        state = step(state, action)
+    return state
+
+
+def test_bonuses() -> None:
+    """All pieces placed: +15, and +5 more where the monomino came last."""
+    game = tilewe_jax.make("duo_official", size=6, pieces=("O1", "I2"))
+    ((first,), (second,)) = game.config.start_cells
+    assert (first, second) == ((1, 4), (4, 1))
+    both = play(game, ["O1n-a1b5", "I2n-a1e2", "I2e-a1c4", "O1n-a1f4"])
+    assert game.scores(both).tolist() == [3 + 15, 3 + 15 + 5]
+    assert game.returns(both).tolist() == [0.0, 1.0]
+    assert bool(game.is_terminal(both))
+
+
+def test_pass_is_for_good() -> None:
+    game = tilewe_jax.make("duo", voluntary_pass=True, size=7)
+    assert game.num_actions == 91 * 49 + 1
+    state = play(game, ["O1n-a1a7", "pass", "I2e-a1b6", "I3n-a3d5"])
+    assert int(state.current_player) == 0
+    assert state.out.tolist() == [False, True]
+    state = play(game, ["pass", "pass"])
+    assert bool(game.is_terminal(state))
+    assert game.returns(state).tolist() == [0.5, 0.5]
+    assert not tilewe_jax.make("duo").config.voluntary_pass
+
+
+def test_alone_the_return_is_the_share_of_the_score() -> None:
+    game = tilewe_jax.make("tilewe", players=1)
+    *_, (state, _) = positions(game, 16)
+    functions = batched(game)
+    np.testing.assert_allclose(functions.returns(state), np.asarray(functions.scores(state)) / 89, rtol=1e-6)
+
+
+def test_observation_shows_the_position_from_the_seat() -> None:
+    game = tilewe_jax.make("classic")
+    history = list(positions(game, 16))
+    state = rows(history[20][0], 3)
+    names = game.channel_names
+    cells = np.asarray(game._dense(state))
+    mask = np.asarray(game.legal_actions(state)).reshape(91, 20, 20)
+    for player in range(4):
+        planes = dict(zip(names, np.asarray(game.observe(state, jnp.int32(player))), strict=True))
+        for seat in range(4):
+            other = (player + seat) % 4
+            np.testing.assert_array_equal(planes[f"cells of seat {seat}"], cells[other])
+            assert planes[f"seat {seat} to move"].all() == (other == int(state.current_player))
+            assert planes[f"seat {seat} is out"].all() == bool(state.out[other])
+            for piece in ("O1", "W5"):
+                assert planes[f"seat {seat} has {piece}"].all() == (piece in game.remaining_pieces(state, other))
+        taken = cells.any(axis=0)
+        assert not (planes["free to the observer"] * taken).any()
+        assert (planes["open corners of the observer"] <= planes["free to the observer"]).all()
+        if player == int(state.current_player):  # the monomino goes wherever a corner is open
+            if "O1" in game.remaining_pieces(state, player):
+                np.testing.assert_array_equal(planes["open corners of the observer"], mask[0])
+    assert len(names) == len(set(names)) == game.observe(state, jnp.int32(0)).shape[0]
+
+
+def test_legal_list() -> None:
+    state = TILEWE.init(jax.random.key(0))
+    mask = np.flatnonzero(np.asarray(TILEWE.legal_actions(state)))
+    assert TILEWE.legal_list(state, 240).tolist() == [*mask.tolist(), *[-1] * 8]
+    assert TILEWE.legal_list(state, 10).tolist() == mask[:10].tolist()
+
+
+def test_rules_commute_with_turning_the_board() -> None:
+    """Half a turn maps Tilewe onto itself: the legal sets of a random game turn with it."""
+    size = TILEWE.config.size
+
+    def turned(action: int) -> int:
+        return TILEWE.action_of([(size - 1 - x, size - 1 - y) for x, y in TILEWE.cells_of(action)])
+
+    history = list(positions(TILEWE, 16))
+    state = TILEWE.init(jax.random.key(0))
+    step = jax.jit(TILEWE.step)
+    for before, action in history[:24]:
+        mine = {turned(a) for a in np.flatnonzero(np.asarray(batched(TILEWE).legal_actions(before))[5]).tolist()}
+        theirs = set(np.flatnonzero(np.asarray(TILEWE.legal_actions(state))).tolist())
+        assert mine == theirs
+        state = step(state, jnp.int32(turned(int(action[5]))))

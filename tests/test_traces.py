@@ -1,0 +1,176 @@
+"""Whole games of other implementations, replayed: everything they recorded must come out the same.
+
+The hashes over move names and the number of named moves in the Tilewe traces are about the host API, which is not here;
+``u`` (distinct placements) and ``L`` (the lists of moves, reduced to placements) are checked.
+"""
+
+from dataclasses import replace
+from functools import cache
+from hashlib import sha1
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tilewe_jax
+from tests.support import rows, traces
+from tilewe_jax.games.polyomino.boards import planes
+from tilewe_jax.games.polyomino.game import PolyominoGame
+from tilewe_jax.lanes import per_lane
+
+
+def replayed(game: PolyominoGame, actions: list[int]) -> Any:
+    """The states before each action and after the last one; every action is legal where it is played."""
+    run = _replay(game)
+    padded = jnp.array(actions + [-1] * (game.max_steps - len(actions)), jnp.int32)
+    last, states, legal = run(padded)
+    assert np.asarray(legal)[: len(actions)].all()
+    return jax.device_get(jax.tree.map(lambda a, b: jnp.concatenate([a[: len(actions)], b[None]]), states, last))
+
+
+@cache
+def _replay(game: PolyominoGame) -> Any:
+    def step(state, action):
+        return game.step(state, action), (state, game.is_legal(state, action))
+
+    @jax.jit
+    def run(actions):
+        last, (states, legal) = jax.lax.scan(step, game.init(jax.random.key(0)), actions)
+        return last, states, legal
+
+    return run
+
+
+@cache
+def _views(game: PolyominoGame) -> Any:
+    """For a batch of states: for each player the legal placements, and the open corners where a piece fits."""
+
+    def of_player(state, player):
+        free, corners, hand = per_lane(lambda *args: planes(game.config, *args))(state.occupied, state.hands, player)
+        asked = replace(state, current_player=player, out=jnp.zeros_like(state.out))
+        return game.placements(asked), free & corners
+
+    players = jnp.arange(game.num_players)
+    both = jax.vmap(jax.vmap(of_player, in_axes=(None, 0)), in_axes=(0, None))
+    return jax.jit(lambda states: both(states, players))
+
+
+def views(game: PolyominoGame, states: Any) -> tuple[np.ndarray, np.ndarray]:
+    """``_views`` in batches of one size."""
+    size, count = 32, len(states.current_player)
+    parts = []
+    for start in range(0, count, size):
+        index = np.minimum(np.arange(start, start + size), count - 1)
+        parts.append(jax.device_get(_views(game)(rows(states, index))))
+    legal, corners = (np.concatenate(part)[:count] for part in zip(*parts, strict=True))
+    return legal, corners
+
+
+def placements(game: PolyominoGame, legal: np.ndarray) -> list[tuple[int, ...]]:
+    """Placements as sorted bits ``y * size + x``."""
+    bits = np.unpackbits(legal.view(np.uint8), axis=-1, bitorder="little")
+    found = []
+    for orientation, anchor in np.argwhere(bits[:, : game.config.cells]).tolist():
+        cells = game.cells_of(orientation * game.config.cells + anchor)
+        found.append(tuple(sorted(game.config.bit(cell) for cell in cells)))
+    return found
+
+
+def playable(game: PolyominoGame, corners: np.ndarray, legal: list[tuple[int, ...]]) -> list[int]:
+    """The open corners that some placement covers."""
+    bits = np.unpackbits(corners.view(np.uint8), bitorder="little")[: game.config.cells]
+    covered = {cell for cells in legal for cell in cells}
+    return [cell for cell in np.flatnonzero(bits).tolist() if cell in covered]
+
+
+@pytest.mark.parametrize("players", [1, 3, 4])
+def test_tilewe(players: int) -> None:
+    header, *games = traces(f"tilewe/games_{players}p.jsonl.gz")
+    assert header["n_players"] == players
+    game = tilewe_jax.make("tilewe", players=players)
+    for trace in games:
+        plies = trace["plies"]
+        actions = [game.action_of_name(ply["m"]) for ply in plies if "m" in ply]
+        states = replayed(game, actions)
+        legal, corners = views(game, states)
+        scores = np.asarray(jax.vmap(game.scores)(states))
+        for i, ply in enumerate(plies):
+            over = bool(np.all(states.out[i]))
+            assert over == ("m" not in ply)
+            sets = [placements(game, legal[i, player]) for player in range(players)]
+            if not over:
+                assert int(states.current_player[i]) == ply["p"]
+                assert len(sets[ply["p"]]) == ply["u"] == int(states.legal_counts[i].sum())
+            assert [bool(moves) for moves in sets] == [bool(can) for can in ply["c"]]
+            assert [playable(game, corners[i, player], sets[player]) for player in range(players)] == ply["k"]
+            assert scores[i].tolist() == ply["s"]
+            assert states.hands[i].tolist() == ply["r"]
+            assert np.flatnonzero(scores[i] == scores[i].max()).tolist() == ply["w"]
+            if "L" in ply:
+                named = {game.action_of_name(name) for name in ply["L"]}
+                mine = {game.action_of([divmod(c, 20)[::-1] for c in cells]) for cells in sets[ply["p"]]}
+                assert named == mine
+        returns = np.asarray(game.returns(rows(states, -1)))
+        assert bool(game.is_terminal(rows(states, -1)))
+        if players > 1:
+            winners = scores[-1] == scores[-1].max()
+            np.testing.assert_allclose(returns, winners / winners.sum())
+
+
+@pytest.mark.parametrize(("file", "name"), [("duo_modified", "duo"), ("duo_official", "duo_official")])
+def test_duo(file: str, name: str) -> None:
+    header, *games = traces(f"duo/{file}.jsonl.gz")
+    game = tilewe_jax.make(name)
+    assert [[game.config.bit(cell) for cell in cells] for cells in game.config.start_cells] == [
+        sorted(cells) for cells in header["start"]
+    ]
+    assert [game.config.bonus_all, game.config.bonus_monomino_last] == header["bonus"]
+    assert game.config.starts_stay_open == header["start_persists"]
+    voids = jax.jit(jax.vmap(lambda state: jnp.stack([game.void_tiles(state, player) for player in range(2)])))
+    for trace in games:
+        plies = trace["plies"]
+        moves = [ply["m"].split(":") for ply in plies if ply.get("m")]
+        tiles = [[int(tile) for tile in text.split(".")] for _, text in moves]
+        actions = [game.action_of([divmod(tile, 14)[::-1] for tile in cells]) for cells in tiles]
+        assert [game.piece_of(action) for action in actions] == [piece for piece, _ in moves]
+        states = replayed(game, actions)
+        legal, corners = views(game, states)
+        scores, empty = np.asarray(jax.vmap(game.scores)(states)), np.asarray(jax.vmap(game.empty_tiles)(states))
+        void = np.asarray(voids(states))
+        for i, ply in enumerate(plies):
+            sets = [placements(game, legal[i, player]) for player in range(2)]
+            assert [len(moves) for moves in sets] == ply["n"]
+            assert [playable(game, corners[i, player], sets[player]) for player in range(2)] == ply["k"]
+            assert scores[i].tolist() == ply["s"]
+            assert states.hands[i].tolist() == ply["r"]
+            assert empty[i] == ply["e"]
+            assert void[i].tolist() == ply["v"]
+            if "h" in ply and ply.get("m"):
+                assert int(states.current_player[i]) == ply["p"]
+                texts = sorted(".".join(map(str, cells)) for cells in sets[ply["p"]])
+                assert sha1(",".join(texts).encode()).hexdigest() == ply["h"]
+        assert bool(np.all(states.out[-1]))
+
+
+@pytest.mark.parametrize(("file", "name"), [("duo/pentobi_duo", "duo_official"), ("classic/pentobi_classic", "classic")])
+def test_pentobi(file: str, name: str) -> None:
+    game = tilewe_jax.make(name)
+    for trace in traces(f"{file}.jsonl.gz"):
+        plies = [ply for ply in trace["plies"] if ply["move"] is not None]
+        actions = [game.action_of(map(tuple, ply["legal"][ply["move"]])) for ply in plies]
+        states = replayed(game, actions)
+        legal, _ = views(game, states)
+        for i, ply in enumerate(plies):
+            assert int(states.current_player[i]) == ply["c"]
+            theirs = sorted(tuple(sorted(game.config.bit((x, y)) for x, y in cells)) for cells in ply["legal"])
+            assert sorted(placements(game, legal[i, ply["c"]])) == theirs
+        last = rows(states, -1)
+        assert bool(game.is_terminal(last))
+        assert np.asarray(game.scores(last)).tolist() == trace["points"]
+        tiles = np.asarray(jax.lax.population_count(jnp.asarray(last.occupied))).sum(axis=1)
+        assert tiles.tolist() == trace["tiles"]
+        best = max(trace["points"])
+        shares = [(points == best) / trace["points"].count(best) for points in trace["points"]]
+        np.testing.assert_allclose(np.asarray(game.returns(last)), shares)
