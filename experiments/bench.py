@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,8 @@ def _work(name: str, options: dict[str, Any], form: str, batch: int, seconds: fl
         return carry, jnp.sum(moves), jnp.sum(ended)
 
     key = jax.random.key(seed)
+    carry: Any
+    run: Callable[[Any], tuple[Any, jax.Array, jax.Array]]
     if form == "stream":
         carry, run = env.stream(game, key, batch, 1 << 30), stream
     elif form == "games":

@@ -119,7 +119,9 @@ class Rollout(GameOptions):
         _positive(games=self.games, batch=self.batch, devices=self.devices)
         if self.out and not self.out.absolute().parent.is_dir():
             raise UsageError(f"cannot write {self.out}: there is no folder {self.out.absolute().parent}")
-        jax.config.update("jax_num_cpu_devices", self.devices)
+        if self.out and self.out.is_dir():
+            raise UsageError(f"cannot write {self.out}: it is a folder")
+        _ask_for_devices(self.devices)
 
         from experiments.rollouts import play_games
         from tilewe_jax import records
@@ -334,6 +336,13 @@ def _parse(arguments: list[str]) -> Any:
 def _fail(message: str, code: int) -> NoReturn:
     print(f"tilewe-jax: {message}", file=sys.stderr)
     sys.exit(code)
+
+
+def _ask_for_devices(count: int) -> None:
+    """Have JAX, which must not have started yet, make so many devices of the CPU; an accelerator has its own."""
+    import jax
+
+    jax.config.update("jax_num_cpu_devices", count)
 
 
 def _positive(**values: float) -> None:

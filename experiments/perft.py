@@ -42,7 +42,7 @@ class Perft:
             parent, action = np.nonzero(np.asarray(self._masks(part))[:size])
             for start in range(0, len(action), self.batch):
                 span = slice(start, start + self.batch)
-                some = jax.tree.map(lambda leaf, span=span: np.asarray(leaf)[parent[span]], part)
+                some = jax.tree.map(lambda leaf, some=parent[span]: np.asarray(leaf)[some], part)
                 (padded, actions), size_ = self._pad((some, action[span].astype(np.int32)))
                 children = jax.device_get(self._apply(padded, jnp.asarray(actions)))
                 yield jax.tree.map(lambda leaf, size_=size_: leaf[:size_], children)

@@ -186,9 +186,9 @@ def test_observation_shows_the_position_from_the_seat() -> None:
         taken = cells.any(axis=0)
         assert not (planes["free to the observer"] * taken).any()
         assert (planes["open corners of the observer"] <= planes["free to the observer"]).all()
-        if player == int(state.current_player):  # the monomino goes wherever a corner is open
-            if "O1" in game.remaining_pieces(state, player):
-                np.testing.assert_array_equal(planes["open corners of the observer"], mask[0])
+        # The monomino goes wherever a corner is open.
+        if player == int(state.current_player) and "O1" in game.remaining_pieces(state, player):
+            np.testing.assert_array_equal(planes["open corners of the observer"], mask[0])
     assert len(names) == len(set(names)) == game.observe(state, jnp.int32(0)).shape[0]
 
 

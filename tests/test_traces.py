@@ -48,7 +48,7 @@ def _views(game: PolyominoGame) -> Any:
     """For a batch of states: for each player the legal placements, and the open corners where a piece fits."""
 
     def of_player(state, player):
-        free, corners, hand = per_lane(lambda *args: planes(game.config, *args))(state.occupied, state.hands, player)
+        free, corners, _ = per_lane(lambda *args: planes(game.config, *args))(state.occupied, state.hands, player)
         asked = replace(state, current_player=player, out=jnp.zeros_like(state.out))
         return game.placements(asked), free & corners
 

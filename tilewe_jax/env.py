@@ -23,7 +23,6 @@ Policy = Callable[[Any, PRNGKeyArray], Int32[Array, ""]]
 """What chooses an action, given a state and a key, for one game; -1 at the end."""
 
 _each = partial(jax.vmap, in_axes=-1, out_axes=-1)
-_batch_last = partial(jax.tree.map, lambda leaf: jnp.moveaxis(leaf, 0, -1))
 _batch_first = partial(jax.tree.map, lambda leaf: jnp.moveaxis(leaf, -1, 0))
 
 
@@ -56,39 +55,37 @@ class Trajectory(Generic[S]):
 
 def rollout(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None = None) -> Rollout[S]:
     """Play ``batch`` games to the end; by ``policy``, or else at random."""
-    first_key, key = jax.random.split(key)
-    state = _init(game, first_key, batch)
-    choose = _each(policy or game.sample_action)
-
-    # The action is chosen at the end of an iteration and carried: fused with the step that uses it, XLA computes it twice.
-    def play(carry: PyTree) -> PyTree:
-        state, action, key, lengths = carry
-        key, now = jax.random.split(key)
-        lengths = lengths + (action >= 0).astype(jnp.int32)
-        state = _each(game.advance)(state, action)
-        return state, choose(state, jax.random.split(now, batch)), key, lengths
-
-    key, now = jax.random.split(key)
-    carry = state, choose(state, jax.random.split(now, batch)), key, jnp.zeros(batch, jnp.int32)
-    state, _, _, lengths = lax.while_loop(lambda carry: ~jnp.all(_each(game.is_terminal)(carry[0])), play, carry)
-    return _finish(game, state, lengths)
+    return trajectories(game, key, batch, policy).rollout  # XLA drops what only the actions need
 
 
 def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None = None) -> Trajectory[S]:
     """Play ``batch`` games to the end and keep every action; by ``policy``, or else at random."""
-    first_key, key = jax.random.split(key)
+    key, first_key, now = jax.random.split(key, 3)
     first = _init(game, first_key, batch)
     choose = _each(policy or game.sample_action)
+    lane = jnp.arange(batch)
 
-    def play(carry: PyTree, key: PRNGKeyArray) -> tuple[PyTree, PyTree]:
-        state, action = carry
-        player = jnp.where(action >= 0, _each(game.current_player)(state), -1)
-        state = _each(game.apply)(state, action)
-        return (state, choose(state, key)), (action, player)
+    # The action is chosen at the end of an iteration and carried: fused with the step that uses it, XLA computes it twice.
+    def play(carry: PyTree) -> PyTree:
+        state, action, key, lengths, actions, players = carry
+        key, now = jax.random.split(key)
+        played = action >= 0
+        place = jnp.where(played, lengths, game.max_steps)
+        actions = actions.at[place, lane].set(action, mode="drop")
+        players = players.at[place, lane].set(_each(game.current_player)(state), mode="drop")
+        state = _each(game.advance)(state, action)
+        action = choose(state, jax.random.split(now, batch))
+        return state, action, key, lengths + played.astype(jnp.int32), actions, players
 
-    keys = jax.random.split(key, (game.max_steps + 1, batch))
-    (state, _), (actions, players) = lax.scan(play, (first, choose(first, keys[0])), keys[1:])
-    finished = _finish(game, state, jnp.sum(actions >= 0, axis=0, dtype=jnp.int32))
+    def any_left(carry: PyTree) -> Bool[Array, ""]:
+        return ~jnp.all(_each(game.is_terminal)(carry[0]))
+
+    nothing = jnp.full((game.max_steps, batch), -1, jnp.int32)
+    action = choose(first, jax.random.split(now, batch))
+    carry = first, action, key, jnp.zeros(batch, jnp.int32), nothing, nothing
+    state, _, _, lengths, actions, players = lax.while_loop(any_left, play, carry)
+    scores, returns = _each(game.scores)(state), _each(game.returns)(state)
+    finished = Rollout(_batch_first(state), lengths, scores.T, returns.T)
     return Trajectory(_batch_first(first), actions.T, players.T, finished)
 
 
@@ -290,13 +287,12 @@ def _init(game: Game[S], key: PRNGKeyArray, batch: int) -> S:
     return jax.vmap(game.init, out_axes=-1)(jax.random.split(key, batch))
 
 
-def _finish(game: Game[S], state: S, lengths: Int32[Array, "lanes"]) -> Rollout[S]:
-    scores, returns = _each(game.scores)(state), _each(game.returns)(state)
-    return Rollout(_batch_first(state), lengths, scores.T, returns.T)
-
-
 def _where(lanes: Bool[Array, "lanes"], new: S, old: S) -> S:
-    return jax.tree.map(lambda new, old: jnp.where(lanes.reshape((1,) * (old.ndim - 1) + (-1,)), new, old), new, old)
+    def choose(new: Array, old: Array) -> Array:
+        return jnp.where(lanes.reshape((1,) * (old.ndim - 1) + (-1,)), new, old)
+
+    chosen: S = jax.tree.map(choose, new, old)
+    return chosen
 
 
 def _like(flags: Bool[Array, "batch"], leaf: Array) -> Bool[Array, "batch ..."]:

@@ -13,6 +13,7 @@ vector registers, and neighbouring threads of a GPU read neighbouring words.
 
 from collections.abc import Callable
 from functools import reduce, wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -22,20 +23,24 @@ from jaxtyping import Array, Bool, Int32, PyTree
 
 from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount
 
-# A round of `while_any` takes this share of the lanes. A smaller one wastes less on lanes that need no round and pays for
-# more rounds; with one lane in 15 waiting, 1/8 to 1/32 cost the same within the noise.
+P = ParamSpec("P")
+T = TypeVar("T")
+C = TypeVar("C")
+
+# A round of `while_any` takes one lane in so many. More at a time waste work on lanes that need no round, fewer take more
+# rounds. In the polyomino games, for which this was written, one lane in 15 meets a blocked player at a move.
 CHUNK_SHARE = 14
 
 
-def per_lane(function: Callable) -> Callable:
+def per_lane(function: Callable[P, T]) -> Callable[P, T]:
     """Make a function of lanes (every leaf ``[..., lanes]``, in and out) a function of one game.
 
     Under ``vmap``, nested or not, all mapped axes are merged into the lane axis.
     """
 
     @jax.custom_batching.custom_vmap
-    def lanes(*args: PyTree) -> PyTree:
-        return function(*args)
+    def lanes(*args: Any) -> Any:
+        return cast(Callable[..., Any], function)(*args)
 
     @lanes.def_vmap
     def batched(size: int, mapped: PyTree, *args: PyTree) -> tuple[PyTree, PyTree]:
@@ -51,14 +56,16 @@ def per_lane(function: Callable) -> Callable:
         return out, jax.tree.map(lambda _: True, out)
 
     @wraps(function)
-    def one(*args: PyTree) -> PyTree:
-        out = lanes(*jax.tree.map(lambda leaf: jnp.asarray(leaf)[..., None], args))
-        return jax.tree.map(lambda leaf: leaf[..., 0], out)
+    def one(*args: P.args, **kwargs: P.kwargs) -> T:
+        if kwargs:
+            raise TypeError("a function of lanes takes positional arguments only")
+        out: T = lanes(*jax.tree.map(lambda leaf: jnp.asarray(leaf)[..., None], args))
+        return cast(T, jax.tree.map(lambda leaf: leaf[..., 0], out))
 
     return one
 
 
-def materialize(function: Callable, *args: PyTree) -> PyTree:
+def materialize(function: Callable[..., T], *args: Any) -> T:
     """``function(*args)``, written to memory before anybody reads it.
 
     XLA's CPU compiler fuses a producer into each of its consumers, however dear, and drops ``optimization_barrier`` before
@@ -74,10 +81,10 @@ def materialize(function: Callable, *args: PyTree) -> PyTree:
     def behind_barrier(*args: PyTree) -> PyTree:
         return lax.optimization_barrier(function(*args))
 
-    return lax.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier)
+    return cast(T, lax.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
 
 
-def while_any(condition: Callable, body: Callable, constants: PyTree, carry: PyTree) -> PyTree:
+def while_any(condition: Callable[[T], Bool[Array, "lanes"]], body: Callable[[C, T], T], constants: C, carry: T) -> T:
     """Repeat ``carry = body(constants, carry)`` in each lane while ``condition(carry)`` holds there.
 
     ``condition`` gives one bool a lane. Each round gathers some of the lanes that still want one, and no others.
@@ -85,13 +92,17 @@ def while_any(condition: Callable, body: Callable, constants: PyTree, carry: PyT
     lanes = jax.tree.leaves(carry)[0].shape[-1]
     chunk = -(-lanes // CHUNK_SHARE)
 
-    def round_(carry: PyTree) -> PyTree:
+    def round_(carry: T) -> T:
         lane = some_set(condition(carry), chunk)
         some = jax.tree.map(lambda leaf: jnp.take(leaf, lane, axis=-1, mode="clip"), (constants, carry))
         some = materialize(body, *some)
-        return jax.tree.map(lambda leaf, new: leaf.at[..., lane].set(new, mode="drop"), carry, some)
+        carry = jax.tree.map(lambda leaf, new: leaf.at[..., lane].set(new, mode="drop"), carry, some)
+        return carry
 
-    return lax.while_loop(lambda carry: jnp.any(condition(carry)), round_, carry)
+    def any_left(carry: T) -> Array:
+        return jnp.any(condition(carry))
+
+    return lax.while_loop(any_left, round_, carry)
 
 
 def some_set(flags: Bool[Array, "lanes"], count: int) -> Int32[Array, "count"]:

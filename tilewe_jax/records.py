@@ -126,10 +126,15 @@ def _parse(path: str | Path, number: int, line: str) -> dict[str, Any]:
 
 def _record(path: str | Path, game: Game[Any], number: int, line: str) -> Record:
     value = _parse(path, number, line)
-    actions, scores, returns = value.get("actions"), value.get("scores"), value.get("returns")
-    ints = [*(actions if isinstance(actions, list) else [None]), *(scores if isinstance(scores, list) else [None])]
-    if not all(type(item) is int for item in ints) or not isinstance(returns, list) or "deal" not in value:
+    fields: list[Any] = [value.get(name) for name in ("actions", "scores", "returns")]
+    if (
+        "deal" not in value
+        or not all(isinstance(field, list) for field in fields)
+        or not all(type(item) is int for field in fields[:2] for item in field)
+        or not all(type(item) in (int, float) for item in fields[2])
+    ):
         raise RecordError(f"{path}, line {number}: a game has deal, actions, scores and returns, lists of numbers")
+    actions, scores, returns = fields
     if len(scores) != game.num_players or len(returns) != game.num_players:
         raise RecordError(f"{path}, line {number}: {game.id} has {game.num_players} players")
     if len(actions) > game.max_steps or not all(0 <= action < game.num_actions for action in actions):

@@ -1,0 +1,1 @@
+"""Tilewe, the Duos and the classic game: one rules engine, variants as data."""

@@ -55,7 +55,7 @@ def planes(
     edges = (moved(1) & not_left) | (moved(-1) & not_right) | moved(size) | moved(-size)
     diagonals = ((moved(size + 1) | moved(1 - size)) & not_left) | ((moved(size - 1) | moved(-1 - size)) & not_right)
     taken = reduce(jnp.bitwise_or, list(occupied))
-    free = config.columns(0, size - 1)[:, None] & ~(jnp.pad(taken, ((0, reach - config.words), (0, 0))) | edges)
+    free = jnp.asarray(config.columns(0, size - 1))[:, None] & ~(jnp.pad(taken, ((0, reach - config.words), (0, 0))) | edges)
 
     starts = [jnp.asarray(config.board(list(cells)))[:, None] for cells in config.start_cells]
     start = starts[0] if len(set(config.start_cells)) == 1 else pick(starts, player[None])

@@ -1,5 +1,6 @@
 """The variants as data: one rules engine reads these parameters and knows no variant by name."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -116,7 +117,7 @@ class Config:
         return all(0 <= cell[0] + x < self.size and 0 <= cell[1] + y < self.size for x, y in orientation.cells)
 
 
-def piece_indices(names: tuple[str, ...] | list[str] | None) -> tuple[int, ...]:
+def piece_indices(names: Sequence[str] | None) -> tuple[int, ...]:
     """Piece names as indices; all pieces for ``None``. Raises ``ValueError`` for other names."""
     if names is None:
         return tuple(range(len(PIECE_NAMES)))

@@ -70,12 +70,12 @@ class PolyominoGame(Game[State]):
         return self.config.players * (len(self.config.pieces) + self.config.voluntary_pass)
 
     @cached_property
-    def _initial(self) -> State:
+    def _initial(self) -> dict[str, np.ndarray]:
         return rules.initial(self.config)
 
     def init(self, key: PRNGKeyArray) -> State:
         del key
-        return jax.tree.map(jnp.asarray, self._initial)
+        return State(**{name: jnp.asarray(value) for name, value in self._initial.items()})
 
     def apply(self, state: State, action: Action) -> State:
         return per_lane(lambda *args: rules.apply(self.config, *args))(state, as_action(action))

@@ -139,9 +139,9 @@ def growth(orientations: tuple[int, ...]) -> list[tuple[Shape, tuple[Shape, Shap
                 cell,
             ),
         )
+        make(shape - {cell})
+        make(frozenset([cell]))
         parts[shape] = shape - {cell}, frozenset([cell])
-        for part in parts[shape]:
-            make(part)
 
     for i in sorted(orientations, key=lambda i: len(ORIENTATIONS[i].cells)):
         make(frozenset(ORIENTATIONS[i].cells))

@@ -7,14 +7,13 @@ from jaxtyping import Array, Float32, Int32
 from tilewe_jax.bits import unpack_words
 from tilewe_jax.games.polyomino.boards import planes
 from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.lanes import per_lane
 
 
 def channel_names(config: Config) -> tuple[str, ...]:
     """What each plane shows; seat 0 is the observer, seat 1 the next in turn, and so on."""
-    from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
-
     seats = range(config.players)
     return (
         *(f"cells of seat {seat}" for seat in seats),

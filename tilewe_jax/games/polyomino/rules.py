@@ -53,8 +53,8 @@ class State:
     finding the player to move computes it, and to sample a move is to need it. All zero after the end."""
 
 
-def initial(config: Config) -> State:
-    """The position before the first move, of one game, on the host."""
+def initial(config: Config) -> dict[str, np.ndarray]:
+    """The fields of the state before the first move, of one game, on the host."""
     legal_counts = np.zeros(config.words, np.uint16)
     for i in config.orientations:
         for y in range(config.size):
@@ -62,14 +62,14 @@ def initial(config: Config) -> State:
                 cells = {(x + dx, y + dy) for dx, dy in ORIENTATIONS[i].cells}
                 if config.fits(ORIENTATIONS[i], (x, y)) and not cells.isdisjoint(config.start_cells[0]):
                     legal_counts[config.bit((x, y)) // WORD_BITS] += 1
-    return State(
-        occupied=np.zeros((config.players, config.words), np.uint32),
-        hands=np.full(config.players, config.full_hand, np.uint32),
-        out=np.zeros(config.players, np.bool_),
-        monomino_last=np.zeros(config.players, np.bool_),
-        current_player=np.zeros((), np.int32),
-        legal_counts=legal_counts,
-    )
+    return {
+        "occupied": np.zeros((config.players, config.words), np.uint32),
+        "hands": np.full(config.players, config.full_hand, np.uint32),
+        "out": np.zeros(config.players, np.bool_),
+        "monomino_last": np.zeros(config.players, np.bool_),
+        "current_player": np.zeros((), np.int32),
+        "legal_counts": legal_counts,
+    }
 
 
 def apply(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:

@@ -1,0 +1,48 @@
+"""What an import costs, and which way imports point."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MAY_IMPORT = {
+    "tilewe_jax": {"tilewe_jax"},
+    "search": {"search", "tilewe_jax"},
+    "experiments": {"experiments", "search", "tilewe_jax"},
+}
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_imports_point_one_way(package: str) -> None:
+    for path in (ROOT / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert not node.level, f"{path}: relative import"
+                names = [node.module or ""]
+            for top in {name.split(".")[0] for name in names} & {*MAY_IMPORT, "tests"}:
+                assert top in MAY_IMPORT[package], f"{path} imports {top}"
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+
+def test_importing_starts_no_backend_and_makes_no_array() -> None:
+    out = run(
+        "import jax, tilewe_jax; from jax._src import xla_bridge;"
+        "game = tilewe_jax.make('tilewe'); print(xla_bridge.backends_are_initialized()); print(len(jax.live_arrays()))"
+    )
+    assert out.split() == ["False", "0"]
+
+
+def test_importing_takes_little_beyond_jax() -> None:
+    code = (
+        "import time, jax, jax.numpy, numpy; begun = time.process_time(); import tilewe_jax;print(time.process_time() - begun)"
+    )
+    assert min(float(run(code)) for _ in range(3)) < 0.3
