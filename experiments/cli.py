@@ -195,8 +195,8 @@ class Bench(GameOptions):
 
     form: Literal["stream", "games", "step"] = "stream"
     """Lanes that restart, games played to the end together, or the public step and sample_action."""
-    batch: int = 4096
-    """Games played at once, by each process."""
+    batch: int = 4000
+    """Games played at once, by each process. Large powers of two are bad for CPU caches."""
     seconds: float = 5.0
     """How long to measure."""
     cores: int = 1
