@@ -56,15 +56,30 @@ def test_a_policy_chooses() -> None:
     assert GAME.piece_of(int(games.actions[0, 0])) == "O1"
 
 
+def test_an_illegal_choice_is_refused_and_cannot_hang() -> None:
+    def stubborn(state, key):
+        del key
+        first = jnp.all(state.hands[0] == state.hands[1])
+        return jnp.where(first, GAME.legal_list(state, 1)[0], 7)
+
+    games = jax.jit(lambda key: env.trajectories(GAME, key, 2, stubborn))(jax.random.key(0))
+    assert (np.asarray(games.rollout.lengths) == 1).all()
+    assert (np.asarray(games.rollout.refused) == GAME.max_steps - 1).all()
+    assert (np.asarray(games.rollout.returns) == 0).all()
+    assert (np.asarray(games.actions)[:, 1:] == -1).all()
+
+
 def test_a_stream_restarts_and_hands_out_no_blocked_player() -> None:
     lanes, quota = 12, np.array([0, 1, 2, 3] * 3, np.int32)
     start = jax.jit(lambda key: env.stream(GAME, key, lanes, jnp.asarray(quota)))
     play = jax.jit(lambda stream: env.play(GAME, stream, 40))
+    positions = jax.jit(lambda stream: env.positions(GAME, stream))
     stream = start(jax.random.key(1))
     ended, moves, scores = np.zeros(lanes, int), np.zeros(lanes, int), []
     for _ in range(4):
         stream, played = play(stream)
-        assert_same(jax.vmap(GAME.settle, in_axes=-1, out_axes=-1)(stream.state), stream.state)
+        state = positions(stream)
+        np.testing.assert_array_equal(batched(GAME).num_legal(state) == 0, batched(GAME).is_terminal(state))
         ended += np.asarray(played.ended).sum(axis=0)
         moves += (np.asarray(played.actions) >= 0).sum(axis=0)
         finished = np.asarray(played.ended)

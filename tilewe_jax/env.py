@@ -15,12 +15,12 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
-from tilewe_jax.game import Game
+from tilewe_jax.game import Game, as_action
 from tilewe_jax.lanes import some_set
 
 S = TypeVar("S")
 Policy = Callable[[Any, PRNGKeyArray], Int32[Array, ""]]
-"""What chooses an action, given a state and a key, for one game; -1 at the end."""
+"""What chooses an action, given a state and a key, for one game; asked only where somebody can move, or at the end."""
 
 _each = partial(jax.vmap, in_axes=-1, out_axes=-1)
 _batch_first = partial(jax.tree.map, lambda leaf: jnp.moveaxis(leaf, -1, 0))
@@ -37,6 +37,8 @@ class Rollout(Generic[S]):
     """Actions played."""
     scores: Int32[Array, "batch players"]
     returns: Float32[Array, "batch players"]
+    refused: Int32[Array, "batch"]
+    """Illegal actions that a policy chose; each left its game as it was and used up one of ``game.max_steps`` turns."""
 
 
 @jax.tree_util.register_dataclass
@@ -54,7 +56,10 @@ class Trajectory(Generic[S]):
 
 
 def rollout(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None = None) -> Rollout[S]:
-    """Play ``batch`` games to the end; by ``policy``, or else at random."""
+    """Play ``batch`` games to the end; by ``policy``, or else at random.
+
+    Games in which the policy chooses illegal actions may be unfinished in the end; see ``Rollout.refused``.
+    """
     return trajectories(game, key, batch, policy).rollout  # XLA drops what only the actions need
 
 
@@ -62,30 +67,33 @@ def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | 
     """Play ``batch`` games to the end and keep every action; by ``policy``, or else at random."""
     key, first_key, now = jax.random.split(key, 3)
     first = _init(game, first_key, batch)
-    choose = _each(policy or game.sample_action)
+    choose, move = _choice(game, policy)
     lane = jnp.arange(batch)
 
     # The action is chosen at the end of an iteration and carried: fused with the step that uses it, XLA computes it twice.
     def play(carry: PyTree) -> PyTree:
-        state, action, key, lengths, actions, players = carry
+        state, action, key, turn, lengths, refused, actions, players = carry
         key, now = jax.random.split(key)
         played = action >= 0
+        if policy:
+            refused = refused + (~played & ~_each(game.is_terminal)(state)).astype(jnp.int32)
         place = jnp.where(played, lengths, game.max_steps)
         actions = actions.at[place, lane].set(action, mode="drop")
         players = players.at[place, lane].set(_each(game.current_player)(state), mode="drop")
-        state = _each(game.advance)(state, action)
+        state = move(state, action)
         action = choose(state, jax.random.split(now, batch))
-        return state, action, key, lengths + played.astype(jnp.int32), actions, players
+        return state, action, key, turn + 1, lengths + played.astype(jnp.int32), refused, actions, players
 
     def any_left(carry: PyTree) -> Bool[Array, ""]:
-        return ~jnp.all(_each(game.is_terminal)(carry[0]))
+        left = ~jnp.all(_each(game.is_terminal)(carry[0]))
+        return left & (carry[3] < game.max_steps) if policy else left
 
-    nothing = jnp.full((game.max_steps, batch), -1, jnp.int32)
+    none, nothing = jnp.zeros(batch, jnp.int32), jnp.full((game.max_steps, batch), -1, jnp.int32)
     action = choose(first, jax.random.split(now, batch))
-    carry = first, action, key, jnp.zeros(batch, jnp.int32), nothing, nothing
-    state, _, _, lengths, actions, players = lax.while_loop(any_left, play, carry)
+    carry = first, action, key, jnp.int32(0), none, none, nothing, nothing
+    state, _, _, _, lengths, refused, actions, players = lax.while_loop(any_left, play, carry)
     scores, returns = _each(game.scores)(state), _each(game.returns)(state)
-    finished = Rollout(_batch_first(state), lengths, scores.T, returns.T)
+    finished = Rollout(_batch_first(state), lengths, scores.T, returns.T, refused)
     return Trajectory(_batch_first(first), actions.T, players.T, finished)
 
 
@@ -94,9 +102,10 @@ def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | 
 class Stream(Generic[S]):
     """Lanes in which one game follows another. Lanes stand last here, ``[..., lanes]``."""
 
-    state: S
+    pending: S
+    """States between two steps, where the next in turn may be blocked; ``positions`` gives them to the world."""
     action: Int32[Array, "lanes"]
-    """The action about to be played; -1 in a lane that has played all its games."""
+    """The action about to be played; -1 where there is none."""
     left: Int32[Array, "lanes"]
     """Games still to finish."""
     key: PRNGKeyArray
@@ -108,7 +117,7 @@ class Played:
     """What a stream played: T steps of each lane."""
 
     actions: Int32[Array, "T lanes"]
-    """-1 where a lane had nothing left to play."""
+    """-1 where a lane had nothing to play, or passed over a blocked player, or the policy's action was illegal."""
     ended: Bool[Array, "T lanes"]
     """Whether that action ended a game."""
     scores: Int32[Array, "players T lanes"]
@@ -124,8 +133,15 @@ def stream(
     key, first, now = jax.random.split(key, 3)
     state = _init(game, first, lanes)
     left = jnp.broadcast_to(jnp.asarray(games, jnp.int32), (lanes,))
-    action = _each(policy or game.sample_action)(state, jax.random.split(now, lanes))
+    choose, _ = _choice(game, policy)
+    action = choose(state, jax.random.split(now, lanes))
     return Stream(state, jnp.where(left > 0, action, -1), left, key)
+
+
+def positions(game: Game[S], stream: Stream[S]) -> S:
+    """The games of a stream as they stand, ``[lanes, ...]``, each with somebody to move who can."""
+    settled: S = _batch_first(_each(game.settle)(stream.pending))
+    return settled
 
 
 def play(game: Game[S], stream: Stream[S], steps: int, policy: Policy | None = None) -> tuple[Stream[S], Played]:
@@ -135,9 +151,10 @@ def play(game: Game[S], stream: Stream[S], steps: int, policy: Policy | None = N
     of games and play until all are played.
     """
     lanes = stream.action.shape[0]
+    choose, move = _choice(game, policy)
 
     def one(stream: Stream[S], keys: PRNGKeyArray) -> tuple[Stream[S], Played]:
-        state = _each(game.advance)(stream.state, stream.action)
+        state = move(stream.pending, stream.action)
         ended = _each(game.is_terminal)(state) & (stream.left > 0)
         played = Played(
             stream.action,
@@ -147,7 +164,7 @@ def play(game: Game[S], stream: Stream[S], steps: int, policy: Policy | None = N
         )
         left = stream.left - ended.astype(jnp.int32)
         state = _where(ended & (left > 0), jax.vmap(game.init, out_axes=-1)(keys[0]), state)
-        action = _each(policy or game.sample_action)(state, keys[1])
+        action = choose(state, keys[1])
         return Stream(state, jnp.where(left > 0, action, -1), left, stream.key), played
 
     key, now = jax.random.split(stream.key)
@@ -280,6 +297,22 @@ def over_devices(function: Callable[..., PyTree], devices: int | None = None) ->
     spec = PartitionSpec("data")
     # check_vma: loops start from constants, which vary over the devices only from the second iteration on.
     return jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+
+
+def _choice(game: Game[S], policy: Policy | None) -> tuple[Callable[[S, PRNGKeyArray], Array], Callable[[S, Array], S]]:
+    """What chooses the actions of all lanes, and what plays them.
+
+    Random play may work off forced skips one at a time, which is faster. A policy sees no such states, and is not trusted:
+    an illegal action becomes -1.
+    """
+    if not policy:
+        return _each(game.sample_action), _each(game.advance)
+
+    def legal_or_none(state: S, key: PRNGKeyArray) -> Array:
+        action = as_action(policy(state, key))
+        return jnp.where(game.is_legal(state, action), action, -1)
+
+    return _each(legal_or_none), _each(game.apply)
 
 
 def _init(game: Game[S], key: PRNGKeyArray, batch: int) -> S:

@@ -96,8 +96,8 @@ def while_any(condition: Callable[[T], Bool[Array, "lanes"]], body: Callable[[C,
         lane = some_set(condition(carry), chunk)
         some = jax.tree.map(lambda leaf: jnp.take(leaf, lane, axis=-1, mode="clip"), (constants, carry))
         some = materialize(body, *some)
-        carry = jax.tree.map(lambda leaf, new: leaf.at[..., lane].set(new, mode="drop"), carry, some)
-        return carry
+        after: T = jax.tree.map(lambda leaf, new: leaf.at[..., lane].set(new, mode="drop"), carry, some)
+        return after
 
     def any_left(carry: T) -> Array:
         return jnp.any(condition(carry))

@@ -241,7 +241,7 @@ class PolyominoGame(Game[State]):
         }
         scores = self.scores(state)
         legend = [
-            (_FILL[player], f"{COLORS[player]} {int(scores[player])}   {' '.join(self.remaining_pieces(state, player))}")
+            (_FILL[player], f"{COLORS[player]} {int(scores[player])}, left: {' '.join(self.remaining_pieces(state, player))}")
             for player in range(self.num_players)
         ]
         return grid(self.config.size, cells, [self._column(x) for x in range(self.config.size)], legend)

@@ -1,0 +1,38 @@
+"""The README says what is true: its code runs, its commands parse, its map names what there is."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from experiments import cli
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
+CODE = [text for language, text in BLOCKS if language == "python"]
+COMMANDS = re.findall(r"^tilewe-jax (.*?)(?: *#.*)?$", README, re.MULTILINE)
+
+
+@pytest.mark.parametrize("code", CODE, ids=range(len(CODE)))
+def test_code_runs(code: str) -> None:
+    exec(compile(code, "README.md", "exec"), {})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_parse(command: str) -> None:
+    assert cli._parse(command.split())
+
+
+def test_samples_were_found() -> None:
+    assert len(CODE) == 2
+    assert len(COMMANDS) == 6
+
+
+def test_the_map_names_what_there_is() -> None:
+    tree = next(text for language, text in BLOCKS if not language)
+    for path in re.findall(r"^  ([\w/ .]+?(?:\.py|/))(?: |$)", tree, re.MULTILINE):
+        for name in path.split():
+            assert any((ROOT / folder / name).exists() for folder in ("tilewe_jax", "experiments")), name
+    for package in ("tilewe_jax", "search", "experiments", "tests"):
+        assert f"{package}/" in tree
