@@ -46,11 +46,14 @@ def measure(name: str, options: dict[str, Any], form: str, batch: int, seconds: 
         for worker in workers:  # all compiled and warm, then all at once
             if not worker.stdout or worker.stdout.readline() != "ready\n":
                 raise RuntimeError("a measuring process failed; its message stands above")
-        outputs = [worker.communicate("go\n") for worker in workers] if len(workers) == 1 else _together(workers)
+        for worker in workers:
+            assert worker.stdin
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        figures = [json.loads(worker.communicate()[0]) for worker in workers]
     finally:
         for worker in workers:
             worker.kill()
-    figures = [json.loads(output) for output, _ in outputs]
     total = {field: sum(figure[field] for figure in figures) for field in ("moves", "games", "cpu_seconds")}
     wall = max(figure["seconds"] for figure in figures)
     return {
@@ -62,14 +65,6 @@ def measure(name: str, options: dict[str, Any], form: str, batch: int, seconds: 
         "moves_per_second": round(total["moves"] / wall),
         "moves_per_cpu_second": round(total["moves"] / total["cpu_seconds"]),
     }
-
-
-def _together(workers: list[subprocess.Popen[str]]) -> list[tuple[str, str]]:
-    for worker in workers:
-        assert worker.stdin
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    return [worker.communicate() for worker in workers]
 
 
 def _has_accelerator() -> bool:

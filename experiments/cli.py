@@ -87,13 +87,12 @@ class Games:
         if self.json:
             print(json.dumps({"games": rows}))
             return
-        table = Table("game", "players", "actions", "state", "options (default)", "about", show_lines=True)
+        table = Table("game", "players", "actions", "state", "about")
         for row in rows:
-            choices = "\n".join(f"{name}={_show(default)}" for name, default in row["options"].items())
-            table.add_row(
-                row["game"], str(row["players"]), f"{row['actions']:,}", f"{row['state_bytes']} B", choices, row["about"]
-            )
+            table.add_row(row["game"], str(row["players"]), f"{row['actions']:,}", f"{row['state_bytes']} B", row["about"])
         out.print(table)
+        for row in rows:
+            out.print(f"{row['game']}: --set {' '.join(f'{name}={_show(value)}' for name, value in row['options'].items())}")
 
 
 @dataclass(frozen=True)
@@ -361,7 +360,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def _show(default: Any) -> str:
-    return "by variant" if default is None else json.dumps(default)
+    return "..." if default is None else json.dumps(default).strip('"')
 
 
 def _title(game: Any) -> str:

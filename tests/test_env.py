@@ -107,6 +107,7 @@ def test_stream_and_rollout_play_the_same_kind_of_game() -> None:
 
 @pytest.mark.parametrize("fresh", [None, 2])
 def test_the_environment_restarts_and_keeps_the_last_of_each_game(fresh: int | None) -> None:
+    chex.clear_trace_counter()
     environment = env.Environment(GAME, fresh=fresh)
     batch, functions = 8, batched(GAME)
     lanes = jax.jit(environment.reset, static_argnums=1)(jax.random.key(0), batch)

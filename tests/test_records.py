@@ -31,6 +31,14 @@ def test_records_come_back_and_replay(games: list[Record], tmp_path: Path) -> No
     assert header["version"] == GAME.version
 
 
+def test_games_with_passes_and_blocked_players_replay() -> None:
+    """A player who is blocked is passed over and must not be recorded as passing."""
+    game = tilewe_jax.make("duo", voluntary_pass=True, size=7)
+    recorded = play_games(game, 64, 64, 1, 1, True, lambda _: None).records
+    assert any(game.num_actions - 1 in record.actions for record in recorded)
+    assert records.replay(game, recorded, batch=64) == [None] * 64
+
+
 def test_replay_finds_what_is_wrong(games: list[Record]) -> None:
     good = games[0]
     state = GAME.init(jax.random.key(0))

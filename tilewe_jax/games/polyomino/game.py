@@ -101,8 +101,7 @@ class PolyominoGame(Game[State]):
 
     def num_legal(self, state: State) -> Int32[Array, ""]:
         placements = jnp.sum(state.legal_counts, dtype=jnp.int32)
-        passes = self.config.voluntary_pass & ~self.is_terminal(state)
-        return placements + jnp.asarray(passes, jnp.int32)
+        return placements + (self.config.voluntary_pass & (placements > 0)).astype(jnp.int32)
 
     def legal_list(self, state: State, size: int) -> Int32[Array, "size"]:
         """The legal actions ascending, then -1; the highest ones are missing where there are more than ``size``."""

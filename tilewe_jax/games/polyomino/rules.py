@@ -137,14 +137,15 @@ def legal(config: Config, state: State, action: Int32[Array, "lanes"]) -> Bool[A
     in_hand = (hand >> (rows >> np.uint32(MAX_PIECE_SIZE * MAX_PIECE_SIZE))) & np.uint32(1) != 0
     may_place = in_hand & fits & (reduce(jnp.bitwise_or, beyond) == 0) & (reduce(jnp.bitwise_or, touching) != 0)
     may_pass = config.voluntary_pass & (action == config.num_placements)
-    return ~jnp.all(state.out, axis=0) & (jnp.where(is_placement, may_place, may_pass))
+    return ~jnp.all(state.out, axis=0) & jnp.where(is_placement, may_place, may_pass)
 
 
 def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[Array, "lanes"]:
     """A legal action drawn uniformly with 32 random bits; -1 where there is none."""
     counts = [count.astype(jnp.int32) for count in state.legal_counts]
     placements = sum(counts[1:], start=counts[0])
-    passes = jnp.where(jnp.all(state.out, axis=0), 0, 1) if config.voluntary_pass else jnp.zeros_like(placements)
+    # Before `settle` the player to move may be blocked, and a blocked player is passed over instead of passing.
+    passes = ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
     rank = below(bits, (placements + passes).astype(jnp.uint32))
 
     # The word with the placement of that rank, then the placement in the word.
