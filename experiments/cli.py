@@ -4,6 +4,7 @@ import contextlib
 import inspect
 import io
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -120,6 +121,8 @@ class Rollout(GameOptions):
             raise UsageError(f"cannot write {self.out}: there is no folder {self.out.absolute().parent}")
         if self.out and self.out.is_dir():
             raise UsageError(f"cannot write {self.out}: it is a folder")
+        if self.out and not os.access(self.out.absolute().parent, os.W_OK):
+            raise UsageError(f"cannot write {self.out}: no permission")
         _ask_for_devices(self.devices)
 
         from experiments.rollouts import play_games
@@ -163,29 +166,29 @@ class Perft(GameOptions):
         game = self.make()
         counter = Counter(game)
         root = game.init(jax.random.key(0))
-        rows = []
-        for depth in range(1, self.depth + 1):
-            with _progress(f"depth {depth}", None) as progress:
-                found = 0
-
-                def more(leaves: int) -> None:
-                    nonlocal found
-                    found += leaves
-                    progress(found)
-
-                begun = time.perf_counter()
-                leaves = counter.leaves(root, depth, more)
-                seconds = time.perf_counter() - begun
-            rows.append({"depth": depth, "leaves": leaves, "seconds": round(seconds, 3)})
+        rows: list[dict[str, Any]] = []
+        interrupted = False
+        try:
+            for depth in range(1, self.depth + 1):
+                with _progress(f"depth {depth}", None) as progress:
+                    begun = time.perf_counter()
+                    leaves = counter.leaves(root, depth, progress)
+                    rows.append({"depth": depth, "leaves": leaves, "seconds": round(time.perf_counter() - begun, 3)})
+        except KeyboardInterrupt:
+            interrupted = True
         if self.json:
             result = {"game": game.id, "options": game.options, "players": game.num_players}
-            print(json.dumps({**result, **rows[-1], "leaves_by_depth": [row["leaves"] for row in rows]}))
-            return
-        table = Table("depth", "leaves", "seconds", "leaves/s", title=_title(game))
-        for row in rows:
-            rate = row["leaves"] / max(row["seconds"], 1e-3)
-            table.add_row(str(row["depth"]), f"{row['leaves']:,}", f"{row['seconds']:.2f}", f"{rate:,.0f}")
-        out.print(table)
+            last = rows[-1] if rows else {"depth": 0, "leaves": 1, "seconds": 0.0}
+            by_depth = [row["leaves"] for row in rows]
+            print(json.dumps({**result, **last, "leaves_by_depth": by_depth, "interrupted": interrupted}))
+        else:
+            table = Table("depth", "leaves", "seconds", "leaves/s", title=_title(game))
+            for row in rows:
+                rate = row["leaves"] / max(row["seconds"], 1e-3)
+                table.add_row(str(row["depth"]), f"{row['leaves']:,}", f"{row['seconds']:.2f}", f"{rate:,.0f}")
+            out.print(table)
+        if interrupted:
+            raise KeyboardInterrupt
 
 
 @dataclass(frozen=True)
@@ -370,11 +373,11 @@ def _title(game: Any) -> str:
 
 @contextlib.contextmanager
 def _progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error, shown to people only."""
+    """A progress bar on standard error, shown to people only; it is told how much more was done."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, completed=done)
+        yield lambda more: bar.advance(task, more)
 
 
 def _print_rollout(game: Any, tally: Any, summary: dict[str, Any]) -> None:

@@ -67,7 +67,7 @@ def play_games(
 ) -> Tally:
     """Play ``games`` random games, ``batch`` at a time over ``devices``; Ctrl-C ends early with what was finished.
 
-    ``keep`` keeps a record of every game; ``progress`` is told the number of finished games after each batch. The games
+    ``keep`` keeps a record of every game; ``progress`` is told the number of games in each finished batch. The games
     follow from ``seed``, ``batch`` and ``devices``.
     """
     lanes = -(-min(batch, games) // devices)
@@ -89,7 +89,7 @@ def play_games(
             finished = jax.device_get(compiled(keys(len(tally.scores))))
             _add(tally, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: games - tally.games], finished))
             tally.seconds = time.perf_counter() - begun
-            progress(tally.games)
+            progress(len(tally.scores[-1]))
     except KeyboardInterrupt:
         tally.interrupted = True
     return tally
