@@ -130,8 +130,8 @@ class PolyominoGame(Game[State]):
         if self.num_players == 1:
             share = scores.astype(jnp.float32) / self.config.max_score
         else:
-            best = (scores == jnp.max(scores)).astype(jnp.float32)
-            share = best / jnp.sum(best)
+            best = scores == jnp.max(scores)
+            share = best.astype(jnp.float32) / jnp.sum(best, dtype=jnp.int32).astype(jnp.float32)
         return jnp.where(self.is_terminal(state), share, 0.0)
 
     def observe(self, state: State, player: Int32[Array, ""]) -> Float32[Array, "channels size size"]:
