@@ -17,13 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-FORMS = ("stream", "games", "step")
-"""What is measured: lanes that restart; games played to the end together; the public ``step`` and ``sample_action``."""
 STEPS = 64
 
 
 def measure(name: str, options: dict[str, Any], form: str, batch: int, seconds: float, cores: int, seed: int) -> dict[str, Any]:
-    """Figures of random play, as JSON. Raises ``RuntimeError`` where a measuring process fails."""
+    """Figures of random play, as JSON. Raises ``RuntimeError`` where a measuring process fails.
+
+    ``form`` is "stream" (lanes that restart), "games" (played to the end together) or "step" (the public functions).
+    """
     pins = [None] if _has_accelerator() else _cores(cores)
     settings = json.dumps([name, options, form, batch, seconds, seed])
     workers = [

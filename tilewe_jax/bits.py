@@ -1,4 +1,4 @@
-"""Words of 32 bits: population counts, the k-th set bit, packing, and sums of many words column by column."""
+"""Words of 32 bits: population counts, the k-th set bit, unpacking, and sums of many words column by column."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,14 +26,8 @@ def kth_set_bit(word: UInt32[Array, "*shape"], k: Int32[Array, "*shape"]) -> Int
     return index
 
 
-def pack_words(flags: Bool[Array, "flags"]) -> UInt32[Array, "words"]:
-    """Flags as words, flag ``i`` as bit ``i % 32`` of word ``i // 32``; the last word is filled up with zeros."""
-    padded = jnp.pad(flags, (0, -flags.shape[0] % WORD_BITS)).reshape(-1, WORD_BITS)
-    return jnp.sum(padded.astype(jnp.uint32) << np.arange(WORD_BITS, dtype=np.uint32)[None], axis=1, dtype=jnp.uint32)
-
-
 def unpack_words(words: UInt32[Array, "words"], size: int) -> Bool[Array, "size"]:
-    """The first ``size`` flags of packed words."""
+    """The first ``size`` flags of words that hold flag ``i`` as bit ``i % 32`` of word ``i // 32``."""
     bits = (words[:, None] >> np.arange(WORD_BITS, dtype=np.uint32)[None]) & np.uint32(1)
     return bits.ravel()[:size] != 0
 

@@ -243,7 +243,7 @@ class Environment(Generic[S]):
 
         legal = jax.vmap(game.is_legal)(lanes.state, action)
         player = jax.vmap(game.current_player)(lanes.state)
-        state = jax.vmap(game.step)(lanes.state, action)
+        state = jax.vmap(game.apply)(lanes.state, jnp.where(legal, action, -1))
         over = jax.vmap(game.is_terminal)(state)
         ended = over & ~lanes.waiting
         truncated = ended & jax.vmap(game.is_truncated)(state)

@@ -108,7 +108,7 @@ def while_any(condition: Callable[[T], Bool[Array, "lanes"]], body: Callable[[C,
 def some_set(flags: Bool[Array, "lanes"], count: int) -> Int32[Array, "count"]:
     """Indices of ``count`` flags that are set; ``lanes`` where there are no more. In no particular order.
 
-    Several times faster on a CPU than ``jnp.nonzero(size=count)``: the flags are packed into words, flag ``i`` into word
+    Twice as fast on a CPU as ``jnp.nonzero(size=count)``: the flags are packed into words, flag ``i`` into word
     ``i % words``, and the j-th is found by counting words, then bits. All sums run over a leading axis.
     """
     words = -(-flags.shape[0] // WORD_BITS)

@@ -29,7 +29,7 @@ Shape = frozenset[Cell]
 
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
     """Number of legal placements anchored in each word of the board."""
-    # The order halves the time: the sum takes each shape right after its relatives, while their parts are in registers.
+    # The order saves a fifth of the time: each shape is summed right after its relatives, while their parts are in registers.
     return popcount_sum(list(reversed(_grow(config, free, corners, hand, config.words, _room(config)).values())))
 
 
