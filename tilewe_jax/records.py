@@ -71,7 +71,8 @@ def read(path: str | Path) -> tuple[Game[Any], list[Record]]:
         raise RecordError(f"{path}, line 1: {error}") from None
     if header.get("version") != game.version:
         raise RecordError(f"{path} has version {header.get('version')} of {game.id}, and the rules here are {game.version}")
-    return game, [_record(path, game, number, line) for number, line in enumerate(lines[1:], 2)]
+    deals: set[str] = set()
+    return game, [_record(path, game, number, line, deals) for number, line in enumerate(lines[1:], 2)]
 
 
 def replay(game: Game[Any], records: Sequence[Record], batch: int = 1024) -> list[str | None]:
@@ -88,6 +89,7 @@ def replay(game: Game[Any], records: Sequence[Record], batch: int = 1024) -> lis
         return first_illegal, jax.vmap(game.is_terminal)(state), jax.vmap(game.scores)(state), jax.vmap(game.returns)(state)
 
     verdicts: list[str | None] = []
+    starts: dict[str, Any] = {}
     for start in range(0, len(records), batch):
         part = records[start : start + batch]
         actions = np.full((game.max_steps, min(batch, len(records))), -1, np.int32)
@@ -95,7 +97,10 @@ def replay(game: Game[Any], records: Sequence[Record], batch: int = 1024) -> lis
         for lane, record in enumerate(part):
             actions[: len(record.actions), lane] = record.actions
         deals += deals[:1] * (actions.shape[1] - len(part))  # one compiled shape for all parts
-        state = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(game.init_from_deal, deals))
+        for deal in deals:  # most games start alike, and a start is dear next to a game
+            if json.dumps(deal) not in starts:
+                starts[json.dumps(deal)] = jax.device_get(game.init_from_deal(deal))
+        state = jax.tree.map(lambda *leaves: np.stack(leaves), *(starts[json.dumps(deal)] for deal in deals))
         illegal, over, scores, returns = map(np.asarray, run(state, jnp.asarray(actions)))
         for lane, record in enumerate(part):
             verdicts.append(_verdict(game, record, int(illegal[lane]), bool(over[lane]), scores[lane], returns[lane]))
@@ -124,7 +129,8 @@ def _parse(path: str | Path, number: int, line: str) -> dict[str, Any]:
     return value
 
 
-def _record(path: str | Path, game: Game[Any], number: int, line: str) -> Record:
+def _record(path: str | Path, game: Game[Any], number: int, line: str, deals: set[str]) -> Record:
+    """The record of a line; ``deals`` are those already found good."""
     value = _parse(path, number, line)
     fields: list[Any] = [value.get(name) for name in ("actions", "scores", "returns")]
     if (
@@ -141,10 +147,13 @@ def _record(path: str | Path, game: Game[Any], number: int, line: str) -> Record
         raise RecordError(
             f"{path}, line {number}: a game has at most {game.max_steps} actions from 0 to {game.num_actions - 1}"
         )
-    try:
-        game.init_from_deal(value["deal"])
-    except ValueError as error:
-        raise RecordError(f"{path}, line {number}: {error}") from None
+    deal = json.dumps(value["deal"])
+    if deal not in deals:
+        try:
+            game.init_from_deal(value["deal"])
+        except ValueError as error:
+            raise RecordError(f"{path}, line {number}: {error}") from None
+        deals.add(deal)
     return Record(value["deal"], tuple(actions), tuple(scores), tuple(float(share) for share in returns))
 
 
