@@ -32,7 +32,7 @@ def check_identity(game: Game[Any]) -> None:
     again = tilewe_jax.make(game.id, **game.options)
     assert again == game
     assert hash(again) == hash(game)
-    assert game.id in tilewe_jax.games()
+    assert game.id in games()
     assert isinstance(game.version, int)
 
 

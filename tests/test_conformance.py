@@ -2,6 +2,7 @@ import pytest
 
 import tilewe_jax
 from tests import conformance
+from tilewe_jax.registry import games
 
 STATE_BYTES = {"tilewe": 400, "classic": 400, "duo": 200, "duo_official": 200}
 
@@ -12,7 +13,7 @@ VARIATIONS = [
 ]
 
 
-@pytest.mark.parametrize("name", tilewe_jax.games())
+@pytest.mark.parametrize("name", games())
 def test_every_registered_game_conforms(name: str) -> None:
     conformance.check(tilewe_jax.make(name), STATE_BYTES[name])
 

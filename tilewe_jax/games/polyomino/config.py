@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
-from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, PIECE_SIZES, Cell, Orientation
 
 MIN_SIZE, MAX_SIZE = 3, 32
@@ -65,17 +62,6 @@ class Config:
         return self.size * self.size
 
     @property
-    def words(self) -> int:
-        """Words of a board."""
-        return -(-self.cells // WORD_BITS)
-
-    @property
-    def reach(self) -> int:
-        """Words of a board with empty ones after it, for looking up the cells of a piece from its anchor."""
-        farthest = max(self.bit(cell) for orientation in ORIENTATIONS for cell in orientation.cells)
-        return self.words + farthest // WORD_BITS + 1
-
-    @property
     def num_placements(self) -> int:
         """Number of ids that stand for placements: every orientation at every cell, on the board or not."""
         return len(ORIENTATIONS) * self.cells
@@ -99,18 +85,6 @@ class Config:
         """Index of the bit of a cell."""
         x, y = cell
         return y * self.size + x
-
-    def board(self, cells: list[Cell]) -> np.ndarray:
-        """These cells as a board; uint32[reach]."""
-        board = np.zeros(self.reach, np.uint32)
-        for cell in cells:
-            word, bit = divmod(self.bit(cell), WORD_BITS)
-            board[word] |= np.uint32(1 << bit)
-        return board
-
-    def columns(self, first: int, last: int) -> np.ndarray:
-        """The cells with ``first <= x <= last`` as a board; uint32[reach]."""
-        return self.board([(x, y) for y in range(self.size) for x in range(first, last + 1)])
 
     def fits(self, orientation: Orientation, cell: Cell) -> bool:
         """Whether a piece whose bounding box starts at ``cell`` lies on the board."""

@@ -6,7 +6,7 @@ boards and the second the OR. Shapes share their parts, so growing each from a s
 32 anchors at a time.
 
 Three views of the same masks, none of which computes more than it must: ``placements`` stacks them, ``counts`` reduces them
-to a number a word and never writes them, ``placements_at`` looks at one word. All take boards of ``config.reach`` words as
+to a number a word and never writes them, ``placements_at`` looks at one word. All take boards of ``boards.reach`` words as
 ``boards.planes`` gives them. ``movegen_conv`` has the same three.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Int32, UInt32
 
 from tilewe_jax.bits import popcount_sum
-from tilewe_jax.games.polyomino.boards import Board, Hand, window
+from tilewe_jax.games.polyomino.boards import Board, Hand, columns, reach, window, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS, Cell
 from tilewe_jax.lanes import materialize
@@ -30,7 +30,7 @@ Shape = frozenset[Cell]
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
     """Number of legal placements anchored in each word of the board."""
     # The order saves a fifth of the time: each shape is summed right after its relatives, while their parts are in registers.
-    return popcount_sum(list(reversed(_grow(config, free, corners, hand, config.words, _room(config)).values())))
+    return popcount_sum(list(reversed(_grow(config, free, corners, hand, words(config), _room(config)).values())))
 
 
 def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
@@ -38,7 +38,7 @@ def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt3
     # Stacked one by one these would be 91 loops, each growing its parents anew. So: all shapes of one size at a time.
     parts = dict(growth(config.orientations))
     levels = [[shape for shape in parts if len(shape) == size] for size in range(1, MAX_PIECE_SIZE + 1)]
-    cells = [_cell(config, free, corners, cell, config.words, _room(config)) for (cell,) in levels[0]]
+    cells = [_cell(config, free, corners, cell, words(config), _room(config)) for (cell,) in levels[0]]
     fit_cell, touch_cell = (jnp.stack(boards) for boards in zip(*cells, strict=True))
     fits, touches = [fit_cell], [touch_cell]
     for smaller, level in pairwise(levels):
@@ -65,11 +65,11 @@ def placements_at(
 
 def _near(config: Config, word: Int32[Array, "lanes"], *boards: Board) -> list[Board]:
     """The words from ``word`` on that hold the cells of a piece anchored there."""
-    ahead = config.reach - config.words + 1
+    ahead = reach(config) - words(config) + 1
 
     def pick_word(board: Board) -> Board:
         picked = jnp.broadcast_to(board[:ahead], (ahead, word.shape[0]))
-        for i in range(1, config.words):
+        for i in range(1, words(config)):
             picked = jnp.where((word == i)[None], board[i : i + ahead], picked)
         return picked
 
@@ -79,11 +79,11 @@ def _near(config: Config, word: Int32[Array, "lanes"], *boards: Board) -> list[B
 def _room(config: Config) -> dict[int, np.ndarray]:
     """For each offset ``dx`` the anchors that leave room for a cell so far to the right."""
     widest = max(x for orientation in ORIENTATIONS for x, _ in orientation.cells)
-    return {dx: config.columns(0, config.size - 1 - dx)[:, None] for dx in range(1, widest + 1)}
+    return {dx: columns(config, 0, config.size - 1 - dx)[:, None] for dx in range(1, widest + 1)}
 
 
 def _grow(
-    config: Config, free: Board, corners: Board, hand: Hand, words: int, room: Mapping[int, Board | np.ndarray]
+    config: Config, free: Board, corners: Board, hand: Hand, count: int, room: Mapping[int, Board | np.ndarray]
 ) -> dict[int, Board]:
     """The anchors of the legal placements by orientation, in the order of growth."""
     grown: dict[Shape, tuple[Board, Board]] = {}
@@ -93,7 +93,7 @@ def _grow(
             grown[shape] = fit_a & fit_b, touch_a | touch_b
         else:
             (cell,) = shape
-            grown[shape] = _cell(config, free, corners, cell, words, room)
+            grown[shape] = _cell(config, free, corners, cell, count, room)
     of_shape = {frozenset(ORIENTATIONS[i].cells): i for i in config.orientations}
     return {
         of_shape[shape]: fit & touch & _in_hand(hand, ORIENTATIONS[of_shape[shape]].piece)[None]
@@ -103,11 +103,11 @@ def _grow(
 
 
 def _cell(
-    config: Config, free: Board, corners: Board, cell: Cell, words: int, room: Mapping[int, Board | np.ndarray]
+    config: Config, free: Board, corners: Board, cell: Cell, count: int, room: Mapping[int, Board | np.ndarray]
 ) -> tuple[Board, Board]:
     """The anchors whose cell at this offset is free, and those whose cell is a corner."""
-    fit, touch = (window(board, config.bit(cell), words) for board in (free, corners))
-    return (fit & room[cell[0]][:words] if cell[0] else fit), touch
+    fit, touch = (window(board, config.bit(cell), count) for board in (free, corners))
+    return (fit & room[cell[0]][:count] if cell[0] else fit), touch
 
 
 def _in_hand(hand: Hand, piece: int) -> UInt32[Array, "lanes"]:

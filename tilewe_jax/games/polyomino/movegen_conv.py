@@ -10,7 +10,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, UInt32
 
 from tilewe_jax.bits import WORD_BITS, popcount
-from tilewe_jax.games.polyomino.boards import Board, Hand
+from tilewe_jax.games.polyomino.boards import Board, Hand, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 
@@ -57,7 +57,7 @@ def _dense(config: Config, board: Board) -> Bool[Array, "lanes y x"]:
 def _pack(config: Config, dense: Bool[Array, "lanes orientations y x"]) -> UInt32[Array, "orientations words lanes"]:
     lanes, orientations = dense.shape[:2]
     cells = dense.reshape(lanes, orientations, config.cells)
-    cells = jnp.pad(cells, ((0, 0), (0, 0), (0, config.words * WORD_BITS - config.cells)))
-    bits = cells.reshape(lanes, orientations, config.words, WORD_BITS).astype(jnp.uint32)
+    cells = jnp.pad(cells, ((0, 0), (0, 0), (0, words(config) * WORD_BITS - config.cells)))
+    bits = cells.reshape(lanes, orientations, words(config), WORD_BITS).astype(jnp.uint32)
     weights = np.arange(WORD_BITS, dtype=np.uint32)[None, None, None]
     return jnp.transpose(jnp.sum(bits << weights, axis=-1, dtype=jnp.uint32), (1, 2, 0))

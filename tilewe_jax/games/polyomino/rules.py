@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Int32, UInt16, UInt32
 
 from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, popcount
 from tilewe_jax.games.polyomino import movegen, movegen_conv
-from tilewe_jax.games.polyomino.boards import Board, pick, planes
+from tilewe_jax.games.polyomino.boards import Board, pick, planes, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS
 from tilewe_jax.lanes import materialize, while_any
@@ -55,7 +55,7 @@ class State:
 
 def initial(config: Config) -> dict[str, np.ndarray]:
     """The fields of the state before the first move, of one game, on the host."""
-    legal_counts = np.zeros(config.words, np.uint16)
+    legal_counts = np.zeros(words(config), np.uint16)
     for i in config.orientations:
         for y in range(config.size):
             for x in range(config.size):
@@ -63,7 +63,7 @@ def initial(config: Config) -> dict[str, np.ndarray]:
                 if config.fits(ORIENTATIONS[i], (x, y)) and not cells.isdisjoint(config.start_cells[0]):
                     legal_counts[config.bit((x, y)) // WORD_BITS] += 1
     return {
-        "occupied": np.zeros((config.players, config.words), np.uint32),
+        "occupied": np.zeros((config.players, words(config)), np.uint32),
         "hands": np.full(config.players, config.full_hand, np.uint32),
         "out": np.zeros(config.players, np.bool_),
         "monomino_last": np.zeros(config.players, np.bool_),
@@ -203,11 +203,11 @@ def _rows_and_piece(config: Config, action: Int32[Array, "lanes"]) -> UInt32[Arr
 def _placement(config: Config, action: Int32[Array, "lanes"], rows: UInt32[Array, "lanes"]) -> Board:
     """The cells that a placement covers; uint32[words, lanes]."""
     cell = action % config.cells
-    words = WORD_BITS * np.arange(config.words, dtype=np.int32)[:, None]
-    board = jnp.zeros((config.words, *action.shape), jnp.uint32)
+    first = WORD_BITS * np.arange(words(config), dtype=np.int32)[:, None]
+    board = jnp.zeros((words(config), *action.shape), jnp.uint32)
     for y in range(MAX_PIECE_SIZE):
         row = jnp.broadcast_to((rows >> np.uint32(MAX_PIECE_SIZE * y)) & np.uint32(31), board.shape)
-        start = (cell + y * config.size)[None] - words
+        start = (cell + y * config.size)[None] - first
         # Shifts by 32 or more, and so by a negative number taken as unsigned, give zero.
         board = board | lax.shift_left(row, start.astype(jnp.uint32))
         board = board | lax.shift_right_logical(row, (-start).astype(jnp.uint32))

@@ -1,0 +1,284 @@
+"""The Tilewe board of 20 x 20 tiles: moves by name, turns, scores; every move can be taken back."""
+
+import sys
+from collections.abc import Iterable
+from operator import index
+
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
+from tilewe_jax.games.polyomino.variants import tilewe
+from tilewe_jax.tilewe.constants import (
+    COLOR_COUNT,
+    COLOR_NAMES,
+    NO_COLOR,
+    PIECE_NAMES,
+    PIECES,
+    SIZE,
+    TILE_COORDS,
+    TILE_NAMES,
+    Color,
+    Piece,
+    Tile,
+    check_tile,
+)
+from tilewe_jax.tilewe.core import Placement, Position, bits, geometry
+from tilewe_jax.tilewe.move import CONTACTS, TILE_BITS, Move, move_of_value
+
+_CONFIGS = [tilewe(players=players) for players in range(1, COLOR_COUNT + 1)]
+_GEOMETRY = geometry(_CONFIGS[-1])
+_BIT = [_GEOMETRY.bit(cell) for cell in TILE_COORDS]
+_OFFSETS = sorted({_BIT[contact] for _, contact in CONTACTS})
+# For each orientation its contacts: index of the offset from the anchor in bits, and number of the contact.
+_CONTACTS = [
+    [(_OFFSETS.index(_BIT[contact]), number) for number, (i, contact) in enumerate(CONTACTS) if i == orientation]
+    for orientation in range(len(ORIENTATIONS))
+]
+# By length of an integer, that is by its last bit and one more: the tile of that bit, above the number of a contact; the bit.
+_TILE_KEY = {bit + 1: tile << TILE_BITS for tile, bit in enumerate(_BIT)}
+_LAST_BIT = [1 << length >> 1 for length in range(_BIT[-1] + 2)]
+_ANSI = (94, 93, 91, 92)
+
+
+class _Moves(dict[int, Move]):
+    """Moves by tile and number of the contact, made when first met."""
+
+    def __missing__(self, key: int) -> Move:
+        tile, number = divmod(key, 1 << TILE_BITS)
+        move = self[key] = move_of_value(number << TILE_BITS | tile)
+        return move
+
+
+_MOVES = _Moves()
+
+
+class IllegalMoveError(ValueError):
+    """A move was pushed that the rules forbid."""
+
+
+class Board:
+    """A game of Tilewe. Blue starts; whoever cannot move is passed over; it ends when nobody can.
+
+    Where a method takes ``for_player``, it answers as if it were that player's turn; ``None`` or ``NO_COLOR`` stand for the
+    player whose turn it is. ``player`` is another name for it. Other values raise ``AttributeError``.
+
+    Raises ``AttributeError`` for other than 1 to 4 players, ``TypeError`` for other than an integer.
+    """
+
+    def __init__(self, n_players: int = 4) -> None:
+        if not 1 <= index(n_players) <= COLOR_COUNT:
+            raise AttributeError("n_players must be between 1 and 4")
+        self._position = Position(_CONFIGS[index(n_players) - 1])
+        self._moves: list[Move] = []
+
+    @classmethod
+    def from_moves(cls, moves: Iterable[Move | str], n_players: int = 4) -> "Board":
+        """The board after these moves. Raises ``IllegalMoveError`` at the first that is not legal."""
+        board = cls(n_players)
+        for move in moves:
+            board.push(Move.from_str(move) if isinstance(move, str) else move)
+        return board
+
+    @property
+    def ply(self) -> int:
+        """Number of moves made. Players who were passed over made none."""
+        return sum(len(PIECES) - hand.bit_count() for hand in self._position.hands)
+
+    @property
+    def current_player(self) -> Color:
+        """Whose turn it is; at the end, who moved last."""
+        return self._position.player
+
+    cur_player = current_player
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        return self._position.config.players
+
+    @property
+    def scores(self) -> list[int]:
+        """Tiles that each player has placed."""
+        return [occupied.bit_count() for occupied in self._position.occupied]
+
+    @property
+    def winners(self) -> list[Color]:
+        """The players with the highest score, at any time."""
+        scores = self.scores
+        return [player for player, score in enumerate(scores) if score == max(scores)]
+
+    @property
+    def finished(self) -> bool:
+        """Whether nobody can move any more."""
+        return self._position.finished
+
+    @property
+    def moves(self) -> list[Move]:
+        """The moves that led here, in order."""
+        return self._moves.copy()
+
+    def generate_legal_moves(
+        self, for_player: Color | None = None, *, unique: bool = True, player: Color | None = None
+    ) -> list[Move]:
+        """The legal moves by tile, then piece, rotation, contact.
+
+        Placements that several contacts can name are there under each of the names. ``unique=False``, which in version 0.0.1
+        also listed each under the rotations that look alike, changes nothing: such moves are equal.
+        """
+        del unique
+        asked = self._player(for_player, player)
+        keys = []
+        corners = self._corners(asked)
+        at_corner = [corners >> offset for offset in _OFFSETS]
+        for orientation, anchors in self._position.placements(asked):
+            for offset, number in _CONTACTS[orientation]:
+                named = anchors & at_corner[offset]
+                shift = _OFFSETS[offset]
+                while named:
+                    length = named.bit_length()
+                    keys.append(_TILE_KEY[length + shift] + number)
+                    named ^= _LAST_BIT[length]
+        keys.sort()
+        return [_MOVES[key] for key in keys]
+
+    gen_moves = generate_legal_moves
+
+    def n_legal_moves(self, for_player: Color | None = None, *, unique: bool = True, player: Color | None = None) -> int:
+        """Length of ``generate_legal_moves``, for less."""
+        del unique
+        asked = self._player(for_player, player)
+        corners = self._corners(asked)
+        at_corner = [corners >> offset for offset in _OFFSETS]
+        return sum(
+            (anchors & at_corner[offset]).bit_count()
+            for orientation, anchors in self._position.placements(asked)
+            for offset, _ in _CONTACTS[orientation]
+        )
+
+    def player_corners(self, for_player: Color | None = None, *, player: Color | None = None) -> list[Tile]:
+        """The open corners on which the player can lay a piece, ascending."""
+        playable = self._playable_corners(self._player(for_player, player))
+        return [_TILE_KEY[bit + 1] >> TILE_BITS for bit in bits(playable)]
+
+    def n_player_corners(self, for_player: Color | None = None, *, player: Color | None = None) -> int:
+        """Number of ``player_corners``."""
+        return self._playable_corners(self._player(for_player, player)).bit_count()
+
+    def remaining_pieces(self, for_player: Color | None = None, *, player: Color | None = None) -> list[Piece]:
+        """The pieces that the player has not placed, ascending."""
+        return list(bits(self._position.hands[self._player(for_player, player)]))
+
+    def n_remaining_pieces(self, for_player: Color | None = None, *, player: Color | None = None) -> int:
+        """Number of ``remaining_pieces``."""
+        return self._position.hands[self._player(for_player, player)].bit_count()
+
+    def player_score(self, for_player: Color | None = None, *, player: Color | None = None) -> int:
+        """Tiles that the player has placed."""
+        return self._position.occupied[self._player(for_player, player)].bit_count()
+
+    def can_play(self, for_player: Color | None = None, *, player: Color | None = None) -> bool:
+        """Whether the player has a legal move."""
+        return self._position.can_place(self._player(for_player, player))
+
+    def is_legal(self, move: Move, for_player: Color | None = None, *, player: Color | None = None) -> bool:
+        """Whether the player could make this move. Raises ``AttributeError`` for other than a move."""
+        asked = self._player(for_player, player)
+        placement = _placement(move)
+        on_corner = self._position.corners(asked) >> _BIT[move.to_tile] & 1
+        return bool(on_corner) and placement[1] >= 0 and self._position.is_legal(placement, asked)
+
+    def color_at(self, tile: Tile) -> Color:
+        """The colour of a tile, ``NO_COLOR`` where it is empty. Raises ``AttributeError`` for other than a tile."""
+        bit = _BIT[check_tile(tile, "tile must be in bounds")]
+        return next((player for player, cells in enumerate(self._position.occupied) if cells >> bit & 1), NO_COLOR)
+
+    def push(self, move: Move) -> None:
+        """Make a move.
+
+        Raises ``AttributeError`` for other than a move, and ``IllegalMoveError``, a ``ValueError`` that says which rule
+        forbids it, for an illegal one; the board then stays as it was.
+        """
+        if not self.is_legal(move):
+            raise IllegalMoveError(f"{move} is illegal for {COLOR_NAMES[self.current_player]}: {self._why_illegal(move)}")
+        self._position.place(_placement(move))
+        self._moves.append(move)
+
+    def pop(self) -> None:
+        """Take the last move back. Raises ``IndexError`` where there is none."""
+        if not self._moves:
+            raise IndexError("there is no move to take back")
+        self._position.undo()
+        self._moves.pop()
+
+    def copy(self) -> "Board":
+        """The same board with the same moves, independent of this one."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._position, twin._moves = self._position.copy(), self._moves.copy()
+        return twin
+
+    __copy__ = copy
+    copy_current_state = copy
+
+    def __deepcopy__(self, _: object) -> "Board":
+        return self.copy()
+
+    def __str__(self) -> str:
+        # Asked for here, not imported: users set it on the package.
+        colored = getattr(sys.modules[__package__ or ""], "print_color", True)
+        marks = [name[0].upper() for name in COLOR_NAMES]
+        if colored:
+            marks = [f"\x1b[{code}m{mark}\x1b[0m" for code, mark in zip(_ANSI, marks, strict=True)]
+        marks.append(".")
+        rows = [
+            f"{y + 1:2d} " + "".join(marks[self.color_at(x + SIZE * y)] + " " for x in range(SIZE)) + "\n"
+            for y in reversed(range(SIZE))
+        ]
+        rows.append("   " + "".join(f"{letter} " for letter in "abcdefghijklmnopqrst") + "\n")
+        for player in range(self.n_players):
+            pieces = "".join(PIECE_NAMES[piece] + " " for piece in self.remaining_pieces(player))
+            rows.append(f"{marks[player]} {self.player_score(player):2d} [ {pieces}]\n")
+        turn = "done" if self.finished else COLOR_NAMES[self.current_player]
+        return "".join(rows) + f"Ply: {self.ply}, Turn: {turn}\n"
+
+    def _corners(self, player: Color) -> int:
+        return self._position.corners(player) & self._position.free(player)
+
+    def _playable_corners(self, player: Color) -> int:
+        corners, playable = self._corners(player), 0
+        for orientation, anchors in self._position.placements(player):
+            for offset, _ in _CONTACTS[orientation]:
+                playable |= anchors << _OFFSETS[offset]
+            if not corners & ~playable:  # small pieces come first, so this is soon
+                break
+        return playable & corners
+
+    def _player(self, for_player: Color | None, player: Color | None) -> Color:
+        asked = player if for_player is None else for_player
+        if asked is None or index(asked) == NO_COLOR:
+            return self.current_player
+        if not 0 <= index(asked) < self.n_players:
+            raise AttributeError("for_player must be valid or None")
+        return index(asked)
+
+    def _why_illegal(self, move: Move) -> str:
+        position, player = self._position, self.current_player
+        if self.finished:
+            return "the game is over"
+        if not position.hands[player] >> move.piece & 1:
+            return f"{PIECE_NAMES[move.piece]} has been placed already"
+        x0, y0 = (to - contact for to, contact in zip(TILE_COORDS[move.to_tile], TILE_COORDS[move.contact], strict=True))
+        cells = [(x + x0, y + y0) for x, y in ORIENTATIONS[move.orientation].cells]
+        if not all(0 <= x < SIZE and 0 <= y < SIZE for x, y in cells):
+            return "it does not lie on the board"
+        mask = _GEOMETRY.mask(cells)
+        if mask & position.taken:
+            return "it covers a tile that is taken"
+        if mask & position.beside[player]:
+            return "it has an edge in common with a piece of the same colour"
+        return f"{TILE_NAMES[move.to_tile]} is no open corner"
+
+
+def _placement(move: Move) -> Placement:
+    """The placement that a move makes; the anchor is negative for some that do not lie on the board."""
+    if not isinstance(move, Move):
+        raise AttributeError("Must be a move")
+    return move.orientation, _BIT[move.to_tile] - _BIT[move.contact]
