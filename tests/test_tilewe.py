@@ -1,21 +1,13 @@
 """The host API against traces of the package it stands in for, its tests, its README, and what its users rely on."""
 
-import copy
-import os
-import pickle
-import random
-import subprocess
-import sys
 from hashlib import sha1
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.support import ORACLES, traces
 from tilewe_jax import tilewe
-from tilewe_jax.tilewe import Board, IllegalMoveError, Move
+from tilewe_jax.tilewe import Board, Move
 
 ROOT = Path(__file__).parents[1]
 

@@ -1,7 +1,7 @@
 """Recorded games: files of JSON lines that replay to the same end.
 
 The first line names the game, its options and its rules version; each further line is one game: the deal (what chance decided
-at the start; ``null`` where nothing), the action ids, and the final scores and returns.
+at the start; ``null`` where nothing), the action ids, the final scores and returns, and the names of the players where known.
 """
 
 import json
@@ -34,6 +34,8 @@ class Record:
     actions: tuple[int, ...]
     scores: tuple[int, ...]
     returns: tuple[float, ...]
+    players: tuple[str, ...] = ()
+    """Names of who played, by seat; none where nobody in particular did."""
 
 
 def write(path: str | Path, game: Game[Any], games: Iterable[Record], seed: int | None = None) -> None:
@@ -47,7 +49,8 @@ def write(path: str | Path, game: Game[Any], games: Iterable[Record], seed: int 
         try:
             file.write(json.dumps(header) + "\n")
             for record in games:
-                file.write(json.dumps(vars(record)) + "\n")
+                fields = {name: value for name, value in vars(record).items() if value or name != "players"}
+                file.write(json.dumps(fields) + "\n")
             file.close()
             os.chmod(file.name, 0o666 & ~_umask())
             os.replace(file.name, path)
@@ -147,6 +150,9 @@ def _record(path: str | Path, game: Game[Any], number: int, line: str, deals: se
         raise RecordError(
             f"{path}, line {number}: a game has at most {game.max_steps} actions from 0 to {game.num_actions - 1}"
         )
+    players = value.get("players", [])
+    if not isinstance(players, list) or len(players) not in (0, game.num_players):
+        raise RecordError(f"{path}, line {number}: players are the names of {game.num_players} players")
     deal = json.dumps(value["deal"])
     if deal not in deals:
         try:
@@ -154,7 +160,7 @@ def _record(path: str | Path, game: Game[Any], number: int, line: str, deals: se
         except ValueError as error:
             raise RecordError(f"{path}, line {number}: {error}") from None
         deals.add(deal)
-    return Record(value["deal"], tuple(actions), tuple(scores), tuple(float(share) for share in returns))
+    return Record(value["deal"], tuple(actions), tuple(scores), tuple(map(float, returns)), tuple(map(str, players)))
 
 
 def _umask() -> int:

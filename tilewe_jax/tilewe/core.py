@@ -67,7 +67,7 @@ class Geometry:
 
     def mask(self, cells: Iterable[Cell]) -> int:
         """Cells as a board."""
-        return reduce(or_, (1 << self.bit(cell) for cell in cells))
+        return reduce(or_, (1 << self.bit(cell) for cell in cells), 0)
 
 
 @lru_cache(maxsize=64)
@@ -138,6 +138,16 @@ class Position:
             value = getattr(self, name)
             setattr(twin, name, value.copy() if isinstance(value, list) else value)
         return twin
+
+    def __getstate__(self) -> dict[str, object]:
+        """All but what follows from the variant."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "geometry"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """The inverse of ``__getstate__``."""
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.geometry = geometry(self.config)
 
     def free(self, player: int) -> int:
         """Cells that the player may cover."""

@@ -1,0 +1,115 @@
+"""Between the host API and JAX: positions and states, moves and actions. Imports JAX."""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from tilewe_jax.bits import WORD_BITS
+from tilewe_jax.games.polyomino.boards import words
+from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
+from tilewe_jax.games.polyomino.rules import State
+from tilewe_jax.records import Record
+from tilewe_jax.tilewe.board import Board
+from tilewe_jax.tilewe.constants import SIZE, TILE_COORDS, TILES
+from tilewe_jax.tilewe.core import Position, bits
+from tilewe_jax.tilewe.move import Move
+
+
+def action_of_move(move: Move) -> int:
+    """The action id of a move. Raises ``ValueError`` where the piece does not lie on the board."""
+    x0, y0 = (to - contact for to, contact in zip(TILE_COORDS[move.to_tile], TILE_COORDS[move.contact], strict=True))
+    cells = ORIENTATIONS[move.orientation].cells
+    if x0 < 0 or y0 < 0 or max(x0 + x for x, _ in cells) >= SIZE or max(y0 + y for _, y in cells) >= SIZE:
+        raise ValueError(f"{move} does not lie on the board")
+    return move.orientation * len(TILES) + y0 * SIZE + x0
+
+
+def moves_of_action(action: int, board: Board | None = None) -> list[Move]:
+    """The moves that make a placement, one a contact, in order; with ``board``, only those that are legal there.
+
+    Raises ``ValueError`` for an action that is no placement of Tilewe.
+    """
+    orientation, anchor = divmod(int(action), len(TILES))
+    if not 0 <= orientation < len(ORIENTATIONS):
+        raise ValueError(f"{action} is not a placement; placements are 0 to {len(ORIENTATIONS) * len(TILES) - 1}")
+    oriented = ORIENTATIONS[orientation]
+    if not all(anchor % SIZE + x < SIZE and anchor // SIZE + y < SIZE for x, y in oriented.cells):
+        raise ValueError(f"{action} ({oriented.name} at {TILE_COORDS[anchor]}) does not lie on the board")
+    contacts = [x + SIZE * y for x, y in oriented.contacts]
+    moves = [Move(oriented.piece, oriented.rotation, contact, anchor + contact) for contact in contacts]
+    return moves if board is None else [move for move in moves if board.is_legal(move)]
+
+
+def state_of_board(board: Board) -> State:
+    """The state of ``make("tilewe", players=board.n_players)`` in which that board is."""
+    return state_of_position(board._position)
+
+
+def board_of_state(state: State) -> Board:
+    """The board of a state of Tilewe. It knows no moves: ``moves`` is empty, and ``pop`` stops here.
+
+    Raises ``ValueError`` for states of other games.
+    """
+    players = state.hands.shape[0]
+    board = Board(players)
+    config = board._position.config
+    if state.occupied.shape != (players, words(config)):
+        raise ValueError(f"a state of Tilewe has boards of {words(config)} words, not {state.occupied.shape[-1]}")
+    board._position = position_of_state(config, state)
+    return board
+
+
+def state_of_position(position: Position) -> State:
+    """The state of the polyomino game in which that position is."""
+    config, geometry = position.config, position.geometry
+    index = [config.bit(geometry.cell(bit)) for bit in range(geometry.board.bit_length())]
+    occupied = np.zeros((config.players, words(config)), np.uint32)
+    for player, cells in enumerate(position.occupied):
+        for bit in bits(cells):
+            word, place = divmod(index[bit], WORD_BITS)
+            occupied[player, word] |= np.uint32(1 << place)
+    legal_counts = np.zeros(words(config), np.uint16)
+    for _, anchors in position.placements(position.player):
+        for bit in bits(anchors):
+            legal_counts[index[bit] // WORD_BITS] += 1
+    return State(
+        occupied=jnp.asarray(occupied),
+        hands=jnp.asarray(position.hands, jnp.uint32),
+        out=jnp.asarray([bool(position.out >> player & 1) for player in range(config.players)]),
+        monomino_last=jnp.asarray(position.monomino_last),
+        current_player=jnp.asarray(position.player, jnp.int32),
+        legal_counts=jnp.asarray(legal_counts),
+    )
+
+
+def position_of_state(config: Config, state: State) -> Position:
+    """The position of a state, without the moves that led there."""
+    position = Position(config)
+    stride = position.geometry.stride
+    for player, packed in enumerate(np.asarray(state.occupied)):
+        flags = np.unpackbits(packed.view(np.uint8), bitorder="little")[: config.cells]
+        cells = position.geometry.mask((int(i) % config.size, int(i) // config.size) for i in np.flatnonzero(flags))
+        position.occupied[player] = cells
+        position.taken |= cells
+        position.beside[player] = cells << 1 | cells >> 1 | cells << stride | cells >> stride
+        position.diagonal[player] = cells << stride + 1 | cells << stride - 1 | cells >> stride - 1 | cells >> stride + 1
+        position.hands[player] = int(state.hands[player])
+        position.out |= int(state.out[player]) << player
+        position.monomino_last[player] = bool(state.monomino_last[player])
+    position.player = int(state.current_player)
+    position.finished = position.out == (1 << config.players) - 1
+    return position
+
+
+def record_of_board(board: Board, players: Sequence[str] = ()) -> Record:
+    """The record of a finished game, with who played it, by seat. Raises ``ValueError`` where it is not finished."""
+    if not board.finished:
+        raise ValueError("only finished games have a record")
+    if board.n_players == 1:
+        returns = [board.scores[0] / board._position.config.max_score]
+    else:
+        returns = [(player in board.winners) / len(board.winners) for player in range(board.n_players)]
+    actions = tuple(action_of_move(move) for move in board.moves)
+    return Record(None, actions, tuple(board.scores), tuple(returns), tuple(players))

@@ -1,0 +1,33 @@
+"""Who plays whom, in which seat."""
+
+from random import Random
+
+
+def balanced_schedule(engines: int, seats: int, games: int, random: Random) -> list[tuple[int, ...]]:
+    """For each game the engine in each seat, such that chance decides but the balance holds.
+
+    At each table an engine sits down with those it met least, and takes each seat once in ``seats`` games running; so no two
+    engines differ by more than ``seats`` games. Raises ``ValueError`` where there are more seats than engines.
+    """
+    if not 1 <= seats <= engines:
+        raise ValueError(f"{seats} players a game need at least as many engines, and there are {engines}")
+    played = [0] * engines
+    met = [[0] * engines for _ in range(engines)]
+    schedule: list[tuple[int, ...]] = []
+    while len(schedule) < games:
+        table: list[int] = []
+        order = random.sample(range(engines), engines)
+        while len(table) < seats:
+            best = min(
+                (engine for engine in order if engine not in table),
+                key=lambda engine: (played[engine], sum(met[engine][other] for other in table)),
+            )
+            table.append(best)
+        random.shuffle(table)
+        for turn in range(min(seats, games - len(schedule))):
+            schedule.append(tuple(table[turn:] + table[:turn]))
+        for engine in table:
+            played[engine] += seats
+            for other in table:
+                met[engine][other] += engine != other
+    return schedule

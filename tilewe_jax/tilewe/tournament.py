@@ -1,0 +1,483 @@
+"""Tournaments of engines: games in processes of their own, results, rankings, records.
+
+A tournament with a seed gives the same games every time, on any number of threads, where engines decide by Python's global
+``random`` (or NumPy's) and not by the clock: before every game both are seeded, and the engines are as they were given.
+"""
+
+import contextlib
+import multiprocessing
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import cloudpickle
+
+from tilewe_jax.tilewe.board import Board
+from tilewe_jax.tilewe.constants import COLOR_COUNT
+from tilewe_jax.tilewe.elo import EloEstimate, compute_elo_adjustment_n, compute_elo_error_margin
+from tilewe_jax.tilewe.engine import Engine
+from tilewe_jax.tilewe.move import Move
+from tilewe_jax.tilewe.schedule import balanced_schedule
+
+ELO_MODES = ("estimated", "live", "live_initial")
+
+
+@dataclass
+class MatchData:
+    """One game of a tournament. Lists are by seat."""
+
+    board: Board
+    """The board at the end, with all moves."""
+    engines: list[int]
+    """The engine in each seat."""
+    player_to_engine: list[int]
+    """The same."""
+    run_time: float
+    """Seconds."""
+    elo_start: list[float] = field(default_factory=list)
+    elo_delta: list[float] = field(default_factory=list)
+    elo_end: list[float] = field(default_factory=list)
+    winners: list[int] = field(default_factory=list)
+    """The seats that won or tied for it; those that forfeited never do."""
+    forfeits: dict[int, str] = field(default_factory=dict)
+    """Seats that lost the right to move, and why; from then on chance moved for them."""
+    seconds: list[float] = field(default_factory=list)
+    """Time that the engines took."""
+    branching: list[int] = field(default_factory=list)
+    """Sum of the numbers of legal moves that the engines had to choose from."""
+    plies: list[int] = field(default_factory=list)
+    """Moves that the engines made."""
+
+
+@dataclass
+class TournamentResults:
+    """A tournament. Lists are by engine, in the order in which they were given."""
+
+    match_data: list[MatchData]
+    engine_names: list[str]
+    game_counts: list[int]
+    win_counts: list[int]
+    draw_counts: list[int]
+    """Games in which an engine was one of several winners."""
+    total_scores: list[int]
+    elo_start: list[float]
+    elo_end: list[float]
+    real_time: float
+    """Seconds from start to end."""
+    total_time: float
+    """Seconds of all games together."""
+    seed: int = 0
+    """Gives the same tournament again."""
+
+    @property
+    def total_games(self) -> int:
+        """Number of games."""
+        return len(self.match_data)
+
+    @property
+    def total_engines(self) -> int:
+        """Number of engines."""
+        return len(self.engine_names)
+
+    @property
+    def win_rates(self) -> list[float]:
+        """Share of the games won alone."""
+        return self._per_game(self.win_counts)
+
+    @property
+    def draw_rates(self) -> list[float]:
+        """Share of the games won with others."""
+        return self._per_game(self.draw_counts)
+
+    @property
+    def win_draw_rates(self) -> list[float]:
+        """Share of the games won alone or with others."""
+        return self._per_game([wins + draws for wins, draws in zip(self.win_counts, self.draw_counts, strict=True)])
+
+    @property
+    def lose_counts(self) -> list[int]:
+        """Games lost."""
+        counts = zip(self.game_counts, self.win_counts, self.draw_counts, strict=True)
+        return [games - wins - draws for games, wins, draws in counts]
+
+    @property
+    def lose_rates(self) -> list[float]:
+        """Share of the games lost."""
+        return self._per_game(self.lose_counts)
+
+    @property
+    def avg_scores(self) -> list[float]:
+        """Mean score."""
+        return self._per_game(self.total_scores)
+
+    @property
+    def elo_delta(self) -> list[float]:
+        """Elo gained."""
+        return [end - start for start, end in zip(self.elo_start, self.elo_end, strict=True)]
+
+    @property
+    def elo_error_margin(self) -> list[float]:
+        """Half the two-sided 95 % confidence interval of each engine's Elo."""
+        return [self.get_elo_error_margin(engine) for engine in range(self.total_engines)]
+
+    @property
+    def average_match_duration(self) -> float:
+        """Seconds a game."""
+        return self.total_time / max(1, self.total_games)
+
+    @property
+    def forfeit_counts(self) -> list[int]:
+        """Games forfeited, by an illegal move, an exception, or too much time."""
+        return self._sum(lambda match, seat: seat in match.forfeits)
+
+    @property
+    def seconds_per_move(self) -> list[float]:
+        """Mean time for a move."""
+        return self._per_ply(self._sum(lambda match, seat: match.seconds[seat]))
+
+    @property
+    def branching_factors(self) -> list[float]:
+        """Mean number of legal moves to choose from."""
+        return self._per_ply(self._sum(lambda match, seat: match.branching[seat]))
+
+    def get_matches_by_engine(self, engine: int) -> list[MatchData]:
+        """The games in which an engine took part."""
+        return [match for match in self.match_data if engine in match.engines]
+
+    def get_elo_error_margin(self, engine: int, confidence: float = 0.95, C: float = 400) -> float:
+        """Half the two-sided confidence interval of an engine's Elo; confidence from 0.001 to 0.999, C from 1."""
+        counts = self.win_counts[engine], self.draw_counts[engine], self.lose_counts[engine]
+        return compute_elo_error_margin(*counts, max(0.001, min(0.999, confidence)), max(1, C))
+
+    def get_engine_rankings_display(self, sort_by: str = "elo_end", sort_dir: str = "desc") -> str:
+        """The engines as a table, sorted by one of the properties; in place of it what is wrong with the arguments."""
+        if not hasattr(self, sort_by):
+            return f"Invalid sort field '{sort_by}', must specify a valid TournamentResults property"
+        values = getattr(self, sort_by)
+        if not isinstance(values, list) or not values:
+            return f"Invalid sort field '{sort_by}', must specify a list of length >0"
+        if not isinstance(values[0], int | float):
+            return f"Invalid sort field '{sort_by}', must specify a numeric list"
+        if sort_dir not in {"asc", "desc"}:
+            return f"Invalid sort direction '{sort_dir}', try 'asc' or 'desc'"
+        order = sorted(range(self.total_engines), key=lambda engine: values[engine] * (-1 if sort_dir == "desc" else 1))
+        return f"Ranking by {sort_by} {sort_dir}:\n" + self._table(order)
+
+    def write_records(self, path: str | Path) -> None:
+        """Write the games to a file that ``tilewe-jax replay`` and ``show`` read. Raises ``OSError``; needs JAX."""
+        from tilewe_jax import make, records  # noqa: PLC0415 - nothing else here needs JAX
+        from tilewe_jax.tilewe.convert import record_of_board  # noqa: PLC0415
+
+        if not self.match_data:
+            raise ValueError("there are no games to write")
+        game = make("tilewe", players=self.match_data[0].board.n_players)
+        names = self.engine_names
+        games = [record_of_board(match.board, [names[engine] for engine in match.engines]) for match in self.match_data]
+        records.write(path, game, games, self.seed)
+
+    def _table(self, order: Sequence[int]) -> str:
+        def width(numbers: Sequence[float], least: int) -> int:
+            return max(least, *(len(f"{abs(number):.0f}") + 1 for number in numbers))
+
+        name = max(5, min(24, max(map(len, self.engine_names)) + 1))
+        score, games, elo = width(self.total_scores, 6), width(self.game_counts, 7), width(self.elo_end, 4)
+        rows = [
+            f"{'Rank':4} {'Name':{name}} {'Elo':^{elo + 9}} {'Score':>{score}} {'Avg Score':>10} {'Games':>{games}}"
+            f" {'Wins':>{games}} {'Draws':>{games}} {'Losses':>{games}} {'Win Rate':>9}"
+        ]
+        for rank, engine in enumerate(order):
+            played = self.game_counts[engine]
+            rows.append(
+                f"{rank:>4d} {self.engine_names[engine]:{name}.{name}}"
+                f" {self.elo_end[engine]:>{elo}.0f} +/- {self.get_elo_error_margin(engine):<4.0f}"
+                f" {self.total_scores[engine]:>{score}d} "
+                + (f"{self.avg_scores[engine]:>10.2f}" if played else f"{'-':>10}")
+                + f" {played:>{games}d} {self.win_counts[engine]:>{games}d} {self.draw_counts[engine]:>{games}d}"
+                f" {self.lose_counts[engine]:>{games}d} "
+                + (f"{self.win_rates[engine] * 100:>8.2f}%" if played else f"{'-':>9}")
+            )
+        return "\n".join(rows) + "\n"
+
+    def _per_game(self, totals: Sequence[float]) -> list[float]:
+        return [total / max(1, games) for total, games in zip(totals, self.game_counts, strict=True)]
+
+    def _per_ply(self, totals: Sequence[float]) -> list[float]:
+        plies = self._sum(lambda match, seat: match.plies[seat])
+        return [total / max(1, count) for total, count in zip(totals, plies, strict=True)]
+
+    def _sum(self, figure: Callable[[MatchData, int], Any]) -> list[Any]:
+        """A figure of a seat in a game, summed over the games of each engine."""
+        sums: list[Any] = [0] * self.total_engines
+        for match in self.match_data:
+            for seat, engine in enumerate(match.engines):
+                sums[engine] += figure(match, seat)
+        return sums
+
+
+class Tournament:
+    """Engines that play each other, any number of games.
+
+    Raises ``ValueError`` without engines, or for a time that is not positive.
+    """
+
+    def __init__(self, engines: Sequence[Engine], move_seconds: float = 60) -> None:
+        if not engines:
+            raise ValueError("Number of engines must be greater than 0")
+        self.engines = list(engines)
+        self._seconds = self.move_seconds = _positive(move_seconds)
+
+    def play(
+        self,
+        n_games: int,
+        n_threads: int = 1,
+        players_per_game: int = 4,
+        move_seconds: float | None = None,
+        verbose_board: bool = False,
+        verbose_rankings: bool = True,
+        elo_mode: str = "estimated",
+        *,
+        seed: int | None = None,
+        grace: float = 1.0,
+        verbose_games: bool = True,
+    ) -> TournamentResults:
+        """Play games and print what comes of them. Ctrl-C ends the tournament and gives the results so far.
+
+        Engines meet equally often, and each takes every seat equally often. An engine that gives an illegal move, raises an
+        exception, or takes more than ``grace`` seconds too long for a move forfeits the game: chance moves for it from there
+        on, so that the others have a game to finish, and it has lost whatever it scores.
+
+        Args:
+            n_games: number of games.
+            n_threads: number of processes; 1 plays in this one.
+            players_per_game: 1 to 4, and no more than there are engines.
+            move_seconds: time for a move, where it is not that of the tournament.
+            verbose_board: whether to print the board after every game.
+            verbose_rankings: whether to print rankings every few games and at the end.
+            elo_mode: "estimated" from all games; "live", updated game by game from 0; "live_initial", from the engines' own.
+            seed: gives the same tournament again; by default drawn from Python's global ``random``.
+            grace: seconds.
+            verbose_games: whether to print a line for every game.
+
+        Raises ``ValueError`` for arguments that make no tournament.
+        """
+        if n_games <= 0:
+            raise ValueError("Must play at least one game")
+        if n_threads <= 0:
+            raise ValueError("Must use at least one thread")
+        if not 1 <= players_per_game <= COLOR_COUNT:
+            raise ValueError("Must have 1 to 4 players per game")
+        if players_per_game > len(self.engines):
+            raise ValueError(f"Must have at least as many engines as players per game, {players_per_game}")
+        if elo_mode not in ELO_MODES:
+            raise ValueError("Elo mode must be 'estimated', 'live', or 'live_initial'")
+        self.move_seconds = _positive(self._seconds if move_seconds is None else move_seconds)
+        seed = random.getrandbits(63) if seed is None else seed
+
+        start = [(engine.estimated_elo or 0.0) if elo_mode == "live_initial" else 0.0 for engine in self.engines]
+        zeros = [0] * len(self.engines)
+        names = [engine.name for engine in self.engines]
+        results = TournamentResults(
+            [], names, zeros.copy(), zeros.copy(), zeros.copy(), zeros.copy(), start, start.copy(), 0.0, 0.0, seed
+        )
+        tables = balanced_schedule(len(self.engines), players_per_game, n_games, random.Random(f"{seed}/schedule"))
+        tasks = [_Task(table, self.move_seconds, grace, f"{seed}/{number}") for number, table in enumerate(tables)]
+        estimate = EloEstimate(len(self.engines)) if elo_mode == "estimated" else None
+        begun = time.perf_counter()
+        try:
+            for match in _played(cloudpickle.dumps(self.engines), tasks, n_threads):
+                self._add(results, match, estimate)
+                if verbose_games:
+                    self._print_game(results, match, n_games)
+                if verbose_board:
+                    print(match.board, end="\n\n")
+                if verbose_rankings and results.total_games % max(10, n_threads) == 0 and results.total_games != n_games:
+                    order = sorted(range(len(names)), key=lambda engine: -results.elo_end[engine])
+                    print("\n" + results._table(order))
+        except KeyboardInterrupt:
+            print("Interrupted; these are the results so far")
+        except BrokenProcessPool:
+            print("A process of an engine died; these are the results so far", file=sys.stderr)
+        results.real_time = time.perf_counter() - begun
+        if verbose_rankings:
+            print("\n" + results.get_engine_rankings_display())
+        return results
+
+    def _add(self, results: TournamentResults, match: MatchData, estimate: EloEstimate | None) -> None:
+        """Count a game."""
+        results.match_data.append(match)
+        results.total_time += match.run_time
+        for seat, engine in enumerate(match.engines):
+            results.game_counts[engine] += 1
+            results.total_scores[engine] += match.board.scores[seat]
+            if seat in match.winners:
+                counts = results.win_counts if len(match.winners) == 1 else results.draw_counts
+                counts[engine] += 1
+        elos = results.elo_end
+        match.elo_start = [elos[engine] for engine in match.engines]
+        outcome = [float(seat in match.winners) for seat in range(len(match.engines))]
+        if estimate:
+            estimate.add(match.engines, outcome)
+            elos[:] = estimate.ratings()
+        else:
+            for engine, delta in zip(match.engines, compute_elo_adjustment_n(match.elo_start, outcome, K=8), strict=True):
+                elos[engine] += delta
+        match.elo_end = [elos[engine] for engine in match.engines]
+        match.elo_delta = [end - start for start, end in zip(match.elo_start, match.elo_end, strict=True)]
+
+    def _print_game(self, results: TournamentResults, match: MatchData, n_games: int) -> None:
+        names = [results.engine_names[engine] for engine in match.engines]
+        padded = " ".join(f"{name:14.14}" for name in names)
+        winners = ", ".join(names[seat] for seat in match.winners)
+        number = f"{results.total_games:>{len(str(n_games))}}"
+        print(f"Game {number}: {padded:{len(names) * 15}}  Scores: {match.board.scores}  Winner(s): {winners}")
+        for seat, why in match.forfeits.items():
+            print(f"  {names[seat]} forfeits: {why}")
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A game to be played."""
+
+    table: tuple[int, ...]
+    seconds: float
+    grace: float
+    seed: str
+
+
+class _TimeIsUp(BaseException):
+    """Ends the search of an engine; no ``except Exception`` of its own holds it up."""
+
+
+def _played(engines: bytes, tasks: Sequence[_Task], threads: int) -> Iterator[MatchData]:
+    """The games, in order."""
+    if threads == 1:
+        with _random_state_kept():
+            yield from (_play(engines, task) for task in tasks)
+        return
+    # A fork of a process in which JAX has started threads may hang.
+    forks = "fork" in multiprocessing.get_all_start_methods() and "jax" not in sys.modules
+    context = multiprocessing.get_context("fork" if forks else "spawn")
+    pool = ProcessPoolExecutor(threads, context, _start_worker, (engines,))
+    try:
+        yield from pool.map(_play_in_worker, tasks)
+    finally:
+        processes = list(pool._processes.values()) if pool._processes else []
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+
+
+_engines = b""
+
+
+def _start_worker(engines: bytes) -> None:
+    global _engines  # noqa: PLW0603 - what a worker process knows
+    _engines = engines
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _play_in_worker(task: _Task) -> MatchData:
+    return _play(_engines, task)
+
+
+def _play(pickled: bytes, task: _Task) -> MatchData:
+    """Play one game."""
+    engines: list[Engine] = cloudpickle.loads(pickled)
+    random.seed(task.seed)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(random.getrandbits(32))
+    stand_in = random.Random(task.seed + "/forfeit")
+    seats = len(task.table)
+    board = Board(seats)
+    match = MatchData(board, list(task.table), list(task.table), 0.0)
+    match.seconds, match.branching, match.plies = [0.0] * seats, [0] * seats, [0] * seats
+    begun = time.perf_counter()
+    while not board.finished:
+        seat = board.current_player
+        if seat not in match.forfeits:
+            match.branching[seat] += board.n_legal_moves()
+            search_begun = time.perf_counter()
+            try:
+                move = _search(engines[task.table[seat]], board, task)
+                board.push(move)
+                match.plies[seat] += 1
+            except _ForfeitError as forfeit:
+                match.forfeits[seat] = str(forfeit)
+            finally:
+                match.seconds[seat] += time.perf_counter() - search_begun
+        if seat in match.forfeits:
+            board.push(stand_in.choice(board.generate_legal_moves()))
+    match.run_time = time.perf_counter() - begun
+    ranked = [-1 if seat in match.forfeits else score for seat, score in enumerate(board.scores)]
+    match.winners = [seat for seat, score in enumerate(ranked) if score == max(ranked) and seat not in match.forfeits]
+    return match
+
+
+class _ForfeitError(Exception):
+    """Why an engine lost the right to move."""
+
+
+def _search(engine: Engine, board: Board, task: _Task) -> Move:
+    """The engine's move, legal and in time. Raises ``_ForfeitError``."""
+    begun = time.perf_counter()
+    limit = task.seconds + task.grace
+    try:
+        with _time_limit(limit):
+            move = engine.search(board.copy(), task.seconds)
+        legal = board.is_legal(move)
+    except _TimeIsUp:
+        raise _ForfeitError(f"no move within {limit:g} s") from None
+    except Exception as error:
+        raise _ForfeitError(f"{type(error).__name__}: {error}") from error
+    if time.perf_counter() - begun > limit:
+        raise _ForfeitError(f"no move within {limit:g} s")
+    if not legal:
+        raise _ForfeitError(f"{move} is illegal")
+    return move
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Raise ``_TimeIsUp`` in the block after so many seconds; where signals are not to be had, never."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(_: int, __: FrameType | None) -> None:
+        raise _TimeIsUp
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _random_state_kept() -> Iterator[None]:
+    """Leave Python's and NumPy's global random numbers as they were."""
+    numpy = sys.modules.get("numpy")
+    states = random.getstate(), numpy and numpy.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        if numpy:
+            numpy.random.set_state(states[1])
+
+
+def _positive(seconds: float) -> float:
+    if seconds <= 0:
+        raise ValueError("Must allow greater than 0 seconds per move")
+    return seconds
