@@ -6,7 +6,7 @@ Batches stand first in everything that is given or taken, ``[batch, ...]``. Insi
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +15,10 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
-from tilewe_jax.game import Game, as_action
+from tilewe_jax.game import Game, Policy, as_action
 from tilewe_jax.lanes import some_set
 
 S = TypeVar("S")
-Policy = Callable[[Any, PRNGKeyArray], Int32[Array, ""]]
-"""What chooses an action, given a state and a key, for one game; asked only where somebody can move, or at the end."""
 
 _each = partial(jax.vmap, in_axes=-1, out_axes=-1)
 _batch_first = partial(jax.tree.map, lambda leaf: jnp.moveaxis(leaf, -1, 0))

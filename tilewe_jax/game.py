@@ -1,6 +1,7 @@
 """The Game protocol: what every game offers, and what follows from it for all of them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import jax
@@ -9,6 +10,8 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 State = TypeVar("State")
 Action = Int32[Array, ""]
+Policy = Callable[[Any, PRNGKeyArray], Action]
+"""What chooses an action, given a state and a key, for one game; asked only where somebody can move, or at the end."""
 
 
 def as_action(action: Action | int) -> Action:
@@ -170,6 +173,10 @@ class Game(ABC, Generic[State]):
         actions = jnp.pad(actions, (0, k - actions.shape[0]))
         chosen = jnp.where(jnp.arange(k) < self.num_actions, masked[actions], -jnp.inf)
         return jnp.where(chosen > -jnp.inf, actions, -1), chosen
+
+    def policies(self) -> dict[str, Policy]:
+        """Ready-made players by name; "random" is among them."""
+        return {"random": self.sample_action}
 
     def playout(self, state: State, key: PRNGKeyArray) -> Float32[Array, "num_players"]:
         """The returns of a game played from here at random."""

@@ -84,13 +84,20 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
     return cast(T, lax.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
 
 
-def while_any(condition: Callable[[T], Bool[Array, "lanes"]], body: Callable[[C, T], T], constants: C, carry: T) -> T:
+def while_any(
+    condition: Callable[[T], Bool[Array, "lanes"]],
+    body: Callable[[C, T], T],
+    constants: C,
+    carry: T,
+    share: int = CHUNK_SHARE,
+) -> T:
     """Repeat ``carry = body(constants, carry)`` in each lane while ``condition(carry)`` holds there.
 
-    ``condition`` gives one bool a lane. Each round gathers some of the lanes that still want one, and no others.
+    ``condition`` gives one bool a lane. Each round gathers one in ``share`` of all lanes from those that still want one, and
+    no others.
     """
     lanes = jax.tree.leaves(carry)[0].shape[-1]
-    chunk = -(-lanes // CHUNK_SHARE)
+    chunk = -(-lanes // share)
 
     def round_(carry: T) -> T:
         lane = some_set(condition(carry), chunk)
@@ -103,6 +110,21 @@ def while_any(condition: Callable[[T], Bool[Array, "lanes"]], body: Callable[[C,
         return jnp.any(condition(carry))
 
     return lax.while_loop(any_left, round_, carry)
+
+
+def where_needed(
+    needed: Bool[Array, "lanes"],
+    function: Callable[..., Int32[Array, "lanes"]],
+    args: tuple[Array, ...],
+    otherwise: Int32[Array, "lanes"],
+    share: int = CHUNK_SHARE,
+) -> Int32[Array, "lanes"]:
+    """``where(needed, function(*args), otherwise)``, for a function too dear to ask in every lane; ``share`` as above."""
+
+    def once(args: tuple[Array, ...], carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        return jnp.zeros_like(carry[0]), function(*args)
+
+    return while_any(lambda carry: carry[0], once, args, (needed, otherwise), share)[1]
 
 
 def some_set(flags: Bool[Array, "lanes"], count: int) -> Int32[Array, "count"]:

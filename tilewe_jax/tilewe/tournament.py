@@ -407,10 +407,10 @@ def _play(pickled: bytes, task: _Task) -> MatchData:
             match.branching[seat] += board.n_legal_moves()
             search_begun = time.perf_counter()
             try:
-                move = _search(engines[task.table[seat]], board, task)
+                move = search(engines[task.table[seat]], board, task.seconds, task.grace)
                 board.push(move)
                 match.plies[seat] += 1
-            except _ForfeitError as forfeit:
+            except ForfeitError as forfeit:
                 match.forfeits[seat] = str(forfeit)
             finally:
                 match.seconds[seat] += time.perf_counter() - search_begun
@@ -422,26 +422,26 @@ def _play(pickled: bytes, task: _Task) -> MatchData:
     return match
 
 
-class _ForfeitError(Exception):
+class ForfeitError(Exception):
     """Why an engine lost the right to move."""
 
 
-def _search(engine: Engine, board: Board, task: _Task) -> Move:
-    """The engine's move, legal and in time. Raises ``_ForfeitError``."""
+def search(engine: Engine, board: Board, seconds: float, grace: float = 1.0) -> Move:
+    """The engine's move on a copy of the board, legal and in time. Raises ``ForfeitError`` for anything else."""
     begun = time.perf_counter()
-    limit = task.seconds + task.grace
+    limit = seconds + grace
     try:
         with _time_limit(limit):
-            move = engine.search(board.copy(), task.seconds)
+            move = engine.search(board.copy(), seconds)
         legal = board.is_legal(move)
     except _TimeIsUp:
-        raise _ForfeitError(f"no move within {limit:g} s") from None
+        raise ForfeitError(f"no move within {limit:g} s") from None
     except Exception as error:
-        raise _ForfeitError(f"{type(error).__name__}: {error}") from error
+        raise ForfeitError(f"{type(error).__name__}: {error}") from error
     if time.perf_counter() - begun > limit:
-        raise _ForfeitError(f"no move within {limit:g} s")
+        raise ForfeitError(f"no move within {limit:g} s")
     if not legal:
-        raise _ForfeitError(f"{move} is illegal")
+        raise ForfeitError(f"{move} is illegal")
     return move
 
 

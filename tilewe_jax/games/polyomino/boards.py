@@ -58,6 +58,25 @@ def pick(rows: list[UInt32[Array, "*shape"]], index: Int32[Array, "lanes"]) -> U
     return picked
 
 
+def around(config: Config, board: Board) -> tuple[Board, Board]:
+    """The cells with an edge in common with a cell of a board, and those diagonal to one, as boards of ``reach`` words.
+
+    Both contain more cells than that: cells of the board itself, and such as lie off it.
+    """
+    size, length = config.size, reach(config)
+    below = (size + 1) // WORD_BITS + 1
+    padded = jnp.pad(board[: words(config)], ((below, length + below - words(config)), (0, 0)))
+
+    def moved(bits: int) -> Board:
+        return window(padded, below * WORD_BITS - bits, length)
+
+    # Moving sideways must not carry a cell into the next row.
+    not_left, not_right = columns(config, 1, size - 1)[:, None], columns(config, 0, size - 2)[:, None]
+    edges = (moved(1) & not_left) | (moved(-1) & not_right) | moved(size) | moved(-size)
+    diagonals = ((moved(size + 1) | moved(1 - size)) & not_left) | ((moved(size - 1) | moved(-1 - size)) & not_right)
+    return edges, diagonals
+
+
 def planes(
     config: Config,
     occupied: UInt32[Array, "players words lanes"],
@@ -69,20 +88,11 @@ def planes(
     Returns the cells free to the player (on the board, empty, no edge in common with an own cell), the cells of which a
     placement must cover one (diagonal to an own cell, or the start cells; whether free or not), and the player's hand.
     """
-    size, length = config.size, reach(config)
-    below = (size + 1) // WORD_BITS + 1
     own, hand = pick(list(occupied), player[None]), pick(list(hands), player)
-    padded = jnp.pad(own, ((below, length + below - words(config)), (0, 0)))
-
-    def moved(bits: int) -> Board:
-        return window(padded, below * WORD_BITS - bits, length)
-
-    # Moving sideways must not carry a cell into the next row.
-    not_left, not_right = columns(config, 1, size - 1)[:, None], columns(config, 0, size - 2)[:, None]
-    edges = (moved(1) & not_left) | (moved(-1) & not_right) | moved(size) | moved(-size)
-    diagonals = ((moved(size + 1) | moved(1 - size)) & not_left) | ((moved(size - 1) | moved(-1 - size)) & not_right)
+    edges, diagonals = around(config, own)
     taken = reduce(jnp.bitwise_or, list(occupied))
-    free = jnp.asarray(columns(config, 0, size - 1))[:, None] & ~(jnp.pad(taken, ((0, length - words(config)), (0, 0))) | edges)
+    board = jnp.asarray(columns(config, 0, config.size - 1))[:, None]
+    free = board & ~(jnp.pad(taken, ((0, reach(config) - words(config)), (0, 0))) | edges)
 
     starts = [jnp.asarray(pack(config, cells))[:, None] for cells in config.start_cells]
     start = starts[0] if len(set(config.start_cells)) == 1 else pick(starts, player[None])

@@ -12,15 +12,15 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 
 from tilewe_jax.bits import popcount, unpack_words
-from tilewe_jax.game import Action, Game, as_action
+from tilewe_jax.game import Action, Game, Policy, as_action
 from tilewe_jax.games.polyomino import observation, rules
 from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.engines import engines
 from tilewe_jax.games.polyomino.pieces import (
     ORIENTATION_OF_CELLS,
     ORIENTATIONS,
     PIECE_CELLS,
     PIECE_NAMES,
-    PIECE_SIZES,
     ROTATION_NAMES,
     Cell,
     normalize,
@@ -110,6 +110,10 @@ class PolyominoGame(Game[State]):
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
         return per_lane(lambda *args: rules.sample(self.config, *args))(state, jax.random.bits(key))
 
+    def policies(self) -> dict[str, Policy]:
+        """The engines of the package ``tilewe``, see ``engines``."""
+        return engines(self.config)
+
     def current_player(self, state: State) -> Int32[Array, ""]:
         return state.current_player
 
@@ -118,10 +122,7 @@ class PolyominoGame(Game[State]):
 
     def scores(self, state: State) -> Int32[Array, "players"]:
         """Cells placed, and the bonuses where the variant has them."""
-        placed = np.uint32(self.config.full_hand) & ~state.hands
-        # A piece of n cells is counted n times: once among the pieces of at least 1, of at least 2, ... of at least n cells.
-        at_least = [sum(1 << piece for piece, cells in enumerate(PIECE_SIZES) if cells >= n) for n in range(1, 6)]
-        cells = sum(popcount(placed & np.uint32(pieces)) for pieces in at_least)
+        cells = rules.cells_placed(self.config, state.hands)
         bonus = self.config.bonus_all + self.config.bonus_monomino_last * state.monomino_last.astype(jnp.int32)
         return cells + jnp.where(state.hands == 0, bonus, 0)
 

@@ -10,9 +10,10 @@ to a number a word and never writes them, ``placements_at`` looks at one word. A
 ``boards.planes`` gives them. ``movegen_conv`` has the same three.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import pairwise
+from typing import TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,12 +26,18 @@ from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS, Cell
 from tilewe_jax.lanes import materialize
 
 Shape = frozenset[Cell]
+T = TypeVar("T")
 
 
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
     """Number of legal placements anchored in each word of the board."""
     # The order saves a fifth of the time: each shape is summed right after its relatives, while their parts are in registers.
-    return popcount_sum(list(reversed(_grow(config, free, corners, hand, words(config), _room(config)).values())))
+    return popcount_sum(list(reversed(by_orientation(config, free, corners, hand).values())))
+
+
+def by_orientation(config: Config, free: Board, corners: Board, hand: Hand) -> dict[int, Board]:
+    """The anchors of the legal placements of each orientation in play; not stacked, for what reduces them."""
+    return _grow(config, free, corners, hand, words(config), room(config))
 
 
 def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
@@ -38,7 +45,7 @@ def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt3
     # Stacked one by one these would be 91 loops, each growing its parents anew. So: all shapes of one size at a time.
     parts = dict(growth(config.orientations))
     levels = [[shape for shape in parts if len(shape) == size] for size in range(1, MAX_PIECE_SIZE + 1)]
-    cells = [_cell(config, free, corners, cell, words(config), _room(config)) for (cell,) in levels[0]]
+    cells = [_cell(config, free, corners, cell, words(config), room(config)) for (cell,) in levels[0]]
     fit_cell, touch_cell = (jnp.stack(boards) for boards in zip(*cells, strict=True))
     fits, touches = [fit_cell], [touch_cell]
     for smaller, level in pairwise(levels):
@@ -49,17 +56,17 @@ def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt3
         touches.append(touches[-1][rest] | touch_cell[cell])
     row = {shape: i for i, shape in enumerate(shape for level in levels for shape in level)}
     rows = np.array([row.get(frozenset(orientation.cells), 0) for orientation in ORIENTATIONS], np.int32)
-    in_hand = jnp.stack([_in_hand(hand, orientation.piece) for orientation in ORIENTATIONS])
-    return jnp.concatenate(fits)[rows] & jnp.concatenate(touches)[rows] & in_hand[:, None]
+    held = jnp.stack([in_hand(hand, i) for i in range(len(ORIENTATIONS))])
+    return jnp.concatenate(fits)[rows] & jnp.concatenate(touches)[rows] & held[:, None]
 
 
 def placements_at(
     config: Config, free: Board, corners: Board, hand: Hand, word: Int32[Array, "lanes"]
 ) -> dict[int, UInt32[Array, "lanes"]]:
     """``placements(...)[:, word]`` by orientation, without the orientations that are not in play."""
-    rooms = _room(config)
-    free, corners, *room = materialize(lambda *args: _near(config, *args), word, free, corners, *rooms.values())
-    legal = _grow(config, free, corners, hand, 1, dict(zip(rooms, room, strict=True)))
+    rooms = room(config)
+    free, corners, *near = materialize(lambda *args: _near(config, *args), word, free, corners, *rooms.values())
+    legal = _grow(config, free, corners, hand, 1, dict(zip(rooms, near, strict=True)))
     return {orientation: mask[0] for orientation, mask in legal.items()}
 
 
@@ -76,43 +83,49 @@ def _near(config: Config, word: Int32[Array, "lanes"], *boards: Board) -> list[B
     return [pick_word(board) for board in boards]
 
 
-def _room(config: Config) -> dict[int, np.ndarray]:
+def room(config: Config) -> dict[int, np.ndarray]:
     """For each offset ``dx`` the anchors that leave room for a cell so far to the right."""
     widest = max(x for orientation in ORIENTATIONS for x, _ in orientation.cells)
     return {dx: columns(config, 0, config.size - 1 - dx)[:, None] for dx in range(1, widest + 1)}
 
 
 def _grow(
-    config: Config, free: Board, corners: Board, hand: Hand, count: int, room: Mapping[int, Board | np.ndarray]
+    config: Config, free: Board, corners: Board, hand: Hand, count: int, rooms: Mapping[int, Board | np.ndarray]
 ) -> dict[int, Board]:
     """The anchors of the legal placements by orientation, in the order of growth."""
-    grown: dict[Shape, tuple[Board, Board]] = {}
+
+    def cell(cell: Cell) -> tuple[Board, Board]:
+        return _cell(config, free, corners, cell, count, rooms)
+
+    def join(a: tuple[Board, Board], b: tuple[Board, Board]) -> tuple[Board, Board]:
+        return a[0] & b[0], a[1] | b[1]
+
+    return {i: fit & touch & in_hand(hand, i)[None] for i, (fit, touch) in grow(config, cell, join).items()}
+
+
+def grow(config: Config, cell: Callable[[Cell], T], join: Callable[[T, T], T]) -> dict[int, T]:
+    """What ``cell`` gives for the cells of each orientation, joined; by orientation, in the order of growth."""
+    grown: dict[Shape, T] = {}
     for shape, parts in growth(config.orientations):
         if parts:
-            (fit_a, touch_a), (fit_b, touch_b) = grown[parts[0]], grown[parts[1]]
-            grown[shape] = fit_a & fit_b, touch_a | touch_b
+            grown[shape] = join(grown[parts[0]], grown[parts[1]])
         else:
-            (cell,) = shape
-            grown[shape] = _cell(config, free, corners, cell, count, room)
+            grown[shape] = cell(*shape)
     of_shape = {frozenset(ORIENTATIONS[i].cells): i for i in config.orientations}
-    return {
-        of_shape[shape]: fit & touch & _in_hand(hand, ORIENTATIONS[of_shape[shape]].piece)[None]
-        for shape, (fit, touch) in grown.items()
-        if shape in of_shape
-    }
+    return {of_shape[shape]: value for shape, value in grown.items() if shape in of_shape}
 
 
 def _cell(
-    config: Config, free: Board, corners: Board, cell: Cell, count: int, room: Mapping[int, Board | np.ndarray]
+    config: Config, free: Board, corners: Board, cell: Cell, count: int, rooms: Mapping[int, Board | np.ndarray]
 ) -> tuple[Board, Board]:
     """The anchors whose cell at this offset is free, and those whose cell is a corner."""
     fit, touch = (window(board, config.bit(cell), count) for board in (free, corners))
-    return (fit & room[cell[0]][:count] if cell[0] else fit), touch
+    return (fit & rooms[cell[0]][:count] if cell[0] else fit), touch
 
 
-def _in_hand(hand: Hand, piece: int) -> UInt32[Array, "lanes"]:
-    """All ones where the piece is in the hand: its bit moved to the top, and down again with its sign."""
-    return ((hand << np.uint32(31 - piece)).astype(jnp.int32) >> 31).astype(jnp.uint32)
+def in_hand(hand: Hand, orientation: int) -> UInt32[Array, "lanes"]:
+    """All ones where the piece of an orientation is in the hand: its bit moved to the top, and down again with its sign."""
+    return ((hand << np.uint32(31 - ORIENTATIONS[orientation].piece)).astype(jnp.int32) >> 31).astype(jnp.uint32)
 
 
 @cache

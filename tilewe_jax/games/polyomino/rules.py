@@ -14,9 +14,9 @@ from jaxtyping import Array, Bool, Int32, UInt16, UInt32
 
 from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, popcount
 from tilewe_jax.games.polyomino import movegen, movegen_conv
-from tilewe_jax.games.polyomino.boards import Board, pick, planes, words
+from tilewe_jax.games.polyomino.boards import Board, Hand, pick, planes, words
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS
+from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_SIZES
 from tilewe_jax.lanes import materialize, while_any
 
 Turn = tuple[Int32[Array, "lanes"], Bool[Array, "players lanes"], UInt16[Array, "words lanes"]]
@@ -87,7 +87,7 @@ def advance(config: Config, state: State, action: Int32[Array, "lanes"]) -> Stat
     places = (action >= 0) & (action < config.num_placements)
     rows = _rows_and_piece(config, action)
     piece = rows >> np.uint32(MAX_PIECE_SIZE * MAX_PIECE_SIZE)
-    board = materialize(lambda *args: _placement(config, *args), action, rows)
+    board = materialize(lambda *args: cover(config, *args), action, rows)
     occupied = state.occupied | jnp.where((mover & places[None])[:, None], board[None], np.uint32(0))
     hands = state.hands & ~jnp.where(mover & places[None], np.uint32(1) << piece[None], np.uint32(0))
     leaves = (action == config.num_placements) | jnp.all(state.legal_counts == 0, axis=0)
@@ -128,7 +128,7 @@ def legal(config: Config, state: State, action: Int32[Array, "lanes"]) -> Bool[A
     orientation, cell = placement // config.cells, placement % config.cells
     rows = _rows_and_piece(config, placement)
     free, corners, hand = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_player)
-    board = materialize(lambda *args: _placement(config, *args), placement, rows)
+    board = materialize(lambda *args: cover(config, *args), placement, rows)
 
     beyond = [covered & ~allowed for covered, allowed in zip(board, free, strict=False)]
     touching = [covered & corner for covered, corner in zip(board, corners, strict=False)]
@@ -148,6 +148,16 @@ def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[
     passes = ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
     rank = below(bits, (placements + passes).astype(jnp.uint32))
 
+    boards = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_player)
+    placement = nth_placement(config, counts, boards, rank)
+    action = jnp.where(rank < placements, placement, config.num_placements)
+    return jnp.where(placements + passes > 0, action, -1)
+
+
+def nth_placement(
+    config: Config, counts: list[Int32[Array, "lanes"]], boards: tuple[Board, Board, Hand], rank: Int32[Array, "lanes"]
+) -> Int32[Array, "lanes"]:
+    """The placement of that rank, from 0, among those on these ``planes``, of which ``counts`` are anchored in each word."""
     # The word with the placement of that rank, then the placement in the word.
     word, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
     for count in counts:
@@ -155,16 +165,24 @@ def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[
         later = total <= rank
         word, before = word + later.astype(jnp.int32), jnp.where(later, total, before)
     left = rank - before
-    free, corners, hand = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_player)
-    mask, orientation, before, total = jnp.zeros_like(bits), jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
-    for i, anchors in _MOVEGENS[config.movegen].placements_at(config, free, corners, hand, word).items():
+    mask = jnp.zeros_like(rank).astype(jnp.uint32)
+    orientation, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
+    for i, anchors in _MOVEGENS[config.movegen].placements_at(config, *boards, word).items():
         reached = total <= left
         orientation, mask = jnp.where(reached, i, orientation), jnp.where(reached, anchors, mask)
         before = jnp.where(reached, total, before)
         total = total + popcount(anchors)
     cell = word * WORD_BITS + kth_set_bit(mask, left - before)
-    action = jnp.where(rank < placements, orientation * config.cells + cell, config.num_placements)
-    return jnp.where(placements + passes > 0, action, -1)
+    return orientation * config.cells + cell
+
+
+def cells_placed(config: Config, hands: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:
+    """Number of cells of the pieces that are no more in the hands."""
+    placed = np.uint32(config.full_hand) & ~hands
+    # A piece of n cells is counted n times: once among the pieces of at least 1, of at least 2, ... of at least n cells.
+    at_least = [sum(1 << piece for piece, cells in enumerate(PIECE_SIZES) if cells >= n) for n in range(1, MAX_PIECE_SIZE + 1)]
+    counts = [popcount(placed & np.uint32(pieces)) for pieces in at_least]
+    return sum(counts[1:], start=counts[0])
 
 
 def placements(config: Config, state: State) -> UInt32[Array, "orientations words lanes"]:
@@ -200,8 +218,8 @@ def _rows_and_piece(config: Config, action: Int32[Array, "lanes"]) -> UInt32[Arr
     return jnp.take(jnp.asarray(_ROWS_AND_PIECE), action // config.cells, mode="clip")
 
 
-def _placement(config: Config, action: Int32[Array, "lanes"], rows: UInt32[Array, "lanes"]) -> Board:
-    """The cells that a placement covers; uint32[words, lanes]."""
+def cover(config: Config, action: Int32[Array, "lanes"], rows: UInt32[Array, "lanes"]) -> Board:
+    """Five rows of five cells, from the anchor of a placement; uint32[words, lanes]."""
     cell = action % config.cells
     first = WORD_BITS * np.arange(words(config), dtype=np.int32)[:, None]
     board = jnp.zeros((words(config), *action.shape), jnp.uint32)

@@ -1,0 +1,363 @@
+"""Players of any kind against each other, thousands of games at a time, with ratings.
+
+A player is a ``Policy``, asked for all games at once on the device, or an ``Engine`` of ``tilewe_jax.tilewe``, asked game by
+game on the host. Every player takes every seat equally often. Whoever chooses an illegal action, or fails, forfeits: chance
+moves for it from there on, and it is ranked behind those that did not.
+"""
+
+import importlib
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.ratings import Sprt, pairwise, plackett_luce
+from tilewe_jax import env
+from tilewe_jax.game import Game, Policy
+from tilewe_jax.records import Record
+from tilewe_jax.tilewe.board import Board
+from tilewe_jax.tilewe.convert import action_of_move, moves_of_action
+from tilewe_jax.tilewe.engine import Engine
+from tilewe_jax.tilewe.schedule import balanced_schedule
+from tilewe_jax.tilewe.tournament import ForfeitError, search
+
+
+@dataclass(frozen=True)
+class Player:
+    """Who plays."""
+
+    name: str
+    mind: Policy | Engine
+
+
+def player(game: Game[Any], text: str) -> Player:
+    """The player that a text stands for: one of ``game.policies()``, or ``module:factory``, called without arguments.
+
+    ``name=...`` gives it another name. Raises ``ValueError`` where there is none.
+    """
+    name, _, what = text.rpartition("=")
+    module, colon, factory = what.partition(":")
+    if not colon:
+        policies = game.policies()
+        if what not in policies:
+            raise ValueError(f"{game.id} has no player {what!r}; it has {', '.join(policies)}, or give module:factory")
+        return Player(name or what, policies[what])
+    try:
+        mind = getattr(importlib.import_module(module), factory)()
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"player {what!r}: {error}") from None
+    if isinstance(mind, Engine) and game.id != "tilewe":
+        raise ValueError(f"player {what!r} is an engine of tilewe, and cannot play {game.id}")
+    if not isinstance(mind, Engine) and not callable(mind):
+        raise ValueError(f"player {what!r} gave {mind!r}, which is neither a policy nor an engine of tilewe")
+    return Player(name or getattr(mind, "name", factory), mind)
+
+
+@dataclass
+class Results:
+    """The games played so far."""
+
+    game: Game[Any]
+    names: list[str]
+    """Of the players."""
+    tables: list[np.ndarray] = field(default_factory=list)
+    """For each batch who sat where, ``int[games, seats]``; the others of the same shape."""
+    scores: list[np.ndarray] = field(default_factory=list)
+    returns: list[np.ndarray] = field(default_factory=list)
+    forfeits: list[np.ndarray] = field(default_factory=list)
+    plies: list[np.ndarray] = field(default_factory=list)
+    """Actions by each seat."""
+    legal: list[np.ndarray] = field(default_factory=list)
+    """Sum of the numbers of legal actions that each seat had."""
+    records: list[Record] = field(default_factory=list)
+    seconds: float = 0.0
+    """Time spent playing, without compilation."""
+    cpu_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    host_seconds: dict[str, float] = field(default_factory=dict)
+    """Time that engines on the host took."""
+    sprt: dict[str, Any] | None = None
+    faults: dict[str, str] = field(default_factory=dict)
+    """Why a player forfeited, the last time."""
+    interrupted: bool = False
+
+    @property
+    def games(self) -> int:
+        """Number of games."""
+        return sum(map(len, self.tables))
+
+    def results(self) -> np.ndarray:
+        """What players are ranked by: scores, and for those that forfeited less than any; ``[games, seats]``."""
+        scores, forfeits = np.concatenate(self.scores), np.concatenate(self.forfeits)
+        return np.where(forfeits, scores.min() - 1, scores).astype(float)
+
+    def summary(self) -> dict[str, Any]:
+        """Figures of these games, as JSON."""
+        seats = self.game.num_players
+        base = {
+            "game": self.game.id,
+            "options": self.game.options,
+            "games": self.games,
+            "seconds": round(self.seconds, 3),
+            "cpu_seconds": round(self.cpu_seconds, 3),
+            "compile_seconds": round(self.compile_seconds, 1),
+            "interrupted": self.interrupted,
+        }
+        if not self.games:
+            return {**base, "players": [], "seats": [], "pairs": {}}
+        tables, results = np.concatenate(self.tables), self.results()
+        best = results == results.max(axis=1, keepdims=True)
+        alone = best.sum(axis=1, keepdims=True) == 1
+        share = best / best.sum(axis=1, keepdims=True)
+        scores, plies, legal, forfeits = map(np.concatenate, (self.scores, self.plies, self.legal, self.forfeits))
+        rated = plackett_luce(tables, results, len(self.names)) if seats > 1 else None
+        rows = []
+        for index, name in enumerate(self.names):
+            mine = tables == index
+            count = int(mine.sum())
+            row: dict[str, Any] = {
+                "name": name,
+                "elo": round(float(rated.players[index]), 1) if rated else None,
+                "margin": round(float(rated.player_margins[index]), 1) if rated else None,
+                "games": count,
+                "wins": int((best & alone)[mine].sum()),
+                "ties": int((best & ~alone)[mine].sum()),
+                "win_share": _mean(share[mine]),
+                "mean_score": _mean(scores[mine]),
+                "plies": _mean(plies[mine]),
+                "legal_actions": round(float(legal[mine].sum() / max(1, plies[mine].sum())), 1),
+                "forfeits": int(forfeits[mine].sum()),
+            }
+            if name in self.host_seconds:
+                row["seconds_per_move"] = self.host_seconds[name] / max(1, int(plies[mine].sum()))
+            if name in self.faults:
+                row["last_fault"] = self.faults[name]
+            rows.append(row)
+        wins, meetings = pairwise(tables, results, len(self.names))
+        pairs = {
+            name: {
+                other: round(float(wins[i, j] / meetings[i, j]), 4)
+                for j, other in enumerate(self.names)
+                if i != j and meetings[i, j]
+            }
+            for i, name in enumerate(self.names)
+        }
+        seat_rows = [
+            {
+                "seat": seat + 1,
+                "elo": round(float(rated.seats[seat]), 1) if rated else None,
+                "margin": round(float(rated.seat_margins[seat]), 1) if rated else None,
+                "win_share": _mean(share[:, seat]),
+                "mean_score": _mean(scores[:, seat]),
+            }
+            for seat in range(seats)
+        ]
+        ranked = sorted(rows, key=lambda row: -(row["elo"] if rated else row["mean_score"]))
+        tied = round(float(1 - alone.mean()), 4)
+        found = {**base, "tied": tied, "players": ranked, "seats": seat_rows, "pairs": pairs}
+        return found if self.sprt is None else {**found, "sprt": self.sprt}
+
+
+def compete(
+    game: Game[Any],
+    players: Sequence[Player],
+    games: int,
+    batch: int,
+    seed: int,
+    progress: Callable[[int], None],
+    keep: bool = False,
+    sprt: Sprt | None = None,
+    move_seconds: float = 60.0,
+) -> Results:
+    """Play ``games`` games, ``batch`` at a time; Ctrl-C ends early with the batches that were finished.
+
+    A player that is given twice takes two seats and has one rating. ``sprt`` tests the first player against the second after
+    each batch, and ends the games once it has decided. ``keep`` keeps a record of every game; ``progress`` is told the number
+    of games in each finished batch. The games follow from the seed alone, in batches of any size, where host engines decide
+    by Python's ``random`` and not by the clock. Raises ``ValueError`` where there are fewer players than seats.
+    """
+    seats = game.num_players
+    if len(players) < seats:
+        raise ValueError(f"{game.id} has {seats} seats, and there are {len(players)} players")
+    names = list(dict.fromkeys(player.name for player in players))
+    if sprt and len(names) < 2:
+        raise ValueError("a sequential test needs two players")
+    minds = [next(player.mind for player in players if player.name == name) for name in names]
+    entry = np.array([names.index(player.name) for player in players])
+    schedule = balanced_schedule(len(players), seats, games, random.Random(f"{seed}/schedule"))
+    tables = entry[np.array(schedule)]
+    results = Results(game, names)
+    lanes = min(batch, games)
+    begun = time.perf_counter()
+    match = _Match(game, minds, names, lanes, seed, move_seconds, results)
+    results.compile_seconds = time.perf_counter() - begun
+    begun, cpu_begun = time.perf_counter(), time.process_time()
+    try:
+        for start in range(0, games, lanes):
+            count = min(lanes, games - start)
+            match.play(start, tables[start : start + count], keep)
+            results.seconds, results.cpu_seconds = time.perf_counter() - begun, time.process_time() - cpu_begun
+            progress(count)
+            if sprt:
+                results.sprt = {"first": names[0], "second": names[1], **sprt.test(_first_against_second(results))}
+                if results.sprt["verdict"] != "continue":
+                    break
+    except KeyboardInterrupt:
+        results.interrupted = True
+    return results
+
+
+def _first_against_second(results: Results) -> np.ndarray:
+    """For every game of both how often the first was ahead of the second, ties half."""
+    tables, ranks = np.concatenate(results.tables), results.results()
+    first, second = tables == 0, tables == 1
+    ahead = (ranks[:, :, None] > ranks[:, None, :]) + 0.5 * (ranks[:, :, None] == ranks[:, None, :])
+    both = first[:, :, None] & second[:, None, :]
+    met = both.sum(axis=(1, 2))
+    share: np.ndarray = (ahead * both).sum(axis=(1, 2))[met > 0] / met[met > 0]
+    return share
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return round(float(values.mean()), 4) if values.size else None
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _Play:
+    """A batch of games under way; seats stand first, ``[seats, lanes]``."""
+
+    state: Any
+    forfeited: jax.Array
+    plies: jax.Array
+    legal: jax.Array
+
+
+class _Match:
+    """Batches of games between the same players."""
+
+    def __init__(
+        self,
+        game: Game[Any],
+        minds: Sequence[Policy | Engine],
+        names: Sequence[str],
+        lanes: int,
+        seed: int,
+        move_seconds: float,
+        results: Results,
+    ) -> None:
+        self.game, self.names, self.lanes, self.seed, self.results = game, names, lanes, seed, results
+        self.move_seconds = move_seconds
+        self.policies = {index: mind for index, mind in enumerate(minds) if not isinstance(mind, Engine)}
+        self.engines = {index: mind for index, mind in enumerate(minds) if isinstance(mind, Engine)}
+        # Policies are asked for all lanes; where it is another's turn they see a game that is over, which costs them nothing.
+        over = jax.jit(lambda key: env.rollout(game, key, 1).state)(jax.random.key(0))
+        self.over = jax.tree.map(lambda leaf: leaf[0], over)
+        keys = jax.random.split(jax.random.key(seed), lanes)
+        table = jnp.zeros((game.num_players, lanes), jnp.int32)
+        self.start = jax.jit(self._start).lower(keys).compile()
+        play = jax.eval_shape(self._start, keys)
+        self.choose = jax.jit(self._choose).lower(play, keys, table).compile()
+        self.move = jax.jit(self._move).lower(play, keys, table[0]).compile()
+
+    def _start(self, keys: jax.Array) -> _Play:
+        none = jnp.zeros((self.game.num_players, self.lanes), jnp.int32)
+        return _Play(jax.vmap(self.game.init)(keys), none != 0, none, none)
+
+    def _choose(self, play: _Play, keys: jax.Array, table: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The actions of the players on the device; and whose turn it is, -1 where the game is over or the player has forfeited."""
+        over = jax.vmap(self.game.is_terminal)(play.state)
+        seat = jax.vmap(self.game.current_player)(play.state)
+        forfeited = jnp.take_along_axis(play.forfeited, seat[None], axis=0)[0]
+        mover = jnp.where(over | forfeited, -1, jnp.take_along_axis(table, seat[None], axis=0)[0])
+        action = jnp.full(self.lanes, -1, jnp.int32)
+        for index, policy in self.policies.items():
+            mine = mover == index
+            seen = jax.vmap(self._or_over)(mine, play.state)
+            action = jnp.where(mine, jax.vmap(policy)(seen, keys), action)
+        return action, mover
+
+    def _or_over(self, mine: jax.Array, state: Any) -> Any:
+        return jax.tree.map(lambda own, over: jnp.where(mine, own, over), state, self.over)
+
+    def _move(self, play: _Play, keys: jax.Array, action: jax.Array) -> tuple[_Play, jax.Array]:
+        """Play the actions, and others by chance for those that are illegal; those that were played, -1 where it is over."""
+        game, state = self.game, play.state
+        over = jax.vmap(game.is_terminal)(state)
+        legal = jax.vmap(game.is_legal)(state, action)
+        action = jnp.where(legal, action, jax.vmap(game.sample_action)(state, keys))
+        seats = jnp.arange(game.num_players)[:, None]
+        moving = (seats == jax.vmap(game.current_player)(state)[None]) & ~over[None]
+        moved = moving.astype(jnp.int32)
+        return _Play(
+            jax.vmap(game.apply)(state, action),
+            play.forfeited | (moving & ~legal[None]),
+            play.plies + moved,
+            play.legal + moved * jax.vmap(game.num_legal)(state)[None],
+        ), action
+
+    def play(self, first: int, tables: np.ndarray, keep: bool) -> None:
+        """Play a game at each table, the ``first``-th game and the following, and add them to the results."""
+        count, seats = tables.shape
+        table = np.zeros((self.lanes, seats), np.int32)
+        table[:count] = tables
+        number = first + np.arange(self.lanes)
+        base = jax.random.key(self.seed)
+        per_game = jax.vmap(lambda game: jax.random.fold_in(base, game))(jnp.asarray(number))
+        at_ply = jax.jit(lambda keys, ply: jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, ply)))(keys))
+        play = self.start(per_game)
+        deals = [self.game.deal(jax.tree.map(lambda leaf, i=i: leaf[i], play.state)) for i in range(count)] if keep else []
+        boards = {lane: Board(seats) for lane in range(count) if self.engines.keys() & set(tables[lane].tolist())}
+        actions = []
+        seen_table = jnp.asarray(table.T)
+        for ply in range(self.game.max_steps):
+            keys = at_ply(per_game, ply)
+            action, mover = self.choose(play, keys[:, 0], seen_table)
+            mover = np.asarray(mover)[:count]
+            if self.engines and any(index in self.engines for index in set(mover.tolist())):
+                action = self._ask_engines(np.array(action), mover, boards, number, ply)
+            play, action = self.move(play, keys[:, 1], jnp.asarray(action))
+            actions.append(np.asarray(action)[:count])
+            for lane, board in boards.items():
+                if actions[-1][lane] >= 0:
+                    board.push(moves_of_action(actions[-1][lane], board)[0])
+            if np.all(actions[-1] < 0):
+                break
+        self._add(play, tables, np.stack(actions, axis=1), deals, keep)
+
+    def _ask_engines(
+        self, action: np.ndarray, mover: np.ndarray, boards: dict[int, Board], number: np.ndarray, ply: int
+    ) -> np.ndarray:
+        """The actions with those of the engines; one that forfeits keeps -1."""
+        for lane, index in enumerate(mover.tolist()):
+            if index in self.engines:
+                name = self.names[index]
+                random.seed(f"{self.seed}/{number[lane]}/{ply}")
+                begun = time.perf_counter()
+                try:
+                    action[lane] = action_of_move(search(self.engines[index], boards[lane], self.move_seconds))
+                except ForfeitError as forfeit:
+                    self.results.faults[name] = str(forfeit)
+                spent = self.results.host_seconds.get(name, 0.0) + time.perf_counter() - begun
+                self.results.host_seconds[name] = spent
+        return action
+
+    def _add(self, play: _Play, tables: np.ndarray, actions: np.ndarray, deals: list[Any], keep: bool) -> None:
+        results, count = self.results, len(tables)
+        scores = np.asarray(jax.vmap(self.game.scores)(play.state))[:count]
+        returns = np.asarray(jax.vmap(self.game.returns)(play.state))[:count]
+        results.tables.append(tables)
+        results.scores.append(scores)
+        results.returns.append(returns)
+        results.forfeits.append(np.asarray(play.forfeited).T[:count])
+        results.plies.append(np.asarray(play.plies).T[:count])
+        results.legal.append(np.asarray(play.legal).T[:count])
+        for lane, deal in enumerate(deals if keep else []):
+            played = tuple(actions[lane][actions[lane] >= 0].tolist())
+            who = tuple(self.names[index] for index in tables[lane])
+            results.records.append(Record(deal, played, tuple(scores[lane].tolist()), tuple(returns[lane].tolist()), who))
