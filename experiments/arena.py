@@ -183,7 +183,9 @@ def compete(
     """
     seats = game.num_players
     if len(players) < seats:
-        raise ValueError(f"{game.id} has {seats} seats, and there are {len(players)} players")
+        raise ValueError(
+            f"{game.id} has {seats} seats, and there are fewer players than that, {len(players)}; one may be named twice"
+        )
     names = list(dict.fromkeys(player.name for player in players))
     if sprt and len(names) < 2:
         raise ValueError("a sequential test needs two players")
@@ -233,6 +235,8 @@ class _Play:
     """A batch of games under way; seats stand first, ``[seats, lanes]``."""
 
     state: Any
+    keys: jax.Array
+    """One a game."""
     forfeited: jax.Array
     plies: jax.Array
     legal: jax.Array
@@ -258,19 +262,29 @@ class _Match:
         # Policies are asked for all lanes; where it is another's turn they see a game that is over, which costs them nothing.
         over = jax.jit(lambda key: env.rollout(game, key, 1).state)(jax.random.key(0))
         self.over = jax.tree.map(lambda leaf: leaf[0], over)
-        keys = jax.random.split(jax.random.key(seed), lanes)
+        number, ply = jnp.zeros(lanes, jnp.int32), jnp.int32(0)
         table = jnp.zeros((game.num_players, lanes), jnp.int32)
-        self.start = jax.jit(self._start).lower(keys).compile()
-        play = jax.eval_shape(self._start, keys)
-        self.choose = jax.jit(self._choose).lower(play, keys, table).compile()
-        self.move = jax.jit(self._move).lower(play, keys, table[0]).compile()
+        play = jax.eval_shape(self._start, number)
+        self.start = jax.jit(self._start).lower(number).compile()
+        self.choose = jax.jit(self._choose).lower(play, ply, table).compile()
+        self.move = jax.jit(self._move).lower(play, ply, number).compile()
+        self.end = (
+            jax.jit(lambda state: (jax.vmap(game.scores)(state), jax.vmap(game.returns)(state))).lower(play.state).compile()
+        )
 
-    def _start(self, keys: jax.Array) -> _Play:
+    def _start(self, number: jax.Array) -> _Play:
+        """New games, each decided by its number."""
+        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(jax.random.key(self.seed), number)
         none = jnp.zeros((self.game.num_players, self.lanes), jnp.int32)
-        return _Play(jax.vmap(self.game.init)(keys), none != 0, none, none)
+        return _Play(jax.vmap(self.game.init)(keys), keys, none != 0, none, none)
 
-    def _choose(self, play: _Play, keys: jax.Array, table: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The actions of the players on the device; and whose turn it is, -1 where the game is over or the player has forfeited."""
+    def _keys(self, play: _Play, ply: jax.Array) -> jax.Array:
+        """A key for each game at a ply: one for the player, one for chance where the player fails."""
+        return jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, ply)))(play.keys)
+
+    def _choose(self, play: _Play, ply: jax.Array, table: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """What players on the device do; and whose turn it is, -1 where the game is over or that one has forfeited."""
+        keys = self._keys(play, ply)[:, 0]
         over = jax.vmap(self.game.is_terminal)(play.state)
         seat = jax.vmap(self.game.current_player)(play.state)
         forfeited = jnp.take_along_axis(play.forfeited, seat[None], axis=0)[0]
@@ -285,17 +299,18 @@ class _Match:
     def _or_over(self, mine: jax.Array, state: Any) -> Any:
         return jax.tree.map(lambda own, over: jnp.where(mine, own, over), state, self.over)
 
-    def _move(self, play: _Play, keys: jax.Array, action: jax.Array) -> tuple[_Play, jax.Array]:
+    def _move(self, play: _Play, ply: jax.Array, action: jax.Array) -> tuple[_Play, jax.Array]:
         """Play the actions, and others by chance for those that are illegal; those that were played, -1 where it is over."""
         game, state = self.game, play.state
         over = jax.vmap(game.is_terminal)(state)
         legal = jax.vmap(game.is_legal)(state, action)
-        action = jnp.where(legal, action, jax.vmap(game.sample_action)(state, keys))
+        action = jnp.where(legal, action, jax.vmap(game.sample_action)(state, self._keys(play, ply)[:, 1]))
         seats = jnp.arange(game.num_players)[:, None]
         moving = (seats == jax.vmap(game.current_player)(state)[None]) & ~over[None]
         moved = moving.astype(jnp.int32)
         return _Play(
             jax.vmap(game.apply)(state, action),
+            play.keys,
             play.forfeited | (moving & ~legal[None]),
             play.plies + moved,
             play.legal + moved * jax.vmap(game.num_legal)(state)[None],
@@ -307,21 +322,17 @@ class _Match:
         table = np.zeros((self.lanes, seats), np.int32)
         table[:count] = tables
         number = first + np.arange(self.lanes)
-        base = jax.random.key(self.seed)
-        per_game = jax.vmap(lambda game: jax.random.fold_in(base, game))(jnp.asarray(number))
-        at_ply = jax.jit(lambda keys, ply: jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, ply)))(keys))
-        play = self.start(per_game)
+        play = self.start(jnp.asarray(number, jnp.int32))
         deals = [self.game.deal(jax.tree.map(lambda leaf, i=i: leaf[i], play.state)) for i in range(count)] if keep else []
         boards = {lane: Board(seats) for lane in range(count) if self.engines.keys() & set(tables[lane].tolist())}
         actions = []
-        seen_table = jnp.asarray(table.T)
+        seats_first = jnp.asarray(table.T)
         for ply in range(self.game.max_steps):
-            keys = at_ply(per_game, ply)
-            action, mover = self.choose(play, keys[:, 0], seen_table)
+            action, mover = self.choose(play, np.int32(ply), seats_first)
             mover = np.asarray(mover)[:count]
             if self.engines and any(index in self.engines for index in set(mover.tolist())):
                 action = self._ask_engines(np.array(action), mover, boards, number, ply)
-            play, action = self.move(play, keys[:, 1], jnp.asarray(action))
+            play, action = self.move(play, np.int32(ply), action)
             actions.append(np.asarray(action)[:count])
             for lane, board in boards.items():
                 if actions[-1][lane] >= 0:
@@ -349,8 +360,7 @@ class _Match:
 
     def _add(self, play: _Play, tables: np.ndarray, actions: np.ndarray, deals: list[Any], keep: bool) -> None:
         results, count = self.results, len(tables)
-        scores = np.asarray(jax.vmap(self.game.scores)(play.state))[:count]
-        returns = np.asarray(jax.vmap(self.game.returns)(play.state))[:count]
+        scores, returns = (np.asarray(values)[:count] for values in self.end(play.state))
         results.tables.append(tables)
         results.scores.append(scores)
         results.returns.append(returns)

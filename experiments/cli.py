@@ -117,12 +117,7 @@ class Rollout(GameOptions):
         import jax
 
         _positive(games=self.games, batch=self.batch, devices=self.devices)
-        if self.out and not self.out.absolute().parent.is_dir():
-            raise UsageError(f"cannot write {self.out}: there is no folder {self.out.absolute().parent}")
-        if self.out and self.out.is_dir():
-            raise UsageError(f"cannot write {self.out}: it is a folder")
-        if self.out and not os.access(self.out.absolute().parent, os.W_OK):
-            raise UsageError(f"cannot write {self.out}: no permission")
+        _writable(self.out)
         _ask_for_devices(self.devices)
 
         from experiments.rollouts import play_games
@@ -227,6 +222,88 @@ class Bench(GameOptions):
 
 
 @dataclass(frozen=True)
+class Arena:
+    """Let players play each other and rate them.
+
+    A player is a name (`tilewe-jax arena --list` shows those of a game), or module:factory for what that function gives: a
+    policy, or an engine of tilewe; and name=... gives it another name.
+    """
+
+    players: Annotated[tuple[str, ...], arg(metavar="PLAYER ...")] = ()
+    """Who plays. One that is named twice takes two seats."""
+    game: str = "tilewe"
+    """Id of the game; `tilewe-jax games` lists them."""
+    seats: int | None = None
+    """Number of players in a game, where the game lets you choose."""
+    set: Annotated[tuple[str, ...], arg(metavar="OPTION=VALUE ...")] = ()
+    """Further options of the game, like size=10."""
+    games: int = 1000
+    """Number of games."""
+    batch: int = 2000
+    """Games played at once."""
+    seed: int = 0
+    """Decides the games, whatever the batch."""
+    sprt: tuple[float, float] | None = None
+    """Two Elo: stop once it is clear by which of them the first player is stronger than the second."""
+    move_seconds: float = 60.0
+    """Time for a move of an engine on the host."""
+    list: bool = False
+    """List the players of the game, and play no games."""
+    out: Path | None = None
+    """Write the games to this file, as JSON lines that `replay` and `show` read."""
+    plot: Path | None = None
+    """Write a picture of the ratings to this file, as SVG."""
+    json: bool = False
+    """Print one JSON object and nothing else."""
+
+    def run(self) -> None:
+        _positive(games=self.games, batch=self.batch, move_seconds=self.move_seconds)
+        _writable(self.out)
+        _writable(self.plot)
+        from experiments import arena
+        from experiments.ratings import Sprt
+        from tilewe_jax import records
+        from tilewe_jax.render.svg import intervals
+
+        game = GameOptions(self.game, self.seats, self.set).make()
+        if self.list:
+            names = sorted(game.policies())
+            print(json.dumps({"game": game.id, "players": names}) if self.json else "\n".join(names))
+            return
+        try:
+            players = [arena.player(game, text) for text in self.players]
+            sprt = Sprt(*self.sprt) if self.sprt else None
+            with _progress("playing", self.games) as progress:
+                results = arena.compete(
+                    game,
+                    players,
+                    self.games,
+                    self.batch,
+                    self.seed,
+                    progress,
+                    keep=self.out is not None,
+                    sprt=sprt,
+                    move_seconds=self.move_seconds,
+                )
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        summary = results.summary()
+        if self.out:
+            records.write(self.out, game, results.records, self.seed)
+        rated = [row for row in summary["players"] if row["elo"] is not None]
+        if self.plot and rated:
+            title = f"{_title(game)}: Elo after {results.games:,} games, 95 % intervals"
+            bars = [(row["name"], row["elo"], row["margin"]) for row in rated]
+            self.plot.write_text(intervals(title, bars), encoding="utf-8")
+        if self.json:
+            print(json.dumps(summary))
+        else:
+            _print_arena(game, summary)
+        if results.interrupted:
+            raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
 class Replay:
     """Play recorded games again and check every one."""
 
@@ -296,6 +373,7 @@ Command = (
     | Annotated[Rollout, subcommand("rollout")]
     | Annotated[Perft, subcommand("perft")]
     | Annotated[Bench, subcommand("bench")]
+    | Annotated[Arena, subcommand("arena")]
     | Annotated[Replay, subcommand("replay")]
     | Annotated[Show, subcommand("show")]
 )
@@ -347,6 +425,19 @@ def _ask_for_devices(count: int) -> None:
     jax.config.update("jax_num_cpu_devices", count)
 
 
+def _writable(path: Path | None) -> None:
+    """Find out before the work whether a file can be written after it."""
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"cannot write {path}: there is no folder {folder}")
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"cannot write {path}: no permission")
+
+
 def _positive(**values: float) -> None:
     for name, value in values.items():
         if value <= 0:
@@ -394,6 +485,42 @@ def _print_rollout(game: Any, tally: Any, summary: dict[str, Any]) -> None:
     out.print(
         f"{summary['games']:,} games, {summary['moves']:,} moves in {summary['seconds']:.2f} s:"
         f" {summary['moves_per_second']:,} moves/s. {summary['ties']:,} games tied for the first place."
+    )
+
+
+def _print_arena(game: Any, summary: dict[str, Any]) -> None:
+    def elo(row: dict[str, Any]) -> str:
+        return "-" if row["elo"] is None else f"{row['elo']:.0f} ± {row['margin']:.0f}"
+
+    def number(value: float | None, form: str) -> str:
+        return "-" if value is None else format(value, form)
+
+    table = Table("player", "Elo", "games", "win share", "ties", "mean score", "legal", "forfeits", title=_title(game))
+    for row in summary["players"]:
+        share, score = number(row["win_share"], ".4f"), number(row["mean_score"], ".2f")
+        legal = f"{row['legal_actions']:.0f}"
+        table.add_row(row["name"], elo(row), f"{row['games']:,}", share, f"{row['ties']:,}", score, legal, str(row["forfeits"]))
+    out.print(table)
+    for row in summary["players"]:
+        if "last_fault" in row:
+            out.print(f"{row['name']} forfeited, the last time for: {row['last_fault']}", markup=False)
+    names = [row["name"] for row in summary["players"]]
+    if len(names) > 1:
+        pairs = Table("ahead of", *names, title="share of the games of both in which the one was ahead")
+        for name in names:
+            pairs.add_row(name, *(number(summary["pairs"][name].get(other), ".3f") for other in names))
+        out.print(pairs)
+    seats = Table("seat", "Elo", "win share", "mean score")
+    for row in summary["seats"]:
+        seats.add_row(str(row["seat"]), elo(row), number(row["win_share"], ".4f"), number(row["mean_score"], ".2f"))
+    out.print(seats)
+    if "sprt" in summary:
+        test = summary["sprt"]
+        low, high = test["bounds"]
+        found = f"{test['verdict']}, log likelihood ratio {test['llr']}, bounds {low} and {high}"
+        out.print(f"{test['first']} against {test['second']}: {found}")
+    out.print(
+        f"{summary['games']:,} games in {summary['seconds']:.1f} s, after {summary['compile_seconds']:.0f} s of compiling"
     )
 
 

@@ -74,7 +74,7 @@ def plackett_luce(tables: np.ndarray, results: np.ndarray, players: int) -> Rati
 
 
 def pairwise(tables: np.ndarray, results: np.ndarray, players: int) -> tuple[np.ndarray, np.ndarray]:
-    """How often each player was ahead of each other in games of both, ties half, and how often they met; ``[players, players]``.
+    """How often each player was ahead of each other, ties half, and how often they met; both ``[players, players]``.
 
     A player that sits in several seats meets another as often.
     """

@@ -30,6 +30,8 @@ C = TypeVar("C")
 # A round of `while_any` takes one lane in so many. More at a time waste work on lanes that need no round, fewer take more
 # rounds. In the polyomino games, for which this was written, one lane in 15 meets a blocked player at a move.
 CHUNK_SHARE = 14
+VECTOR = 32
+"""Lanes are taken by multiples of this, so that loops over them need no remainder."""
 
 
 def per_lane(function: Callable[P, T]) -> Callable[P, T]:
@@ -97,7 +99,7 @@ def while_any(
     no others.
     """
     lanes = jax.tree.leaves(carry)[0].shape[-1]
-    chunk = -(-lanes // share)
+    chunk = min(lanes, -(-lanes // (share * VECTOR)) * VECTOR)
 
     def round_(carry: T) -> T:
         lane = some_set(condition(carry), chunk)

@@ -1,6 +1,8 @@
-"""Boards as SVG text, on the host and without a library."""
+"""Boards and charts as SVG text, on the host and without a library."""
 
+import math
 from collections.abc import Mapping, Sequence
+from xml.sax.saxutils import escape
 
 Cell = tuple[int, int]
 
@@ -48,4 +50,35 @@ def grid(size: int, cells: Mapping[Cell, str], columns: Sequence[str], legend: S
         y = board + 2 * _MARGIN + 20 * row + 6
         parts.append(f'<rect x="{_MARGIN}" y="{y - 7}" width="14" height="14" fill="{color}" stroke="#222"/>')
         parts.append(f'<text class="name" x="{_MARGIN + 22}" y="{y}">{text}</text>')
+    return "".join(parts) + "</svg>\n"
+
+
+def intervals(title: str, rows: Sequence[tuple[str, float, float]]) -> str:
+    """A chart of numbers with margins of error, one below the other: name, number, half the width of its interval."""
+    low = min(0.0, *(value - margin for _, value, margin in rows))
+    high = max(0.0, *(value + margin for _, value, margin in rows))
+    left, width, step = 170, 420, 28
+    height = 56 + step * len(rows) + 24
+
+    def at(value: float) -> float:
+        return round(left + width * (value - low) / ((high - low) or 1.0), 1)
+
+    bottom = height - 34
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 90} {height}"'
+        f' width="{left + width + 90}" height="{height}">',
+        f'<style>{_STYLE}</style><rect width="100%" height="100%" fill="#fff"/>',
+        f'<text class="name" x="14" y="22">{escape(title)}</text>',
+    ]
+    grid_step = 10 ** math.floor(math.log10(max(high - low, 1.0)))
+    for line in range(math.ceil(low / grid_step), math.floor(high / grid_step) + 1):
+        x = at(line * grid_step)
+        parts.append(f'<path d="M{x} 40V{bottom}" stroke="{"#999" if line == 0 else "#ddd"}"/>')
+        parts.append(f'<text x="{x}" y="{bottom + 14}">{line * grid_step:g}</text>')
+    for row, (name, value, margin) in enumerate(rows):
+        y = 54 + step * row
+        parts.append(f'<text class="name" x="14" y="{y}">{escape(name)}</text>')
+        parts.append(f'<path d="M{at(value - margin)} {y}H{at(value + margin)}" stroke="#3f6fb5" stroke-width="3"/>')
+        parts.append(f'<circle cx="{at(value)}" cy="{y}" r="4.5" fill="#3f6fb5"/>')
+        parts.append(f'<text class="name" x="{left + width + 14}" y="{y}">{value:.0f} ± {margin:.0f}</text>')
     return "".join(parts) + "</svg>\n"

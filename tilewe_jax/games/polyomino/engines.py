@@ -28,7 +28,7 @@ from tilewe_jax.lanes import materialize, per_lane, where_needed
 
 BLOCK = 16
 """Candidates of one game that are looked at one after another, for one fetching of the game."""
-MAX_BLOCKS = 1024
+MAX_BLOCKS = 512
 """Blocks worked on side by side."""
 
 
@@ -106,7 +106,7 @@ class Candidate:
 
         cells = jnp.tile(self.cells, (1, config.players))
         boards = (board.reshape(board.shape[0], -1) for board in (before.free, before.corners))
-        asked = where_needed((needed & ~self.mine).ravel(), ask, (*boards, before.hands.ravel(), cells), otherwise.ravel())
+        asked = where_needed((needed & ~self.mine).ravel(), ask, (*boards, before.hands.ravel(), cells), otherwise.ravel(), 24)
         return asked.reshape(config.players, -1)
 
 
