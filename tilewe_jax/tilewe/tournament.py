@@ -374,6 +374,7 @@ def _played(engines: bytes, tasks: Sequence[_Task], threads: int) -> Iterator[Ma
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
+            process.join()
 
 
 _engines = b""
@@ -394,7 +395,7 @@ def _play(pickled: bytes, task: _Task) -> MatchData:
     engines: list[Engine] = cloudpickle.loads(pickled)
     random.seed(task.seed)
     if numpy := sys.modules.get("numpy"):
-        numpy.random.seed(random.getrandbits(32))
+        numpy.random.seed(random.Random(task.seed).getrandbits(32))
     stand_in = random.Random(task.seed + "/forfeit")
     seats = len(task.table)
     board = Board(seats)

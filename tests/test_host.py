@@ -1,0 +1,128 @@
+"""The two implementations of the polyomino rules against each other, and the way between them."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tilewe_jax
+from tests.support import assert_same, batched, rows
+from tilewe_jax.tilewe import Board, Move
+from tilewe_jax.tilewe.convert import (
+    action_of_move,
+    board_of_state,
+    moves_of_action,
+    position_of_state,
+    state_of_board,
+    state_of_position,
+)
+from tilewe_jax.tilewe.core import Position
+
+# Games of each variant, so that the plies add up to 100,000 and more.
+VARIANTS = [
+    ("tilewe", {"players": 1}, 600),
+    ("tilewe", {"players": 2}, 400),
+    ("tilewe", {"players": 3}, 320),
+    ("tilewe", {"players": 4}, 280),
+    ("classic", {}, 280),
+    ("duo", {"voluntary_pass": True}, 600),
+    ("duo", {}, 560),
+    ("duo_official", {}, 560),
+]
+PLIES = 12_500
+CHECK_STATE_EVERY = 50
+
+
+@pytest.mark.parametrize(("name", "options", "games"), VARIANTS, ids=str)
+def test_random_games_agree(name: str, options: dict, games: int) -> None:
+    """Turn, scores and the whole set of legal actions at every ply; of the set, 64 bits that any difference would change."""
+    game = tilewe_jax.make(name, **options)
+    config = game.config
+    weights = np.random.default_rng(0).integers(0, 2**32, (2, 91, -(-config.cells // 32)), np.uint32) | np.uint32(1)
+
+    @jax.jit
+    def play(keys):
+        def step(state, key):
+            action = game.sample_action(state, key)
+            products = game.placements(state)[None] * jnp.asarray(weights)
+            told = action, jnp.sum(products, axis=(1, 2), dtype=jnp.uint32), state.current_player, game.scores(state)
+            return game.apply(state, action), told
+
+        def one(key):
+            return jax.lax.scan(step, game.init(key), jax.random.split(key, game.max_steps))
+
+        return jax.vmap(one)(keys)
+
+    last, told = jax.device_get(play(jax.random.split(jax.random.key(1), games)))
+    cell = np.arange(config.cells)
+    shares = (weights[:, :, cell // 32] << (cell % 32).astype(np.uint32)).reshape(2, -1).tolist()
+    plies = 0
+    for index in range(games):
+        position = Position(config)
+        for action, sums, player, scores in zip(*(values[index] for values in told), strict=True):
+            assert position.finished == (action < 0)
+            if position.finished:
+                break
+            legal = position.actions(position.player)
+            assert position.player == player
+            assert [position.score(p) for p in range(config.players)] == scores.tolist()
+            assert [sum(share[a] for a in legal) % 2**32 for share in shares] == sums.tolist()
+            if action == config.num_placements:
+                position.leave()
+            else:
+                position.place(position.placement(int(action)))
+            plies += 1
+        if index % CHECK_STATE_EVERY == 0:
+            assert_same(state_of_position(position), rows(last, index))
+    assert plies >= PLIES
+
+
+@pytest.mark.parametrize("name", ["tilewe", "duo"])
+def test_positions_become_states_and_back(name: str) -> None:
+    game = tilewe_jax.make(name)
+    play = batched(game)
+    state = play.init(jax.random.split(jax.random.key(0), 16))
+    position = Position(game.config)
+    for ply in range(game.max_steps):
+        assert_same(state_of_position(position), jax.tree.map(jnp.asarray, rows(state, 0)))
+        again = position_of_state(game.config, rows(state, 0))
+        assert [again.actions(p) for p in range(game.num_players)] == [position.actions(p) for p in range(game.num_players)]
+        assert (again.finished, again.player) == (position.finished, position.player)
+        action = play.sample_action(state, jax.random.split(jax.random.key(ply), 16))
+        if position.finished:
+            break
+        state = play.apply(state, action)
+        position.place(position.placement(int(action[0])))
+    assert position.finished
+
+
+def test_boards_become_states_and_back() -> None:
+    board = Board.from_moves(["W5n-a1a1", "O1n-a1t20"], 2)
+    game = tilewe_jax.make("tilewe", players=2)
+    state = state_of_board(board)
+    again = board_of_state(state)
+    assert str(again) == str(board)
+    assert again.generate_legal_moves() == board.generate_legal_moves()
+    assert again.moves == []
+    with pytest.raises(IndexError):
+        again.pop()
+    actions = {action_of_move(move) for move in board.generate_legal_moves()}
+    assert actions == set(np.flatnonzero(np.asarray(jax.jit(game.legal_actions)(state))).tolist())
+    named = [move for action in actions for move in moves_of_action(action, board)]
+    assert sorted(named) == sorted(board.generate_legal_moves())
+    for action in actions:
+        assert [str(move) for move in moves_of_action(action)] == list(game.action_names(action))
+    duo = tilewe_jax.make("duo")
+    with pytest.raises(ValueError, match="words"):
+        board_of_state(duo.init(jax.random.key(0)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [partial(action_of_move, Move.from_str("I5e-a1t1")), partial(moves_of_action, -1), partial(moves_of_action, 10**6)],
+)
+def test_what_does_not_lie_on_the_board_is_refused(call) -> None:
+    with pytest.raises(ValueError, match=r"does not lie|not a placement"):
+        call()
