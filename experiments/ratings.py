@@ -107,11 +107,15 @@ class Sprt:
             raise ValueError(f"the first Elo of a sequential test must be the lower one, not {self.elo0} and {self.elo1}")
 
     def test(self, results: np.ndarray) -> dict[str, Any]:
-        """The log likelihood ratio, and "H0", "H1" or "continue", by results of 0 to 1, one a game."""
+        """The log likelihood ratio, and "H0", "H1" or "continue", by results of 0 to 1, one a game.
+
+        Half a win and half a loss are added, without which results that are all alike would have no variance.
+        """
         lower, upper = math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
-        ratio = 0.0
-        if len(results) > 1 and (variance := float(results.var())) > 0:
-            low, high = (1 / (1 + math.exp(-elo / ELO)) for elo in (self.elo0, self.elo1))
-            ratio = len(results) * (high - low) * (2 * float(results.mean()) - low - high) / (2 * variance)
+        games = len(results) + 1
+        mean = (float(results.sum()) + 0.5) / games
+        variance = (float(np.square(results).sum()) + 0.5) / games - mean**2
+        low, high = (1 / (1 + math.exp(-elo / ELO)) for elo in (self.elo0, self.elo1))
+        ratio = games * (high - low) * (2 * mean - low - high) / (2 * variance)
         verdict = "H1" if ratio >= upper else "H0" if ratio <= lower else "continue"
         return {"llr": round(ratio, 3), "bounds": [round(lower, 3), round(upper, 3)], "verdict": verdict}
