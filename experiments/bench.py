@@ -10,6 +10,7 @@ import argparse
 import importlib.util
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 STEPS = 64
+BOARD_ROUNDS = 6
 
 
 def measure(name: str, options: dict[str, Any], form: str, batch: int, seconds: float, cores: int, seed: int) -> dict[str, Any]:
@@ -66,6 +68,50 @@ def measure(name: str, options: dict[str, Any], form: str, batch: int, seconds: 
         "moves_per_second": round(total["moves"] / wall),
         "moves_per_cpu_second": round(total["moves"] / total["cpu_seconds"]),
     }
+
+
+def measure_board(players: int, seconds: float, seed: int) -> dict[str, Any]:
+    """CPU microseconds of the host board of Tilewe in random positions after six rounds, as JSON; in this process."""
+    from tilewe_jax.tilewe import Board
+
+    rng = random.Random(seed)
+    boards: list[Board] = []
+    while len(boards) < 40:
+        board = Board(players)
+        while not board.finished and board.ply < BOARD_ROUNDS * players:
+            board.push(rng.choice(board.generate_legal_moves()))
+        if not board.finished:
+            boards.append(board)
+    moves = [rng.choice(board.generate_legal_moves()) for board in boards]
+
+    def push_and_pop() -> None:
+        for board, move in zip(boards, moves, strict=True):
+            board.push(move)
+            board.pop()
+
+    def generate() -> None:
+        for board in boards:
+            board.generate_legal_moves()
+
+    def count() -> None:
+        for board in boards:
+            board.n_legal_moves()
+
+    def create() -> None:
+        for _ in boards:
+            Board(players)
+
+    figures: dict[str, Any] = {"game": "tilewe", "players": players, "form": "board", "positions": len(boards)}
+    figures["legal_moves"] = round(sum(board.n_legal_moves() for board in boards) / len(boards), 1)
+    for function in (generate, count, push_and_pop, create):
+        rounds: list[float] = []
+        until = time.perf_counter() + seconds / 4
+        while not rounds or time.perf_counter() < until:
+            begun = time.process_time()
+            function()
+            rounds.append((time.process_time() - begun) / len(boards))
+        figures[f"{function.__name__}_us"] = round(1e6 * sorted(rounds)[len(rounds) // 2], 2)
+    return figures
 
 
 def _has_accelerator() -> bool:

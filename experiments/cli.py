@@ -190,8 +190,8 @@ class Perft(GameOptions):
 class Bench(GameOptions):
     """Measure random play, on a CPU in processes pinned to one core each."""
 
-    form: Literal["stream", "games", "step"] = "stream"
-    """Lanes that restart, games played to the end together, or the public step and sample_action."""
+    form: Literal["stream", "games", "step", "board"] = "stream"
+    """Lanes that restart, games played to the end together, the public step and sample_action; or tilewe's host board."""
     batch: int = 4000
     """Games played at once, by each process. Large powers of two are bad for CPU caches."""
     seconds: float = 5.0
@@ -207,9 +207,14 @@ class Bench(GameOptions):
         from experiments import bench
 
         _positive(batch=self.batch, seconds=self.seconds, cores=self.cores)
-        self.make()  # for the error, before a process is started
+        game = self.make()  # for the error, before a process is started
+        if self.form == "board" and game != GameOptions("tilewe", self.players).make():
+            raise UsageError("--form board is about tilewe, without further options")
         try:
-            figures = bench.measure(self.game, self.options(), self.form, self.batch, self.seconds, self.cores, self.seed)
+            if self.form == "board":
+                figures = bench.measure_board(game.num_players, self.seconds, self.seed)
+            else:
+                figures = bench.measure(self.game, self.options(), self.form, self.batch, self.seconds, self.cores, self.seed)
         except (ValueError, RuntimeError) as error:
             raise UsageError(str(error)) from None
         if self.json:

@@ -9,9 +9,10 @@ from experiments import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
+HOST_README = (ROOT / "tilewe_jax" / "tilewe" / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README + HOST_README, re.DOTALL)
 CODE = [text for language, text in BLOCKS if language == "python"]
-COMMANDS = re.findall(r"^tilewe-jax (.*?)(?: *#.*)?$", README, re.MULTILINE)
+COMMANDS = re.findall(r"^tilewe-jax (.*?)(?: *#.*)?$", README + HOST_README, re.MULTILINE)
 
 
 @pytest.mark.parametrize("code", CODE, ids=range(len(CODE)))
@@ -25,8 +26,8 @@ def test_commands_parse(command: str) -> None:
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) == 2
-    assert len(COMMANDS) == 6
+    assert len(CODE) == 3
+    assert len(COMMANDS) == 8
 
 
 def test_the_map_names_what_there_is() -> None:

@@ -70,7 +70,8 @@ def intervals(title: str, rows: Sequence[tuple[str, float, float]]) -> str:
         f'<style>{_STYLE}</style><rect width="100%" height="100%" fill="#fff"/>',
         f'<text class="name" x="14" y="22">{escape(title)}</text>',
     ]
-    grid_step = 10 ** math.floor(math.log10(max(high - low, 1.0)))
+    power = 10.0 ** math.floor(math.log10(max(high - low, 1e-6) / 2))
+    grid_step = next(power * round_number for round_number in (1, 2, 5, 10) if (high - low) / (power * round_number) <= 6)
     for line in range(math.ceil(low / grid_step), math.floor(high / grid_step) + 1):
         x = at(line * grid_step)
         parts.append(f'<path d="M{x} 40V{bottom}" stroke="{"#999" if line == 0 else "#ddd"}"/>')
@@ -78,7 +79,8 @@ def intervals(title: str, rows: Sequence[tuple[str, float, float]]) -> str:
     for row, (name, value, margin) in enumerate(rows):
         y = 54 + step * row
         parts.append(f'<text class="name" x="14" y="{y}">{escape(name)}</text>')
-        parts.append(f'<path d="M{at(value - margin)} {y}H{at(value + margin)}" stroke="#3f6fb5" stroke-width="3"/>')
-        parts.append(f'<circle cx="{at(value)}" cy="{y}" r="4.5" fill="#3f6fb5"/>')
+        ends = f"M{at(value - margin)} {y - 5}v10M{at(value + margin)} {y - 5}v10"
+        parts.append(f'<path d="M{at(value - margin)} {y}H{at(value + margin)}{ends}" stroke="#3f6fb5" stroke-width="1.5"/>')
+        parts.append(f'<circle cx="{at(value)}" cy="{y}" r="3" fill="#3f6fb5"/>')
         parts.append(f'<text class="name" x="{left + width + 14}" y="{y}">{value:.0f} ± {margin:.0f}</text>')
     return "".join(parts) + "</svg>\n"

@@ -3,23 +3,11 @@
 Integers may be anything that ``operator.index`` takes; for other things every function raises ``TypeError``.
 """
 
-from collections.abc import Sequence
-from operator import index
+from collections.abc import Sequence as _Sequence
+from operator import index as _index
 
-from tilewe_jax.games.polyomino.pieces import (
-    ORIENTATION_OF_CELLS,
-    ORIENTATIONS,
-    PIECE_CELLS,
-    PIECE_SIZES,
-    Cell,
-    rotate,
-)
-from tilewe_jax.games.polyomino.pieces import (
-    PIECE_NAMES as _PIECE_NAMES,
-)
-from tilewe_jax.games.polyomino.pieces import (
-    ROTATION_NAMES as _ROTATION_NAMES,
-)
+from tilewe_jax.games.polyomino import pieces as _pieces
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS as _ORIENTATIONS
 
 Tile = int
 Piece = int
@@ -53,7 +41,7 @@ TILE_NAMES = ["abcdefghijklmnopqrst"[x] + str(y + 1) for x, y in TILE_COORDS]
 
 ROTATIONS = [NORTH, EAST, SOUTH, WEST, NORTH_F, EAST_F, SOUTH_F, WEST_F] = list(range(8))
 ROTATION_COUNT = len(ROTATIONS)
-ROTATION_NAMES = list(_ROTATION_NAMES)
+ROTATION_NAMES = list(_pieces.ROTATION_NAMES)
 
 COLORS = [BLUE, YELLOW, RED, GREEN] = list(range(4))
 COLOR_COUNT = len(COLORS)
@@ -62,28 +50,23 @@ NO_COLOR = COLOR_COUNT
 
 PIECES = [O1, I2, I3, L3, O4, I4, L4, Z4, T4, F5, I5, L5, N5, P5, T5, U5, V5, W5, X5, Y5, Z5] = list(range(21))
 PIECE_COUNT = N_PIECES = len(PIECES)
-PIECE_NAMES = list(_PIECE_NAMES)
+PIECE_NAMES = list(_pieces.PIECE_NAMES)
 NO_PIECE = PIECE_COUNT
 
 
-def _open_corners(cells: Sequence[Cell]) -> int:
-    """Number of cells diagonal to a piece and with no edge in common with it."""
-    diagonal = {(x + dx, y + dy) for x, y in cells for dx in (-1, 1) for dy in (-1, 1)}
-    beside = {(x + dx, y + dy) for x, y in cells for dx, dy in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))}
-    return len(diagonal - beside)
-
-
 # For each piece and each of the eight rotations, whether it has a name of its own or not.
-_ORIENTATION = [[ORIENTATION_OF_CELLS[rotate(cells, rotation)] for rotation in ROTATIONS] for cells in PIECE_CELLS]
+_ORIENTATION = [
+    [_pieces.ORIENTATION_OF_CELLS[_pieces.rotate(cells, rotation)] for rotation in ROTATIONS] for cells in _pieces.PIECE_CELLS
+]
 
-N_PIECE_TILES = list(PIECE_SIZES)
-N_PIECE_CONTACTS = [len(ORIENTATIONS[rotations[NORTH]].contacts) for rotations in _ORIENTATION]
-N_PIECE_CORNERS = [_open_corners(cells) for cells in PIECE_CELLS]
+N_PIECE_TILES = list(_pieces.PIECE_SIZES)
+N_PIECE_CONTACTS = [len(_ORIENTATIONS[rotations[NORTH]].contacts) for rotations in _ORIENTATION]
+N_PIECE_CORNERS = [len(_ORIENTATIONS[rotations[NORTH]].corners) for rotations in _ORIENTATION]
 
 
 def tile_in_bounds(tile: Tile) -> bool:
     """Whether a number is a tile."""
-    return 0 <= index(tile) < len(TILES)
+    return 0 <= _index(tile) < len(TILES)
 
 
 def tile_to_coords(tile: Tile) -> tuple[int, int]:
@@ -91,13 +74,13 @@ def tile_to_coords(tile: Tile) -> tuple[int, int]:
     return TILE_COORDS[check_tile(tile, "tile must be in bounds")]
 
 
-def coords_in_bounds(coords: Sequence[int]) -> bool:
+def coords_in_bounds(coords: _Sequence[int]) -> bool:
     """Whether an (x, y) is on the board. Raises ``TypeError`` for other than two integers."""
     x, y = _pair(coords)
     return 0 <= x < SIZE and 0 <= y < SIZE
 
 
-def coords_to_tile(coords: Sequence[int]) -> Tile:
+def coords_to_tile(coords: _Sequence[int]) -> Tile:
     """The tile at (x, y). Raises ``AttributeError`` off the board, ``TypeError`` for other than two integers."""
     if not coords_in_bounds(coords):
         raise AttributeError("coords must be in bounds")
@@ -127,7 +110,7 @@ def piece_tiles(piece: Piece, rotation: Rotation) -> list[Tile]:
 
 def piece_contacts(piece: Piece, rotation: Rotation) -> list[Tile]:
     """Those of the ``piece_tiles`` that can lie on an open corner, ascending. Raises ``AttributeError``."""
-    return [x + SIZE * y for x, y in ORIENTATIONS[orientation(piece, rotation)].contacts]
+    return [x + SIZE * y for x, y in _ORIENTATIONS[orientation(piece, rotation)].contacts]
 
 
 def piece_tile_coords(piece: Piece, rotation: Rotation = NORTH, contact: Tile | None = None) -> list[tuple[int, int]]:
@@ -144,15 +127,15 @@ def piece_tile_coords(piece: Piece, rotation: Rotation = NORTH, contact: Tile | 
 
 
 # Names of version 0.0.1.
-tile_to_index = index
+tile_to_index = _index
 
 
-def in_bounds(coords: Sequence[int]) -> bool:
+def in_bounds(coords: _Sequence[int]) -> bool:
     """Whether an (x, y) is on the board; ``coords_in_bounds`` in version 0.0.1."""
     return coords_in_bounds(coords)
 
 
-def out_of_bounds(coords: Sequence[int]) -> bool:
+def out_of_bounds(coords: _Sequence[int]) -> bool:
     """Whether an (x, y) is off the board."""
     return not coords_in_bounds(coords)
 
@@ -161,30 +144,30 @@ def check_tile(tile: Tile, message: str) -> int:
     """The tile as an ``int``; ``AttributeError`` with this message where it is none."""
     if not tile_in_bounds(tile):
         raise AttributeError(message)
-    return index(tile)
+    return _index(tile)
 
 
 def orientation(piece: Piece, rotation: Rotation) -> int:
     """Index into ``ORIENTATIONS`` of a piece in any of the eight rotations. Raises ``AttributeError``."""
     piece = _check_piece(piece)
-    if not 0 <= index(rotation) < ROTATION_COUNT:
+    if not 0 <= _index(rotation) < ROTATION_COUNT:
         raise AttributeError("rotation must be valid")
-    return _ORIENTATION[piece][index(rotation)]
+    return _ORIENTATION[piece][_index(rotation)]
 
 
-def _cells(piece: Piece, rotation: Rotation) -> tuple[Cell, ...]:
-    return ORIENTATIONS[orientation(piece, rotation)].cells
+def _cells(piece: Piece, rotation: Rotation) -> tuple[_pieces.Cell, ...]:
+    return _ORIENTATIONS[orientation(piece, rotation)].cells
 
 
 def _check_piece(piece: Piece) -> int:
-    if not 0 <= index(piece) < PIECE_COUNT:
+    if not 0 <= _index(piece) < PIECE_COUNT:
         raise AttributeError("piece must be valid")
-    return index(piece)
+    return _index(piece)
 
 
-def _pair(coords: Sequence[int]) -> tuple[int, int]:
+def _pair(coords: _Sequence[int]) -> tuple[int, int]:
     try:
         x, y = coords
     except (TypeError, ValueError):
         raise TypeError(f"coords must be a sequence of two integers, (x, y), not {coords!r}") from None
-    return index(x), index(y)
+    return _index(x), _index(y)

@@ -22,7 +22,7 @@ from tilewe_jax.game import Policy
 from tilewe_jax.games.polyomino import names, rules
 from tilewe_jax.games.polyomino.boards import Board, Hand, around, pick, planes, reach, words
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, Cell
+from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.lanes import materialize, per_lane, where_needed
 
@@ -30,21 +30,17 @@ BLOCK = 16
 """Candidates of one game that are looked at one after another, for one fetching of the game."""
 MAX_BLOCKS = 512
 """Blocks worked on side by side."""
+OTHERS_SHARE = 24
+"""Of the other players, this share is asked at a time what a move has done to them; it concerns about one in four."""
 
-
-def _rows(cells: Sequence[Cell]) -> int:
-    """Cells as five rows of five, from the bottom."""
-    return sum(1 << (MAX_PIECE_SIZE * y + x) for x, y in cells)
-
-
-_CELL_ROWS = np.array([_rows(orientation.cells) for orientation in ORIENTATIONS], np.uint32)
-_CONTACT_ROWS = np.array([_rows(orientation.contacts) for orientation in ORIENTATIONS], np.uint32)
+_CELL_ROWS = np.array([rules.pack_rows(orientation.cells) for orientation in ORIENTATIONS], np.uint32)
+_CONTACT_ROWS = np.array([rules.pack_rows(orientation.contacts) for orientation in ORIENTATIONS], np.uint32)
 _PIECES = np.array([orientation.piece for orientation in ORIENTATIONS], np.int32)
+_SIZES = np.array([len(orientation.cells) for orientation in ORIENTATIONS], np.int32)
 # What a cell is worth by its distance from the edge: the lesser one of the two, the greater one.
 _WALL = (100, 90, 75, 60, 50, 40, 30, 25, 10, 0)
 _TURTLE = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 _FAR = 2.0**22
-_SIZES = np.array([len(orientation.cells) for orientation in ORIENTATIONS], np.int32)
 
 
 @jax.tree_util.register_dataclass
@@ -106,7 +102,9 @@ class Candidate:
 
         cells = jnp.tile(self.cells, (1, config.players))
         boards = (board.reshape(board.shape[0], -1) for board in (before.free, before.corners))
-        asked = where_needed((needed & ~self.mine).ravel(), ask, (*boards, before.hands.ravel(), cells), otherwise.ravel(), 24)
+        asked = where_needed(
+            (needed & ~self.mine).ravel(), ask, (*boards, before.hands.ravel(), cells), otherwise.ravel(), OTHERS_SHARE
+        )
         return asked.reshape(config.players, -1)
 
 
@@ -116,7 +114,7 @@ Value = Callable[[Candidate], Float32[Array, "lanes"]]
 
 def piece_size(candidate: Candidate) -> Float32[Array, "lanes"]:
     """100 a cell of the piece, 10 a corner that it makes on an empty board, 1 a contact."""
-    worth = [100 * len(o.cells) + 10 * _open_corners(o.cells) + len(o.contacts) for o in ORIENTATIONS]
+    worth = [100 * len(o.cells) + 10 * len(o.corners) + len(o.contacts) for o in ORIENTATIONS]
     return jnp.asarray(np.array(worth, np.float32))[candidate.orientation]
 
 
@@ -204,13 +202,6 @@ def _lowest(board: Board) -> Board:
         rows.append(jnp.where(earlier, np.uint32(0), word & (~word + np.uint32(1))))
         earlier = earlier | (word != 0)
     return jnp.stack(rows)
-
-
-def _open_corners(cells: Sequence[Cell]) -> int:
-    """Number of cells diagonal to a piece and with no edge in common with it."""
-    diagonal = {(x + dx, y + dy) for x, y in cells for dx in (-1, 1) for dy in (-1, 1)}
-    beside = {(x + dx, y + dy) for x, y in cells for dx, dy in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))}
-    return len(diagonal - beside)
 
 
 Best = tuple[Float32[Array, "lanes"], Float32[Array, "lanes"], Int32[Array, "lanes"]]
@@ -324,14 +315,15 @@ def _order(
 
 
 def _better(best: Best, found: Best, lane: Int32[Array, "blocks"]) -> Best:
-    """The best of each lane, now that blocks of moves have been looked through."""
+    """The best of each lane, now that blocks of moves have been looked through; in any order, the same."""
     lanes = best[0].shape[0]
     worth = best[0].at[lane].max(found[0], mode="drop")
     rank = jnp.where(worth > best[0], -jnp.inf, best[1])
     leads = found[0] == jnp.take(worth, lane, mode="clip")
     rank = rank.at[jnp.where(leads, lane, lanes)].max(found[1], mode="drop")
     wins = leads & (found[1] == jnp.take(rank, lane, mode="clip"))
-    return worth, rank, best[2].at[jnp.where(wins, lane, lanes)].set(found[2], mode="drop")
+    action = jnp.where((worth == best[0]) & (rank == best[1]), best[2], -1)
+    return worth, rank, action.at[jnp.where(wins, lane, lanes)].max(found[2], mode="drop")
 
 
 def policy(config: Config, value: Value, ordered: bool = False) -> Policy:

@@ -61,6 +61,13 @@ class Orientation:
             (x, y) for x, y in self.cells if not ({(x - 1, y), (x + 1, y)} <= cells or {(x, y - 1), (x, y + 1)} <= cells)
         )
 
+    @property
+    def corners(self) -> frozenset[Cell]:
+        """The cells diagonal to the piece that have no edge in common with it; open corners, on an empty board."""
+        diagonal = {(x + dx, y + dy) for x, y in self.cells for dx in (-1, 1) for dy in (-1, 1)}
+        beside = {(x + dx, y + dy) for x, y in self.cells for dx, dy in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))}
+        return frozenset(diagonal - beside)
+
 
 def normalize(cells: Iterable[Cell]) -> tuple[Cell, ...]:
     """Cells moved so that the bounding box starts at (0, 0), row by row from the bottom."""

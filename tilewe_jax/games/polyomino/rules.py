@@ -3,6 +3,7 @@
 Every function here takes and gives arrays with lanes on the last axis; ``game.py`` makes them functions of one game.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -16,18 +17,22 @@ from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, popcount
 from tilewe_jax.games.polyomino import movegen, movegen_conv
 from tilewe_jax.games.polyomino.boards import Board, Hand, pick, planes, words
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_SIZES
+from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_SIZES, Cell
 from tilewe_jax.lanes import materialize, while_any
 
 Turn = tuple[Int32[Array, "lanes"], Bool[Array, "players lanes"], UInt16[Array, "words lanes"]]
 """Current player, who is out, and the legal counts."""
 
 _MOVEGENS = {"bitboard": movegen, "conv": movegen_conv}
-# An orientation in one word: five rows of five cells from the bottom, and above them its piece.
-_ROWS_AND_PIECE = np.array(
-    [sum(1 << (MAX_PIECE_SIZE * y + x) for x, y in o.cells) | o.piece << MAX_PIECE_SIZE * MAX_PIECE_SIZE for o in ORIENTATIONS],
-    np.uint32,
-)
+
+
+def pack_rows(cells: Iterable[Cell]) -> int:
+    """Cells of a piece in one word: five rows of five from the bottom."""
+    return sum(1 << (MAX_PIECE_SIZE * y + x) for x, y in cells)
+
+
+# The rows of each orientation, and above them its piece.
+_ROWS_AND_PIECE = np.array([pack_rows(o.cells) | o.piece << MAX_PIECE_SIZE * MAX_PIECE_SIZE for o in ORIENTATIONS], np.uint32)
 
 _WIDTHS = np.array([max(x for x, _ in o.cells) + 1 for o in ORIENTATIONS], np.int32)
 _HEIGHTS = np.array([max(y for _, y in o.cells) + 1 for o in ORIENTATIONS], np.int32)
@@ -36,7 +41,7 @@ _HEIGHTS = np.array([max(y for _, y in o.cells) + 1 for o in ORIENTATIONS], np.i
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:
-    """A position. P players, W words of a board (13 for 20 x 20): 272 bytes for four players on 20 x 20."""
+    """A position. P players, W words of a board (13 for 20 x 20): 262 bytes for four players on 20 x 20."""
 
     occupied: UInt32[Array, "players words"]
     """Each player's cells, bit ``y * size + x``."""
