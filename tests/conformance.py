@@ -10,6 +10,7 @@ import numpy as np
 import tilewe_jax
 from tests.support import assert_same, batched, positions, rows
 from tilewe_jax.game import Game
+from tilewe_jax.registry import games
 
 BATCH = 16
 

@@ -183,7 +183,7 @@ SMALL = tilewe_jax.make("tilewe", players=2)
 def test_host_engines_and_policies_meet_and_forfeit() -> None:
     texts = ["largest_piece", f"{__name__}:First", f"{__name__}:Illegal", f"{__name__}:bad_policy"]
     players = [arena.player(SMALL, text) for text in texts]
-    results = arena.compete(SMALL, players, 24, 10, 0, lambda _: None, keep=True)
+    results = arena.compete(SMALL, players, 24, 24, 0, lambda _: None, keep=True)
     rows = {row["name"]: row for row in results.summary()["players"]}
     assert set(rows) == {"largest_piece", "First", "Illegal", "bad_policy"}
     assert rows["Illegal"]["forfeits"] == rows["Illegal"]["games"] == 12
@@ -199,8 +199,15 @@ def test_host_engines_and_policies_meet_and_forfeit() -> None:
             if mover == "First":
                 assert board.generate_legal_moves()[0] in moves_of_action(action, board)
             board.push(moves_of_action(action, board)[0])
-    other = arena.compete(SMALL, players, 24, 24, 0, lambda _: None, keep=True)
-    assert [record.actions for record in other.records] == [record.actions for record in results.records]
+
+
+def test_games_follow_from_the_seed_in_batches_of_any_size() -> None:
+    players = [arena.Player(name, SMALL.sample_action) for name in ("one", "other")]
+
+    def games(batch: int, seed: int) -> list[tuple[int, ...]]:
+        return [record.actions for record in arena.compete(SMALL, players, 8, batch, seed, lambda _: None, keep=True).records]
+
+    assert games(3, 0) == games(8, 0) != games(8, 1)
 
 
 def test_players_that_are_none() -> None:
