@@ -154,9 +154,12 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
         cwd=Path(__file__).parents[1],
         env={**os.environ, "TERM": "dumb"},
     )
-    time.sleep(25)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        time.sleep(25)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()  # or it would play on for ever
     assert process.returncode == 130
     assert err == "tilewe-jax: interrupted\n"
     summary = json.loads(out)
