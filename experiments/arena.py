@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.ratings import Sprt, pairwise, plackett_luce
+from experiments.ratings import Sprt, ahead_of, pairwise, plackett_luce
 from tilewe_jax import env
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.records import Record
@@ -68,7 +68,6 @@ class Results:
     tables: list[np.ndarray] = field(default_factory=list)
     """For each batch who sat where, ``int[games, seats]``; the others of the same shape."""
     scores: list[np.ndarray] = field(default_factory=list)
-    returns: list[np.ndarray] = field(default_factory=list)
     forfeits: list[np.ndarray] = field(default_factory=list)
     plies: list[np.ndarray] = field(default_factory=list)
     """Actions by each seat."""
@@ -218,10 +217,9 @@ def _first_against_second(results: Results) -> np.ndarray:
     """For every game of both how often the first was ahead of the second, ties half."""
     tables, ranks = np.concatenate(results.tables), results.results()
     first, second = tables == 0, tables == 1
-    ahead = (ranks[:, :, None] > ranks[:, None, :]) + 0.5 * (ranks[:, :, None] == ranks[:, None, :])
     both = first[:, :, None] & second[:, None, :]
     met = both.sum(axis=(1, 2))
-    share: np.ndarray = (ahead * both).sum(axis=(1, 2))[met > 0] / met[met > 0]
+    share: np.ndarray = (ahead_of(ranks) * both).sum(axis=(1, 2))[met > 0] / met[met > 0]
     return share
 
 
@@ -339,7 +337,7 @@ class _Match:
                     board.push(moves_of_action(actions[-1][lane], board)[0])
             if np.all(actions[-1] < 0):
                 break
-        self._add(play, tables, np.stack(actions, axis=1), deals, keep)
+        self._add(play, tables, np.stack(actions, axis=1), deals)
 
     def _ask_engines(
         self, action: np.ndarray, mover: np.ndarray, boards: dict[int, Board], number: np.ndarray, ply: int
@@ -358,16 +356,15 @@ class _Match:
                 self.results.host_seconds[name] = spent
         return action
 
-    def _add(self, play: _Play, tables: np.ndarray, actions: np.ndarray, deals: list[Any], keep: bool) -> None:
+    def _add(self, play: _Play, tables: np.ndarray, actions: np.ndarray, deals: list[Any]) -> None:
         results, count = self.results, len(tables)
         scores, returns = (np.asarray(values)[:count] for values in self.end(play.state))
         results.tables.append(tables)
         results.scores.append(scores)
-        results.returns.append(returns)
         results.forfeits.append(np.asarray(play.forfeited).T[:count])
         results.plies.append(np.asarray(play.plies).T[:count])
         results.legal.append(np.asarray(play.legal).T[:count])
-        for lane, deal in enumerate(deals if keep else []):
+        for lane, deal in enumerate(deals):
             played = tuple(actions[lane][actions[lane] >= 0].tolist())
             who = tuple(self.names[index] for index in tables[lane])
             results.records.append(Record(deal, played, tuple(scores[lane].tolist()), tuple(returns[lane].tolist()), who))

@@ -73,12 +73,19 @@ def plackett_luce(tables: np.ndarray, results: np.ndarray, players: int) -> Rati
     return Ratings(*scale(slice(players)), *scale(slice(players, players + seats)))
 
 
+def ahead_of(results: np.ndarray) -> np.ndarray:
+    """For each game whether each seat was ahead of each other, half where they tied; ``[games, seats, seats]``."""
+    one, other = results[:, :, None], results[:, None, :]
+    ahead: np.ndarray = (one > other) + 0.5 * (one == other)
+    return ahead
+
+
 def pairwise(tables: np.ndarray, results: np.ndarray, players: int) -> tuple[np.ndarray, np.ndarray]:
     """How often each player was ahead of each other, ties half, and how often they met; both ``[players, players]``.
 
     A player that sits in several seats meets another as often.
     """
-    ahead = (results[:, :, None] > results[:, None, :]) + 0.5 * (results[:, :, None] == results[:, None, :])
+    ahead = ahead_of(results)
     wins, meetings = np.zeros((players, players)), np.zeros((players, players), int)
     one = np.broadcast_to(tables[:, :, None], ahead.shape)
     other = np.broadcast_to(tables[:, None, :], ahead.shape)

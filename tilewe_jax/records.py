@@ -100,10 +100,11 @@ def replay(game: Game[Any], records: Sequence[Record], batch: int = 1024) -> lis
         for lane, record in enumerate(part):
             actions[: len(record.actions), lane] = record.actions
         deals += deals[:1] * (actions.shape[1] - len(part))  # one compiled shape for all parts
-        for deal in deals:  # most games start alike, and a start is dear next to a game
-            if json.dumps(deal) not in starts:
-                starts[json.dumps(deal)] = jax.device_get(game.init_from_deal(deal))
-        state = jax.tree.map(lambda *leaves: np.stack(leaves), *(starts[json.dumps(deal)] for deal in deals))
+        texts = [json.dumps(deal) for deal in deals]
+        for text, deal in zip(texts, deals, strict=True):  # most games start alike, and a start is dear next to a game
+            if text not in starts:
+                starts[text] = jax.device_get(game.init_from_deal(deal))
+        state = jax.tree.map(lambda *leaves: np.stack(leaves), *(starts[text] for text in texts))
         illegal, over, scores, returns = map(np.asarray, run(state, jnp.asarray(actions)))
         for lane, record in enumerate(part):
             verdicts.append(_verdict(game, record, int(illegal[lane]), bool(over[lane]), scores[lane], returns[lane]))

@@ -8,22 +8,20 @@ import numpy as np
 from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.games.polyomino.boards import words
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
+from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.polyomino.rules import State
+from tilewe_jax.games.polyomino.variants import tilewe
 from tilewe_jax.records import Record
 from tilewe_jax.tilewe.board import Board
-from tilewe_jax.tilewe.constants import SIZE, TILE_COORDS, TILES
 from tilewe_jax.tilewe.core import Position, bits
 from tilewe_jax.tilewe.move import Move
 
+_GAME = PolyominoGame(tilewe())
+
 
 def action_of_move(move: Move) -> int:
-    """The action id of a move. Raises ``ValueError`` where the piece does not lie on the board."""
-    x0, y0 = (to - contact for to, contact in zip(TILE_COORDS[move.to_tile], TILE_COORDS[move.contact], strict=True))
-    cells = ORIENTATIONS[move.orientation].cells
-    if x0 < 0 or y0 < 0 or max(x0 + x for x, _ in cells) >= SIZE or max(y0 + y for _, y in cells) >= SIZE:
-        raise ValueError(f"{move} does not lie on the board")
-    return move.orientation * len(TILES) + y0 * SIZE + x0
+    """The action id of a move, for any number of players. Raises ``ValueError`` where the piece does not lie on the board."""
+    return _GAME.action_of_name(str(move))
 
 
 def moves_of_action(action: int, board: Board | None = None) -> list[Move]:
@@ -31,14 +29,7 @@ def moves_of_action(action: int, board: Board | None = None) -> list[Move]:
 
     Raises ``ValueError`` for an action that is no placement of Tilewe.
     """
-    orientation, anchor = divmod(int(action), len(TILES))
-    if not 0 <= orientation < len(ORIENTATIONS):
-        raise ValueError(f"{action} is not a placement; placements are 0 to {len(ORIENTATIONS) * len(TILES) - 1}")
-    oriented = ORIENTATIONS[orientation]
-    if not all(anchor % SIZE + x < SIZE and anchor // SIZE + y < SIZE for x, y in oriented.cells):
-        raise ValueError(f"{action} ({oriented.name} at {TILE_COORDS[anchor]}) does not lie on the board")
-    contacts = [x + SIZE * y for x, y in oriented.contacts]
-    moves = [Move(oriented.piece, oriented.rotation, contact, anchor + contact) for contact in contacts]
+    moves = [Move.from_str(name) for name in _GAME.action_names(int(action))]
     return moves if board is None else [move for move in moves if board.is_legal(move)]
 
 
@@ -87,14 +78,12 @@ def state_of_position(position: Position) -> State:
 def position_of_state(config: Config, state: State) -> Position:
     """The position of a state, without the moves that led there."""
     position = Position(config)
-    stride = position.geometry.stride
     for player, packed in enumerate(np.asarray(state.occupied)):
         flags = np.unpackbits(packed.view(np.uint8), bitorder="little")[: config.cells]
         cells = position.geometry.mask((int(i) % config.size, int(i) // config.size) for i in np.flatnonzero(flags))
         position.occupied[player] = cells
         position.taken |= cells
-        position.beside[player] = cells << 1 | cells >> 1 | cells << stride | cells >> stride
-        position.diagonal[player] = cells << stride + 1 | cells << stride - 1 | cells >> stride - 1 | cells >> stride + 1
+        position.beside[player], position.diagonal[player] = position.geometry.around(cells)
         position.hands[player] = int(state.hands[player])
         position.out |= int(state.out[player]) << player
         position.monomino_last[player] = bool(state.monomino_last[player])

@@ -35,11 +35,9 @@ class Geometry:
         and how many bits that lies off; index of the cell's offset; and the piece as a set, none if it is not in play."""
         self.cells = [self.mask(orientation.cells) for orientation in ORIENTATIONS]
         # What surrounds a piece, moved up and right by one cell, so that nothing is lost at the bottom or the left.
-        moved = [cells << stride + 1 for cells in self.cells]
-        self.beside = [cells << 1 | cells >> 1 | cells << stride | cells >> stride for cells in moved]
-        self.diagonal = [
-            cells << stride + 1 | cells << stride - 1 | cells >> stride + 1 | cells >> stride - 1 for cells in moved
-        ]
+        surroundings = [self.around(cells << stride + 1) for cells in self.cells]
+        self.beside = [beside for beside, _ in surroundings]
+        self.diagonal = [diagonal for _, diagonal in surroundings]
 
     def _grown(self, i: int, config: Config) -> tuple[int, int, int, int, int]:
         orientation = ORIENTATIONS[i]
@@ -56,6 +54,12 @@ class Geometry:
         if bits not in self.offsets:
             self.offsets.append(bits)
         return self.offsets.index(bits)
+
+    def around(self, cells: int) -> tuple[int, int]:
+        """The cells with an edge in common with one of a board, and those diagonal to one; also such as lie off the board."""
+        beside = cells << 1 | cells >> 1 | cells << self.stride | cells >> self.stride
+        above, below = cells << self.stride, cells >> self.stride
+        return beside, above << 1 | above >> 1 | below << 1 | below >> 1
 
     def bit(self, cell: Cell) -> int:
         """Index of the bit of a cell."""
