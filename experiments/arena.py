@@ -58,6 +58,22 @@ def player(game: Game[Any], text: str) -> Player:
     return Player(name or getattr(mind, "name", factory), mind)
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Games that were played together; arrays are ``[games, seats]``."""
+
+    tables: np.ndarray
+    """Who sat where, as an index of the players."""
+    scores: np.ndarray
+    forfeits: np.ndarray
+    plies: np.ndarray
+    """Actions by each seat."""
+    legal: np.ndarray
+    """Sum of the numbers of legal actions that each seat had."""
+    records: list[Record]
+    """One a game, where they are kept."""
+
+
 @dataclass
 class Results:
     """The games played so far."""
@@ -65,15 +81,8 @@ class Results:
     game: Game[Any]
     names: list[str]
     """Of the players."""
-    tables: list[np.ndarray] = field(default_factory=list)
-    """For each batch who sat where, ``int[games, seats]``; the others of the same shape."""
-    scores: list[np.ndarray] = field(default_factory=list)
-    forfeits: list[np.ndarray] = field(default_factory=list)
-    plies: list[np.ndarray] = field(default_factory=list)
-    """Actions by each seat."""
-    legal: list[np.ndarray] = field(default_factory=list)
-    """Sum of the numbers of legal actions that each seat had."""
-    records: list[Record] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list)
+    """A batch stands here whole or not at all, whenever the games are interrupted."""
     seconds: float = 0.0
     """Time spent playing, without compilation."""
     cpu_seconds: float = 0.0
@@ -88,12 +97,21 @@ class Results:
     @property
     def games(self) -> int:
         """Number of games."""
-        return sum(map(len, self.tables))
+        return sum(len(batch.tables) for batch in self.batches)
+
+    @property
+    def records(self) -> list[Record]:
+        """Of all games."""
+        return [record for batch in self.batches for record in batch.records]
+
+    def all(self, name: str) -> np.ndarray:
+        """An array of the batches, of all games."""
+        return np.concatenate([getattr(batch, name) for batch in self.batches])
 
     def results(self) -> np.ndarray:
         """What players are ranked by: scores, and for those that forfeited less than any; ``[games, seats]``."""
-        scores, forfeits = np.concatenate(self.scores), np.concatenate(self.forfeits)
-        return np.where(forfeits, scores.min() - 1, scores).astype(float)
+        scores = self.all("scores")
+        return np.where(self.all("forfeits"), scores.min() - 1, scores).astype(float)
 
     def summary(self) -> dict[str, Any]:
         """Figures of these games, as JSON."""
@@ -109,11 +127,11 @@ class Results:
         }
         if not self.games:
             return {**base, "players": [], "seats": [], "pairs": {}}
-        tables, results = np.concatenate(self.tables), self.results()
+        tables, results = self.all("tables"), self.results()
         best = results == results.max(axis=1, keepdims=True)
         alone = best.sum(axis=1, keepdims=True) == 1
         share = best / best.sum(axis=1, keepdims=True)
-        scores, plies, legal, forfeits = map(np.concatenate, (self.scores, self.plies, self.legal, self.forfeits))
+        scores, plies, legal, forfeits = map(self.all, ("scores", "plies", "legal", "forfeits"))
         rated = plackett_luce(tables, results, len(self.names)) if seats > 1 else None
         rows = []
         for index, name in enumerate(self.names):
@@ -215,7 +233,7 @@ def compete(
 
 def _first_against_second(results: Results) -> np.ndarray:
     """For every game of both how often the first was ahead of the second, ties half."""
-    tables, ranks = np.concatenate(results.tables), results.results()
+    tables, ranks = results.all("tables"), results.results()
     first, second = tables == 0, tables == 1
     both = first[:, :, None] & second[:, None, :]
     met = both.sum(axis=(1, 2))
@@ -337,7 +355,7 @@ class _Match:
                     board.push(moves_of_action(actions[-1][lane], board)[0])
             if np.all(actions[-1] < 0):
                 break
-        self._add(play, tables, np.stack(actions, axis=1), deals)
+        self.results.batches.append(self._batch(play, tables, np.stack(actions, axis=1), deals))
 
     def _ask_engines(
         self, action: np.ndarray, mover: np.ndarray, boards: dict[int, Board], number: np.ndarray, ply: int
@@ -356,15 +374,12 @@ class _Match:
                 self.results.host_seconds[name] = spent
         return action
 
-    def _add(self, play: _Play, tables: np.ndarray, actions: np.ndarray, deals: list[Any]) -> None:
-        results, count = self.results, len(tables)
-        scores, returns = (np.asarray(values)[:count] for values in self.end(play.state))
-        results.tables.append(tables)
-        results.scores.append(scores)
-        results.forfeits.append(np.asarray(play.forfeited).T[:count])
-        results.plies.append(np.asarray(play.plies).T[:count])
-        results.legal.append(np.asarray(play.legal).T[:count])
+    def _batch(self, play: _Play, tables: np.ndarray, actions: np.ndarray, deals: list[Any]) -> Batch:
+        scores, returns = (np.asarray(values)[: len(tables)] for values in self.end(play.state))
+        forfeits, plies, legal = (np.asarray(counts).T[: len(tables)] for counts in (play.forfeited, play.plies, play.legal))
+        records = []
         for lane, deal in enumerate(deals):
             played = tuple(actions[lane][actions[lane] >= 0].tolist())
             who = tuple(self.names[index] for index in tables[lane])
-            results.records.append(Record(deal, played, tuple(scores[lane].tolist()), tuple(returns[lane].tolist()), who))
+            records.append(Record(deal, played, tuple(scores[lane].tolist()), tuple(returns[lane].tolist()), who))
+        return Batch(tables, scores, forfeits, plies, legal, records)

@@ -13,29 +13,58 @@ from tilewe_jax.game import Game
 from tilewe_jax.records import Record
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Games that were finished together."""
+
+    lengths: np.ndarray
+    """``[games]``"""
+    scores: np.ndarray
+    """``[games, players]``"""
+    returns: np.ndarray
+    """``[games, players]``"""
+    example: Any
+    """Final state of one game."""
+    records: list[Record]
+    """One a game, where they are kept."""
+
+
 @dataclass
 class Tally:
     """The games played so far."""
 
     game: Game[Any]
-    games: int = 0
-    moves: int = 0
+    batches: list[Batch] = field(default_factory=list)
+    """A batch stands here whole or not at all, whenever the games are interrupted."""
     seconds: float = 0.0
     """Time spent playing, without compilation."""
-    scores: list[np.ndarray] = field(default_factory=list)
-    """``[games, players]`` for each batch."""
-    returns: list[np.ndarray] = field(default_factory=list)
-    """``[games, players]`` for each batch."""
-    records: list[Record] = field(default_factory=list)
-    example: Any = None
-    """Final state of one game."""
     interrupted: bool = False
+
+    @property
+    def games(self) -> int:
+        """Number of games."""
+        return sum(len(batch.lengths) for batch in self.batches)
+
+    @property
+    def moves(self) -> int:
+        """Number of actions."""
+        return sum(int(batch.lengths.sum()) for batch in self.batches)
+
+    @property
+    def records(self) -> list[Record]:
+        """Of all games."""
+        return [record for batch in self.batches for record in batch.records]
+
+    @property
+    def example(self) -> Any:
+        """Final state of one game; ``None`` where there is none."""
+        return self.batches[-1].example if self.batches else None
 
     def summary(self) -> dict[str, Any]:
         """Figures of these games, as JSON: means and standard errors by seat."""
         players = self.game.num_players
-        scores = np.concatenate([np.zeros((0, players)), *self.scores])
-        returns = np.concatenate([np.zeros((0, players)), *self.returns])
+        scores = np.concatenate([np.zeros((0, players)), *(batch.scores for batch in self.batches)])
+        returns = np.concatenate([np.zeros((0, players)), *(batch.returns for batch in self.batches)])
 
         def mean_and_error(values: np.ndarray) -> tuple[list[float], list[float]]:
             if not self.games:
@@ -85,26 +114,28 @@ def play_games(
     try:
         compiled = jax.jit(env.over_devices(play, devices)).lower(keys(0)).compile()
         begun = time.perf_counter()
-        while tally.games < games:
-            finished = jax.device_get(compiled(keys(len(tally.scores))))
-            _add(tally, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: games - tally.games], finished))
+        left = games
+        while left:
+            played = jax.device_get(compiled(keys(len(tally.batches))))
+            rollout, recorded = jax.tree.map(lambda leaf, left=left: leaf.reshape(-1, *leaf.shape[2:])[:left], played)
+            records = _records(game, rollout, *recorded) if keep else []
+            example = jax.tree.map(lambda leaf: leaf[-1].copy(), rollout.state)
+            tally.batches.append(Batch(rollout.lengths, rollout.scores, rollout.returns, example, records))
             tally.seconds = time.perf_counter() - begun
-            progress(len(tally.scores[-1]))
+            left -= len(rollout.lengths)
+            progress(len(rollout.lengths))
     except KeyboardInterrupt:
         tally.interrupted = True
     return tally
 
 
-def _add(tally: Tally, finished: tuple[Any, Any]) -> None:
-    rollout, recorded = finished
-    if recorded:
-        first, actions = recorded
-        for i, row in enumerate(actions):
-            deal = tally.game.deal(jax.tree.map(lambda leaf, i=i: leaf[i], first))
-            scores, returns = rollout.scores[i].tolist(), rollout.returns[i].tolist()
-            tally.records.append(Record(deal, tuple(row[row >= 0].tolist()), tuple(scores), tuple(returns)))
-    tally.games += len(rollout.lengths)
-    tally.moves += int(rollout.lengths.sum())
-    tally.scores.append(rollout.scores)
-    tally.returns.append(rollout.returns)
-    tally.example = jax.tree.map(lambda leaf: leaf[-1], rollout.state)
+def _records(game: Game[Any], rollout: env.Rollout[Any], first: Any, actions: np.ndarray) -> list[Record]:
+    return [
+        Record(
+            game.deal(jax.tree.map(lambda leaf, i=i: leaf[i], first)),
+            tuple(row[row >= 0].tolist()),
+            tuple(rollout.scores[i].tolist()),
+            tuple(rollout.returns[i].tolist()),
+        )
+        for i, row in enumerate(actions)
+    ]
