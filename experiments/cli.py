@@ -1,15 +1,18 @@
 """The command line ``tilewe-jax``."""
 
 import contextlib
+import gc
 import inspect
 import io
 import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, Literal, NoReturn
 
 import tyro
@@ -387,7 +390,8 @@ Command = (
 def main(arguments: list[str] | None = None) -> None:
     """Run a command. Exit code 2 after wrong arguments, 1 where a file is bad or a check failed, 130 after Ctrl-C."""
     command = _parse(sys.argv[1:] if arguments is None else arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, _interrupt)
     try:
         command.run()
     except UsageError as error:
@@ -402,6 +406,14 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(str(error), 1)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise ``KeyboardInterrupt``, but not within a hook of the garbage collector, like JAX's, where it would be lost."""
+    if frame and any(frame.f_code is getattr(hook, "__code__", None) for hook in gc.callbacks):
+        threading.Timer(0.01, signal.raise_signal, [number]).start()
+    else:
+        raise KeyboardInterrupt
 
 
 def _parse(arguments: list[str]) -> Any:

@@ -1,5 +1,6 @@
 """The command line as people and scripts use it."""
 
+import gc
 import json
 import os
 import signal
@@ -165,3 +166,26 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     summary = json.loads(out)
     assert summary["interrupted"]
     assert summary["games"] == len(path.read_text().splitlines()) - 1 > 0
+
+
+def test_ctrl_c_within_a_hook_of_the_garbage_collector_is_not_lost() -> None:
+    before = signal.signal(signal.SIGINT, cli._interrupt)
+    struck = []
+
+    def hook(*_: object) -> None:
+        if not struck:
+            struck.append(True)
+            signal.raise_signal(signal.SIGINT)
+
+    def collect_and_wait() -> None:
+        gc.collect()
+        time.sleep(5)
+
+    gc.callbacks.append(hook)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            collect_and_wait()
+    finally:
+        gc.callbacks.remove(hook)
+        signal.signal(signal.SIGINT, before)
+    assert struck
