@@ -365,9 +365,8 @@ class Show:
         for ply, action in enumerate(record.actions, 1):
             if not is_legal(state, jnp.int32(action)):
                 raise records.RecordError(f"{self.file}, game {self.number}: action {ply}, {action}, is not legal")
-            player = int(game.current_player(state))
+            print(f"{ply:3d}. player {int(game.current_player(state)) + 1}: {game.action_name(action, state)}")
             state = step(state, jnp.int32(action))
-            print(f"{ply:3d}. player {player + 1}: {game.action_name(action)}")
             if not self.brief:
                 print(game.text(state, color=out.is_terminal) + "\n")
         if self.brief:

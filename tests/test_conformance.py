@@ -4,12 +4,14 @@ import tilewe_jax
 from tests import conformance
 from tilewe_jax.registry import games
 
-STATE_BYTES = {"tilewe": 400, "classic": 400, "duo": 200, "duo_official": 200}
+STATE_BYTES = {"tilewe": 400, "classic": 400, "duo": 200, "duo_official": 200, "santorini": 64}
 
 VARIATIONS = [
     ("tilewe", {"players": 1}),
     ("tilewe", {"players": 2, "size": 5, "pieces": ("O1", "I2", "L3", "X5")}),
     ("duo", {"voluntary_pass": True, "size": 7}),
+    ("santorini", {"size": 4, "placement": "chosen"}),
+    ("santorini", {"size": 3, "placement": "random"}),
 ]
 
 

@@ -1,5 +1,8 @@
 """Words of 32 bits: population counts, the k-th set bit, unpacking, and sums of many words column by column."""
 
+from collections.abc import Iterable
+from functools import reduce
+
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -74,3 +77,18 @@ def mix(bits: UInt32[Array, "*shape"], number: Int32[Array, "*shape"]) -> UInt32
     x = (x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D)
     x = (x ^ (x >> np.uint32(15))) * np.uint32(0x846CA68B)
     return x ^ (x >> np.uint32(16))
+
+
+def move_bits(word: UInt32[Array, "*shape"], places: Iterable[tuple[int, int]]) -> UInt32[Array, "*shape"]:
+    """A word whose bit ``to`` is bit ``from`` of ``word``, for each (from, to); its other bits are zero.
+
+    Three operations for each distance that bits travel, however many they are.
+    """
+    masks: dict[int, int] = {}
+    for source, to in places:
+        masks[to - source] = masks.get(to - source, 0) | 1 << to
+    moved = [
+        (word << np.uint32(distance) if distance >= 0 else word >> np.uint32(-distance)) & np.uint32(mask)
+        for distance, mask in masks.items()
+    ]
+    return reduce(jnp.bitwise_or, moved)

@@ -151,7 +151,7 @@ def play(game: Game[S], stream: Stream[S], steps: int, policy: Policy | None = N
     lanes = stream.action.shape[0]
     choose, move = _choice(game, policy)
 
-    def one(stream: Stream[S], keys: PRNGKeyArray) -> tuple[Stream[S], Played]:
+    def one(stream: Stream[S], keys: tuple[PRNGKeyArray, PRNGKeyArray]) -> tuple[Stream[S], Played]:
         state = move(stream.pending, stream.action)
         ended = _each(game.is_terminal)(state) & (stream.left > 0)
         played = Played(
@@ -165,9 +165,11 @@ def play(game: Game[S], stream: Stream[S], steps: int, policy: Policy | None = N
         action = choose(state, keys[1])
         return Stream(state, jnp.where(left > 0, action, -1), left, stream.key), played
 
-    key, now = jax.random.split(stream.key)
-    # All keys at once: a loop iteration of its own for each would cost more than the keys themselves.
-    stream, played = lax.scan(one, replace(stream, key=key), jax.random.split(now, (steps, 2, lanes)))
+    key, fresh, now = jax.random.split(stream.key, 3)
+    # All keys at once: a loop iteration of its own for each would cost more than the keys themselves. In two arrays, so that
+    # the first is never made for games that start without chance.
+    keys = jax.random.split(fresh, (steps, lanes)), jax.random.split(now, (steps, lanes))
+    stream, played = lax.scan(one, replace(stream, key=key), keys)
     return stream, jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -2), played)
 
 

@@ -108,8 +108,8 @@ class Game(ABC, Generic[State]):
         """The position as a picture, on the host: the text of an SVG file."""
 
     @abstractmethod
-    def action_name(self, action: int) -> str:
-        """An action for people, on the host."""
+    def action_name(self, action: int, state: State) -> str:
+        """An action that is legal in ``state`` for people, on the host."""
 
     def advance(self, state: State, action: Action) -> State:
         """``apply`` for loops over many games: the state may still owe a chain of forced skips.

@@ -12,16 +12,16 @@ vector registers, and neighbouring threads of a GPU read neighbouring words.
 """
 
 from collections.abc import Callable
-from functools import reduce, wraps
+from functools import partial, reduce, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Int32, PyTree
+from jaxtyping import Array, Bool, Int32, PRNGKeyArray, PyTree, UInt32
 
-from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount
+from tilewe_jax.bits import WORD_BITS, kth_set_bit, mix, popcount
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -84,6 +84,21 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
         return lax.optimization_barrier(function(*args))
 
     return cast(T, lax.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
+
+
+def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
+    """Random words, by hashing the words of the key.
+
+    A key that ``jax.random.split`` made is random already. To run it through its generator again would cost more than a whole
+    move of a simple game.
+    """
+
+    def words(data: UInt32[Array, "data lanes"]) -> UInt32[Array, "count lanes"]:
+        word = reduce(lambda word, more: mix(word, more.astype(jnp.int32)), data)
+        return jnp.stack([word, *(mix(word, jnp.int32(i)) for i in range(1, count))])
+
+    # Materialized, since keys lie interleaved, and whatever the hash were fused with would be read as slowly as they are.
+    return per_lane(partial(materialize, words))(jax.random.key_data(key))
 
 
 def while_any(

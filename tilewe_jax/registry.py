@@ -6,8 +6,9 @@ from typing import Any
 
 from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.game import GAMES as POLYOMINO
+from tilewe_jax.games.santorini.game import GAMES as SANTORINI
 
-_FACTORIES: dict[str, Callable[..., Game[Any]]] = {**POLYOMINO}
+_FACTORIES: dict[str, Callable[..., Game[Any]]] = {**POLYOMINO, **SANTORINI}
 
 
 def games() -> tuple[str, ...]:

@@ -14,13 +14,20 @@ _STYLE = (
 )
 
 
-def grid(size: int, cells: Mapping[Cell, str], columns: Sequence[str], legend: Sequence[tuple[str, str]] = ()) -> str:
+def grid(
+    size: int,
+    cells: Mapping[Cell, str],
+    columns: Sequence[str],
+    legend: Sequence[tuple[str, str]] = (),
+    discs: Mapping[Cell, tuple[str, str]] | None = None,
+) -> str:
     """A square board with coloured cells, (0, 0) at the bottom left; cells of one colour that touch look like one piece.
 
-    ``columns`` are the names under the columns; ``legend`` is a list of (colour, text) below the board.
+    ``columns`` are the names under the columns; ``legend`` is a list of (colour, text) below the board; ``discs`` are pieces
+    that stand on cells, (colour, text).
     """
     board = size * _SIDE
-    width, height = board + 2 * _MARGIN, board + 2 * _MARGIN + 20 * len(legend)
+    width, height = max(board + 2 * _MARGIN, 160), board + 2 * _MARGIN + 20 * len(legend)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
         f'<style>{_STYLE}</style><rect width="{width}" height="{height}" fill="#fff"/>',
@@ -46,6 +53,10 @@ def grid(size: int, cells: Mapping[Cell, str], columns: Sequence[str], legend: S
         }
         outline = "".join(path for neighbour, path in edges.items() if cells.get(neighbour) != color)
         parts.append(f'<path d="{outline}" stroke="#222" stroke-width="1.5" stroke-linecap="square" fill="none"/>')
+    for (x, y), (color, text) in (discs or {}).items():
+        at_x, at_y = _MARGIN + x * _SIDE + _SIDE // 2, _MARGIN + (size - 1 - y) * _SIDE + _SIDE // 2
+        parts.append(f'<circle cx="{at_x}" cy="{at_y}" r="{_SIDE // 2 - 3}" fill="{color}" stroke="#222"/>')
+        parts.append(f'<text x="{at_x}" y="{at_y}" style="fill:#222">{text}</text>')
     for row, (color, text) in enumerate(legend):
         y = board + 2 * _MARGIN + 20 * row + 6
         parts.append(f'<rect x="{_MARGIN}" y="{y - 7}" width="14" height="14" fill="{color}" stroke="#222"/>')

@@ -200,8 +200,8 @@ class PolyominoGame(Game[State]):
             f"{orientation.name}-{cell_name((dx, dy))}{cell_name((x + dx, y + dy))}" for dx, dy in orientation.contacts
         )
 
-    def action_name(self, action: int) -> str:
-        """The canonical name of an action, ``W5n-a1c3``; on the host. Raises ``ValueError``."""
+    def action_name(self, action: int, state: State | None = None) -> str:
+        """The canonical name of an action, ``W5n-a1c3``, the same in every state; on the host. Raises ``ValueError``."""
         return self.action_names(action)[0]
 
     def action_of_name(self, name: str) -> int:

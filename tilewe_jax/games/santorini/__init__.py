@@ -1,0 +1,1 @@
+"""Santorini on n x n cells."""

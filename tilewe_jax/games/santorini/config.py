@@ -1,0 +1,77 @@
+"""Which Santorini: the board, where the workers start, and the numbering of actions. Pure Python.
+
+Cells are (row, column) with (0, 0) at the top left, as in the arrays of alpha-zero-general.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+Cell = tuple[int, int]
+Placement = Literal["default", "random", "chosen"]
+
+DIRECTIONS = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
+"""NW, N, NE, W, E, SW, S, SE as (rows, columns)."""
+NUM_TURNS = 2 * len(DIRECTIONS) ** 2
+"""Actions that move and build, ``64 * worker + 8 * move + build``; those that place a worker follow."""
+TURN_162 = tuple(81 * (a >> 6) + 9 * ((a >> 3 & 7) + (a >> 5 & 1)) + (a & 7) + (a >> 2 & 1) for a in range(NUM_TURNS))
+"""The number of each turn in the other numbering in use, ``81 * worker + 9 * move + build`` over nine directions, row by row
+with the middle among them: ``logits162[..., TURN_162]`` are logits of these actions."""
+DOME = 4
+SIZES = range(3, 11)
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings of a game. Raises ``ValueError`` for values outside of what is described here."""
+
+    size: int = 5
+    """Rows and columns of the board, 3 to 10."""
+    placement: Placement = "default"
+    """Workers stand in the middle, on random cells, or are placed by the players, one at a time in turns."""
+    gods: tuple[str, str] | None = None
+    """God powers of the players; there are none yet."""
+
+    def __post_init__(self) -> None:
+        if self.size not in SIZES:
+            why = " (four workers fill a board of 2 x 2, and nobody could move)" if self.size == 2 else ""
+            raise ValueError(f"size must be {SIZES[0]} to {SIZES[-1]}, not {self.size}{why}")
+        if self.placement not in get_args(Placement):
+            raise ValueError(f"placement must be one of {', '.join(get_args(Placement))}, not {self.placement!r}")
+        if self.gods is not None:
+            raise ValueError(f"gods must be None, as no god powers are built yet, not {self.gods!r}")
+
+    @property
+    def num_actions(self) -> int:
+        """Number of action ids."""
+        return NUM_TURNS + (self.size**2 if self.placement == "chosen" else 0)
+
+    @property
+    def max_steps(self) -> int:
+        """Every turn builds one of at most 4 blocks a cell."""
+        return DOME * self.size**2 + (4 if self.placement == "chosen" else 0)
+
+    @property
+    def start(self) -> tuple[Cell, Cell, Cell, Cell]:
+        """Where the workers stand in the default placement: the first player's, then the second's."""
+        m = self.size // 2
+        if self.size % 2:
+            return (m - 1, m), (m + 1, m), (m, m - 1), (m, m + 1)
+        return (m, m), (m - 1, m - 1), (m, m - 1), (m - 1, m)
+
+    @cached_property
+    def stride(self) -> int:
+        """Bits from one row to the next: at least one stands between rows and is never set.
+
+        Boards up to 5 x 5 fit a word with the stride of a window, see ``rules``.
+        """
+        return max(6, self.size + 1)
+
+    @property
+    def words(self) -> int:
+        """Words of 32 bits in a bitboard."""
+        return -(-self.size * self.stride // 32)
+
+    def bit(self, cell: Cell) -> int:
+        """The place of a cell in a bitboard."""
+        return cell[0] * self.stride + cell[1]

@@ -1,0 +1,70 @@
+"""Ready-made players. Each looks at all actions of a position at once, and chooses at random among the best."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int32, PRNGKeyArray
+
+from tilewe_jax.bits import mix, popcount
+from tilewe_jax.game import Action, Policy
+from tilewe_jax.games.santorini import rules
+from tilewe_jax.games.santorini.bitboard import single
+from tilewe_jax.games.santorini.config import Config
+from tilewe_jax.games.santorini.rules import State
+from tilewe_jax.lanes import random_words
+
+Value = Callable[[Config, State], Int32[Array, ""]]
+"""How good a position is for the player who has just moved, between -1000 and 1000."""
+
+_WIN = 1 << 14
+_LOSS = -(1 << 12)
+
+
+def greedy(config: Config, state: State) -> Int32[Array, ""]:
+    """Levels under the own workers."""
+    return _levels(config, state, state.workers[2:])
+
+
+def one_ply(config: Config, state: State) -> Int32[Array, ""]:
+    """Levels under the own workers, less those under the other's; and the same of the numbers of turns."""
+    first, second, third, fourth = state.workers
+    own_turns = rules.turns(config, state.levels, (third, fourth, first, second))
+    levels = greedy(config, state) - _levels(config, state, state.workers[:2])
+    return 8 * levels + _count(own_turns) - _count(state.turns)
+
+
+def policies(config: Config) -> dict[str, Policy]:
+    """The players that win where they can, prevent a win in one where they can, and else do what is best by a value."""
+    return {value.__name__: _policy(config, value) for value in (greedy, one_ply)}
+
+
+def _policy(config: Config, value: Value) -> Policy:
+    def policy(state: State, key: PRNGKeyArray) -> Action:
+        actions = jnp.arange(config.num_actions, dtype=jnp.int32)
+        legal = rules.legal_actions(config, state)
+        after = jax.vmap(lambda action: rules.apply(config, state, action))(actions)
+        values = jax.vmap(lambda after: _outlook(config, value, after))(after)
+        noise = mix(random_words(key, 1)[0], actions) >> np.uint32(16)  # decides between equal values
+        ranked = jnp.where(legal, (values << 16) | noise.astype(jnp.int32), jnp.iinfo(jnp.int32).min)
+        return jnp.where(jnp.any(legal), jnp.argmax(ranked), -1).astype(jnp.int32)
+
+    return policy
+
+
+def _outlook(config: Config, value: Value, after: State) -> Int32[Array, ""]:
+    """The value of a position for the player who has just moved, with what the next move decides."""
+    over = (_count(after.turns) == 0) & ~rules.placing(config, after)
+    loses = _count(rules.climbs(config, after)) > 0
+    return jnp.where(over, _WIN, jnp.where(loses, _LOSS, 0) + value(config, after))
+
+
+def _levels(config: Config, state: State, workers: tuple[Int32[Array, ""], ...]) -> Int32[Array, ""]:
+    steps = [(single(config, worker) & level).any().astype(jnp.int32) for worker in workers for level in state.levels[:3]]
+    return sum(steps[1:], start=steps[0])
+
+
+def _count(turns: rules.Turns) -> Int32[Array, ""]:
+    counts = [popcount(word) for word in turns]
+    return sum(counts[1:], start=counts[0])
