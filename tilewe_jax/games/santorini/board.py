@@ -287,13 +287,15 @@ class SantoriniBoard:
             raise error(f"{tuple(cell)} is off the board; rows and columns are 0 to {self.size - 1}")
 
     def _require_opening(self) -> None:
-        """Workers may only be missing before the first turn."""
-        placed = set(self._standing())
-        missing = [piece for piece in PIECES if piece not in placed]
-        if any(height for _, height in self._cells()):
-            raise ValueError(f"a position has four workers, and {missing} are missing")
-        if placed != set(PLACING_ORDER[: len(placed)]) or self.player != (1, -1)[len(placed) % 2]:
-            raise ValueError(f"workers are placed in the order {PLACING_ORDER}, by turns; {missing} are missing")
+        """Workers are only missing before the first turn."""
+        placed = self._standing()
+        opening = set(placed) == set(PLACING_ORDER[: len(placed)]) and self.player == (1, -1)[len(placed) % 2]
+        if not opening or any(height for _, height in self._cells()):
+            missing = ", ".join(str(piece) for piece in PIECES if piece not in placed)
+            raise ValueError(
+                f"worker {missing} is missing: a position has four workers, but while they are being placed,"
+                f" in the order {', '.join(map(str, PLACING_ORDER))} and by turns"
+            )
 
     def _standing(self) -> dict[int, Cell]:
         """Where the pieces that are placed stand."""

@@ -116,7 +116,7 @@ class SantoriniGame(Game[State]):
         if board.size != self.config.size:
             raise ValueError(f"this game has a board of {self.config.size} x {self.config.size}, not {board.size}")
         if board.placing and self.config.placement != "chosen":
-            raise ValueError(f"a position has four workers, not {4 - board.workers.count(None)}; placement is not 'chosen'")
+            raise ValueError(f"a position of this game has four workers, not {4 - board.workers.count(None)}")
         array = board.to_array()
         array[0] *= board.player
         return rules.state_of(self.config, jnp.asarray(array), jnp.int32(0 if board.player == 1 else 1))
