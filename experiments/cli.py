@@ -395,6 +395,9 @@ def main(arguments: list[str] | None = None) -> None:
         command.run()
     except UsageError as error:
         _fail(str(error), 2)
+    except BrokenPipeError:  # the reader wants no more, like `head`; the interpreter must not try again when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
     except ValueError as error:

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
+from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.game import Action, Game, Policy, as_action
 from tilewe_jax.games.santorini import observation, policies, rules, symmetry
 from tilewe_jax.games.santorini.board import SYMBOLS, Move, SantoriniBoard
@@ -19,6 +21,9 @@ from tilewe_jax.render.svg import grid
 
 _HEIGHTS = ("#f4f2ee", "#d9d2c4", "#b8ab93", "#92815f", "#2f5f9e")
 _DISCS = ("#d9443f", "#f0c02c")
+
+
+_state_of = jax.jit(rules.state_of, static_argnums=0)
 
 
 @dataclass(frozen=True)
@@ -119,11 +124,17 @@ class SantoriniGame(Game[State]):
             raise ValueError(f"a position of this game has four workers, not {4 - board.workers.count(None)}")
         array = board.to_array()
         array[0] *= board.player
-        return rules.state_of(self.config, jnp.asarray(array), jnp.int32(0 if board.player == 1 else 1))
+        state: State = _state_of(self.config, jnp.asarray(array), jnp.int32(0 if board.player == 1 else 1))
+        return state
 
     def host(self, state: State) -> SantoriniBoard:
         """The same position for Python; on the host."""
-        return SantoriniBoard.from_array(self.board_of(state), 1 if int(state.current_player) == 0 else -1)
+        player = 1 - 2 * int(state.current_player)
+        levels = [sum(int(word) << WORD_BITS * i for i, word in enumerate(level.words)) for level in state.levels]
+        size, bit = self.config.size, self.config.bit
+        heights = tuple(tuple(sum(level >> bit((r, c)) & 1 for level in levels) for c in range(size)) for r in range(size))
+        first, second, third, fourth = map(self._cell, state.workers if player == 1 else state.workers[2:] + state.workers[:2])
+        return SantoriniBoard(heights, (first, second, third, fourth), player)
 
     def action_of(self, start: Cell, to: Cell | None = None, build: Cell | None = None, *, state: State) -> int:
         """The action of the worker on ``start`` that moves and builds, or of placing a worker on ``start``; on the host.
@@ -184,7 +195,9 @@ class SantoriniGame(Game[State]):
 
     def deal(self, state: State) -> Any:
         """The cells of the workers where chance placed them, ``[[row, column], ...]``."""
-        return [list(cell) for cell in self.host(state).workers if cell] if self.config.placement == "random" else None
+        if self.config.placement != "random":
+            return None
+        return [list(cell) for worker in state.workers if (cell := self._cell(worker))]
 
     def init_from_deal(self, deal: Any) -> State:
         if self.config.placement != "random":
@@ -195,6 +208,10 @@ class SantoriniGame(Game[State]):
         except (TypeError, ValueError):
             raise ValueError(f"a deal is the cells of four workers, [[row, column], ...], not {deal!r}") from None
         return self.state_of(SantoriniBoard(empty, (first, second, third, fourth)))
+
+    def _cell(self, worker: Int32[Array, ""]) -> Cell | None:
+        row, column = divmod(int(worker), self.config.stride)
+        return (row, column) if row >= 0 else None
 
 
 def _make(size: int = 5, placement: Placement = "default") -> SantoriniGame:

@@ -24,15 +24,16 @@ _LOSS = -(1 << 12)
 
 def greedy(config: Config, state: State) -> Int32[Array, ""]:
     """Levels under the own workers."""
-    return _levels(config, state, state.workers[2:])
+    steps = [(single(config, worker) & level).any() for worker in state.workers[2:] for level in state.levels[:3]]
+    return jnp.sum(jnp.stack(steps), dtype=jnp.int32)
 
 
 def one_ply(config: Config, state: State) -> Int32[Array, ""]:
-    """Levels under the own workers, less those under the other's; and the same of the numbers of turns."""
-    first, second, third, fourth = state.workers
-    own_turns = rules.turns(config, state.levels, (third, fourth, first, second))
-    levels = greedy(config, state) - _levels(config, state, state.workers[:2])
-    return 8 * levels + _count(own_turns) - _count(state.turns)
+    """Levels under the own workers, each as good as eight turns less for the other.
+
+    Taking turns from the other player is worth something; own turns, added to this, make it play worse.
+    """
+    return 8 * greedy(config, state) - _count(state.turns)
 
 
 def policies(config: Config) -> dict[str, Policy]:
@@ -58,11 +59,6 @@ def _outlook(config: Config, value: Value, after: State) -> Int32[Array, ""]:
     over = (_count(after.turns) == 0) & ~rules.placing(config, after)
     loses = _count(rules.climbs(config, after)) > 0
     return jnp.where(over, _WIN, jnp.where(loses, _LOSS, 0) + value(config, after))
-
-
-def _levels(config: Config, state: State, workers: tuple[Int32[Array, ""], ...]) -> Int32[Array, ""]:
-    steps = [(single(config, worker) & level).any().astype(jnp.int32) for worker in workers for level in state.levels[:3]]
-    return sum(steps[1:], start=steps[0])
 
 
 def _count(turns: rules.Turns) -> Int32[Array, ""]:
