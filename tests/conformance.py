@@ -43,6 +43,9 @@ def check_state(game: Game[Any], max_state_bytes: int) -> None:
     assert all(isinstance(leaf, jax.Array) for leaf in leaves)
     assert sum(leaf.nbytes for leaf in leaves) <= max_state_bytes
     assert_same(game.init_from_deal(game.deal(state)), state)
+    if game.fixed_start:
+        assert_same(game.init(jax.random.key(1)), state)
+        assert game.deal(state) is None
     for function, dtype, shape in (
         (game.current_player, jnp.int32, ()),
         (game.is_terminal, jnp.bool_, ()),

@@ -16,9 +16,12 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
 from tilewe_jax.game import Game, Policy, as_action
-from tilewe_jax.lanes import some_set
+from tilewe_jax.lanes import some_set, while_any
 
 S = TypeVar("S")
+
+RESTART_SHARE = 32
+"""Games last longer than this many steps, mostly, so that one round of restarts is enough in most."""
 
 _each = partial(jax.vmap, in_axes=-1, out_axes=-1)
 _batch_first = partial(jax.tree.map, lambda leaf: jnp.moveaxis(leaf, -1, 0))
@@ -161,7 +164,7 @@ def play(game: Game[S], stream: Stream[S], steps: int, policy: Policy | None = N
             jnp.where(ended[None], _each(game.returns)(state), 0.0),
         )
         left = stream.left - ended.astype(jnp.int32)
-        state = _where(ended & (left > 0), jax.vmap(game.init, out_axes=-1)(keys[0]), state)
+        state = _restart(game, keys[0], ended & (left > 0), state)
         action = choose(state, keys[1])
         return Stream(state, jnp.where(left > 0, action, -1), left, stream.key), played
 
@@ -320,12 +323,19 @@ def _init(game: Game[S], key: PRNGKeyArray, batch: int) -> S:
     return jax.vmap(game.init, out_axes=-1)(jax.random.split(key, batch))
 
 
-def _where(lanes: Bool[Array, "lanes"], new: S, old: S) -> S:
-    def choose(new: Array, old: Array) -> Array:
-        return jnp.where(lanes.reshape((1,) * (old.ndim - 1) + (-1,)), new, old)
+def _restart(game: Game[S], keys: PRNGKeyArray, over: Bool[Array, "lanes"], state: S) -> S:
+    """New games in the lanes that are over, lanes last. Where chance is in them, none is made for the other lanes."""
+    if game.fixed_start:
+        first = game.init(jax.random.key(0))
+        same: S = jax.tree.map(lambda new, old: jnp.where(over, new[..., None], old), first, state)
+        return same
+    impl = jax.random.key_impl(keys)
 
-    chosen: S = jax.tree.map(choose, new, old)
-    return chosen
+    def fresh(data: Array, carry: tuple[Array, S]) -> tuple[Array, S]:
+        new: S = jax.vmap(game.init, out_axes=-1)(jax.random.wrap_key_data(data.T, impl=impl))
+        return jnp.zeros_like(carry[0]), new
+
+    return while_any(lambda carry: carry[0], fresh, jax.random.key_data(keys).T, (over, state), RESTART_SHARE)[1]
 
 
 def _like(flags: Bool[Array, "batch"], leaf: Array) -> Bool[Array, "batch ..."]:

@@ -63,6 +63,11 @@ class Game(ABC, Generic[State]):
     def max_steps(self) -> int:
         """No game has more actions than this."""
 
+    @property
+    def fixed_start(self) -> bool:
+        """Whether chance decides nothing at the start: ``init`` gives the same for every key."""
+        return False
+
     @abstractmethod
     def init(self, key: PRNGKeyArray) -> State:
         """A new game. All that chance decides at the start is drawn from ``key`` and stands in the state."""

@@ -69,6 +69,10 @@ class PolyominoGame(Game[State]):
     def max_steps(self) -> int:
         return self.config.players * (len(self.config.pieces) + self.config.voluntary_pass)
 
+    @property
+    def fixed_start(self) -> bool:
+        return True
+
     @cached_property
     def _initial(self) -> dict[str, np.ndarray]:
         return rules.initial(self.config)

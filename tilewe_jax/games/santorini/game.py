@@ -60,6 +60,10 @@ class SantoriniGame(Game[State]):
     def max_steps(self) -> int:
         return self.config.max_steps
 
+    @property
+    def fixed_start(self) -> bool:
+        return self.config.placement != "random"
+
     def init(self, key: PRNGKeyArray) -> State:
         return rules.initial(self.config, random_words(key, 4))
 
