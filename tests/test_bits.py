@@ -78,3 +78,24 @@ def test_while_any_goes_on_in_each_lane_for_itself() -> None:
     assert [int(count_down(jnp.int32(1), r)) for r in rounds] == rounds.tolist()
     grid = jax.jit(jax.vmap(jax.vmap(count_down, in_axes=(None, 0))))(ones[:2], rounds.reshape(2, 3))
     assert grid.ravel().tolist() == rounds.tolist()
+
+
+def test_moved_bits_stand_where_they_belong() -> None:
+    rng = np.random.default_rng(1)
+    places = [(int(source), to) for to, source in enumerate(rng.integers(0, 32, 32)) if to % 3]
+    for word in rng.integers(0, 2**32, 20):
+        moved = int(bits.move_bits(jnp.uint32(word), places))
+        assert moved == sum((int(word) >> source & 1) << to for source, to in places)
+
+
+def test_random_words_of_neighbouring_keys_are_uniform() -> None:
+    """Keys 0, 1, 2, ... as people make them: every bit is set half of the time, and no two are alike more often than chance."""
+    keys = jax.vmap(jax.random.key)(jnp.arange(8192))
+    for words in (jax.vmap(lambda key: lanes.random_words(key, 2))(keys), lanes.random_words(keys[0], 8192)):
+        flags = np.unpackbits(np.asarray(words, np.uint32).reshape(-1, 1).view(np.uint8), axis=1).astype(float)
+        error = 0.5 / np.sqrt(len(flags))
+        assert np.all(np.abs(flags.mean(axis=0) - 0.5) < 4.5 * error)
+        correlations = np.corrcoef(flags.T) - np.eye(32)
+        assert np.all(np.abs(correlations) < 5 / np.sqrt(len(flags)))
+        following = np.mean(flags[1:] == flags[:-1], axis=0)
+        assert np.all(np.abs(following - 0.5) < 5 * error)

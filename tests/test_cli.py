@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -77,6 +78,31 @@ def test_rollout_replay_and_show(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert json.loads(out)["faults"][0]["game"] == 7
 
 
+def test_games_that_chance_begins(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path, picture = tmp_path / "games.jsonl", tmp_path / "end.svg"
+    options = ["--game", "santorini", "--set", "size=4", "placement=random"]
+    code, out, err = run(capsys, "rollout", *options, "--games", "40", "--batch", "32", "--out", str(path), "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["games"] == 40
+    deals = {json.dumps(json.loads(line)["deal"]) for line in path.read_text().splitlines()[1:]}
+    assert len(deals) > 30
+    code, out, _ = run(capsys, "replay", str(path), "--json")
+    assert (code, json.loads(out)["wrong"]) == (0, 0)
+    code, out, _ = run(capsys, "show", str(path), "--number", "2", "--svg", str(picture))
+    assert code == 0
+    assert re.match(r"  1\. player 1: [a-d][1-4]-[a-d][1-4]\*[a-d][1-4]\n 4  ", out)
+    assert "wins" in out.splitlines()[-2]
+    assert picture.read_text().count("<circle") == 4
+
+
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m experiments.cli games | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, cwd=Path(__file__).parents[1], check=False
+    )
+    assert done.stderr == ""
+
+
 def test_perft(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "perft", "--game", "classic", "--depth", "2", "--json")
     assert (code, err) == (0, "")
@@ -109,6 +135,8 @@ def test_bench(form: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["rollout", "--game", "chess"], "there is no game 'chess'; there are tilewe, duo"),
         (["rollout", "--players", "7"], "players must be 1 to 4, not 7"),
         (["rollout", "--game", "duo", "--players", "2"], "duo has no option players; its options are size"),
+        (["rollout", "--game", "santorini", "--set", "size=2"], "size must be 3 to 10, not 2 (four workers fill"),
+        (["rollout", "--game", "santorini", "--set", "placement=any"], "placement must be one of default, random, chosen"),
         (["rollout", "--set", "size"], "--set takes OPTION=VALUE"),
         (["rollout", "--set", "size=40"], "size must be 3 to 32, not 40"),
         (["rollout", "--out", "/no/such/folder/file"], "there is no folder /no/such/folder"),

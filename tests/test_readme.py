@@ -9,10 +9,11 @@ from experiments import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-HOST_README = (ROOT / "tilewe_jax" / "tilewe" / "README.md").read_text()
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README + HOST_README, re.DOTALL)
+OTHERS = [(ROOT / "tilewe_jax" / name / "README.md").read_text() for name in ("tilewe", "games/santorini")]
+TEXT = "".join([README, *OTHERS])
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", TEXT, re.DOTALL)
 CODE = [text for language, text in BLOCKS if language == "python"]
-COMMANDS = re.findall(r"^tilewe-jax (.*?)(?: *#.*)?$", README + HOST_README, re.MULTILINE)
+COMMANDS = re.findall(r"^tilewe-jax (.*?)(?: *#.*)?$", TEXT, re.MULTILINE)
 
 
 @pytest.mark.parametrize("code", CODE, ids=range(len(CODE)))
@@ -26,8 +27,8 @@ def test_commands_parse(command: str) -> None:
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) == 3
-    assert len(COMMANDS) == 8
+    assert len(CODE) == 4
+    assert len(COMMANDS) == 9
 
 
 def test_the_map_names_what_there_is() -> None:

@@ -95,7 +95,7 @@ def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
 
     def words(data: UInt32[Array, "data lanes"]) -> UInt32[Array, "count lanes"]:
         word = reduce(lambda word, more: mix(word, more.astype(jnp.int32)), data)
-        return jnp.stack([word, *(mix(word, jnp.int32(i)) for i in range(1, count))])
+        return mix(word[None], jnp.arange(count, dtype=jnp.int32)[:, None])
 
     # Materialized, since keys lie interleaved, and whatever the hash were fused with would be read as slowly as they are.
     return per_lane(partial(materialize, words))(jax.random.key_data(key))

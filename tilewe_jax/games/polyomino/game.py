@@ -28,7 +28,7 @@ from tilewe_jax.games.polyomino.pieces import (
 )
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.games.polyomino.variants import VARIANTS, options_of
-from tilewe_jax.lanes import per_lane
+from tilewe_jax.lanes import per_lane, random_words
 from tilewe_jax.render.svg import grid
 
 COLORS = ("blue", "yellow", "red", "green")
@@ -112,7 +112,7 @@ class PolyominoGame(Game[State]):
         return jnp.flatnonzero(self.legal_actions(state), size=size, fill_value=-1).astype(jnp.int32)
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
-        return per_lane(lambda *args: rules.sample(self.config, *args))(state, jax.random.bits(key))
+        return per_lane(lambda *args: rules.sample(self.config, *args))(state, random_words(key, 1)[0])
 
     def policies(self) -> dict[str, Policy]:
         """The engines of the package ``tilewe``, see ``engines``."""
