@@ -326,9 +326,8 @@ def _init(game: Game[S], key: PRNGKeyArray, batch: int) -> S:
 def _restart(game: Game[S], keys: PRNGKeyArray, over: Bool[Array, "lanes"], state: S) -> S:
     """New games in the lanes that are over, lanes last. Where chance is in them, none is made for the other lanes."""
     if game.fixed_start:
-        first = game.init(jax.random.key(0))
-        same: S = jax.tree.map(lambda new, old: jnp.where(over, new[..., None], old), first, state)
-        return same
+        first: S = jax.tree.map(lambda leaf: leaf[..., None], game.init(jax.random.key(0)))
+        return _where(over, first, state)
     impl = jax.random.key_impl(keys)
 
     def fresh(data: Array, carry: tuple[Array, S]) -> tuple[Array, S]:
@@ -336,6 +335,14 @@ def _restart(game: Game[S], keys: PRNGKeyArray, over: Bool[Array, "lanes"], stat
         return jnp.zeros_like(carry[0]), new
 
     return while_any(lambda carry: carry[0], fresh, jax.random.key_data(keys).T, (over, state), RESTART_SHARE)[1]
+
+
+def _where(lanes: Bool[Array, "lanes"], new: S, old: S) -> S:
+    def choose(new: Array, old: Array) -> Array:
+        return jnp.where(lanes.reshape((1,) * (old.ndim - 1) + (-1,)), new, old)
+
+    chosen: S = jax.tree.map(choose, new, old)
+    return chosen
 
 
 def _like(flags: Bool[Array, "batch"], leaf: Array) -> Bool[Array, "batch ..."]:

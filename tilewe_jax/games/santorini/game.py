@@ -16,13 +16,11 @@ from tilewe_jax.games.santorini import observation, policies, rules, symmetry
 from tilewe_jax.games.santorini.board import SYMBOLS, Move, SantoriniBoard
 from tilewe_jax.games.santorini.config import Cell, Config, Placement
 from tilewe_jax.games.santorini.rules import State
-from tilewe_jax.lanes import materialize, per_lane, random_words
+from tilewe_jax.lanes import materialize, per_lane
 from tilewe_jax.render.svg import grid
 
 _HEIGHTS = ("#f4f2ee", "#d9d2c4", "#b8ab93", "#92815f", "#2f5f9e")
 _DISCS = ("#d9443f", "#f0c02c")
-
-
 _state_of = jax.jit(rules.state_of, static_argnums=0)
 
 
@@ -65,7 +63,7 @@ class SantoriniGame(Game[State]):
         return self.config.placement != "random"
 
     def init(self, key: PRNGKeyArray) -> State:
-        return rules.initial(self.config, random_words(key, 4))
+        return rules.initial(self.config, key)
 
     def apply(self, state: State, action: Action) -> State:
         # Materialized, or the action and half of the rest would be computed again for each word of the turns.
@@ -78,7 +76,7 @@ class SantoriniGame(Game[State]):
         return rules.legal_actions(self.config, state)
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
-        return rules.sample(self.config, state, random_words(key, 1)[0])
+        return rules.sample(self.config, state, key)
 
     def policies(self) -> dict[str, Policy]:
         """``random``, ``greedy`` and ``one_ply``, see ``policies``."""

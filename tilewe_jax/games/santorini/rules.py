@@ -11,7 +11,7 @@ from functools import reduce
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int8, Int32, UInt32
+from jaxtyping import Array, Bool, Int8, Int32, PRNGKeyArray, UInt32
 
 from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, move_bits, popcount, unpack_words
 from tilewe_jax.game import Action
@@ -31,6 +31,7 @@ from tilewe_jax.games.santorini.bitboard import (
 )
 from tilewe_jax.games.santorini.board import PIECES
 from tilewe_jax.games.santorini.config import DIRECTIONS, NUM_TURNS, Config
+from tilewe_jax.lanes import random_words
 
 Levels = tuple[Bitboard, Bitboard, Bitboard, Bitboard]
 Workers = tuple[Position, Position, Position, Position]
@@ -149,18 +150,19 @@ def legal_actions(config: Config, state: State) -> Bool[Array, "num_actions"]:
     return legal
 
 
-def sample(config: Config, state: State, bits: UInt32[Array, ""]) -> Action:
-    """A legal action by 32 random bits; -1 at the end."""
+def sample(config: Config, state: State, key: PRNGKeyArray) -> Action:
+    """A legal action drawn uniformly; -1 at the end."""
+    bits = random_words(key, 1)[0]
     if config.placement != "chosen":
         return _pick(state.turns, bits)
     place = _pick(free(config, state).words, bits)
     return jnp.where(placing(config, state), NUM_TURNS + cell_of(config, place), _pick(state.turns, bits))
 
 
-def initial(config: Config, bits: UInt32[Array, "4"]) -> State:
-    """A new game; ``bits`` are random."""
+def initial(config: Config, key: PRNGKeyArray) -> State:
+    """A new game."""
     if config.placement == "random":
-        cells = _distinct(bits, config.size**2)
+        cells = _distinct(random_words(key, 4), config.size**2)
         workers = [bit_of(config, cell) for cell in cells]
     else:
         workers = [jnp.int32(config.bit(cell) if config.placement == "default" else -1) for cell in config.start]
