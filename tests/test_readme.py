@@ -9,7 +9,7 @@ from experiments import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-OTHERS = [(ROOT / "tilewe_jax" / name / "README.md").read_text() for name in ("tilewe", "games/santorini")]
+OTHERS = [(ROOT / "tilewe_jax" / name / "README.md").read_text() for name in ("tilewe", "games/santorini", "games/triominos")]
 TEXT = "".join([README, *OTHERS])
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", TEXT, re.DOTALL)
 CODE = [text for language, text in BLOCKS if language == "python"]
@@ -27,7 +27,7 @@ def test_commands_parse(command: str) -> None:
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) == 4
+    assert len(CODE) == 5
     assert len(COMMANDS) == 9
 
 
