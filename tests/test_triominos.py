@@ -49,7 +49,7 @@ def test_verdicts_and_scores_of_the_traces(name: str) -> None:
             assert (why is None) == (verdict == 1)
             assert (why is not None and "faces" in why) == (verdict == -1)
             if verdict == 1:
-                assert [figure.hexagons((x, y)), int(figure.bridge((x, y)))] == scored[1:]
+                assert list(figure.score(parse_tile(tile), (x, y), OTHER_HEX_SCORES)) == scored
             if number == seen % len(position["cand"]):
                 placements = [placed(entry) for entry in position["board"]]
                 found = validate(placements, *placed([tile, orientation, x, y]), OTHER_HEX_SCORES)
@@ -109,9 +109,7 @@ def test_the_validator_agrees_with_the_reference_in_whole_rounds(players: int, h
                     fits = figure.why_not(tile, orientation, cell) is None
                     assert fits == ((tile, orientation, cell) in legal)
                     if fits and played.board:
-                        hexagons, bridge = figure.hexagons(cell), figure.bridge(cell)
-                        extra = played.hex_scores[hexagons - 1] if hexagons else 40 * bridge
-                        assert played.score((tile, orientation, cell)) == sum(tile) + extra
+                        assert played.score((tile, orientation, cell)) == figure.score(tile, cell)[0]
         if legal:
             placement = rng.choice(sorted(legal))
             played.place(placement)

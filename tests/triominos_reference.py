@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import dataclass, field
-from itertools import product
 
 Tile = tuple[int, int, int]
 Cell = tuple[int, int]
@@ -73,21 +72,19 @@ class Round:
         sign = 1 if sum(cell) % 2 == 0 else -1
         return self.board.get((cell[0] + columns, cell[1] + sign * rows))
 
-    def fits(self, placement: Placement) -> bool:
-        tile, orientation, cell = placement
+    def known(self, cell: Cell) -> dict[str, int] | None:
+        """The numbers that a tile on this cell must show at its corners; ``None`` where none may lie."""
         if not self.board:
-            return cell in ((0, 0), (1, 0)) and orientation % 2 == sum(cell) % 2
-        if orientation % 2 != sum(cell) % 2 or cell in self.board:
-            return False
-        if not any(self.neighbour(cell, name) for name in ACROSS):
-            return False
-        own = self._numbers(tile, orientation)
-        return all(
-            own[corner] == other[theirs]
+            return {} if cell in ((0, 0), (1, 0)) else None
+        if cell in self.board or not any(self.neighbour(cell, name) for name in ACROSS):
+            return None
+        touching = (
+            (corner, other[theirs])
             for corner, names in TOUCHING.items()
             for name, theirs in names.items()
             if (other := self.neighbour(cell, name))
         )
+        return dict(touching)
 
     def placements(self) -> list[Placement]:
         """The legal placements of the player to move; a triple once a cell."""
@@ -97,8 +94,11 @@ class Round:
         cells = {(x + dx, y + dy) for x, y in self.board for dx, dy in ((-1, 0), (1, 0), (0, 1), (0, -1))} or {(0, 0), (1, 0)}
         return [
             (tile, orientation, cell)
-            for tile, cell, orientation in product(hand, cells, range(6))
-            if (orientation < 2 or len(set(tile)) > 1) and self.fits((tile, orientation, cell))
+            for cell in cells
+            if (known := self.known(cell)) is not None
+            for tile in hand
+            for orientation in range(sum(cell) % 2, 6 if len(set(tile)) > 1 else 2, 2)
+            if known.items() <= self._numbers(tile, orientation).items()
         ]
 
     @property

@@ -77,6 +77,12 @@ class Figure:
             for neighbour, vertex in zip(beside, vertices(cell), strict=True)
         )
 
+    def score(self, tile: Tile, cell: Cell, hex_scores: tuple[int, int, int] = HEX_SCORES) -> tuple[int, int, bool]:
+        """What a valid placement scores, its number of hexagons, and whether it makes a bridge."""
+        hexagons, bridge = self.hexagons(cell), self.bridge(cell)
+        extra = hex_scores[hexagons - 1] if hexagons else BRIDGE_SCORE if bridge else 0
+        return sum(tile) + extra, hexagons, bridge
+
 
 def validate(
     placements: Sequence[Placement],
@@ -95,9 +101,7 @@ def validate(
     figure, numbers, turned, cell = _read(placements, tile, orientation, location)
     if figure.why_not(numbers, turned, cell):
         return False, 0, 0, False
-    hexagons, bridge = figure.hexagons(cell), figure.bridge(cell)
-    extra = hex_scores[hexagons - 1] if hexagons else BRIDGE_SCORE if bridge else 0
-    return True, sum(numbers) + extra, hexagons, bridge
+    return True, *figure.score(numbers, cell, hex_scores)
 
 
 def explain(
@@ -111,7 +115,7 @@ def explain(
     figure, numbers, turned, cell = _read(placements, tile, orientation, location)
     if why := figure.why_not(numbers, turned, cell):
         return f"invalid: {why}"
-    _, score, hexagons, bridge = validate(placements, tile, orientation, location, hex_scores)
+    score, hexagons, bridge = figure.score(numbers, cell, hex_scores)
     parts = [f"{sum(numbers)} for the tile"]
     if hexagons:
         parts.append(f"{hex_scores[hexagons - 1]} for {('a hexagon', 'two hexagons', 'three hexagons')[hexagons - 1]}")
