@@ -4,7 +4,6 @@ Cells are (row, column) with (0, 0) at the top left, as in the arrays of alpha-z
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, get_args
 
 Cell = tuple[int, int]
@@ -59,11 +58,11 @@ class Config:
             return (m - 1, m), (m + 1, m), (m, m - 1), (m, m + 1)
         return (m, m), (m - 1, m - 1), (m, m - 1), (m - 1, m)
 
-    @cached_property
+    @property
     def stride(self) -> int:
         """Bits from one row to the next: at least one stands between rows and is never set.
 
-        Boards up to 5 x 5 fit a word with the stride of a window, see ``rules``.
+        Boards up to 5 x 5 fit a word with the stride of a window, see ``bitboard``.
         """
         return max(6, self.size + 1)
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int32, PRNGKeyArray
 
-from tilewe_jax.bits import mix, popcount
+from tilewe_jax.bits import mix, popcount_sum
 from tilewe_jax.game import Action, Policy
 from tilewe_jax.games.santorini import rules
 from tilewe_jax.games.santorini.bitboard import single
@@ -33,7 +33,7 @@ def one_ply(config: Config, state: State) -> Int32[Array, ""]:
 
     Taking turns from the other player is worth something; own turns, added to this, make it play worse.
     """
-    return 8 * greedy(config, state) - _count(state.turns)
+    return 8 * greedy(config, state) - popcount_sum([*state.turns])
 
 
 def policies(config: Config) -> dict[str, Policy]:
@@ -56,11 +56,5 @@ def _policy(config: Config, value: Value) -> Policy:
 
 def _outlook(config: Config, value: Value, after: State) -> Int32[Array, ""]:
     """The value of a position for the player who has just moved, with what the next move decides."""
-    over = (_count(after.turns) == 0) & ~rules.placing(config, after)
-    loses = _count(rules.climbs(config, after)) > 0
-    return jnp.where(over, _WIN, jnp.where(loses, _LOSS, 0) + value(config, after))
-
-
-def _count(turns: rules.Turns) -> Int32[Array, ""]:
-    counts = [popcount(word) for word in turns]
-    return sum(counts[1:], start=counts[0])
+    loses = popcount_sum([*rules.climbs(config, after)]) > 0
+    return jnp.where(rules.is_over(config, after), _WIN, jnp.where(loses, _LOSS, 0) + value(config, after))
