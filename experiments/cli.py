@@ -468,7 +468,7 @@ def _value(name: str, text: str) -> Any:
     if name == "pieces":
         return tuple(text.split(","))
     with contextlib.suppress(json.JSONDecodeError):
-        return json.loads(text)
+        return tuple(json.loads(f"[{text}]")) if "," in text else json.loads(text)
     return text
 
 

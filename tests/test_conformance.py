@@ -4,7 +4,7 @@ import tilewe_jax
 from tests import conformance
 from tilewe_jax.registry import games
 
-STATE_BYTES = {"tilewe": 400, "classic": 400, "duo": 200, "duo_official": 200, "santorini": 64}
+STATE_BYTES = {"tilewe": 400, "classic": 400, "duo": 200, "duo_official": 200, "santorini": 64, "triominos": 720}
 
 VARIATIONS = [
     ("tilewe", {"players": 1}),
@@ -12,6 +12,8 @@ VARIATIONS = [
     ("duo", {"voluntary_pass": True, "size": 7}),
     ("santorini", {"size": 4, "placement": "chosen"}),
     ("santorini", {"size": 3, "placement": "random"}),
+    ("triominos", {"players": 4, "start": "highest", "game": "target", "hex_scores": (50, 60, 70)}),
+    ("triominos", {"players": 3, "tiles": 10, "tray": 2, "start": "winner", "game": "target", "target": 60, "max_rounds": 2}),
 ]
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.game import GAMES as POLYOMINO
 from tilewe_jax.games.santorini.game import GAMES as SANTORINI
+from tilewe_jax.games.triominos.game import GAMES as TRIOMINOS
 
-_FACTORIES: dict[str, Callable[..., Game[Any]]] = {**POLYOMINO, **SANTORINI}
+_FACTORIES: dict[str, Callable[..., Game[Any]]] = {**POLYOMINO, **SANTORINI, **TRIOMINOS}
 
 
 def games() -> tuple[str, ...]:
@@ -35,6 +36,7 @@ def make(name: str, **given: Any) -> Game[Any]:
     unknown = [option for option in given if option not in known]
     if unknown:
         raise ValueError(f"{name} has no option {', '.join(unknown)}; its options are {', '.join(known)}")
+    given = {option: tuple(value) if isinstance(value, list) else value for option, value in given.items()}  # JSON has lists
     for option, value in given.items():
         default = known[option].default
         if default is not None and (type(value) is not type(default)):

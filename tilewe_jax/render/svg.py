@@ -64,6 +64,41 @@ def grid(
     return "".join(parts) + "</svg>\n"
 
 
+def polygons(
+    shapes: Sequence[tuple[Sequence[tuple[float, float]], str, Sequence[str]]],
+    legend: Sequence[tuple[str, str]] = (),
+    lines: Sequence[str] = (),
+) -> str:
+    """Shapes with a text inside every corner: corners (x, y), with y downwards and sides of length 1; colour; texts.
+
+    ``legend`` is a list of (colour, text) below them, followed by ``lines`` of text.
+    """
+    side = 2 * _SIDE
+    points = [point for corners, *_ in shapes for point in corners] or [(0.0, 0.0)]
+    left, top = min(x for x, _ in points), min(y for _, y in points)
+    width = max(round(side * (max(x for x, _ in points) - left)) + 2 * _MARGIN, 200)
+    board = round(side * (max(y for _, y in points) - top))
+    height = board + 2 * _MARGIN + 20 * (len(legend) + len(lines))
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
+        f'<style>{_STYLE}</style><rect width="{width}" height="{height}" fill="#fff"/>',
+    ]
+    for corners, color, texts in shapes:
+        at = [(_MARGIN + side * (x - left), _MARGIN + side * (y - top)) for x, y in corners]
+        outline = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
+        parts.append(f'<polygon points="{outline}" fill="{color}" stroke="#222" stroke-linejoin="round"/>')
+        middle = sum(x for x, _ in at) / len(at), sum(y for _, y in at) / len(at)
+        for (x, y), text in zip(at, texts, strict=True):
+            inside = (x + 0.55 * (middle[0] - x), y + 0.55 * (middle[1] - y))
+            parts.append(f'<text x="{inside[0]:.1f}" y="{inside[1]:.1f}" style="fill:#222">{text}</text>')
+    for row, (color, text) in enumerate([*legend, *(("", line) for line in lines)]):
+        y = board + 2 * _MARGIN + 20 * row + 6
+        if color:
+            parts.append(f'<rect x="{_MARGIN}" y="{y - 7}" width="14" height="14" fill="{color}" stroke="#222"/>')
+        parts.append(f'<text class="name" x="{_MARGIN + 22 * bool(color)}" y="{y}">{escape(text)}</text>')
+    return "".join(parts) + "</svg>\n"
+
+
 def intervals(title: str, rows: Sequence[tuple[str, float, float]]) -> str:
     """A chart of numbers with margins of error, one below the other: name, number, half the width of its interval."""
     low = min(0.0, *(value - margin for _, value, margin in rows))

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from tilewe_jax.games.triominos.tiles import (
+    BRIDGE_SCORE,
+    HEX_SCORES,
     ORIENTATIONS,
     Cell,
     Tile,
@@ -18,8 +20,6 @@ from tilewe_jax.games.triominos.tiles import (
 Placement = tuple[str, str, Cell]
 """A tile as ``125`` or ``1-2-5``, an orientation as ``ABC``, and a location (column, row)."""
 
-HEX_SCORES = (50, 100, 150)
-BRIDGE_SCORE = 40
 FIRST_CELLS = ((0, 0), (1, 0))
 _CORNERS = ("left", "middle", "right")
 
@@ -55,9 +55,9 @@ class Figure:
         if faces_up(cell) != (orientation % 2 == 0):
             return f"{cell} faces {facing}, and {ORIENTATIONS[orientation]} faces the other way"
         if tile in self.tiles.values():
-            return f"the tile {_name(tile)} lies already"
+            return f"the tile {name_of(tile)} lies already"
         if cell in self.tiles:
-            return f"{cell} is taken by the tile {_name(self.tiles[cell])}"
+            return f"{cell} is taken by the tile {name_of(self.tiles[cell])}"
         for corner, vertex, number in zip(_CORNERS, vertices(cell), corners(tile, orientation), strict=True):
             if self.numbers.get(vertex, number) != number:
                 return f"the {corner} corner of {cell} would be {number}, and {self.numbers[vertex]} lies there"
@@ -127,16 +127,18 @@ def explain(
 def _read(placements: Sequence[Placement], tile: str, orientation: str, location: Cell) -> tuple[Figure, Tile, int, Cell]:
     figure = Figure()
     for number, placement in enumerate(placements, 1):
-        if len(placement) != 3:
-            raise ValueError(f"a placement is (tile, orientation, (column, row)), not {placement!r}")
-        lying = _parse(*placement)
+        lying = read_placement(placement)
         if why := figure.why_not_there(*lying):
             raise ValueError(f"placement {number} contradicts those before: {why}")
         figure.place(*lying)
-    return figure, *_parse(tile, orientation, location)
+    return figure, *read_placement((tile, orientation, location))
 
 
-def _parse(tile: str, orientation: str, location: Cell) -> tuple[Tile, int, Cell]:
+def read_placement(placement: Placement) -> tuple[Tile, int, Cell]:
+    """The numbers, orientation and cell of a placement. Raises ``ValueError`` where it is none."""
+    if len(placement) != 3:
+        raise ValueError(f"a placement is (tile, orientation, (column, row)), not {placement!r}")
+    tile, orientation, location = placement
     if orientation not in ORIENTATIONS:
         raise ValueError(f"{orientation!r} is no orientation; orientations are {', '.join(ORIENTATIONS)}")
     try:
@@ -148,5 +150,6 @@ def _parse(tile: str, orientation: str, location: Cell) -> tuple[Tile, int, Cell
     return parse_tile(tile), ORIENTATIONS.index(orientation), (column, row)
 
 
-def _name(tile: Tile) -> str:
+def name_of(tile: Tile) -> str:
+    """A tile as the rules write it, ``1-2-5``."""
     return "-".join(map(str, tile))

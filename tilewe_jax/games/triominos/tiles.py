@@ -4,7 +4,7 @@ Cells are (column, row) with rows counted downwards; a cell faces up, with its a
 corners are named left, middle and right, the middle one being the apex.
 """
 
-from math import comb
+from math import comb, sqrt
 
 Tile = tuple[int, int, int]
 """Three numbers, ascending; clockwise on the tile."""
@@ -12,6 +12,8 @@ Cell = tuple[int, int]
 Vertex = tuple[int, int]
 """Where corners meet: halves of a tile's width from the left, and rows from the top."""
 
+HEX_SCORES = (50, 100, 150)
+BRIDGE_SCORE = 40
 HIGHEST = 6
 """The highest number on any tile; the set of 56 ends with 5."""
 ORIENTATIONS = ("ABC", "ACB", "CAB", "CBA", "BCA", "BAC")
@@ -35,6 +37,11 @@ def tile_id(tile: Tile) -> int:
 def tiles(highest: int) -> tuple[Tile, ...]:
     """The tiles with numbers up to this one, by ``tile_id``."""
     return tuple((a, b, c) for c in range(highest + 1) for b in range(c + 1) for a in range(b + 1))
+
+
+def rank(tile: Tile) -> tuple[bool, int]:
+    """What makes a tile higher than another when a round is begun: triples before others, then their sum."""
+    return len(set(tile)) == 1, sum(tile)
 
 
 def corners(tile: Tile, orientation: int) -> Tile:
@@ -61,7 +68,38 @@ def neighbours(cell: Cell) -> tuple[Cell, Cell, Cell]:
     return (x + 1, y), (x, y + 1 if faces_up(cell) else y - 1), (x - 1, y)
 
 
+def outline(cell: Cell) -> tuple[tuple[float, float], ...]:
+    """The left, middle and right corner of a cell in the plane, x to the right and y downwards, sides of length 1."""
+    return tuple((x / 2, y * sqrt(3) / 2) for x, y in vertices(cell))
+
+
 def cells_around(vertex: Vertex) -> tuple[Cell, ...]:
     """The six cells that have this corner."""
     x, y = vertex
     return tuple((x + dx, y + dy) for dy in (-1, 0) for dx in (-2, -1, 0))
+
+
+def around(cell: Cell) -> tuple[Cell, ...]:
+    """The twelve cells that share a corner with this one: the ``neighbours``, then three at each corner."""
+    x, y = cell
+    return tuple((x + dx, y + (dy if faces_up(cell) else -dy)) for dx, dy in AROUND)
+
+
+_BESIDE = neighbours((0, 0))
+AROUND = _BESIDE + tuple(
+    other for vertex in vertices((0, 0)) for other in cells_around(vertex) if other not in ((0, 0), *_BESIDE)
+)
+"""The cells around one that faces up, as columns and rows from it. For one that faces down rows count the other way."""
+SHARED = tuple(
+    tuple((mine, theirs) for mine in range(3) for theirs in range(3) if vertices((0, 0))[mine] == vertices(other)[theirs])
+    for other in AROUND
+)
+"""For each cell around: which corner of the cell in the middle is which corner of that one."""
+BACK = tuple(around(other).index((0, 0)) for other in AROUND)
+"""For each cell around: which of the cells around that one is the cell in the middle."""
+EDGES = (1 << 3) - 1
+"""As bits of cells around: the neighbours, of which bit ``k`` is across from corner ``k``."""
+AT_CORNER = tuple(0b111 << 3 * (k + 1) for k in range(3))
+"""The same: the three cells that share only this corner."""
+HEXAGON = tuple((EDGES & ~(1 << k)) | AT_CORNER[k] for k in range(3))
+"""The same: the five cells that make a hexagon at this corner."""

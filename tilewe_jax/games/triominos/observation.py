@@ -1,0 +1,126 @@
+"""What a player may know, as numbers for a network: a row for each tile, one for each free cell beside a tile, and the rest.
+
+Seats are counted from the observer. Places are columns and rows from the middle of the figure.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float32, Int8, Int16, Int32
+
+from tilewe_jax.bits import unpack_words
+from tilewe_jax.games.triominos import rules, table
+from tilewe_jax.games.triominos.config import MAX_DRAWS, Config
+from tilewe_jax.games.triominos.rules import State
+from tilewe_jax.games.triominos.tiles import AROUND, ORIENTATIONS
+
+POINTS = 100.0
+"""Scores are given in hundreds of points."""
+
+
+def layout(config: Config) -> dict[str, tuple[str, ...]]:
+    """What an observation holds, in this order: blocks of rows, by the names of their columns.
+
+    ``tiles`` has a row for each tile, ``slots`` one for each slot of the table, ``rest`` a single one.
+    """
+    seats = range(config.players)
+    corners = [f"{corner} corner is {n}" for corner in ("left", "middle", "right") for n in range(config.numbers)]
+    return {
+        "tiles": ("in the own tray", "unseen", "lies", "column", "row", *(f"lies as {name}" for name in ORIENTATIONS)),
+        "slots": ("free", "column", "row", "faces down", *corners, *(f"taken at {at}" for at in AROUND)),
+        "rest": (
+            *(f"seat {seat} to move" for seat in seats),
+            *(f"seat {seat} started" for seat in seats),
+            *(f"tray of seat {seat}, share of the tiles" for seat in seats),
+            *(f"points of seat {seat}, in hundreds" for seat in seats),
+            "pile, share of the tiles",
+            "drawn in this turn, share of the draws",
+            "passes, share of the players",
+            "nothing lies yet",
+            "rounds, share of the most",
+        ),
+    }
+
+
+def sizes(config: Config) -> dict[str, tuple[int, int]]:
+    """Rows and columns of the blocks of ``layout``."""
+    rows = {"tiles": config.tiles, "slots": config.slots, "rest": 1}
+    return {name: (rows[name], len(columns)) for name, columns in layout(config).items()}
+
+
+def split(config: Config, observation: Float32[Array, "*batch size"]) -> dict[str, Float32[Array, "*batch rows columns"]]:
+    """The blocks of ``layout``."""
+    blocks, start = {}, 0
+    for name, (rows, columns) in sizes(config).items():
+        part = observation[..., start : start + rows * columns]
+        blocks[name], start = part.reshape(*part.shape[:-1], rows, columns), start + rows * columns
+    return blocks
+
+
+def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[Array, "size"]:
+    """The blocks of ``layout``, one after the other, each row by row."""
+    board = state.table
+    own = unpack_words(state.trays[player], config.tiles)
+    lies = board.lying >= 0
+    column, row = _places(config, board.lying, board.lying)
+    turned = (board.turned[:, None] == np.arange(len(ORIENTATIONS), dtype=np.int8)[None]) & lies[:, None]
+    tiles = jnp.concatenate([_columns(own, ~own & ~lies, lies, column, row), turned.astype(jnp.float32)], axis=1)
+
+    free = board.cells >= 0
+    column, row = _places(config, board.lying, board.cells)
+    numbers = [board.numbers[k][:, None] == np.arange(config.numbers, dtype=np.int8)[None] for k in range(3)]
+    taken = (board.around[:, None] >> np.arange(len(AROUND), dtype=np.int16)[None]) & np.int16(1) != 0
+    facts = jnp.concatenate([*numbers, taken], axis=1) & free[:, None]
+    down = table.faces_down(config, board.cells) & free
+    slots = jnp.concatenate([_columns(free, column, row, down), facts.astype(jnp.float32)], axis=1)
+
+    seats = (player + jnp.arange(config.players)) % config.players
+    rest = jnp.concatenate(
+        [
+            (seats == state.current_player).astype(jnp.float32),
+            (seats == state.starter).astype(jnp.float32),
+            rules.tray_sizes(state)[seats].astype(jnp.float32) / config.tiles,
+            state.scores[seats].astype(jnp.float32) / POINTS,
+            jnp.stack(
+                [
+                    (config.tiles - state.drawn).astype(jnp.float32) / config.tiles,
+                    state.draws.astype(jnp.float32) / MAX_DRAWS,
+                    state.passes.astype(jnp.float32) / config.players,
+                    (~jnp.any(lies)).astype(jnp.float32),
+                    state.round.astype(jnp.float32) / config.rounds,
+                ]
+            ),
+        ]
+    )
+    return jnp.concatenate([tiles.ravel(), slots.ravel(), rest])
+
+
+def _columns(*rows: Array) -> Float32[Array, "rows columns"]:
+    return jnp.stack([row.astype(jnp.float32) for row in rows], axis=1)
+
+
+def _places(
+    config: Config, lying: Int16[Array, "N"], cells: Int16[Array, "rows"]
+) -> tuple[Float32[Array, "rows"], Float32[Array, "rows"]]:
+    """Columns and rows of cells from the middle of the figure, in halves; zero for cell -1."""
+    places = []
+    for length, of in (
+        (config.columns, lambda cell: cell % np.int16(config.columns)),
+        (config.rows, lambda cell: cell // np.int16(config.columns)),
+    ):
+        taken = jnp.any((of(lying)[:, None] == np.arange(length, dtype=np.int16)[None]) & (lying >= 0)[:, None], axis=0)
+        # On the torus the figure has no gap and does not close. So it begins where a line is taken and the one before is not.
+        begin = jnp.argmax(taken & ~jnp.roll(taken, 1))
+        size = jnp.sum(taken, dtype=jnp.int32)
+        # A free cell may lie one line before the figure.
+        place = (of(cells).astype(jnp.int32) - begin.astype(jnp.int32) + 1) % length - 1
+        places.append(jnp.where(cells >= 0, place.astype(jnp.float32) - (size - 1).astype(jnp.float32) / 2, 0.0))
+    return places[0], places[1]
+
+
+def board_of(config: Config, state: State) -> Int8[Array, "4 rows columns"]:
+    """Tile ids, and the numbers at the left, middle and right corner, cell by cell on the torus; -1 where nothing lies."""
+    board = state.table
+    cell = jnp.where(board.lying >= 0, board.lying, np.int16(config.cells))
+    what = jnp.stack([jnp.arange(config.tiles, dtype=jnp.int8), *table.shown(config, board.turned)])
+    planes = jnp.full((4, config.cells), -1, jnp.int8).at[:, cell].set(what, mode="drop")
+    return planes.reshape(4, config.rows, config.columns)

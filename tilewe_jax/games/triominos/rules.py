@@ -1,0 +1,371 @@
+"""The rules of Triominos for one game."""
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int8, Int16, Int32, PRNGKeyArray, UInt32
+
+from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, mix, popcount, unpack_words
+from tilewe_jax.game import Action
+from tilewe_jax.games.triominos import table
+from tilewe_jax.games.triominos.config import MAX_DRAWS, Config
+from tilewe_jax.games.triominos.table import Numbers, Table
+from tilewe_jax.games.triominos.tiles import rank, tile_id
+from tilewe_jax.lanes import random_words
+
+DRAW_SCORE, PASS_SCORE, OUT_SCORE = -5, -10, 25
+FIRST_TRIPLE_SCORE, FIRST_ZEROS_SCORE = 10, 40
+
+Tray = UInt32[Array, "words"]
+"""A set of tiles: tile ``t`` is bit ``t % 32`` of word ``t // 32``."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class State:
+    """A position. P players, N tiles: about 650 bytes for two players and 56 tiles."""
+
+    table: Table
+    trays: UInt32[Array, "P words"]
+    """The tiles that each player holds."""
+    order: Int8[Array, "N"]
+    """For each tile of the pile when it will be drawn; the next one is ``drawn``. Of other tiles it means nothing."""
+    drawn: Int32[Array, ""]
+    """Tiles no more in the pile."""
+    scores: Int32[Array, "P"]
+    """Points of all rounds so far."""
+    current_player: Int32[Array, ""]
+    draws: Int32[Array, ""]
+    """Tiles drawn in this turn."""
+    passes: Int32[Array, ""]
+    """Passes since a tile was placed."""
+    starter: Int32[Array, ""]
+    """Who started the round."""
+    round: Int32[Array, ""]
+    """Rounds before this one."""
+    seed: UInt32[Array, "2"]
+    """Decides the rounds to come."""
+
+
+def initial(config: Config, key: PRNGKeyArray) -> State:
+    """A new game."""
+    seed = random_words(key, 2)
+    return deal(config, jnp.zeros(config.players, jnp.int32), jnp.int32(0), seed, jnp.ones(config.players, jnp.bool_))
+
+
+def deal(
+    config: Config, scores: Int32[Array, "P"], number: Int32[Array, ""], seed: UInt32[Array, "2"], may_start: Bool[Array, "P"]
+) -> State:
+    """The start of a round. Chance decides among those who may start, except where the highest tile does."""
+    words = mix(mix(mix(seed[0], number), seed[1].astype(jnp.int32))[None], jnp.arange(config.tiles + config.players))
+    shuffle, lots = words[: config.tiles], words[config.tiles :]
+    return start(config, scores, number, seed, _ranked(shuffle).astype(jnp.int8), lots, may_start)
+
+
+def start(
+    config: Config,
+    scores: Int32[Array, "P"],
+    number: Int32[Array, ""],
+    seed: UInt32[Array, "2"],
+    order: Int8[Array, "N"],
+    lots: UInt32[Array, "P"],
+    may_start: Bool[Array, "P"],
+) -> State:
+    """The start of a round with the tiles in this order; of those who may start, whoever drew the highest lot does."""
+    holder = order // np.int8(config.dealt)
+    trays = jax.vmap(lambda player: pack(holder == player))(jnp.arange(config.players, dtype=jnp.int8))
+    if config.start == "highest":
+        may_start = _best_trays(config, trays)
+    starter = jnp.argmax(jnp.where(may_start, (lots >> np.uint32(1)).astype(jnp.int32), -1)).astype(jnp.int32)
+    none = jnp.int32(0)
+    return State(
+        table=table.empty(config),
+        trays=trays,
+        order=order,
+        drawn=jnp.int32(config.players * config.dealt),
+        scores=scores,
+        current_player=starter,
+        draws=none,
+        passes=none,
+        starter=starter,
+        round=number,
+        seed=seed,
+    )
+
+
+def turn(config: Config, state: State, action: Action) -> State:
+    """The position after an action that is trusted to be legal, with the round's end scored but no new one begun."""
+    players = jnp.arange(config.players)
+    mine = players == state.current_player
+    draws, passes = action == config.draw, action == config.pass_
+    places = (action >= 0) & ~draws & ~passes
+
+    tile, orientation, cell, numbers, bonus = _placement(config, state, action)
+    laid = table.lay(config, state.table, tile, orientation, cell, numbers)
+    laid = jax.tree.map(lambda new, old: jnp.where(places, new, old), laid, state.table)
+    drawn = jnp.argmax(state.order == state.drawn.astype(jnp.int8)).astype(jnp.int32)
+    moved = jnp.where(places | draws, _single(config, jnp.where(draws, drawn, tile)), np.uint32(0))
+    trays = state.trays ^ jnp.where(mine[:, None], moved[None], np.uint32(0))
+
+    value = jnp.asarray(_VALUES)[tile] + bonus
+    gained = jnp.where(places, value, jnp.where(draws, DRAW_SCORE, jnp.where(passes, PASS_SCORE, 0)))
+    after = replace(
+        state,
+        table=laid,
+        trays=trays,
+        drawn=state.drawn + draws.astype(jnp.int32),
+        scores=state.scores + jnp.where(mine, gained, 0),
+        current_player=jnp.where(places | passes, (state.current_player + 1) % config.players, state.current_player),
+        draws=jnp.where(places | passes, 0, state.draws + draws.astype(jnp.int32)),
+        passes=jnp.where(places, 0, state.passes + passes.astype(jnp.int32)),
+    )
+    won, bonuses = round_result(config, after)
+    del won
+    return replace(after, scores=after.scores + jnp.where(places | passes, bonuses, 0))
+
+
+def round_is_over(config: Config, state: State) -> Bool[Array, ""]:
+    """Whether a tray is empty, or everybody has passed."""
+    return jnp.any(jnp.all(state.trays == 0, axis=1)) | (state.passes == config.players)
+
+
+def round_result(config: Config, state: State) -> tuple[Bool[Array, "P"], Int32[Array, "P"]]:
+    """Who has won the round, and what that scores; nobody and nothing before its end."""
+    values = tray_values(config, state.trays)
+    empty = jnp.all(state.trays == 0, axis=1)
+    out, total = jnp.any(empty), jnp.sum(values, dtype=jnp.int32)
+    lowest = jnp.min(values)
+    won = jnp.where(out, empty, (values == lowest) & (state.passes == config.players))
+    return won, jnp.where(won, jnp.where(out, OUT_SCORE + total, total - config.players * lowest), 0)
+
+
+def is_over(config: Config, state: State) -> Bool[Array, ""]:
+    """Whether the game is over. Where another round follows, it has begun already."""
+    return round_is_over(config, state)
+
+
+def another_round(config: Config, state: State) -> Bool[Array, ""]:
+    """Whether the round is over and the game is not."""
+    left = (jnp.max(state.scores) < config.target) & (state.round < config.rounds - 1)
+    return round_is_over(config, state) & left
+
+
+def next_round(config: Config, state: State) -> State:
+    """The start of the next round."""
+    won, _ = round_result(config, state)
+    may_start = won if config.start == "winner" else jnp.ones_like(won)
+    return deal(config, state.scores, state.round + 1, state.seed, may_start)
+
+
+def legal_words(config: Config, state: State) -> UInt32[Array, "F+words+1"]:
+    """The legal actions: numbers of each slot; tiles to begin with; and as bits of the last word, draw and pass."""
+    tray = tray_of(state)
+    begins = ~jnp.any(state.table.lying >= 0) & ~is_over(config, state)
+    must = begins & (config.start == "highest")
+    words = thirds(config, state.table, tray)
+    beginners = jnp.where(begins, forced(config, tray) if config.start == "highest" else tray, np.uint32(0))
+    going = ~is_over(config, state)
+    words = jnp.where(going, words, np.uint32(0))
+    may_draw = (state.draws < MAX_DRAWS) & (state.drawn < config.tiles)
+    other = jnp.where(going & ~must, jnp.where(may_draw, np.uint32(1), np.uint32(2)), np.uint32(0))
+    return jnp.concatenate([words, beginners, other[None]])
+
+
+def thirds(config: Config, board: Table, tray: Tray) -> UInt32[Array, "F"]:
+    """For each slot the numbers that its free corner may get by a tile of this tray, as bits."""
+    fits = _fits(config, tray)
+    down = table.faces_down(config, board.cells)
+    free = table.free_corner(board.around)
+    left, middle, right = board.numbers
+    # The two other corners, clockwise from the free one; on a cell that faces down, the other way round.
+    first = jnp.where(free == 0, middle, jnp.where(free == 1, right, left))
+    second = jnp.where(free == 0, right, jnp.where(free == 1, left, middle))
+    first, second = jnp.where(down, second, first), jnp.where(down, first, second)
+    known = jnp.where(free == 0, left, jnp.where(free == 1, middle, right))
+    pair = first.astype(jnp.int32) * config.numbers + second.astype(jnp.int32)
+    allowed = jnp.where(known < 0, ~np.uint32(0), np.uint32(1) << jnp.maximum(known, 0).astype(jnp.uint32))
+    bits = jnp.take(fits, pair, mode="clip") & allowed
+    return jnp.where(board.cells >= 0, bits, np.uint32(0))
+
+
+def is_legal(config: Config, state: State, action: Action) -> Bool[Array, ""]:
+    """Whether an action, any integer, is legal."""
+    words = legal_words(config, state)
+    third = (action >= 0) & (action < config.first)
+    cell = jnp.where(third, action // config.numbers, 0).astype(jnp.int16)
+    here = state.table.cells == cell
+    slot = jnp.max(jnp.where(here, words[: config.slots], np.uint32(0)))
+    tile = jnp.clip(action - config.first, 0, config.tiles - 1)
+    beginners = words[config.slots : -1]
+    other = jnp.clip(action - config.draw, 0, 1)
+    inside = (action >= config.first) & (action < config.num_actions)
+    bits = jnp.where(
+        third,
+        slot >> (action % config.numbers).astype(jnp.uint32),
+        jnp.where(
+            action >= config.draw,
+            words[-1] >> other.astype(jnp.uint32),
+            beginners[tile // WORD_BITS] >> (tile % WORD_BITS).astype(jnp.uint32),
+        ),
+    )
+    return (third | inside) & (bits & np.uint32(1) != 0)
+
+
+def action_of(
+    config: Config, state: State, word: Int32[Array, "*shape"], bit: Int32[Array, "*shape"]
+) -> Int32[Array, "*shape"]:
+    """The action of a bit of ``legal_words``."""
+    cell = jnp.take(state.table.cells, word, mode="clip").astype(jnp.int32)
+    begin = config.first + (word - config.slots) * WORD_BITS + bit
+    last = config.slots + _words(config)
+    return jnp.where(word < config.slots, cell * config.numbers + bit, jnp.where(word < last, begin, config.draw + bit)).astype(
+        jnp.int32
+    )
+
+
+def sample(config: Config, state: State, words: UInt32[Array, "F+words+1"], bits: UInt32[Array, ""]) -> Action:
+    """One of these actions, drawn uniformly with 32 random bits; -1 where there is none."""
+    counts = popcount(words)
+    # A product with a triangle, since XLA's cumulative sum is quadratic, and slow, on a CPU.
+    upto = (np.tri(counts.shape[0], dtype=np.float32) @ counts.astype(jnp.float32)).astype(jnp.int32)
+    rank = below(bits, upto[-1].astype(jnp.uint32))
+    passed = upto <= rank
+    word = jnp.sum(passed, dtype=jnp.int32)
+    before = jnp.max(jnp.where(passed, upto, 0))
+    mask = jnp.take(words, word, mode="clip")
+    return jnp.where(upto[-1] > 0, action_of(config, state, word, kth_set_bit(mask, rank - before)), -1)
+
+
+def determinize(config: Config, state: State, player: Int32[Array, ""], key: PRNGKeyArray) -> State:
+    """The position with the tiles that ``player`` does not see dealt anew to the other trays and the pile."""
+    words = random_words(key, config.tiles + 2)
+    shuffle, seed = words[: config.tiles], words[config.tiles :]
+    own = unpack_words(state.trays[player], config.tiles)
+    unseen = ~own & (state.table.lying < 0)
+    rank = jnp.where(unseen, _ranked(jnp.where(unseen, shuffle >> np.uint32(1), ~np.uint32(0))), -1)
+    others = jnp.arange(config.players) != player
+    sizes = jnp.where(others, tray_sizes(state), 0)
+    ends = jnp.sum(jnp.where(np.tri(config.players, dtype=bool), sizes[None], 0), axis=1)
+    dealt = jax.vmap(lambda size, end: pack((rank >= end - size) & (rank < end)))(sizes, ends)
+    left = rank - ends[-1]
+    return replace(
+        state,
+        trays=jnp.where(others[:, None], dealt, state.trays),
+        order=jnp.where(left >= 0, state.drawn + left, -1).astype(jnp.int8),
+        seed=seed,
+    )
+
+
+def tray_sizes(state: State) -> Int32[Array, "P"]:
+    """The number of tiles in each tray."""
+    return jnp.sum(popcount(state.trays), axis=1)
+
+
+def tray_of(state: State) -> Tray:
+    """The tray of the player to move."""
+    mine = jnp.arange(state.trays.shape[0]) == state.current_player
+    return jnp.sum(jnp.where(mine[:, None], state.trays, np.uint32(0)), axis=0, dtype=jnp.uint32)
+
+
+def tray_values(config: Config, trays: UInt32[Array, "P words"]) -> Int32[Array, "P"]:
+    """The sum of all numbers in each tray."""
+    total = jnp.zeros(trays.shape[0], jnp.int32)
+    for power in range(5):
+        total = total + (jnp.sum(popcount(trays & _tray(config, _VALUES >> power & 1)[None]), axis=1) << power)
+    return total
+
+
+def forced(config: Config, tray: Tray) -> Tray:
+    """The tiles of a tray of which one must begin, where the highest does: those, and the one of three zeros."""
+    best = tray & np.uint32(0)
+    for equal in _ranks(config):
+        best = jnp.where(jnp.all(best == 0), tray & equal, best)
+    return best | (tray & _tray(config, np.arange(config.tiles) == 0))
+
+
+def _best_trays(config: Config, trays: UInt32[Array, "P words"]) -> Bool[Array, "P"]:
+    """Whose tiles are highest, compared one by one from the highest down."""
+    best = jnp.ones(trays.shape[0], jnp.bool_)
+    for equal in _ranks(config):
+        # Trays are of one size. So who has more of the highest tiles has the higher tile where two of them first differ.
+        count = jnp.where(best, jnp.sum(popcount(trays & equal[None]), axis=1), -1)
+        best = count == jnp.max(count)
+    return best
+
+
+def pack(tiles: Bool[Array, "N"]) -> Tray:
+    """A set of tiles, given as flags."""
+    words = -(-tiles.shape[0] // WORD_BITS)
+    flags = jnp.pad(tiles, (0, words * WORD_BITS - tiles.shape[0])).reshape(words, WORD_BITS).astype(jnp.uint32)
+    return jnp.sum(flags << np.arange(WORD_BITS, dtype=np.uint32)[None], axis=1, dtype=jnp.uint32)
+
+
+def _ranked(words: UInt32[Array, "N"]) -> Int32[Array, "N"]:
+    """How many words are smaller than each, of equal ones those before it. So few are cheaper to count than to sort."""
+    index = np.arange(words.shape[0])
+    smaller = (words[None] < words[:, None]) | ((words[None] == words[:, None]) & (index[None] < index[:, None]))
+    return jnp.sum(smaller, axis=1, dtype=jnp.int32)
+
+
+def _words(config: Config) -> int:
+    return -(-config.tiles // WORD_BITS)
+
+
+_VALUES = np.array([sum(tile) for tile in Config(tiles=84).tile_list], np.int32)
+
+
+def _tray(config: Config, tiles: np.ndarray) -> np.ndarray:
+    """These tiles (a flag each), on the host."""
+    flags = np.zeros(_words(config) * WORD_BITS, np.uint64)
+    flags[: config.tiles] = tiles[: config.tiles]
+    words: np.ndarray = (flags.reshape(-1, WORD_BITS) << np.arange(WORD_BITS, dtype=np.uint64)).sum(axis=1)
+    return words.astype(np.uint32)
+
+
+def _ranks(config: Config) -> list[np.ndarray]:
+    """Tiles of equal rank, from the highest: triples before others, then by their sum."""
+    ranks = [rank(tile) for tile in config.tile_list]
+    return [_tray(config, np.array([other == one for other in ranks])) for one in sorted(set(ranks), reverse=True)]
+
+
+def _single(config: Config, tile: Int32[Array, ""]) -> Tray:
+    shift = tile - WORD_BITS * np.arange(_words(config), dtype=np.int32)
+    return jnp.where((shift >= 0) & (shift < WORD_BITS), np.uint32(1) << shift.astype(jnp.uint32), np.uint32(0))
+
+
+def _fits(config: Config, tray: Tray) -> UInt32[Array, "pairs"]:
+    """For each two numbers, clockwise, the third ones with which they are a tile of the tray, as bits."""
+    weights = np.zeros((config.numbers**2, config.tiles), np.float32)
+    for tile in config.tile_list:
+        for i in range(3):
+            third, first, second = tile[i], tile[(i + 1) % 3], tile[(i + 2) % 3]
+            weights[first * config.numbers + second, tile_id(tile)] = 1 << third
+    held = unpack_words(tray, config.tiles).astype(jnp.float32)
+    return jnp.dot(weights, held).astype(jnp.uint32)
+
+
+def _placement(
+    config: Config, state: State, action: Action
+) -> tuple[Int32[Array, ""], Int8[Array, ""], Int16[Array, ""], Numbers, Int32[Array, ""]]:
+    """What an action places: tile, orientation, cell, numbers, and what it scores beside its numbers."""
+    begins = action >= config.first
+    cell = jnp.where(begins | (action < 0), 0, action // config.numbers).astype(jnp.int16)
+    numbers, around, _ = table.find(state.table, cell)
+    free = table.free_corner(around)
+    third = (action % config.numbers).astype(jnp.int8)
+    first = jnp.clip(action - config.first, 0, config.tiles - 1)
+    given = np.array(config.tile_list, np.int8).T
+    tile_numbers = tuple(jnp.take(jnp.asarray(row), first) for row in given)
+    left, middle, right = (
+        jnp.where(begins, begun, jnp.where(free == k, third, number))
+        for k, (begun, number) in enumerate(zip(tile_numbers, numbers, strict=True))
+    )
+    tile, orientation, _ = table.orientation_of(config, (left, middle, right), cell)
+    scored = table.bonus(config, around)
+    if config.start == "highest":
+        triple = (left == middle) & (middle == right)
+        extra = jnp.where(first == 0, FIRST_ZEROS_SCORE, jnp.where(triple, FIRST_TRIPLE_SCORE, 0))
+        scored = jnp.where(begins, extra, scored)
+    return tile, orientation, cell, (left, middle, right), scored
