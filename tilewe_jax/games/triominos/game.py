@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 
 from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.game import Action, Game, Policy, as_action
-from tilewe_jax.games.triominos import observation, rules
+from tilewe_jax.games.triominos import observation, rules, strategies
 from tilewe_jax.games.triominos.config import Config, Length, Start
 from tilewe_jax.games.triominos.figure import Placement
 from tilewe_jax.games.triominos.host import Position, unwrapped
@@ -263,7 +263,8 @@ class TriominosGame(Game[State]):
         return state
 
     def policies(self) -> dict[str, Policy]:
-        return super().policies()
+        """``random`` among all legal actions, and the players of ``strategies``."""
+        return {**super().policies(), **strategies.policies(self.config)}
 
     def _check(self, state: State, action: int) -> None:
         if not self.is_legal(state, jnp.int32(action)):

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int8, Int16, Int32, PRNGKeyArray, UInt32
+from jaxtyping import Array, Bool, Int8, Int32, PRNGKeyArray, UInt32
 
 from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, mix, popcount, unpack_words
 from tilewe_jax.game import Action
 from tilewe_jax.games.triominos import table
 from tilewe_jax.games.triominos.config import MAX_DRAWS, Config
-from tilewe_jax.games.triominos.table import Numbers, Table
+from tilewe_jax.games.triominos.table import Placed, Table
 from tilewe_jax.games.triominos.tiles import rank, tile_id
 from tilewe_jax.lanes import random_words
 
@@ -102,15 +102,14 @@ def turn(config: Config, state: State, action: Action) -> State:
     draws, passes = action == config.draw, action == config.pass_
     places = (action >= 0) & ~draws & ~passes
 
-    tile, orientation, cell, numbers, bonus = _placement(config, state, action)
-    laid = table.lay(config, state.table, tile, orientation, cell, numbers)
+    placed, score = placement(config, state, action)
+    laid = table.lay(config, state.table, placed)
     laid = jax.tree.map(lambda new, old: jnp.where(places, new, old), laid, state.table)
     drawn = jnp.argmax(state.order == state.drawn.astype(jnp.int8)).astype(jnp.int32)
-    moved = jnp.where(places | draws, _single(config, jnp.where(draws, drawn, tile)), np.uint32(0))
+    moved = jnp.where(places | draws, single(config, jnp.where(draws, drawn, placed.tile)), np.uint32(0))
     trays = state.trays ^ jnp.where(mine[:, None], moved[None], np.uint32(0))
 
-    value = jnp.asarray(_VALUES)[tile] + bonus
-    gained = jnp.where(places, value, jnp.where(draws, DRAW_SCORE, jnp.where(passes, PASS_SCORE, 0)))
+    gained = jnp.where(places, score, jnp.where(draws, DRAW_SCORE, jnp.where(passes, PASS_SCORE, 0)))
     after = replace(
         state,
         table=laid,
@@ -124,6 +123,29 @@ def turn(config: Config, state: State, action: Action) -> State:
     won, bonuses = round_result(config, after)
     del won
     return replace(after, scores=after.scores + jnp.where(places | passes, bonuses, 0))
+
+
+def placement(config: Config, state: State, action: Action) -> tuple[Placed, Int32[Array, ""]]:
+    """What an action places, which must place something, and what that scores."""
+    begins = action >= config.first
+    cell = jnp.where(begins | (action < 0), 0, action // config.numbers).astype(jnp.int16)
+    numbers, around = table.find(state.table, cell)
+    free = table.free_corner(around)
+    third = (action % config.numbers).astype(jnp.int8)
+    first = jnp.clip(action - config.first, 0, config.tiles - 1)
+    begun = (jnp.take(jnp.asarray(row), first) for row in np.array(config.tile_list, np.int8).T)
+    left, middle, right = (
+        jnp.where(begins, at_first, jnp.where(free == k, third, number))
+        for k, (at_first, number) in enumerate(zip(begun, numbers, strict=True))
+    )
+    extra = table.bonus(config, around)
+    if config.start == "highest":
+        triple = (left == middle) & (middle == right)
+        first_extra = jnp.where(first == 0, FIRST_ZEROS_SCORE, jnp.where(triple, FIRST_TRIPLE_SCORE, 0))
+        extra = jnp.where(begins, first_extra, extra)
+    score = extra + (left + middle + right).astype(jnp.int32)
+    numbers = left, middle, right
+    return Placed(table.tile_of(*numbers), table.orientation_of(config, numbers, cell), cell, numbers), score
 
 
 def round_is_over(config: Config, state: State) -> Bool[Array, ""]:
@@ -175,18 +197,10 @@ def legal_words(config: Config, state: State) -> UInt32[Array, "F+words+1"]:
 
 def thirds(config: Config, board: Table, tray: Tray) -> UInt32[Array, "F"]:
     """For each slot the numbers that its free corner may get by a tile of this tray, as bits."""
-    fits = _fits(config, tray)
-    down = table.faces_down(config, board.cells)
-    free = table.free_corner(board.around)
-    left, middle, right = board.numbers
-    # The two other corners, clockwise from the free one; on a cell that faces down, the other way round.
-    first = jnp.where(free == 0, middle, jnp.where(free == 1, right, left))
-    second = jnp.where(free == 0, right, jnp.where(free == 1, left, middle))
-    first, second = jnp.where(down, second, first), jnp.where(down, first, second)
-    known = jnp.where(free == 0, left, jnp.where(free == 1, middle, right))
+    first, second, known = table.corners_of_slots(config, board)
     pair = first.astype(jnp.int32) * config.numbers + second.astype(jnp.int32)
     allowed = jnp.where(known < 0, ~np.uint32(0), np.uint32(1) << jnp.maximum(known, 0).astype(jnp.uint32))
-    bits = jnp.take(fits, pair, mode="clip") & allowed
+    bits = jnp.take(_fits(config, tray), pair, mode="clip") & allowed
     return jnp.where(board.cells >= 0, bits, np.uint32(0))
 
 
@@ -273,7 +287,7 @@ def tray_values(config: Config, trays: UInt32[Array, "P words"]) -> Int32[Array,
     """The sum of all numbers in each tray."""
     total = jnp.zeros(trays.shape[0], jnp.int32)
     for power in range(5):
-        total = total + (jnp.sum(popcount(trays & _tray(config, _VALUES >> power & 1)[None]), axis=1) << power)
+        total = total + (jnp.sum(popcount(trays & _tray(config, VALUES >> power & 1)[None]), axis=1) << power)
     return total
 
 
@@ -313,7 +327,7 @@ def _words(config: Config) -> int:
     return -(-config.tiles // WORD_BITS)
 
 
-_VALUES = np.array([sum(tile) for tile in Config(tiles=84).tile_list], np.int32)
+VALUES = np.array([sum(tile) for tile in Config(tiles=84).tile_list], np.int32)
 
 
 def _tray(config: Config, tiles: np.ndarray) -> np.ndarray:
@@ -330,7 +344,8 @@ def _ranks(config: Config) -> list[np.ndarray]:
     return [_tray(config, np.array([other == one for other in ranks])) for one in sorted(set(ranks), reverse=True)]
 
 
-def _single(config: Config, tile: Int32[Array, ""]) -> Tray:
+def single(config: Config, tile: Int32[Array, ""]) -> Tray:
+    """The tray with this tile."""
     shift = tile - WORD_BITS * np.arange(_words(config), dtype=np.int32)
     return jnp.where((shift >= 0) & (shift < WORD_BITS), np.uint32(1) << shift.astype(jnp.uint32), np.uint32(0))
 
@@ -344,28 +359,3 @@ def _fits(config: Config, tray: Tray) -> UInt32[Array, "pairs"]:
             weights[first * config.numbers + second, tile_id(tile)] = 1 << third
     held = unpack_words(tray, config.tiles).astype(jnp.float32)
     return jnp.dot(weights, held).astype(jnp.uint32)
-
-
-def _placement(
-    config: Config, state: State, action: Action
-) -> tuple[Int32[Array, ""], Int8[Array, ""], Int16[Array, ""], Numbers, Int32[Array, ""]]:
-    """What an action places: tile, orientation, cell, numbers, and what it scores beside its numbers."""
-    begins = action >= config.first
-    cell = jnp.where(begins | (action < 0), 0, action // config.numbers).astype(jnp.int16)
-    numbers, around, _ = table.find(state.table, cell)
-    free = table.free_corner(around)
-    third = (action % config.numbers).astype(jnp.int8)
-    first = jnp.clip(action - config.first, 0, config.tiles - 1)
-    given = np.array(config.tile_list, np.int8).T
-    tile_numbers = tuple(jnp.take(jnp.asarray(row), first) for row in given)
-    left, middle, right = (
-        jnp.where(begins, begun, jnp.where(free == k, third, number))
-        for k, (begun, number) in enumerate(zip(tile_numbers, numbers, strict=True))
-    )
-    tile, orientation, _ = table.orientation_of(config, (left, middle, right), cell)
-    scored = table.bonus(config, around)
-    if config.start == "highest":
-        triple = (left == middle) & (middle == right)
-        extra = jnp.where(first == 0, FIRST_ZEROS_SCORE, jnp.where(triple, FIRST_TRIPLE_SCORE, 0))
-        scored = jnp.where(begins, extra, scored)
-    return tile, orientation, cell, (left, middle, right), scored

@@ -103,3 +103,7 @@ AT_CORNER = tuple(0b111 << 3 * (k + 1) for k in range(3))
 """The same: the three cells that share only this corner."""
 HEXAGON = tuple((EDGES & ~(1 << k)) | AT_CORNER[k] for k in range(3))
 """The same: the five cells that make a hexagon at this corner."""
+FAR = tuple(tuple(i for i in range(len(AROUND)) if AT_CORNER[BACK[k]] >> i & 1) for k in range(3))
+"""For each neighbour of a cell: those of the cells around it that share no corner with the cell."""
+SEEN = tuple(tuple((AROUND.index(other), i) for i, other in enumerate(around(AROUND[k])) if other in AROUND) for k in range(3))
+"""For each neighbour of a cell: the cells around both, numbered as they are around the cell and around the neighbour."""

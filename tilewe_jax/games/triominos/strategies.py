@@ -1,0 +1,179 @@
+"""Ready-made players: a strategy of placing and one of drawing each, none of which looks at what is hidden.
+
+Placing: ``random``; ``greedy``, the highest score; ``thrifty``, which also keeps tiles with equal numbers; ``flexible``, which
+also wants its next tiles to fit; ``block``, which also wants those of others not to.
+
+Drawing, where a tile would fit (else the rules demand it): ``stuck`` does not; ``gain`` does where the tile drawn is expected to
+score more than it costs; ``hoard`` does as often as it may.
+
+The player ``greedy_stuck`` is greedy and draws when stuck, and so on.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Int32, PRNGKeyArray, UInt32
+
+from tilewe_jax.bits import mix, popcount, unpack_words
+from tilewe_jax.game import Action, Policy
+from tilewe_jax.games.triominos import rules, table
+from tilewe_jax.games.triominos.config import Config
+from tilewe_jax.games.triominos.rules import DRAW_SCORE, State, Tray
+from tilewe_jax.games.triominos.table import Table
+from tilewe_jax.lanes import random_words
+
+
+class Prospect(NamedTuple):
+    """A placement, as a strategy sees it."""
+
+    score: Int32[Array, ""]
+    tile: Int32[Array, ""]
+    after: Table
+    own: Tray
+    """What is left on the own tray."""
+    unseen: Tray
+    """The tiles of the other trays and of the pile, which look the same."""
+
+
+Value = Callable[[Config, Prospect], Int32[Array, ""]]
+"""How good a placement is; in quarters of a point."""
+
+# The weights are the best found, each by itself, in games of two against `greedy_stuck`.
+_KEEP = np.array([0, 0, 3, 6], np.int32)
+"""Points that keeping a tile is worth, by how many of its numbers are equal."""
+_OWN_FIT, _UNSEEN_FIT = 4, 1
+
+
+def greedy(config: Config, prospect: Prospect) -> Int32[Array, ""]:
+    """The points that it scores."""
+    del config
+    return 4 * prospect.score
+
+
+def thrifty(config: Config, prospect: Prospect) -> Int32[Array, ""]:
+    """The points, less what a tile with equal numbers is worth later."""
+    equal = np.array([4 - len(set(tile)) for tile in config.tile_list])
+    return 4 * (prospect.score - jnp.asarray(_KEEP[equal])[prospect.tile])
+
+
+def flexible(config: Config, prospect: Prospect) -> Int32[Array, ""]:
+    """The points, and the places that the own tiles will then have, and those that a tile drawn may be expected to have."""
+    own = _places(config, prospect.after, prospect.own)
+    drawn = _places(config, prospect.after, prospect.unseen) * 4 * _OWN_FIT // jnp.maximum(_count(prospect.unseen), 1)
+    return 4 * (prospect.score + _OWN_FIT * own) + drawn
+
+
+def block(config: Config, prospect: Prospect) -> Int32[Array, ""]:
+    """The points, less the places that the tiles of others may have."""
+    return 4 * prospect.score - _UNSEEN_FIT * _places(config, prospect.after, prospect.unseen)
+
+
+Draws = Callable[[Config, State, UInt32[Array, "actions"]], Bool[Array, ""]]
+"""Whether to draw where a tile would fit, given the ``rules.legal_words``."""
+
+
+def stuck(config: Config, state: State, words: UInt32[Array, "actions"]) -> Bool[Array, ""]:
+    """Never."""
+    del config, state, words
+    return jnp.asarray(False)
+
+
+def gain(config: Config, state: State, words: UInt32[Array, "actions"]) -> Bool[Array, ""]:
+    """Whether the best score after drawing is expected to be higher than it is now, by more than drawing costs."""
+    unseen = unpack_words(_unseen(config, state), config.tiles)
+    every = rules.pack(jnp.ones(config.tiles, jnp.bool_))
+    bonus = table.bonus(config, state.table.around)
+    now = _best_scores(config, state, words[: config.slots], bonus)
+    there = _best_scores(config, state, rules.thirds(config, state.table, every), bonus)
+    more = jnp.where(unseen, jnp.maximum(there - jnp.max(now), 0), 0)
+    begun = jnp.any(state.table.lying >= 0)
+    return begun & (jnp.sum(more, dtype=jnp.int32) > -DRAW_SCORE * jnp.sum(unseen, dtype=jnp.int32))
+
+
+def hoard(config: Config, state: State, words: UInt32[Array, "actions"]) -> Bool[Array, ""]:
+    """Always."""
+    del config, state, words
+    return jnp.asarray(True)
+
+
+PLACING: dict[str, Value | None] = {"random": None, "greedy": greedy, "thrifty": thrifty, "flexible": flexible, "block": block}
+DRAWING: dict[str, Draws] = {"stuck": stuck, "gain": gain, "hoard": hoard}
+
+
+def policies(config: Config) -> dict[str, Policy]:
+    """All combinations, by name."""
+    return {
+        f"{placing}_{drawing}": partial(_play, config, value, draws)
+        for placing, value in PLACING.items()
+        for drawing, draws in DRAWING.items()
+    }
+
+
+def _play(config: Config, value: Value | None, draws: Draws, state: State, key: PRNGKeyArray) -> Action:
+    words, bits = rules.legal_words(config, state), random_words(key, 1)[0]
+    other = words[-1]
+    placements = words.at[-1].set(np.uint32(0))
+    fits = jnp.any(placements != 0)
+    drawing = (other == 1) & (~fits | draws(config, state, words))
+    if value is None:
+        placed = rules.sample(config, state, placements, bits)
+    else:
+        placed = _best(config, value, state, jnp.where(drawing, np.uint32(0), placements), bits)
+    without = jnp.where(other == 1, config.draw, jnp.where(other == 2, config.pass_, -1))
+    return jnp.where(drawing, config.draw, jnp.where(fits, placed, without)).astype(jnp.int32)
+
+
+def _best(config: Config, value: Value, state: State, placements: UInt32[Array, "actions"], bits: UInt32[Array, ""]) -> Action:
+    """The placement of the highest value, by chance among equals; looked at one by one, as there are few."""
+    unseen, tray = _unseen(config, state), rules.tray_of(state)
+
+    def look(carry: tuple[UInt32[Array, "actions"], Int32[Array, ""], Action]) -> tuple[Array, Array, Array]:
+        left, best, chosen = carry
+        index = jnp.argmax(left != 0).astype(jnp.int32)
+        lowest = left[index] & (~left[index] + np.uint32(1))
+        action = rules.action_of(config, state, index, popcount(lowest - np.uint32(1)))
+        placed, score = rules.placement(config, state, action)
+        after = table.lay(config, state.table, placed)
+        prospect = Prospect(score, placed.tile, after, tray & ~rules.single(config, placed.tile), unseen)
+        noise = (mix(bits, action) >> np.uint32(24)).astype(jnp.int32)
+        ranked = jnp.where(lowest != 0, (value(config, prospect) << 8) + noise, best)
+        better = ranked > best
+        left = left ^ jnp.where(np.arange(left.shape[0]) == index, lowest, np.uint32(0))
+        return left, jnp.maximum(best, ranked), jnp.where(better, action, chosen)
+
+    start = placements, jnp.int32(jnp.iinfo(jnp.int32).min), jnp.int32(-1)
+    chosen: Action = lax.while_loop(lambda carry: jnp.any(carry[0] != 0), look, start)[2]
+    return chosen
+
+
+def _best_scores(
+    config: Config, state: State, thirds: UInt32[Array, "slots"], bonus: Int32[Array, "slots"]
+) -> Int32[Array, "N"]:
+    """The best that each tile scores where these numbers may go; 0 where it goes nowhere."""
+    numbers = np.arange(config.numbers, dtype=np.uint32)
+    there = (thirds[:, None] >> numbers[None]) & np.uint32(1) != 0
+    first, second, _ = table.corners_of_slots(config, state.table)
+    given = jnp.broadcast_to(numbers.astype(np.int8)[None], there.shape)
+    tile = table.tile_of(first[:, None] + jnp.zeros_like(given), second[:, None] + jnp.zeros_like(given), given)
+    scores = bonus[:, None] + jnp.asarray(rules.VALUES)[tile]
+    none = jnp.zeros(config.tiles, jnp.int32)
+    return none.at[jnp.where(there, tile, config.tiles)].max(scores, mode="drop")
+
+
+def _places(config: Config, board: Table, tiles: Tray) -> Int32[Array, ""]:
+    """How many placements these tiles have."""
+    return jnp.sum(popcount(rules.thirds(config, board, tiles)), dtype=jnp.int32)
+
+
+def _count(tiles: Tray) -> Int32[Array, ""]:
+    return jnp.sum(popcount(tiles), dtype=jnp.int32)
+
+
+def _unseen(config: Config, state: State) -> Tray:
+    """What the player to move does not see."""
+    lying = rules.pack(state.table.lying >= 0)
+    return rules.pack(jnp.ones(config.tiles, jnp.bool_)) & ~lying & ~rules.tray_of(state)
