@@ -1,4 +1,4 @@
-"""How fast random play is: moves per second, and per CPU second of one pinned core.
+"""How fast games are played: moves per second, and per CPU second of one pinned core.
 
 The measurement runs in processes of its own, because a process must be pinned before JAX starts its threads. On a CPU each of
 ``cores`` processes is pinned to one core and plays alone (two pinned processes beat two threads of one); with an accelerator
@@ -19,16 +19,22 @@ from pathlib import Path
 from typing import Any
 
 STEPS = 64
+PLAYERS = {"triominos": "random_stuck"}
+"""Who plays, where that is not ``random``: what other programs of the game were measured with, so that figures compare."""
 BOARD_ROUNDS = 6
 
 
-def measure(name: str, options: dict[str, Any], form: str, batch: int, seconds: float, cores: int, seed: int) -> dict[str, Any]:
-    """Figures of random play, as JSON. Raises ``RuntimeError`` where a measuring process fails.
+def measure(
+    name: str, options: dict[str, Any], form: str, player: str | None, batch: int, seconds: float, cores: int, seed: int
+) -> dict[str, Any]:
+    """Figures of play, as JSON. Raises ``RuntimeError`` where a measuring process fails.
 
     ``form`` is "stream" (lanes that restart), "games" (played to the end together) or "step" (the public functions).
+    ``player`` is one of ``game.policies()``; by default "random", or what ``PLAYERS`` says.
     """
+    player = player or PLAYERS.get(name, "random")
     pins = [None] if _has_accelerator() else _cores(cores)
-    settings = json.dumps([name, options, form, batch, seconds, seed])
+    settings = json.dumps([name, options, form, player, batch, seconds, seed])
     workers = [
         subprocess.Popen(
             [
@@ -67,6 +73,7 @@ def measure(name: str, options: dict[str, Any], form: str, batch: int, seconds: 
         "cpu_seconds": round(total["cpu_seconds"], 3),
         "moves_per_second": round(total["moves"] / wall),
         "moves_per_cpu_second": round(total["moves"] / total["cpu_seconds"]),
+        "games_per_cpu_second": round(total["games"] / total["cpu_seconds"], 1),
     }
 
 
@@ -132,7 +139,7 @@ def _cores(count: int) -> list[int | None]:
     return list(available[:count])
 
 
-def _work(name: str, options: dict[str, Any], form: str, batch: int, seconds: float, seed: int) -> None:
+def _work(name: str, options: dict[str, Any], form: str, player: str, batch: int, seconds: float, seed: int) -> None:
     """Measure in this process: print "ready", wait for a line, play for ``seconds``, print the figures."""
     import jax
     import jax.numpy as jnp
@@ -140,21 +147,24 @@ def _work(name: str, options: dict[str, Any], form: str, batch: int, seconds: fl
     from tilewe_jax import env, make
 
     game = make(name, **options)
+    # The environment plays at random in a way of its own, faster than a policy that does.
+    policy = None if player == "random" else game.policies()[player]
+    choose = policy or game.sample_action
 
     def stream(state: env.Stream[Any]) -> tuple[Any, jax.Array, jax.Array]:
-        state, played = env.play(game, state, STEPS)
+        state, played = env.play(game, state, STEPS, policy)
         return state, jnp.sum(played.actions >= 0), jnp.sum(played.ended)
 
     def games(key: jax.Array) -> tuple[Any, jax.Array, jax.Array]:
         key, now = jax.random.split(key)
-        rollout = env.rollout(game, now, batch)
+        rollout = env.rollout(game, now, batch, policy)
         return key, jnp.sum(rollout.lengths), jnp.asarray(batch)
 
     def step(carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array, jax.Array]:
         def one(carry: tuple[Any, jax.Array], _: None) -> tuple[Any, tuple[jax.Array, jax.Array]]:
             state, key = carry
             key, now, fresh = jax.random.split(key, 3)
-            action = jax.vmap(game.sample_action)(state, jax.random.split(now, batch))
+            action = jax.vmap(choose)(state, jax.random.split(now, batch))
             state = jax.vmap(game.step)(state, action)
             over = jax.vmap(game.is_terminal)(state)
             new = jax.vmap(game.init)(jax.random.split(fresh, batch))
@@ -168,7 +178,7 @@ def _work(name: str, options: dict[str, Any], form: str, batch: int, seconds: fl
     carry: Any
     run: Callable[[Any], tuple[Any, jax.Array, jax.Array]]
     if form == "stream":
-        carry, run = env.stream(game, key, batch, 1 << 30), stream
+        carry, run = env.stream(game, key, batch, 1 << 30, policy), stream
     elif form == "games":
         carry, run = key, games
     else:
@@ -177,7 +187,7 @@ def _work(name: str, options: dict[str, Any], form: str, batch: int, seconds: fl
     begun = time.perf_counter()
     compiled = jax.jit(run).lower(carry).compile()
     compile_seconds = time.perf_counter() - begun
-    for _ in range(1 if form == "games" else 4 * game.max_steps // STEPS + 1):
+    for _ in range(1 if form == "games" else min(4 * game.max_steps // STEPS + 1, 32)):
         carry, *_ = jax.block_until_ready(compiled(carry))
 
     print("ready", flush=True)
@@ -194,6 +204,7 @@ def _work(name: str, options: dict[str, Any], form: str, batch: int, seconds: fl
         "options": game.options,
         "players": game.num_players,
         "form": form,
+        "player": player,
         "batch": batch,
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,

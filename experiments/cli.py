@@ -191,10 +191,12 @@ class Perft(GameOptions):
 
 @dataclass(frozen=True)
 class Bench(GameOptions):
-    """Measure random play, on a CPU in processes pinned to one core each."""
+    """Measure how fast games are played, on a CPU in processes pinned to one core each."""
 
     form: Literal["stream", "games", "step", "board"] = "stream"
     """Lanes that restart, games played to the end together, the public step and sample_action; or tilewe's host board."""
+    player: str | None = None
+    """Who plays (`tilewe-jax arena --list`); random, for triominos random_stuck, which draws only when no tile fits."""
     batch: int = 4000
     """Games played at once, by each process. Large powers of two are bad for CPU caches."""
     seconds: float = 5.0
@@ -213,17 +215,21 @@ class Bench(GameOptions):
         game = self.make()  # for the error, before a process is started
         if self.form == "board" and game != GameOptions("tilewe", self.players).make():
             raise UsageError("--form board is about tilewe, without further options")
+        if self.player is not None and self.player not in game.policies():
+            raise UsageError(f"{self.game} has no player {self.player!r}; it has {', '.join(game.policies())}")
         try:
             if self.form == "board":
                 figures = bench.measure_board(game.num_players, self.seconds, self.seed)
             else:
-                figures = bench.measure(self.game, self.options(), self.form, self.batch, self.seconds, self.cores, self.seed)
+                figures = bench.measure(
+                    self.game, self.options(), self.form, self.player, self.batch, self.seconds, self.cores, self.seed
+                )
         except (ValueError, RuntimeError) as error:
             raise UsageError(str(error)) from None
         if self.json:
             print(json.dumps(figures))
             return
-        table = Table("figure", "value", title=f"{self.game}: random play, {self.form}")
+        table = Table("figure", "value", title=f"{self.game}: {self.form}")
         for name, value in figures.items():
             table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
         out.print(table)
