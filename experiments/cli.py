@@ -244,7 +244,7 @@ class Arena:
     """
 
     players: Annotated[tuple[str, ...], arg(metavar="PLAYER ...")] = ()
-    """Who plays. One that is named twice takes two seats."""
+    """Who plays; by default all that the game has. One that is named twice takes two seats."""
     game: str = "tilewe"
     """Id of the game; `tilewe-jax games` lists them."""
     seats: int | None = None
@@ -285,7 +285,7 @@ class Arena:
             print(json.dumps({"game": game.id, "players": names}) if self.json else "\n".join(names))
             return
         try:
-            players = [arena.player(game, text) for text in self.players]
+            players = [arena.player(game, text) for text in self.players or game.policies()]
             sprt = Sprt(*self.sprt) if self.sprt else None
             with _progress("playing", self.games) as progress:
                 results = arena.compete(

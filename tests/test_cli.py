@@ -78,10 +78,24 @@ def test_rollout_replay_and_show(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert json.loads(out)["faults"][0]["game"] == 7
 
 
-def test_games_that_chance_begins(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "first", "end", "shapes"),
+    [
+        (["santorini", "--set", "size=4", "placement=random"], r"player 1: [a-d][1-4]-[a-d][1-4]\*[a-d][1-4]\n 4  ", "wins", 4),
+        (
+            ["triominos", "--players", "3", "--set", "tiles=20", "tray=4", "hex_scores=50,60,70"],
+            r"player \d: (\d\d\d-ABC@0,0|draw)\n",
+            "pile: ",
+            1,
+        ),
+    ],
+    ids=["santorini", "triominos"],
+)
+def test_games_that_chance_begins(
+    options: list[str], first: str, end: str, shapes: int, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path, picture = tmp_path / "games.jsonl", tmp_path / "end.svg"
-    options = ["--game", "santorini", "--set", "size=4", "placement=random"]
-    code, out, err = run(capsys, "rollout", *options, "--games", "40", "--batch", "32", "--out", str(path), "--json")
+    code, out, err = run(capsys, "rollout", "--game", *options, "--games", "40", "--batch", "32", "--out", str(path), "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["games"] == 40
     deals = {json.dumps(json.loads(line)["deal"]) for line in path.read_text().splitlines()[1:]}
@@ -90,9 +104,9 @@ def test_games_that_chance_begins(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert (code, json.loads(out)["wrong"]) == (0, 0)
     code, out, _ = run(capsys, "show", str(path), "--number", "2", "--svg", str(picture))
     assert code == 0
-    assert re.match(r"  1\. player 1: [a-d][1-4]-[a-d][1-4]\*[a-d][1-4]\n 4  ", out)
-    assert "wins" in out.splitlines()[-2]
-    assert picture.read_text().count("<circle") == 4
+    assert re.match(r"  1\. " + first, out)
+    assert end in "".join(out.splitlines()[-2:])
+    assert len(re.findall("<circle|<polygon", picture.read_text())) >= shapes
 
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
@@ -116,6 +130,7 @@ def test_bench(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, *arguments)
     assert (code, err) == (0, "")
     figures = json.loads(out)
+    assert figures["player"] == "random"
     for name in ("game", "players", "batch", "device", "jax", "moves", "games", "seconds", "cpu_seconds"):
         assert name in figures
     for name in ("moves_per_second", "moves_per_cpu_second", "compile_seconds", "state_bytes"):
@@ -137,6 +152,10 @@ def test_bench(form: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["rollout", "--game", "duo", "--players", "2"], "duo has no option players; its options are size"),
         (["rollout", "--game", "santorini", "--set", "size=2"], "size must be 3 to 10, not 2 (four workers fill"),
         (["rollout", "--game", "santorini", "--set", "placement=any"], "placement must be one of default, random, chosen"),
+        (["rollout", "--game", "triominos", "--players", "7"], "players must be 2 to 6, not 7"),
+        (["rollout", "--game", "triominos", "--set", "start=first"], "start must be one of random, highest, winner"),
+        (["rollout", "--game", "triominos", "--set", "hex_scores=50,60"], "hex_scores must be three integers"),
+        (["bench", "--game", "triominos", "--player", "best"], "triominos has no player 'best'; it has random, random_stuck"),
         (["rollout", "--set", "size"], "--set takes OPTION=VALUE"),
         (["rollout", "--set", "size=40"], "size must be 3 to 32, not 40"),
         (["rollout", "--out", "/no/such/folder/file"], "there is no folder /no/such/folder"),

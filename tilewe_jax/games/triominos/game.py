@@ -251,12 +251,12 @@ class TriominosGame(Game[State]):
             raise fault
         state: State = _start(
             self.config,
-            jnp.zeros(self.num_players, jnp.int32),
-            jnp.int32(0),
-            jnp.array(seed, jnp.uint32),
-            jnp.array(np.argsort(order), jnp.int8),
-            jnp.zeros(self.num_players, jnp.uint32).at[starter].set(np.uint32(2)),
-            jnp.ones(self.num_players, jnp.bool_),
+            np.zeros(self.num_players, np.int32),
+            np.int32(0),
+            np.array(seed, np.uint32),
+            np.argsort(order).astype(np.int8),
+            2 * (np.arange(self.num_players) == starter).astype(np.uint32),
+            np.ones(self.num_players, np.bool_),
         )
         if int(state.starter) != starter:
             raise ValueError(f"player {starter + 1} does not hold the highest tile of this deal, and so does not start")

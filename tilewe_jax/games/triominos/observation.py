@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int8, Int16, Int32
 
-from tilewe_jax.bits import unpack_words
-from tilewe_jax.games.triominos import rules, table
+from tilewe_jax.games.triominos import rules, table, trays
 from tilewe_jax.games.triominos.config import MAX_DRAWS, Config
 from tilewe_jax.games.triominos.rules import State
 from tilewe_jax.games.triominos.tiles import AROUND, ORIENTATIONS
@@ -59,7 +58,7 @@ def split(config: Config, observation: Float32[Array, "*batch size"]) -> dict[st
 def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[Array, "size"]:
     """The blocks of ``layout``, one after the other, each row by row."""
     board = state.table
-    own = unpack_words(state.trays[player], config.tiles)
+    own = trays.unpack(config, state.trays[player])
     lies = board.lying >= 0
     column, row = _places(config, board.lying, board.lying)
     turned = (board.turned[:, None] == np.arange(len(ORIENTATIONS), dtype=np.int8)[None]) & lies[:, None]

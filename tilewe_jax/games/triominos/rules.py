@@ -1,31 +1,30 @@
 """The rules of Triominos for one game."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int8, Int32, PRNGKeyArray, UInt32
 
-from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, mix, popcount, unpack_words
+from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, mix, popcount
 from tilewe_jax.game import Action
 from tilewe_jax.games.triominos import table
+from tilewe_jax.games.triominos import trays as sets
 from tilewe_jax.games.triominos.config import MAX_DRAWS, Config
 from tilewe_jax.games.triominos.table import Placed, Table
-from tilewe_jax.games.triominos.tiles import rank, tile_id
+from tilewe_jax.games.triominos.trays import Tray
 from tilewe_jax.lanes import random_words
 
 DRAW_SCORE, PASS_SCORE, OUT_SCORE = -5, -10, 25
 FIRST_TRIPLE_SCORE, FIRST_ZEROS_SCORE = 10, 40
 
-Tray = UInt32[Array, "words"]
-"""A set of tiles: tile ``t`` is bit ``t % 32`` of word ``t // 32``."""
-
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:
-    """A position. P players, N tiles: about 650 bytes for two players and 56 tiles."""
+    """A position. P players, N tiles: 686 bytes for two players and 56 tiles."""
 
     table: Table
     trays: UInt32[Array, "P words"]
@@ -75,9 +74,9 @@ def start(
 ) -> State:
     """The start of a round with the tiles in this order; of those who may start, whoever drew the highest lot does."""
     holder = order // np.int8(config.dealt)
-    trays = jax.vmap(lambda player: pack(holder == player))(jnp.arange(config.players, dtype=jnp.int8))
+    trays = jax.vmap(lambda player: sets.pack(holder == player))(jnp.arange(config.players, dtype=jnp.int8))
     if config.start == "highest":
-        may_start = _best_trays(config, trays)
+        may_start = sets.best(config, trays)
     starter = jnp.argmax(jnp.where(may_start, (lots >> np.uint32(1)).astype(jnp.int32), -1)).astype(jnp.int32)
     none = jnp.int32(0)
     return State(
@@ -106,7 +105,7 @@ def turn(config: Config, state: State, action: Action) -> State:
     laid = table.lay(config, state.table, placed)
     laid = jax.tree.map(lambda new, old: jnp.where(places, new, old), laid, state.table)
     drawn = jnp.argmax(state.order == state.drawn.astype(jnp.int8)).astype(jnp.int32)
-    moved = jnp.where(places | draws, single(config, jnp.where(draws, drawn, placed.tile)), np.uint32(0))
+    moved = jnp.where(places | draws, sets.single(config, jnp.where(draws, drawn, placed.tile)), np.uint32(0))
     trays = state.trays ^ jnp.where(mine[:, None], moved[None], np.uint32(0))
 
     gained = jnp.where(places, score, jnp.where(draws, DRAW_SCORE, jnp.where(passes, PASS_SCORE, 0)))
@@ -148,14 +147,14 @@ def placement(config: Config, state: State, action: Action) -> tuple[Placed, Int
     return Placed(table.tile_of(*numbers), table.orientation_of(config, numbers, cell), cell, numbers), score
 
 
-def round_is_over(config: Config, state: State) -> Bool[Array, ""]:
-    """Whether a tray is empty, or everybody has passed."""
+def is_over(config: Config, state: State) -> Bool[Array, ""]:
+    """Whether the round is over. Where the game goes on, the next one begins at once, so that the game is then over too."""
     return jnp.any(jnp.all(state.trays == 0, axis=1)) | (state.passes == config.players)
 
 
 def round_result(config: Config, state: State) -> tuple[Bool[Array, "P"], Int32[Array, "P"]]:
     """Who has won the round, and what that scores; nobody and nothing before its end."""
-    values = tray_values(config, state.trays)
+    values = jax.vmap(partial(sets.value, config))(state.trays)
     empty = jnp.all(state.trays == 0, axis=1)
     out, total = jnp.any(empty), jnp.sum(values, dtype=jnp.int32)
     lowest = jnp.min(values)
@@ -163,15 +162,10 @@ def round_result(config: Config, state: State) -> tuple[Bool[Array, "P"], Int32[
     return won, jnp.where(won, jnp.where(out, OUT_SCORE + total, total - config.players * lowest), 0)
 
 
-def is_over(config: Config, state: State) -> Bool[Array, ""]:
-    """Whether the game is over. Where another round follows, it has begun already."""
-    return round_is_over(config, state)
-
-
 def another_round(config: Config, state: State) -> Bool[Array, ""]:
     """Whether the round is over and the game is not."""
     left = (jnp.max(state.scores) < config.target) & (state.round < config.rounds - 1)
-    return round_is_over(config, state) & left
+    return is_over(config, state) & left
 
 
 def next_round(config: Config, state: State) -> State:
@@ -183,16 +177,15 @@ def next_round(config: Config, state: State) -> State:
 
 def legal_words(config: Config, state: State) -> UInt32[Array, "F+words+1"]:
     """The legal actions: numbers of each slot; tiles to begin with; and as bits of the last word, draw and pass."""
-    tray = tray_of(state)
-    begins = ~jnp.any(state.table.lying >= 0) & ~is_over(config, state)
-    must = begins & (config.start == "highest")
-    words = thirds(config, state.table, tray)
-    beginners = jnp.where(begins, forced(config, tray) if config.start == "highest" else tray, np.uint32(0))
-    going = ~is_over(config, state)
-    words = jnp.where(going, words, np.uint32(0))
+    tray, going = tray_of(state), ~is_over(config, state)
+    begins = ~jnp.any(state.table.lying >= 0)
+    must_begin = begins & (config.start == "highest")
+    beginners = sets.highest(config, tray) if config.start == "highest" else tray
+    beginners = jnp.where(begins, beginners, np.uint32(0))
     may_draw = (state.draws < MAX_DRAWS) & (state.drawn < config.tiles)
-    other = jnp.where(going & ~must, jnp.where(may_draw, np.uint32(1), np.uint32(2)), np.uint32(0))
-    return jnp.concatenate([words, beginners, other[None]])
+    other = jnp.where(must_begin, np.uint32(0), jnp.where(may_draw, np.uint32(1), np.uint32(2)))
+    words = jnp.concatenate([thirds(config, state.table, tray), beginners, other[None]])
+    return jnp.where(going, words, np.uint32(0))
 
 
 def thirds(config: Config, board: Table, tray: Tray) -> UInt32[Array, "F"]:
@@ -200,31 +193,22 @@ def thirds(config: Config, board: Table, tray: Tray) -> UInt32[Array, "F"]:
     first, second, known = table.corners_of_slots(config, board)
     pair = first.astype(jnp.int32) * config.numbers + second.astype(jnp.int32)
     allowed = jnp.where(known < 0, ~np.uint32(0), np.uint32(1) << jnp.maximum(known, 0).astype(jnp.uint32))
-    bits = jnp.take(_fits(config, tray), pair, mode="clip") & allowed
+    bits = jnp.take(sets.fits(config, tray), pair, mode="clip") & allowed
     return jnp.where(board.cells >= 0, bits, np.uint32(0))
 
 
 def is_legal(config: Config, state: State, action: Action) -> Bool[Array, ""]:
     """Whether an action, any integer, is legal."""
     words = legal_words(config, state)
-    third = (action >= 0) & (action < config.first)
-    cell = jnp.where(third, action // config.numbers, 0).astype(jnp.int16)
-    here = state.table.cells == cell
-    slot = jnp.max(jnp.where(here, words[: config.slots], np.uint32(0)))
-    tile = jnp.clip(action - config.first, 0, config.tiles - 1)
-    beginners = words[config.slots : -1]
-    other = jnp.clip(action - config.draw, 0, 1)
-    inside = (action >= config.first) & (action < config.num_actions)
-    bits = jnp.where(
-        third,
-        slot >> (action % config.numbers).astype(jnp.uint32),
-        jnp.where(
-            action >= config.draw,
-            words[-1] >> other.astype(jnp.uint32),
-            beginners[tile // WORD_BITS] >> (tile % WORD_BITS).astype(jnp.uint32),
-        ),
-    )
-    return (third | inside) & (bits & np.uint32(1) != 0)
+    on_slot = (action >= 0) & (action < config.first)
+    here = state.table.cells == jnp.where(on_slot, action // config.numbers, 0).astype(jnp.int16)
+    known = jnp.where(on_slot, jnp.any(here), (action >= config.first) & (action < config.num_actions))
+    tile, other = action - config.first, action - config.draw
+    slot = jnp.argmax(here).astype(jnp.int32)
+    word = jnp.where(on_slot, slot, jnp.where(other < 0, config.slots + tile // WORD_BITS, words.shape[0] - 1))
+    bit = jnp.where(on_slot, action % config.numbers, jnp.where(other < 0, tile % WORD_BITS, other))
+    bits = jnp.take(words, word, mode="clip") >> (bit & (WORD_BITS - 1)).astype(jnp.uint32)
+    return known & (bits & np.uint32(1) != 0)
 
 
 def action_of(
@@ -233,7 +217,7 @@ def action_of(
     """The action of a bit of ``legal_words``."""
     cell = jnp.take(state.table.cells, word, mode="clip").astype(jnp.int32)
     begin = config.first + (word - config.slots) * WORD_BITS + bit
-    last = config.slots + _words(config)
+    last = config.slots + sets.num_words(config)
     return jnp.where(word < config.slots, cell * config.numbers + bit, jnp.where(word < last, begin, config.draw + bit)).astype(
         jnp.int32
     )
@@ -256,13 +240,13 @@ def determinize(config: Config, state: State, player: Int32[Array, ""], key: PRN
     """The position with the tiles that ``player`` does not see dealt anew to the other trays and the pile."""
     words = random_words(key, config.tiles + 2)
     shuffle, seed = words[: config.tiles], words[config.tiles :]
-    own = unpack_words(state.trays[player], config.tiles)
+    own = sets.unpack(config, state.trays[player])
     unseen = ~own & (state.table.lying < 0)
     rank = jnp.where(unseen, _ranked(jnp.where(unseen, shuffle >> np.uint32(1), ~np.uint32(0))), -1)
     others = jnp.arange(config.players) != player
     sizes = jnp.where(others, tray_sizes(state), 0)
     ends = jnp.sum(jnp.where(np.tri(config.players, dtype=bool), sizes[None], 0), axis=1)
-    dealt = jax.vmap(lambda size, end: pack((rank >= end - size) & (rank < end)))(sizes, ends)
+    dealt = jax.vmap(lambda size, end: sets.pack((rank >= end - size) & (rank < end)))(sizes, ends)
     left = rank - ends[-1]
     return replace(
         state,
@@ -283,79 +267,8 @@ def tray_of(state: State) -> Tray:
     return jnp.sum(jnp.where(mine[:, None], state.trays, np.uint32(0)), axis=0, dtype=jnp.uint32)
 
 
-def tray_values(config: Config, trays: UInt32[Array, "P words"]) -> Int32[Array, "P"]:
-    """The sum of all numbers in each tray."""
-    total = jnp.zeros(trays.shape[0], jnp.int32)
-    for power in range(5):
-        total = total + (jnp.sum(popcount(trays & _tray(config, VALUES >> power & 1)[None]), axis=1) << power)
-    return total
-
-
-def forced(config: Config, tray: Tray) -> Tray:
-    """The tiles of a tray of which one must begin, where the highest does: those, and the one of three zeros."""
-    best = tray & np.uint32(0)
-    for equal in _ranks(config):
-        best = jnp.where(jnp.all(best == 0), tray & equal, best)
-    return best | (tray & _tray(config, np.arange(config.tiles) == 0))
-
-
-def _best_trays(config: Config, trays: UInt32[Array, "P words"]) -> Bool[Array, "P"]:
-    """Whose tiles are highest, compared one by one from the highest down."""
-    best = jnp.ones(trays.shape[0], jnp.bool_)
-    for equal in _ranks(config):
-        # Trays are of one size. So who has more of the highest tiles has the higher tile where two of them first differ.
-        count = jnp.where(best, jnp.sum(popcount(trays & equal[None]), axis=1), -1)
-        best = count == jnp.max(count)
-    return best
-
-
-def pack(tiles: Bool[Array, "N"]) -> Tray:
-    """A set of tiles, given as flags."""
-    words = -(-tiles.shape[0] // WORD_BITS)
-    flags = jnp.pad(tiles, (0, words * WORD_BITS - tiles.shape[0])).reshape(words, WORD_BITS).astype(jnp.uint32)
-    return jnp.sum(flags << np.arange(WORD_BITS, dtype=np.uint32)[None], axis=1, dtype=jnp.uint32)
-
-
 def _ranked(words: UInt32[Array, "N"]) -> Int32[Array, "N"]:
     """How many words are smaller than each, of equal ones those before it. So few are cheaper to count than to sort."""
     index = np.arange(words.shape[0])
     smaller = (words[None] < words[:, None]) | ((words[None] == words[:, None]) & (index[None] < index[:, None]))
     return jnp.sum(smaller, axis=1, dtype=jnp.int32)
-
-
-def _words(config: Config) -> int:
-    return -(-config.tiles // WORD_BITS)
-
-
-VALUES = np.array([sum(tile) for tile in Config(tiles=84).tile_list], np.int32)
-
-
-def _tray(config: Config, tiles: np.ndarray) -> np.ndarray:
-    """These tiles (a flag each), on the host."""
-    flags = np.zeros(_words(config) * WORD_BITS, np.uint64)
-    flags[: config.tiles] = tiles[: config.tiles]
-    words: np.ndarray = (flags.reshape(-1, WORD_BITS) << np.arange(WORD_BITS, dtype=np.uint64)).sum(axis=1)
-    return words.astype(np.uint32)
-
-
-def _ranks(config: Config) -> list[np.ndarray]:
-    """Tiles of equal rank, from the highest: triples before others, then by their sum."""
-    ranks = [rank(tile) for tile in config.tile_list]
-    return [_tray(config, np.array([other == one for other in ranks])) for one in sorted(set(ranks), reverse=True)]
-
-
-def single(config: Config, tile: Int32[Array, ""]) -> Tray:
-    """The tray with this tile."""
-    shift = tile - WORD_BITS * np.arange(_words(config), dtype=np.int32)
-    return jnp.where((shift >= 0) & (shift < WORD_BITS), np.uint32(1) << shift.astype(jnp.uint32), np.uint32(0))
-
-
-def _fits(config: Config, tray: Tray) -> UInt32[Array, "pairs"]:
-    """For each two numbers, clockwise, the third ones with which they are a tile of the tray, as bits."""
-    weights = np.zeros((config.numbers**2, config.tiles), np.float32)
-    for tile in config.tile_list:
-        for i in range(3):
-            third, first, second = tile[i], tile[(i + 1) % 3], tile[(i + 2) % 3]
-            weights[first * config.numbers + second, tile_id(tile)] = 1 << third
-    held = unpack_words(tray, config.tiles).astype(jnp.float32)
-    return jnp.dot(weights, held).astype(jnp.uint32)

@@ -18,12 +18,13 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int32, PRNGKeyArray, UInt32
 
-from tilewe_jax.bits import mix, popcount, unpack_words
+from tilewe_jax.bits import mix, popcount
 from tilewe_jax.game import Action, Policy
-from tilewe_jax.games.triominos import rules, table
+from tilewe_jax.games.triominos import rules, table, trays
 from tilewe_jax.games.triominos.config import Config
-from tilewe_jax.games.triominos.rules import DRAW_SCORE, State, Tray
+from tilewe_jax.games.triominos.rules import DRAW_SCORE, State
 from tilewe_jax.games.triominos.table import Table
+from tilewe_jax.games.triominos.trays import Tray
 from tilewe_jax.lanes import random_words
 
 
@@ -65,7 +66,7 @@ def thrifty(config: Config, prospect: Prospect) -> Int32[Array, ""]:
 def flexible(config: Config, prospect: Prospect) -> Int32[Array, ""]:
     """The points, and the places that the own tiles will then have, and those that a tile drawn may be expected to have."""
     own = _places(config, prospect.after, prospect.own)
-    drawn = _places(config, prospect.after, prospect.unseen) * 4 * _OWN_PLACE // jnp.maximum(_count(prospect.unseen), 1)
+    drawn = _places(config, prospect.after, prospect.unseen) * 4 * _OWN_PLACE // jnp.maximum(trays.count(prospect.unseen), 1)
     return 4 * (prospect.score + _OWN_PLACE * own) + drawn
 
 
@@ -86,7 +87,7 @@ def stuck(config: Config, state: State) -> Bool[Array, ""]:
 
 def gain(config: Config, state: State) -> Bool[Array, ""]:
     """Whether the best score after drawing is expected to be higher than it is now, by more than drawing costs."""
-    own, unseen = (unpack_words(tiles, config.tiles) for tiles in (rules.tray_of(state), _unseen(config, state)))
+    own, unseen = (trays.unpack(config, tiles) for tiles in (rules.tray_of(state), _unseen(config, state)))
     scores = _best_scores(config, state.table)
     more = jnp.where(unseen, jnp.maximum(scores - jnp.max(jnp.where(own, scores, 0)), 0), 0)
     return jnp.sum(more, dtype=jnp.int32) > -DRAW_SCORE * jnp.sum(unseen, dtype=jnp.int32)
@@ -136,7 +137,7 @@ def _best(config: Config, value: Value, state: State, placements: UInt32[Array, 
         action = rules.action_of(config, state, index, popcount(lowest - np.uint32(1)))
         placed, score = rules.placement(config, state, action)
         after = table.lay(config, state.table, placed)
-        prospect = Prospect(score, placed.tile, after, tray & ~rules.single(config, placed.tile), unseen)
+        prospect = Prospect(score, placed.tile, after, tray & ~trays.single(config, placed.tile), unseen)
         noise = (mix(bits, action) >> np.uint32(24)).astype(jnp.int32)
         ranked = jnp.where(lowest != 0, (value(config, prospect) << 8) + noise, best)
         better = ranked > best
@@ -170,11 +171,7 @@ def _places(config: Config, board: Table, tiles: Tray) -> Int32[Array, ""]:
     return jnp.sum(popcount(rules.thirds(config, board, tiles)), dtype=jnp.int32)
 
 
-def _count(tiles: Tray) -> Int32[Array, ""]:
-    return jnp.sum(popcount(tiles), dtype=jnp.int32)
-
-
 def _unseen(config: Config, state: State) -> Tray:
     """What the player to move does not see."""
-    lying = rules.pack(state.table.lying >= 0)
-    return rules.pack(jnp.ones(config.tiles, jnp.bool_)) & ~lying & ~rules.tray_of(state)
+    lying = trays.pack(state.table.lying >= 0)
+    return trays.pack(jnp.ones(config.tiles, jnp.bool_)) & ~lying & ~rules.tray_of(state)
