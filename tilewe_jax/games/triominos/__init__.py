@@ -1,4 +1,4 @@
-"""Triominos: triangular tiles, three numbers each. So far the validator of placements; the game itself is to come."""
+"""Triominos: triangular tiles, three numbers each, and what can be asked of them without JAX."""
 
 from tilewe_jax.games.triominos.figure import explain, validate
 

@@ -87,7 +87,8 @@ class Position:
         for player, (score, tray) in enumerate(zip(self.scores, self.trays, strict=True)):
             turn = "" if self.over or player != self.player else f" to move, {self.draws} drawn" if self.draws else " to move"
             lines.append(f"player {player + 1}: {score} points, {' '.join(map(_digits, tray)) or 'no tiles'}{turn}")
-        return "\n".join([*lines, f"pile: {len(self.pile)} tiles"])
+        end = ", everybody has passed" if all(self.trays) else ", a tray is empty"
+        return "\n".join([*lines, f"pile: {len(self.pile)} tiles{end if self.over else ''}"])
 
     def _word(self, word: str) -> int:
         if word not in (DRAW, PASS):
