@@ -3,7 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,9 +18,9 @@ ORACLES = Path(__file__).parents[2] / "shared" / "oracles"
 """Traces of other implementations; not part of the repository, so tests that need them are skipped without."""
 
 
-@cache
+@lru_cache(maxsize=4)  # what is compiled for a game takes hundreds of megabytes
 def batched(game: Game[Any]) -> SimpleNamespace:
-    """The functions of a game over batches, compiled once for all tests."""
+    """The functions of a game over batches, compiled once for tests that follow each other."""
     names = (
         "apply advance settle step is_legal legal_actions num_legal sample_action current_player is_terminal is_truncated"
         " scores returns observe determinize playout init"

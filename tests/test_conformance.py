@@ -12,7 +12,6 @@ VARIATIONS = [
     ("duo", {"voluntary_pass": True, "size": 7}),
     ("santorini", {"size": 4, "placement": "chosen"}),
     ("santorini", {"size": 3, "placement": "random"}),
-    ("triominos", {"players": 4, "start": "highest", "game": "target", "hex_scores": (50, 60, 70)}),
     ("triominos", {"players": 3, "tiles": 10, "tray": 2, "start": "winner", "game": "target", "target": 60, "max_rounds": 2}),
 ]
 
@@ -24,4 +23,4 @@ def test_every_registered_game_conforms(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "options"), VARIATIONS, ids=str)
 def test_variations_conform(name: str, options: dict) -> None:
-    conformance.check(tilewe_jax.make(name, **options), STATE_BYTES[name])
+    conformance.check(tilewe_jax.make(name, **options), STATE_BYTES[name], eager=False)

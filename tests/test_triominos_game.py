@@ -4,7 +4,7 @@ import copy
 import dataclasses
 import itertools
 import random
-from functools import cache
+from functools import cache, lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,7 +49,7 @@ PLAYERS = ["random", "random_stuck", "greedy_gain", "thrifty_stuck", "flexible_h
 """Every strategy of placing, and every one of drawing."""
 
 
-@cache
+@lru_cache(maxsize=4)
 def compiled(game: Any) -> SimpleNamespace:
     """What the tests ask of a batch of games."""
 

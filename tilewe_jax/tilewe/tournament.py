@@ -374,7 +374,8 @@ def _played(engines: bytes, tasks: Sequence[_Task], threads: int) -> Iterator[Ma
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
-            process.join()
+            while process.is_alive():  # one `join` may return before the process is known to have ended, where the pool's
+                process.join(0.01)  # own thread waits for it too
 
 
 _engines = b""

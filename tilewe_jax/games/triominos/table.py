@@ -177,13 +177,13 @@ def lay(config: Config, table: Table, placed: Placed) -> Table:
     beyond = _beyond(config, lying, shown(config, turned), near[:3])
     for k in range(3):
         new = ~jnp.any(hits[k]) & (taken & np.int16(1 << k) == 0)
-        mine = new & (slots == place)
+        chosen = new & (slots == place)
         number, far = beyond[k]
         seen = move_bits(taken.astype(jnp.uint32), SEEN[k]).astype(jnp.int16)
-        fresh = {theirs: numbers[mine_] for mine_, theirs in SHARED[k]} | {BACK[k]: number}
-        cells = jnp.where(mine, near[k], cells)
-        around = jnp.where(mine, seen | far | np.int16(1 << BACK[k]), around)
-        known = [jnp.where(mine, fresh[corner], row) for corner, row in enumerate(known)]
+        fresh = {theirs: numbers[mine] for mine, theirs in SHARED[k]} | {BACK[k]: number}
+        cells = jnp.where(chosen, near[k], cells)
+        around = jnp.where(chosen, seen | far | np.int16(1 << BACK[k]), around)
+        known = [jnp.where(chosen, fresh[corner], row) for corner, row in enumerate(known)]
         place = jnp.where(new, jnp.where(place == slot, unused, np.int16(1)), place)
     return Table(lying, turned, cells, (known[0], known[1], known[2]), around)
 
