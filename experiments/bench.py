@@ -33,7 +33,7 @@ def measure(
     ``player`` is one of ``game.policies()``; by default "random", or what ``PLAYERS`` says.
     """
     player = player or PLAYERS.get(name, "random")
-    pins = [None] if _has_accelerator() else _cores(cores)
+    pins = [None] if has_accelerator() else pinned_cores(cores)
     settings = json.dumps([name, options, form, player, batch, seconds, seed])
     workers = [
         subprocess.Popen(
@@ -121,7 +121,7 @@ def measure_board(players: int, seconds: float, seed: int) -> dict[str, Any]:
     return figures
 
 
-def _has_accelerator() -> bool:
+def has_accelerator() -> bool:
     """Whether JAX will find one; asked without starting it."""
     if os.environ.get("JAX_PLATFORMS", "") == "cpu":
         return False
@@ -130,7 +130,8 @@ def _has_accelerator() -> bool:
     return device and any(importlib.util.find_spec(plugin) for plugin in plugins)
 
 
-def _cores(count: int) -> list[int | None]:
+def pinned_cores(count: int) -> list[int | None]:
+    """Cores to pin so many processes to; ``None`` where that cannot be done. Raises ``ValueError`` where there are fewer."""
     if not hasattr(os, "sched_getaffinity"):  # only Linux can pin
         return [None] * count
     available = sorted(os.sched_getaffinity(0))

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Literal, NoReturn
@@ -193,12 +193,20 @@ class Perft(GameOptions):
 class Bench(GameOptions):
     """Measure how fast games are played, on a CPU in processes pinned to one core each."""
 
+    game: str = ""
+    """Id of the game, by default tilewe; with --search, by default a made-up one."""
     form: Literal["stream", "games", "step", "board"] = "stream"
     """Lanes that restart, games played to the end together, the public step and sample_action; or tilewe's host board."""
     player: str | None = None
     """Who plays (`tilewe-jax arena --list`); random, for triominos random_stuck, which draws only when no tile fits."""
-    batch: int = 4000
-    """Games played at once, by each process. Large powers of two are bad for CPU caches."""
+    search: bool = False
+    """Measure the tree search instead, against mctx where that is installed; without --game on a made-up game."""
+    sims: int = 64
+    """Simulations of a search."""
+    candidates: int = 64
+    """Actions that a node of the search keeps."""
+    batch: int | None = None
+    """Games played at once, by each process: 4000, for searches 256. Large powers of two are bad for CPU caches."""
     seconds: float = 5.0
     """How long to measure."""
     cores: int = 1
@@ -209,30 +217,40 @@ class Bench(GameOptions):
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        from experiments import bench
-
-        _positive(batch=self.batch, seconds=self.seconds, cores=self.cores)
-        game = self.make()  # for the error, before a process is started
-        if self.form == "board" and game != GameOptions("tilewe", self.players).make():
-            raise UsageError("--form board is about tilewe, without further options")
-        if self.player is not None and self.player not in game.policies():
-            raise UsageError(f"{self.game} has no player {self.player!r}; it has {', '.join(game.policies())}")
+        batch = self.batch or (256 if self.search else 4000)
+        _positive(batch=batch, seconds=self.seconds, cores=self.cores, sims=self.sims, candidates=self.candidates)
         try:
-            if self.form == "board":
-                figures = bench.measure_board(game.num_players, self.seconds, self.seed)
-            else:
-                figures = bench.measure(
-                    self.game, self.options(), self.form, self.player, self.batch, self.seconds, self.cores, self.seed
-                )
+            figures = self._search(batch) if self.search else replace(self, game=self.game or "tilewe")._play(batch)
         except (ValueError, RuntimeError) as error:
             raise UsageError(str(error)) from None
         if self.json:
             print(json.dumps(figures))
             return
-        table = Table("figure", "value", title=f"{self.game}: {self.form}")
+        table = Table("figure", "value", title=f"{figures['game']}: {'search' if self.search else self.form}")
         for name, value in figures.items():
             table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
         out.print(table)
+
+    def _play(self, batch: int) -> dict[str, Any]:
+        from experiments import bench
+
+        game = self.make()  # for the error, before a process is started
+        if self.form == "board":
+            if game != GameOptions("tilewe", self.players).make():
+                raise UsageError("--form board is about tilewe, without further options")
+            return bench.measure_board(game.num_players, self.seconds, self.seed)
+        if self.player is not None and self.player not in game.policies():
+            raise UsageError(f"{self.game} has no player {self.player!r}; it has {', '.join(game.policies())}")
+        settings = self.form, self.player, batch, self.seconds, self.cores, self.seed
+        return bench.measure(self.game, self.options(), *settings)
+
+    def _search(self, batch: int) -> dict[str, Any]:
+        from experiments import bench_search
+
+        if self.game:
+            self.make()
+        settings = batch, self.sims, self.candidates, self.seconds, self.seed
+        return bench_search.measure(self.game or None, self.options(), *settings)
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,17 @@ def test_bench(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert figures["players"] == 2
 
 
+@pytest.mark.parametrize("game", [[], ["--game", "santorini", "--set", "size=3"]], ids=["made up", "santorini"])
+def test_bench_of_the_search(game: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--search", *game, "--batch", "4", "--sims", "6", "--candidates", "5", "--seconds", "0.1", "--json"]
+    code, out, err = run(capsys, "bench", *arguments)
+    assert (code, err) == (0, "")
+    figures = json.loads(out)
+    assert (figures["batch"], figures["simulations"], figures["candidates"]) == (4, 6, 5)
+    for name in ("ours", "mctx", "ratio", "simulations_per_second", "bytes_per_node", "compile_seconds"):
+        assert figures[name] > 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -163,6 +174,8 @@ def test_bench(form: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["perft", "--depth", "0"], "--depth must be positive"),
         (["bench", "--cores", "999"], "--cores must be 1 to"),
         (["bench", "--form", "fast"], "--form"),
+        (["bench", "--search", "--sims", "0"], "--sims must be positive, not 0"),
+        (["bench", "--search", "--game", "chess"], "there is no game 'chess'"),
         (["show"], "file"),
     ],
 )

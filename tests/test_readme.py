@@ -27,14 +27,14 @@ def test_commands_parse(command: str) -> None:
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) == 5
-    assert len(COMMANDS) == 10
+    assert len(CODE) == 6
+    assert len(COMMANDS) == 11
 
 
 def test_the_map_names_what_there_is() -> None:
     tree = next(text for language, text in BLOCKS if not language)
     for path in re.findall(r"^  ([\w/ .]+?(?:\.py|/))(?: |$)", tree, re.MULTILINE):
         for name in path.split():
-            assert any((ROOT / folder / name).exists() for folder in ("tilewe_jax", "experiments")), name
+            assert any((ROOT / folder / name).exists() for folder in ("tilewe_jax", "search", "experiments")), name
     for package in ("tilewe_jax", "search", "experiments", "tests"):
         assert f"{package}/" in tree

@@ -179,6 +179,10 @@ class Game(ABC, Generic[State]):
         chosen = jnp.where(jnp.arange(k) < self.num_actions, masked[actions], -jnp.inf)
         return jnp.where(chosen > -jnp.inf, actions, -1), chosen
 
+    def random_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
+        """``k`` different legal actions, each as likely as any other; where fewer are legal, all of them, then -1."""
+        return self.candidates(state, jnp.zeros(self.num_actions, jnp.float32), key, k)[0]
+
     def policies(self) -> dict[str, Policy]:
         """Ready-made players by name; "random" is among them."""
         return {"random": self.sample_action}
