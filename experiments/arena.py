@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.ratings import Sprt, ahead_of, pairwise, plackett_luce
+from search.agents import agent, is_search
 from tilewe_jax import env
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.records import Record
@@ -36,17 +37,18 @@ class Player:
 
 
 def player(game: Game[Any], text: str) -> Player:
-    """The player that a text stands for: one of ``game.policies()``, or ``module:factory``, called without arguments.
+    """The player that a text stands for: an ``agent`` of the search, or ``module:factory``, called without arguments.
 
     ``name=...`` gives it another name. Raises ``ValueError`` where there is none.
     """
-    name, _, what = text.rpartition("=")
+    head, equals, tail = text.partition("=")
+    name, what = (head, tail) if equals and ":" not in head else ("", text)
     module, colon, factory = what.partition(":")
-    if not colon:
-        policies = game.policies()
-        if what not in policies:
-            raise ValueError(f"{game.id} has no player {what!r}; it has {', '.join(policies)}, or give module:factory")
-        return Player(name or what, policies[what])
+    if is_search(what) or not colon:
+        try:
+            return Player(name or what, agent(game, what))
+        except ValueError as error:
+            raise ValueError(str(error) if is_search(what) else f"{error}; or give module:factory") from None
     try:
         mind = getattr(importlib.import_module(module), factory)()
     except (ImportError, AttributeError) as error:

@@ -257,8 +257,8 @@ class Bench(GameOptions):
 class Arena:
     """Let players play each other and rate them.
 
-    A player is a name (`tilewe-jax arena --list` shows those of a game), or module:factory for what that function gives: a
-    policy, or an engine of tilewe; and name=... gives it another name.
+    A player is a name (`tilewe-jax arena --list` shows those of a game), a search like mcts:sims=64,playouts=4, or
+    module:factory for what that function gives, a policy or an engine of tilewe; and name=... gives it another name.
     """
 
     players: Annotated[tuple[str, ...], arg(metavar="PLAYER ...")] = ()
@@ -294,12 +294,13 @@ class Arena:
         _writable(self.plot)
         from experiments import arena
         from experiments.ratings import Sprt
+        from search.agents import searches
         from tilewe_jax import records
         from tilewe_jax.render.svg import intervals
 
         game = GameOptions(self.game, self.seats, self.set).make()
         if self.list:
-            names = sorted(game.policies())
+            names = [*sorted(game.policies()), *searches()]
             print(json.dumps({"game": game.id, "players": names}) if self.json else "\n".join(names))
             return
         try:
@@ -331,6 +332,69 @@ class Arena:
             print(json.dumps(summary))
         else:
             _print_arena(game, summary)
+        if results.interrupted:
+            raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class Selfplay(GameOptions):
+    """Let one player play all seats, and keep the games."""
+
+    agent: str = "mcts:sims=64"
+    """Who plays: a name (`tilewe-jax arena --list`), or a search like mcts:sims=64,playouts=4."""
+    games: int = 256
+    """Number of games."""
+    batch: int = 256
+    """Games played at once."""
+    seed: int = 0
+    """Decides the games, whatever the batch."""
+    out: Path | None = None
+    """Write the games to this file, as JSON lines that `replay` and `show` read."""
+    json: bool = False
+    """Print one JSON object and nothing else."""
+
+    def run(self) -> None:
+        _positive(games=self.games, batch=self.batch)
+        _writable(self.out)
+        from experiments import arena
+        from search.agents import simulations
+        from tilewe_jax import records
+
+        game = self.make()
+        try:
+            players = [arena.player(game, self.agent)] * game.num_players
+            with _progress("playing", self.games) as progress:
+                keep = self.out is not None
+                results = arena.compete(game, players, self.games, self.batch, self.seed, progress, keep=keep)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        if self.out:
+            records.write(self.out, game, results.records, self.seed)
+        moves = int(results.all("plies").sum()) if results.games else 0
+        seconds = max(results.seconds, 1e-9)
+        summary = {
+            "game": game.id,
+            "options": game.options,
+            "agent": self.agent,
+            "games": results.games,
+            "moves": moves,
+            "seconds": round(results.seconds, 3),
+            "cpu_seconds": round(results.cpu_seconds, 3),
+            "compile_seconds": round(results.compile_seconds, 1),
+            "games_per_second": round(results.games / seconds, 2),
+            "simulations_per_second": round(moves * simulations(game, self.agent) / seconds),
+            "mean_score": results.all("scores").mean(axis=0).round(4).tolist() if results.games else [],
+            "interrupted": results.interrupted,
+        }
+        if self.json:
+            print(json.dumps(summary))
+        else:
+            table = Table("figure", "value", title=f"{_title(game)}: {self.agent} plays itself")
+            for name in ("games", "moves", "games_per_second", "simulations_per_second", "compile_seconds"):
+                table.add_row(name, f"{summary[name]:,}")
+            out.print(table)
+            if self.out:
+                out.print(f"{results.games:,} games written to {self.out}")
         if results.interrupted:
             raise KeyboardInterrupt
 
@@ -405,6 +469,7 @@ Command = (
     | Annotated[Perft, subcommand("perft")]
     | Annotated[Bench, subcommand("bench")]
     | Annotated[Arena, subcommand("arena")]
+    | Annotated[Selfplay, subcommand("selfplay")]
     | Annotated[Replay, subcommand("replay")]
     | Annotated[Show, subcommand("show")]
 )

@@ -134,8 +134,8 @@ class Search(Generic[State]):
         made = jnp.where(child >= 0, child, jnp.minimum(tree.size, tree.capacity))
         made = jnp.where(action >= 0, made, tree.capacity)
         path = path.at[depth].set(made)
-        tree = grow(tree, made, fresh)
         new = (action >= 0) & (child < 0) & (made < tree.capacity)
+        tree = grow(tree, jnp.where(new, made, tree.capacity), fresh)
         return replace(
             tree,
             visits=tree.visits.at[path].add(1, mode="drop"),

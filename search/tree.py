@@ -24,7 +24,8 @@ class Tree(Generic[State]):
     """N nodes in the order in which they were made, the root first; K candidate actions each; P players.
 
     Values are vectors over the players in absolute seats. A node's visits and values count its own evaluation and everything
-    backed up through it, so that they are one more than those of its children together, except where it is terminal.
+    backed up through it. So visits are one more than those of its children together; except where it is terminal, or as deep as
+    the search goes, or where the tree had no more room.
     """
 
     state: State

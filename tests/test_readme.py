@@ -28,7 +28,7 @@ def test_commands_parse(command: str) -> None:
 
 def test_samples_were_found() -> None:
     assert len(CODE) == 6
-    assert len(COMMANDS) == 11
+    assert len(COMMANDS) == 13
 
 
 def test_the_map_names_what_there_is() -> None:
