@@ -138,9 +138,8 @@ def test_bench(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert figures["players"] == 2
 
 
-@pytest.mark.parametrize("game", [[], ["--game", "santorini", "--set", "size=3"]], ids=["made up", "santorini"])
-def test_bench_of_the_search(game: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--search", *game, "--batch", "4", "--sims", "6", "--candidates", "5", "--seconds", "0.1", "--json"]
+def test_bench_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--search", "--batch", "4", "--sims", "6", "--candidates", "5", "--seconds", "0.1", "--json"]
     code, out, err = run(capsys, "bench", *arguments)
     assert (code, err) == (0, "")
     figures = json.loads(out)

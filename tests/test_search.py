@@ -362,7 +362,7 @@ def with_distinct_payoffs(game: Any) -> Any:
     ("name", "options"),
     [
         ("tilewe", {"players": 3, "size": 4, "pieces": ("O1", "I2", "L3")}),
-        ("tilewe", {"players": 4, "size": 4, "pieces": ("O1", "I2")}),
+        pytest.param("tilewe", {"players": 4, "size": 4, "pieces": ("O1", "I2")}, marks=pytest.mark.slow),
         ("santorini", {"size": 3}),
         ("triominos", {"players": 3, "tiles": 10, "tray": 2}),
     ],
