@@ -146,6 +146,7 @@ def _work(name: str, options: dict[str, Any], form: str, player: str, batch: int
     import jax.numpy as jnp
 
     from tilewe_jax import env, make
+    from tilewe_jax.game import state_bytes
 
     game = make(name, **options)
     # The environment plays at random in a way of its own, faster than a policy that does.
@@ -199,7 +200,6 @@ def _work(name: str, options: dict[str, Any], form: str, player: str, batch: int
         carry, more_moves, more_ended = compiled(carry)
         moves, ended = moves + int(more_moves), ended + int(more_ended)
     cpu_seconds = time.process_time() - cpu
-    state_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(jax.eval_shape(game.init, key)))
     figures = {
         "game": game.id,
         "options": game.options,
@@ -214,7 +214,7 @@ def _work(name: str, options: dict[str, Any], form: str, player: str, batch: int
         "seconds": round(elapsed, 3),
         "cpu_seconds": round(cpu_seconds, 3),
         "compile_seconds": round(compile_seconds, 2),
-        "state_bytes": state_bytes,
+        "state_bytes": state_bytes(game),
     }
     print(json.dumps(figures), flush=True)
 

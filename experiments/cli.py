@@ -70,20 +70,18 @@ class Games:
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        import jax
-
+        from tilewe_jax.game import state_bytes
         from tilewe_jax.registry import describe, games, make, options
 
-        rows = []
+        rows: list[dict[str, Any]] = []
         for name in games():
             game = make(name)
-            state = jax.eval_shape(game.init, jax.random.key(0))
             rows.append(
                 {
                     "game": name,
                     "players": game.num_players,
                     "actions": game.num_actions,
-                    "state_bytes": sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state)),
+                    "state_bytes": state_bytes(game),
                     "options": {option: parameter.default for option, parameter in options(name).items()},
                     "about": describe(name),
                 }

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, PRNGKeyArray
 
-from tilewe_jax.game import Game
+from tilewe_jax.game import Game, shapes
 
 Evaluation = tuple[Float32[Array, "num_actions"] | None, Float32[Array, "P"]]
 """Logits of all actions, legal or not, or ``None`` where all are equal; and the share of the win that each may expect."""
@@ -41,8 +41,7 @@ def network(game: Game[Any], apply: Callable[[Array], tuple[Array, Array]]) -> E
 
     Raises ``ValueError`` where it gives other shapes than ``[num_actions]`` and ``[num_players]``.
     """
-    state = jax.eval_shape(game.init, jax.eval_shape(lambda: jax.random.key(0)))
-    observation = jax.eval_shape(lambda state: game.observe(state, game.current_player(state)), state)
+    observation = jax.eval_shape(lambda state: game.observe(state, game.current_player(state)), shapes(game))
     logits, values = jax.eval_shape(apply, observation)
     if logits.shape != (game.num_actions,) or values.shape != (game.num_players,):
         raise ValueError(

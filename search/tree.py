@@ -9,11 +9,10 @@ from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32
 
-from tilewe_jax.game import Game
+from tilewe_jax.game import Game, state_bytes
 
 State = TypeVar("State")
 
@@ -156,7 +155,5 @@ def first_highest(scores: Float32[Array, "K"]) -> Int32[Array, ""]:
 
 def bytes_per_node(game: Game[Any], candidates: int) -> int:
     """Bytes that a node of a tree takes."""
-    state = jax.eval_shape(game.init, jax.eval_shape(lambda: jax.random.key(0)))
-    bytes_of_state = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     fixed = 4 + 1 + 4 + 2 * 4 * game.num_players
-    return int(bytes_of_state + fixed + candidates * (4 + 4 + np.dtype(np.int32).itemsize))
+    return state_bytes(game) + fixed + candidates * (4 + 4 + 4)

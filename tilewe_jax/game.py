@@ -24,6 +24,16 @@ def as_action(action: Action | int) -> Action:
     return array.astype(jnp.int32)
 
 
+def shapes(game: Any) -> Any:
+    """Shapes and dtypes of a state of a game, without making one."""
+    return jax.eval_shape(game.init, jax.eval_shape(lambda: jax.random.key(0)))
+
+
+def state_bytes(game: Any) -> int:
+    """Bytes that a state of a game takes."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes(game)))
+
+
 class Game(ABC, Generic[State]):
     """The rules of one game as pure functions of one position; ``jax.vmap`` makes them functions of thousands.
 

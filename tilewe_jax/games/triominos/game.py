@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 
-from tilewe_jax.bits import WORD_BITS
+from tilewe_jax.bits import WORD_BITS, popcount
 from tilewe_jax.game import Action, Game, Policy, as_action
 from tilewe_jax.games.triominos import observation, rules, strategies
 from tilewe_jax.games.triominos.config import Config, Length, Start
 from tilewe_jax.games.triominos.figure import Placement
 from tilewe_jax.games.triominos.host import Position, unwrapped
 from tilewe_jax.games.triominos.rules import State
-from tilewe_jax.games.triominos.tiles import HEX_SCORES, corners, outline, parse_tile, tile_id
+from tilewe_jax.games.triominos.tiles import HEX_SCORES, corners, digits, outline, parse_tile, tile_id
 from tilewe_jax.lanes import per_lane, random_words, while_any
 from tilewe_jax.render.svg import polygons
 
@@ -87,7 +87,7 @@ class TriominosGame(Game[State]):
         return jnp.zeros(self.num_actions, jnp.bool_).at[jnp.where(mask, actions, self.num_actions)].set(True, mode="drop")
 
     def num_legal(self, state: State) -> Int32[Array, ""]:
-        return jnp.sum(jax.lax.population_count(rules.legal_words(self.config, state)), dtype=jnp.int32)
+        return jnp.sum(popcount(rules.legal_words(self.config, state)), dtype=jnp.int32)
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
         return rules.sample(self.config, state, rules.legal_words(self.config, state), random_words(key, 1)[0])
@@ -232,7 +232,7 @@ class TriominosGame(Game[State]):
     def deal(self, state: State) -> Any:
         """The tiles in the order in which they are dealt and drawn, who starts, and the words that decide later rounds."""
         order = np.argsort(np.asarray(state.order))
-        tiles = ["".join(map(str, self.config.tile_list[tile])) for tile in order]
+        tiles = [digits(self.config.tile_list[tile]) for tile in order]
         return {"tiles": tiles, "starter": int(state.starter), "seed": np.asarray(state.seed).tolist()}
 
     def init_from_deal(self, deal: Any) -> State:

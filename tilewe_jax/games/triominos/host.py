@@ -6,7 +6,7 @@ from functools import cached_property
 
 from tilewe_jax.games.triominos.config import MAX_DRAWS, Config
 from tilewe_jax.games.triominos.figure import Figure, Placement, name_of, read_placement
-from tilewe_jax.games.triominos.tiles import ORIENTATIONS, Cell, Tile, corners, neighbours, rank, tile_id, vertices
+from tilewe_jax.games.triominos.tiles import ORIENTATIONS, Cell, Tile, corners, digits, neighbours, rank, tile_id, vertices
 
 DRAW, PASS = "draw", "pass"
 
@@ -48,13 +48,13 @@ class Position:
         if action >= self.config.draw:
             return DRAW if action == self.config.draw else PASS
         if action >= self.config.first:
-            return "".join(map(str, self.config.tile_list[action - self.config.first])), ORIENTATIONS[0], (0, 0)
+            return digits(self.config.tile_list[action - self.config.first]), ORIENTATIONS[0], (0, 0)
         cell = self.cell_of(action // self.config.numbers)
         numbers = [self.figure.numbers.get(vertex, -1) for vertex in vertices(cell)]
         numbers[self._free_corner(cell)] = action % self.config.numbers
-        tile = tuple(sorted(numbers))
-        orientation = next(o for o in range(sum(cell) % 2, 6, 2) if list(corners((tile[0], tile[1], tile[2]), o)) == numbers)
-        return "".join(map(str, tile)), ORIENTATIONS[orientation], cell
+        a, b, c = sorted(numbers)
+        orientation = next(o for o in range(sum(cell) % 2, 6, 2) if list(corners((a, b, c), o)) == numbers)
+        return digits((a, b, c)), ORIENTATIONS[orientation], cell
 
     def action(self, what: Placement | str) -> int:
         """The action of a placement or a word. Raises ``IllegalActionError``, or ``ValueError`` where it is neither."""
@@ -86,7 +86,7 @@ class Position:
         lines = _draw([cell for *_, cell in self.placements], self.figure.numbers, color)
         for player, (score, tray) in enumerate(zip(self.scores, self.trays, strict=True)):
             turn = "" if self.over or player != self.player else f" to move, {self.draws} drawn" if self.draws else " to move"
-            lines.append(f"player {player + 1}: {score} points, {' '.join(map(_digits, tray)) or 'no tiles'}{turn}")
+            lines.append(f"player {player + 1}: {score} points, {' '.join(map(digits, tray)) or 'no tiles'}{turn}")
         end = ", everybody has passed" if all(self.trays) else ", a tray is empty"
         return "\n".join([*lines, f"pile: {len(self.pile)} tiles{end if self.over else ''}"])
 
@@ -137,10 +137,6 @@ def unwrapped(config: Config, number: int, taken: Collection[int]) -> Cell:
             begin -= 1
         place.append(begin + (line_of(number) - begin) % length)
     return place[0], place[1]
-
-
-def _digits(tile: Tile) -> str:
-    return "".join(map(str, tile))
 
 
 def _draw(cells: list[Cell], numbers: dict[Cell, int], color: bool) -> list[str]:

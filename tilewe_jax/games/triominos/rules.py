@@ -119,8 +119,7 @@ def turn(config: Config, state: State, action: Action) -> State:
         draws=jnp.where(places | passes, 0, state.draws + draws.astype(jnp.int32)),
         passes=jnp.where(places, 0, state.passes + passes.astype(jnp.int32)),
     )
-    won, bonuses = round_result(config, after)
-    del won
+    _, bonuses = round_result(config, after)
     return replace(after, scores=after.scores + jnp.where(places | passes, bonuses, 0))
 
 
@@ -258,7 +257,7 @@ def determinize(config: Config, state: State, player: Int32[Array, ""], key: PRN
 
 def tray_sizes(state: State) -> Int32[Array, "P"]:
     """The number of tiles in each tray."""
-    return jnp.sum(popcount(state.trays), axis=1)
+    return jax.vmap(sets.count)(state.trays)
 
 
 def tray_of(state: State) -> Tray:

@@ -28,6 +28,11 @@ def parse_tile(text: str) -> Tile:
     return int(digits[0]), int(digits[1]), int(digits[2])
 
 
+def digits(tile: Tile) -> str:
+    """A tile as ``parse_tile`` reads it, ``125``."""
+    return "".join(map(str, tile))
+
+
 def tile_id(tile: Tile) -> int:
     """The place of a tile among all, ordered by its highest number, then the next: the set of 56 has the first 56."""
     a, b, c = tile

@@ -54,7 +54,7 @@ def fits(config: Config, tray: Tray) -> UInt32[Array, "pairs"]:
         for i in range(3):
             third, first, second = tile[i], tile[(i + 1) % 3], tile[(i + 2) % 3]
             weights[first * config.numbers + second, tile_id(tile)] = 1 << third
-    held = unpack_words(tray, config.tiles).astype(jnp.float32)
+    held = unpack(config, tray).astype(jnp.float32)
     return jnp.dot(weights, held).astype(jnp.uint32)
 
 
