@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from experiments.ratings import Sprt, ahead_of, pairwise, plackett_luce
 from search.agents import agent, is_search
 from tilewe_jax import env
 from tilewe_jax.game import Game, Policy
+from tilewe_jax.lanes import where_needed
 from tilewe_jax.records import Record
 from tilewe_jax.tilewe.board import Board
 from tilewe_jax.tilewe.convert import action_of_move, moves_of_action
@@ -192,13 +194,15 @@ def compete(
     keep: bool = False,
     sprt: Sprt | None = None,
     move_seconds: float = 60.0,
+    devices: int = 1,
 ) -> Results:
     """Play ``games`` games, ``batch`` at a time; Ctrl-C ends early with the batches that were finished.
 
     A player that is given twice takes two seats and has one rating. ``sprt`` tests the first player against the second after
     each batch, and ends the games once it has decided. ``keep`` keeps a record of every game; ``progress`` is told the number
     of games in each finished batch. The games follow from the seed alone, in batches of any size, where host engines decide
-    by Python's ``random`` and not by the clock. Raises ``ValueError`` where there are fewer players than seats.
+    by Python's ``random`` and not by the clock. Players on the device decide over ``devices``, each for its part of the batch.
+    Raises ``ValueError`` where there are fewer players than seats, or where the batch cannot be divided among the devices.
     """
     seats = game.num_players
     if len(players) < seats:
@@ -215,7 +219,7 @@ def compete(
     results = Results(game, names)
     lanes = min(batch, games)
     begun = time.perf_counter()
-    match = _Match(game, minds, names, lanes, seed, move_seconds, results)
+    match = _Match(game, minds, names, lanes, seed, move_seconds, results, devices)
     results.compile_seconds = time.perf_counter() - begun
     begun, cpu_begun = time.perf_counter(), time.process_time()
     try:
@@ -272,14 +276,12 @@ class _Match:
         seed: int,
         move_seconds: float,
         results: Results,
+        devices: int,
     ) -> None:
         self.game, self.names, self.lanes, self.seed, self.results = game, names, lanes, seed, results
-        self.move_seconds = move_seconds
+        self.move_seconds, self.devices = move_seconds, devices
         self.policies = {index: mind for index, mind in enumerate(minds) if not isinstance(mind, Engine)}
         self.engines = {index: mind for index, mind in enumerate(minds) if isinstance(mind, Engine)}
-        # Policies are asked for all lanes; where it is another's turn they see a game that is over, which costs them nothing.
-        over = jax.jit(lambda key: env.rollout(game, key, 1).state)(jax.random.key(0))
-        self.over = jax.tree.map(lambda leaf: leaf[0], over)
         number, ply = jnp.zeros(lanes, jnp.int32), jnp.int32(0)
         table = jnp.zeros((game.num_players, lanes), jnp.int32)
         play = jax.eval_shape(self._start, number)
@@ -309,13 +311,9 @@ class _Match:
         mover = jnp.where(over | forfeited, -1, jnp.take_along_axis(table, seat[None], axis=0)[0])
         action = jnp.full(self.lanes, -1, jnp.int32)
         for index, policy in self.policies.items():
-            mine = mover == index
-            seen = jax.vmap(self._or_over)(mine, play.state)
-            action = jnp.where(mine, jax.vmap(policy)(seen, keys), action)
+            decide = env.split_over_devices(partial(_ask, policy, self.game.num_players), self.devices)
+            action = jnp.where(mover == index, decide(mover == index, play.state, keys), action)
         return action, mover
-
-    def _or_over(self, mine: jax.Array, state: Any) -> Any:
-        return jax.tree.map(lambda own, over: jnp.where(mine, own, over), state, self.over)
 
     def _move(self, play: _Play, ply: jax.Array, action: jax.Array) -> tuple[_Play, jax.Array]:
         """Play the actions, and others by chance for those that are illegal; those that were played, -1 where it is over."""
@@ -385,3 +383,14 @@ class _Match:
             who = tuple(self.names[index] for index in tables[lane])
             records.append(Record(deal, played, tuple(scores[lane].tolist()), tuple(returns[lane].tolist()), who))
         return Batch(tables, scores, forfeits, plies, legal, records)
+
+
+def _ask(policy: Policy, share: int, mine: jax.Array, state: Any, keys: jax.Array) -> jax.Array:
+    """What a player does in the games where it is to move; it is not asked about others, one in ``share`` at a time."""
+    impl = jax.random.key_impl(keys)
+
+    def some(state: Any, words: jax.Array) -> jax.Array:
+        return jax.vmap(policy, in_axes=(-1, 0))(state, jax.random.wrap_key_data(words.T, impl=impl))
+
+    lanes_last = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), (state, jax.random.key_data(keys)))
+    return where_needed(mine, some, lanes_last, jnp.full(mine.shape, -1, jnp.int32), share)

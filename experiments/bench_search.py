@@ -76,15 +76,15 @@ def made_up(actions: int) -> tuple[Any, Any]:
             del state
             return jnp.full(2, 0.5)
 
-        def legal_actions(self, state: State) -> Any:
+        def num_legal(self, state: State) -> Any:
             del state
-            return jnp.ones(actions, bool)
+            return jnp.int32(actions)
 
-        def candidates(self, state: State, logits: Any, key: Any, k: int) -> tuple[Any, Any]:
+        def random_actions(self, state: State, key: Any, k: int) -> Any:
             del key
             # Actions that depend on the state, or XLA would know them all, and copy that array at every step.
             shift = (state.hash & 1).astype(jnp.int32)
-            return (jnp.arange(k, dtype=jnp.int32) + shift) % actions, logits[:k]
+            return (jnp.arange(k, dtype=jnp.int32) + shift) % actions
 
     def evaluate(state: State, key: Any) -> tuple[Any, Any]:
         del key
@@ -171,8 +171,8 @@ def _mctx(search: Any) -> Callable[[Any, Any], Any]:
     def look(state: Any, key: Any) -> tuple[Any, Any, Any]:
         one, other = jax.random.split(key)
         logits, values = search.evaluate(state, one)
-        actions, logits, _ = candidates(game, state, logits, other, search.candidates)
-        return actions, jnp.maximum(logits, -1e9), jnp.where(game.is_terminal(state), game.returns(state), values)
+        found = candidates(game, state, logits, other, search.candidates)
+        return found.actions, jnp.maximum(found.logits, -1e9), jnp.where(game.is_terminal(state), game.returns(state), values)
 
     def step(state: Any, action: Any) -> tuple[Any, Any, Any]:
         mover = game.current_player(state)

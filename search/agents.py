@@ -3,14 +3,15 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from jaxtyping import PRNGKeyArray
-
+from search import tree
 from search.determinize import Worlds, is_hidden
-from search.evaluators import Evaluator, playouts, uniform
+from search.evaluators import Evaluator, heuristic, network, playouts, uniform
 from search.gumbel import Gumbel
+from search.information import OneTree
 from search.mcts import Search, Selection
+from search.networks import load
 from search.select import Puct
-from tilewe_jax.game import Action, Game, Policy
+from tilewe_jax.game import Game, Policy
 
 
 @dataclass(frozen=True)
@@ -18,12 +19,48 @@ class _Settings:
     sims: int = 64
     """Simulations of a search."""
     playouts: int = 1
-    """Random games from each leaf; 0 takes all positions for equal."""
+    """Games played from each leaf; 0 takes what the game estimates of it."""
+    samples: int = 8
+    """In those games each move is the best of so many random ones, by what they look worth."""
+    policy: str = ""
+    """A player of the game that plays those games instead."""
+    plies: int = 0
+    """Cuts those games off after so many actions; 0 does not."""
+    priors: int = 1
+    """Whether actions have priors, by what they look worth; 0 takes all for equal."""
+    margin: float = 0.0
+    """How much it counts by how much a game is won, between 0 and 1."""
     candidates: int = 64
     """Actions that a node keeps."""
+    pool: int = 256
+    """Actions among which it finds them."""
     depth: int = 32
     worlds: int = 4
-    """Searches a decision, each of another world, in games with hidden information."""
+    """Searches a decision, each of another world, in games with hidden information; 0 is one search, each simulation of
+    another world."""
+
+    network: str = ""
+    """A file that ``networks.save`` has written, or module:factory; it says what leaves and actions are worth, and nothing
+    above does."""
+    symmetries: int = 0
+    """Whether the network is asked about all symmetries of a position."""
+
+    def evaluator(self, game: Game[Any]) -> Evaluator:
+        """What looks at leaves."""
+        if self.network:
+            return network(game, load(game, self.network), bool(self.symmetries))
+        if not self.playouts:
+            return heuristic(game) if self.priors else uniform(game)
+        policy = agent(game, self.policy) if self.policy else None
+        return playouts(
+            game,
+            self.playouts,
+            priors=bool(self.priors),
+            policy=policy,
+            samples=self.samples,
+            plies=self.plies or None,
+            margin=self.margin,
+        )
 
 
 @dataclass(frozen=True)
@@ -62,20 +99,36 @@ def agent(game: Game[Any], text: str) -> Policy:
             raise ValueError(f"{game.id} has no player {text!r}; it has {', '.join([*policies, *searches()])}")
         return policies[text]
     settings = _parse(kind, rest)
-    evaluate: Evaluator = playouts(game, settings.playouts) if settings.playouts else uniform(game)
-    search = Search(game, evaluate, settings.selection(), settings.sims, settings.candidates, settings.depth)
+    selection = settings.selection()
+    if is_hidden(game) and not settings.worlds:
+        if not isinstance(selection, Puct):
+            raise ValueError(f"{kind}: worlds must be at least 1; one tree for all worlds is searched by mcts alone")
+        one_tree = OneTree(
+            game,
+            settings.evaluator(game),
+            selection,
+            settings.sims,
+            settings.candidates,
+            settings.depth,
+            settings.pool,
+            settings.margin,
+        )
+        return lambda state, key: one_tree(state, key)[0]
+    search = Search(
+        game,
+        settings.evaluator(game),
+        selection,
+        settings.sims,
+        settings.candidates,
+        settings.depth,
+        pool=settings.pool,
+        stop_early=True,
+        margin=settings.margin,
+    )
     if is_hidden(game):
         worlds = Worlds(search, settings.worlds)
-
-        def guess(state: Any, key: PRNGKeyArray) -> Action:
-            return worlds(state, key)[0]
-
-        return guess
-
-    def play(state: Any, key: PRNGKeyArray) -> Action:
-        return search(state, key).action
-
-    return play
+        return lambda state, key: worlds(state, key)[0]
+    return lambda state, key: search(state, key).action
 
 
 def is_search(text: str) -> bool:
@@ -84,12 +137,21 @@ def is_search(text: str) -> bool:
 
 
 def simulations(game: Game[Any], text: str) -> int:
-    """Simulations a decision; 0 for players that do not search."""
+    """Simulations a decision, at most; 0 for players that do not search."""
     kind, _, rest = text.partition(":")
     if kind not in _KINDS:
         return 0
     settings = _parse(kind, rest)
-    return settings.sims * (settings.worlds if is_hidden(game) else 1)
+    return settings.sims * (max(1, settings.worlds) if is_hidden(game) else 1)
+
+
+def check_memory(game: Game[Any], text: str, batch: int) -> None:
+    """Raise ``MemoryError`` where a player's searches of so many games do not fit into memory; see ``tree.check_memory``."""
+    kind, _, rest = text.partition(":")
+    if kind in _KINDS:
+        settings = _parse(kind, rest)
+        trees = batch * (max(1, settings.worlds) if is_hidden(game) else 1)
+        tree.check_memory(game, settings.sims + 1, settings.candidates, trees)
 
 
 def searches() -> list[str]:

@@ -1,29 +1,54 @@
 """The K actions that a node keeps."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
+from search.evaluators import Logits
 from tilewe_jax.game import Game
 
+POOL = 1024
+"""Of more legal actions than this, so many are looked at. In random games of Tilewe there are about 200, at most about 600."""
 
-def candidates(
-    game: Game[Any], state: Any, logits: Float32[Array, "num_actions"] | None, key: PRNGKeyArray, k: int
-) -> tuple[Int32[Array, "K"], Float32[Array, "K"], Float32[Array, ""]]:
-    """K legal actions, -1 where there are fewer, their logits, and the share of the prior that was dropped.
+
+class Candidates(NamedTuple):
+    """The candidates of a node, and what is left out."""
+
+    actions: Int32[Array, "K"]
+    """-1 in places left over."""
+    logits: Float32[Array, "K"]
+    """Minus infinity in places left over."""
+    dropped: Float32[Array, ""]
+    """The share of the prior that other legal actions have."""
+    left_out: Int32[Array, ""]
+    """The number of these."""
+
+
+def candidates(game: Game[Any], state: Any, logits: Logits, key: PRNGKeyArray, k: int, pool: int = POOL) -> Candidates:
+    """K legal actions.
 
     They are all legal actions where those fit. Else they are drawn without replacement by softmax(logits), that is, they are
-    the best by logit + Gumbel noise; without logits all are equally likely. Always the highest logits would be the lowest ids
-    where priors are equal, which in Tilewe are the smallest pieces.
+    the best by logit + Gumbel noise (Kool et al. 2019); without logits all are equally likely. Always the highest logits would
+    be the lowest ids where priors are equal, which in Tilewe are the smallest pieces.
+
+    No more than ``pool`` legal actions are looked at, and taken for the others.
     """
+    one, other = jax.random.split(key)
+    size = min(pool, game.num_actions) if logits is not None else k
+    actions = game.random_actions(state, one, max(size, k))
+    there = actions >= 0
+    count, legal = jnp.sum(there, dtype=jnp.int32), game.num_legal(state)
     if logits is None:
-        actions = game.random_actions(state, key, k)
-        kept = jnp.sum(actions >= 0, dtype=jnp.int32)
-        share = kept.astype(jnp.float32) / jnp.maximum(game.num_legal(state), 1).astype(jnp.float32)
-        return actions, jnp.where(actions >= 0, 0.0, -jnp.inf), 1 - jnp.where(kept > 0, share, 1.0)
-    actions, kept_logits = game.candidates(state, logits, key, k)
-    every = jax.nn.logsumexp(jnp.where(game.legal_actions(state), logits, -jnp.inf))
-    kept_mass = jnp.exp(jax.nn.logsumexp(kept_logits) - every)
-    return actions, kept_logits, jnp.where(jnp.any(actions >= 0), jnp.maximum(1 - kept_mass, 0.0), 0.0)
+        found = jnp.zeros(actions.shape, jnp.float32)
+    else:
+        found = logits(actions) if callable(logits) else jnp.take(logits, actions, mode="clip")
+    found = jnp.where(there, found, -jnp.inf)
+    every = jax.nn.logsumexp(found) + jnp.log(legal.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32))
+    if actions.shape[0] > k:
+        _, best = jax.lax.top_k(found + jax.random.gumbel(other, found.shape), k)
+        actions, found = actions[best], found[best]
+    mass = jnp.exp(jax.nn.logsumexp(found) - every)
+    kept = jnp.sum(actions >= 0, dtype=jnp.int32)
+    return Candidates(actions, found, jnp.where(kept > 0, jnp.maximum(1 - mass, 0.0), 0.0), legal - kept)

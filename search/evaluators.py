@@ -5,12 +5,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float32, PRNGKeyArray
+from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
-from tilewe_jax.game import Game, shapes
+from search.networks import Network, observation_shape
+from tilewe_jax.game import Action, Game, Policy
 
-Evaluation = tuple[Float32[Array, "num_actions"] | None, Float32[Array, "P"]]
-"""Logits of all actions, legal or not, or ``None`` where all are equal; and the share of the win that each may expect."""
+Logits = Float32[Array, "num_actions"] | Callable[[Int32[Array, "k"]], Float32[Array, "k"]] | None
+"""Of all actions, legal or not; or what gives those of some legal ones; or ``None`` where all are equal."""
+Evaluation = tuple[Logits, Float32[Array, "P"]]
+"""Logits, and the share of the win that each may expect."""
 Evaluator = Callable[[Any, PRNGKeyArray], Evaluation]
 
 
@@ -24,36 +27,114 @@ def uniform(game: Game[Any]) -> Evaluator:
     return evaluate
 
 
-def playouts(game: Game[Any], count: int = 1) -> Evaluator:
-    """Equal logits, and the mean returns of random games. Raises ``ValueError`` for less than one game."""
-    if count < 1:
-        raise ValueError(f"playouts must be at least 1, not {count}")
+def heuristic(game: Game[Any]) -> Evaluator:
+    """``appraise`` and ``estimate`` of the game."""
 
     def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
-        returns = jax.vmap(game.playout, in_axes=(None, 0))(state, jax.random.split(key, count))
-        return None, jnp.mean(returns, axis=0)
+        del key
+        return lambda actions: game.appraise(state, actions), game.estimate(state)
 
     return evaluate
 
 
-def network(game: Game[Any], apply: Callable[[Array], tuple[Array, Array]]) -> Evaluator:
+def playouts(
+    game: Game[Any],
+    count: int = 1,
+    *,
+    priors: bool = False,
+    policy: Policy | None = None,
+    samples: int = 1,
+    plies: int | None = None,
+    margin: float = 0.0,
+) -> Evaluator:
+    """The mean outcome of ``count`` games played from a position.
+
+    They are played by ``policy``, or else by ``best_of``: with one sample at random. After ``plies`` actions they are cut off,
+    and worth what ``estimate`` says. ``margin`` is the share that ``estimate`` has in the outcome of a game played to its end.
+    Logits are those of ``appraise`` with ``priors``, else equal. Raises ``ValueError`` for less than one game, sample or ply.
+    """
+    for name, value in (("playouts", count), ("samples", samples), ("plies", 1 if plies is None else plies)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}")
+    check_margin(margin)
+    choose = policy or best_of(game, samples)
+    move = game.apply if policy else game.advance
+
+    def play(state: Any, key: PRNGKeyArray) -> Float32[Array, "P"]:
+        def goes_on(carry: tuple[Any, PRNGKeyArray, Array]) -> Array:
+            left = ~game.is_terminal(carry[0])
+            return left if plies is None else left & (carry[2] < plies)
+
+        def go(carry: tuple[Any, PRNGKeyArray, Array]) -> tuple[Any, PRNGKeyArray, Array]:
+            state, key, ply = carry
+            key, now = jax.random.split(key)
+            return move(state, choose(state, now)), key, ply + 1
+
+        last, _, _ = jax.lax.while_loop(goes_on, go, (state, key, jnp.int32(0)))
+        return jnp.where(game.is_terminal(last), outcome(game, last, margin), game.estimate(last))
+
+    def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
+        shares = jnp.mean(jax.vmap(play, in_axes=(None, 0))(state, jax.random.split(key, count)), axis=0)
+        return (lambda actions: game.appraise(state, actions)) if priors else None, shares
+
+    return evaluate
+
+
+def best_of(game: Game[Any], samples: int) -> Policy:
+    """The policy that plays the best of so many random actions, by ``appraise``. It may be used with ``advance``."""
+
+    def choose(state: Any, key: PRNGKeyArray) -> Action:
+        if samples == 1:
+            return game.sample_action(state, key)
+        actions = game.random_actions(state, key, samples)
+        best = jnp.argmax(jnp.where(actions >= 0, game.appraise(state, actions), -jnp.inf))
+        # All places are left over only where nobody can move.
+        return jnp.where(actions[0] >= 0, actions[best], -1)
+
+    return choose
+
+
+def outcome(game: Game[Any], state: Any, margin: float) -> Float32[Array, "P"]:
+    """Who has won, and with the weight ``margin`` by how much; of a game that is over."""
+    returns = game.returns(state)
+    return (1 - margin) * returns + margin * game.estimate(state) if margin else returns
+
+
+def check_margin(margin: float) -> None:
+    """Raise ``ValueError`` where a margin is no share."""
+    if not 0 <= margin <= 1:
+        raise ValueError(f"margin must be between 0 and 1, not {margin}")
+
+
+def network(game: Game[Any], apply: Network, symmetries: bool = False) -> Evaluator:
     """``apply`` maps an observation to logits of all actions and to shares by seat from the mover's on.
 
-    Raises ``ValueError`` where it gives other shapes than ``[num_actions]`` and ``[num_players]``.
+    With ``symmetries`` it is asked about the position as all symmetries of the game show it, and what it says is averaged.
+    Raises ``ValueError`` where it gives other shapes than ``[num_actions]`` and ``[num_players]``, or where the game has no
+    symmetries.
     """
-    observation = jax.eval_shape(lambda state: game.observe(state, game.current_player(state)), shapes(game))
-    logits, values = jax.eval_shape(apply, observation)
+    if symmetries and game.num_symmetries == 1:
+        raise ValueError(f"{game.id} has no symmetries to average over")
+    logits, values = jax.eval_shape(apply, jax.ShapeDtypeStruct(observation_shape(game), jnp.float32))
     if logits.shape != (game.num_actions,) or values.shape != (game.num_players,):
         raise ValueError(
             f"the network gives logits {logits.shape} and values {values.shape}; {game.id} needs ({game.num_actions},) and"
             f" ({game.num_players},)"
         )
 
-    def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
-        del key
+    def look(state: Any) -> tuple[Array, Array]:
         player = game.current_player(state)
         logits, values = apply(game.observe(state, player))
         seats = (jnp.arange(game.num_players) - player) % game.num_players
         return logits.astype(jnp.float32), values.astype(jnp.float32)[seats]
+
+    def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
+        del key
+        if not symmetries:
+            return look(state)
+        seen = jax.vmap(game.transform, in_axes=(None, 0))(state, jnp.arange(game.num_symmetries, dtype=jnp.int32))
+        logits, values = jax.vmap(look)(seen)
+        as_here = jnp.take_along_axis(logits, jnp.asarray(game.action_symmetries), axis=1)
+        return jnp.mean(as_here, axis=0), jnp.mean(values, axis=0)
 
     return evaluate

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from search.tree import Tree, first_highest
 
@@ -60,6 +60,11 @@ class Gumbel:
         shares = visits.astype(jnp.float32) / (1 + jnp.sum(visits).astype(jnp.float32))
         lag = jnp.where(tree.action[node] >= 0, self.improved(tree, node) - shares, -jnp.inf)
         return first_highest(lag)
+
+    def is_settled(self, tree: Tree[Any], left: Int32[Array, ""]) -> Bool[Array, ""]:
+        """Whether there is nothing to choose; else halving goes on to its end."""
+        del left
+        return jnp.sum(tree.action[0] >= 0) <= 1
 
     def finish(
         self, tree: Tree[Any], noise: Float32[Array, "K"], key: PRNGKeyArray

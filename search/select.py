@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from search.tree import Tree, first_highest
 
@@ -54,7 +54,7 @@ class Puct:
     def at_root(self, tree: Tree[Any], priors: Float32[Array, "K"], simulation: Int32[Array, ""]) -> Int32[Array, ""]:
         """The candidate that a simulation follows from the root."""
         del simulation
-        scores = self._scores(tree, jnp.int32(0), priors)
+        scores = self._at(tree, jnp.int32(0), priors)
         if self.forced:
             visits, _ = tree.edges(jnp.int32(0))
             needed = jnp.sqrt(self.forced * priors * jnp.sum(visits).astype(jnp.float32))
@@ -63,7 +63,17 @@ class Puct:
 
     def below(self, tree: Tree[Any], node: Int32[Array, ""]) -> Int32[Array, ""]:
         """The candidate that a simulation follows from any other node."""
-        return first_highest(self._scores(tree, node, tree.prior[node]))
+        return first_highest(self._at(tree, node, tree.prior[node]))
+
+    def is_settled(self, tree: Tree[Any], left: Int32[Array, ""]) -> Bool[Array, ""]:
+        """Whether the most visited candidate has more visits than any other can get."""
+        visits, _ = tree.edges(jnp.int32(0))
+        if self.temperature or self.forced:
+            return jnp.sum(tree.action[0] >= 0) <= 1
+        most = jnp.max(visits)
+        leads = (visits == most) & (tree.action[0] >= 0)
+        second = jnp.max(jnp.where(leads & (jnp.cumsum(leads) == 1), 0, visits))
+        return (jnp.sum(tree.action[0] >= 0) <= 1) | (most > second + left)
 
     def finish(
         self, tree: Tree[Any], priors: Float32[Array, "K"], key: PRNGKeyArray
@@ -80,17 +90,31 @@ class Puct:
         drawn = jax.random.categorical(key, jnp.where(visits > 0, logits, -jnp.inf)).astype(jnp.int32)
         return jnp.where(jnp.any(visits > 0), drawn, most), shares
 
-    def _scores(self, tree: Tree[Any], node: Int32[Array, ""], priors: Float32[Array, "K"]) -> Float32[Array, "K"]:
+    def _at(self, tree: Tree[Any], node: Int32[Array, ""], priors: Float32[Array, "K"]) -> Float32[Array, "K"]:
         visits, values = tree.edges(node)
         count = tree.visits[node].astype(jnp.float32)
+        mean = tree.values[node, tree.player[node]] / count
+        return self.scores(visits, values, jnp.where(tree.action[node] >= 0, priors, -1.0), count, mean)
+
+    def scores(
+        self,
+        visits: Int32[Array, "K"],
+        values: Float32[Array, "K"],
+        priors: Float32[Array, "K"],
+        count: Float32[Array, ""],
+        mean: Float32[Array, ""],
+    ) -> Float32[Array, "K"]:
+        """What candidates are followed by, given visits and mean values; those of their node are ``count`` and ``mean``.
+
+        A prior is negative where there is no candidate.
+        """
         if self.unvisited is None:
-            mean = tree.values[node, tree.player[node]] / count
             urgency = mean - self.reduction * jnp.sqrt(jnp.sum(jnp.where(visits > 0, priors, 0.0)))
         else:
             urgency = jnp.float32(self.unvisited)
         weight = (self.exploration + jnp.log((count + self.exploration_base + 1) / self.exploration_base)) * jnp.sqrt(count)
         scores = jnp.where(visits > 0, values, urgency) + weight * priors / (1 + visits.astype(jnp.float32))
-        return jnp.where(tree.action[node] >= 0, scores, -jnp.inf)
+        return jnp.where(priors >= 0, scores, -jnp.inf)
 
     def _without_forced(
         self, visits: Int32[Array, "K"], values: Float32[Array, "K"], priors: Float32[Array, "K"]

@@ -4,6 +4,7 @@ A node keeps K candidate actions and not all of them: with six arrays over all a
 searches of 64 simulations among 36,400 actions would take 58 GB.
 """
 
+import os
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -151,6 +152,29 @@ def first_highest(scores: Float32[Array, "K"]) -> Int32[Array, ""]:
     ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # as integers they compare as the numbers do
     count = scores.shape[0]
     return jnp.min(jnp.where(ordered == jnp.max(ordered), jnp.arange(count, dtype=jnp.int32), count))
+
+
+def check_memory(game: Game[Any], nodes: int, candidates: int, trees: int) -> None:
+    """Raise ``MemoryError`` where so many trees do not fit into the memory of the device, or of the machine.
+
+    An estimate, before anything is allocated: the trees, and as much again for one step of a search.
+    """
+    node = bytes_per_node(game, candidates)
+    needed, there = 2 * trees * nodes * node, _memory()
+    if needed > there:
+        raise MemoryError(
+            f"{trees:,} trees of {nodes:,} nodes with {candidates} candidates, {node:,} bytes a node, need about"
+            f" {needed / 1e9:.1f} GB, and there are {there / 1e9:.1f} GB; ask for fewer games at once, simulations, or candidates"
+        )
+
+
+def _memory() -> int:
+    """Bytes of memory of a device; of the machine, where the device is its processor."""
+    device = jax.local_devices()[0]
+    stats = device.memory_stats() if device.platform != "cpu" else None
+    if stats and "bytes_limit" in stats:
+        return int(stats["bytes_limit"])
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def bytes_per_node(game: Game[Any], candidates: int) -> int:

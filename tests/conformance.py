@@ -26,7 +26,7 @@ def check(game: Game[Any], max_state_bytes: int, eager: bool = True) -> None:
     check_sampling(game, history)
     check_forms(game, history, eager)
     check_hidden(game, history)
-    check_candidates(game, history)
+    check_choices(game, history)
 
 
 def check_identity(game: Game[Any]) -> None:
@@ -173,17 +173,19 @@ def check_hidden(game: Game[Any], history: list[tuple[Any, np.ndarray]]) -> None
                 assert_same(known(other), known(state))
 
 
-def check_candidates(game: Game[Any], history: list[tuple[Any, np.ndarray]]) -> None:
-    """Candidates are legal and distinct, all of them where they fit, and carry their own logits."""
+def check_choices(game: Game[Any], history: list[tuple[Any, np.ndarray]]) -> None:
+    """Random actions are legal and different, all of them where they fit; and what they look worth are numbers."""
     size = 8
-    logits = jax.random.normal(jax.random.key(2), (game.num_actions,))
-    choose = jax.jit(jax.vmap(lambda state, key: game.candidates(state, logits, key, size)))
+    choose = jax.jit(jax.vmap(lambda state, key: game.random_actions(state, key, size)))
+    appraise, estimate = jax.jit(jax.vmap(game.appraise)), jax.jit(jax.vmap(game.estimate))
     for state, _ in (history[0], history[-4], history[-1]):
         mask = np.asarray(batched(game).legal_actions(state))
-        actions, values = map(np.asarray, choose(state, jax.random.split(jax.random.key(4), BATCH)))
-        for legal, chosen, value in zip(mask, actions, values, strict=True):
+        actions = choose(state, jax.random.split(jax.random.key(4), BATCH))
+        for legal, chosen in zip(mask, np.asarray(actions), strict=True):
             real = chosen[chosen >= 0]
             assert len(set(real.tolist())) == len(real) == min(size, legal.sum())
             assert np.all(legal[real])
-            np.testing.assert_array_equal(value[chosen >= 0], np.asarray(logits)[real])
-            assert np.all(value[chosen < 0] == -np.inf)
+        assert np.isfinite(np.asarray(appraise(state, actions))[np.asarray(actions) >= 0]).all()
+        shares = np.asarray(estimate(state))
+        assert np.all(shares >= 0)
+        np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-5)

@@ -18,7 +18,7 @@ from search.candidates import candidates
 from search.gumbel import Gumbel, schedule
 from search.mcts import Search
 from search.select import Puct
-from search.tree import Tree, bytes_per_node, plant, reroot
+from search.tree import Tree, bytes_per_node, check_memory, plant, reroot
 from tests.support import assert_same, batched, positions, rows
 from tests.tictactoe import State, TicTacToe
 
@@ -151,10 +151,6 @@ class Table(TicTacToe):
 
     def apply(self, state, action):
         return jnp.where(action >= 0, 2 * state + 1 + action, state)
-
-    def candidates(self, state, logits, key, k):
-        there = ~self.is_terminal(state)
-        return jnp.where(there, jnp.arange(2), -1).astype(jnp.int32), jnp.where(there, logits, -jnp.inf)
 
     def legal_actions(self, state):
         return jnp.broadcast_to(~self.is_terminal(state), (2,))
@@ -390,32 +386,90 @@ def test_the_best_reply_of_small_games(name: str, options: dict[str, Any]) -> No
     assert solved
 
 
-@pytest.mark.parametrize("equal", [True, False])
-def test_candidates_are_drawn_by_their_priors(equal: bool) -> None:
-    """All where they fit; else by chance, in proportion, and what is dropped is told."""
+def drawn(logits: Any, k: int, draws: int, pool: int = 9) -> tuple[np.ndarray, Any]:
+    """The legal actions of a position with seven, and candidates of it, many times."""
     game = TicTacToe()
     state = rows(opening(game, 2, 5), 0)
-    legal = np.flatnonzero(np.asarray(game.legal_actions(state)))
-    logits = jnp.zeros(9) if equal else 0.4 * jnp.arange(9.0)
-    draws, k = 4000, 3
+    many = jax.jit(jax.vmap(lambda key: candidates(game, state, logits, key, k, pool)))
+    return np.flatnonzero(np.asarray(game.legal_actions(state))), many(jax.random.split(jax.random.key(0), draws))
 
-    def draw(key: Any, k: int) -> Any:
-        return candidates(game, state, None if equal else logits, key, k)
 
-    actions, kept, dropped = jax.jit(jax.vmap(lambda key: draw(key, k)))(jax.random.split(jax.random.key(0), draws))
-    actions = np.asarray(actions)
+def assert_drawn(counts: np.ndarray, share: Any, draws: int) -> None:
+    assert np.abs((counts / draws - share) / (share * (1 - share) / draws) ** 0.5).max() < 4.5
+
+
+def test_candidates_are_drawn_by_their_priors() -> None:
+    """Without replacement, in proportion; and what is dropped is told."""
+    logits, draws = 0.4 * jnp.arange(9.0), 4000
+    legal, found = drawn(logits, 3, draws)
+    actions = np.asarray(found.actions)
     assert np.isin(actions, legal).all()
-    assert all(len(set(row)) == k for row in actions.tolist())
-    np.testing.assert_array_equal(kept, np.asarray(logits)[actions])
+    assert all(len(set(row)) == 3 for row in actions.tolist())
+    np.testing.assert_array_equal(found.logits, np.asarray(logits)[actions])
     weights = np.exp(np.asarray(logits))
-    np.testing.assert_allclose(dropped, 1 - weights[actions].sum(axis=1) / weights[legal].sum(), atol=1e-5)
-    first = np.bincount(actions[:, 0], minlength=9)[legal] / draws
-    share = weights[legal] / weights[legal].sum()
-    assert np.abs((first - share) / (share * (1 - share) / draws) ** 0.5).max() < 4.5
-    actions, kept, dropped = draw(jax.random.key(1), 9)
-    assert sorted(actions.tolist()) == sorted([*legal.tolist(), -1, -1])
-    assert abs(float(dropped)) < 1e-6
-    assert (np.isinf(kept) == (np.asarray(actions) < 0)).all()
+    np.testing.assert_allclose(found.dropped, 1 - weights[actions].sum(axis=1) / weights[legal].sum(), atol=1e-5)
+    assert (np.asarray(found.left_out) == 4).all()
+    assert_drawn(np.bincount(actions[:, 0], minlength=9)[legal], weights[legal] / weights[legal].sum(), draws)
+    _, same = drawn(lambda actions: 0.4 * actions.astype(jnp.float32), 3, draws)
+    np.testing.assert_allclose(same.logits, found.logits, rtol=1e-6)
+
+
+def test_without_priors_all_are_as_likely() -> None:
+    legal, found = drawn(None, 3, 4000)
+    actions = np.asarray(found.actions)
+    assert all(len(set(row)) == 3 for row in actions.tolist())
+    assert_drawn(np.bincount(actions.ravel(), minlength=9)[legal], 3 / 7, 4000)
+    np.testing.assert_allclose(found.dropped, 4 / 7, rtol=1e-5)
+    assert (np.asarray(found.left_out) == 4).all()
+
+
+def test_all_are_candidates_where_they_fit() -> None:
+    for logits in (None, jnp.arange(9.0)):
+        legal, found = drawn(logits, 9, 2)
+        for actions, values in zip(np.asarray(found.actions), np.asarray(found.logits), strict=True):
+            assert sorted(actions.tolist()) == sorted([*legal.tolist(), -1, -1])
+            assert (np.isinf(values) == (actions < 0)).all()
+        assert np.abs(np.asarray(found.dropped)).max() < 1e-6
+        assert not np.asarray(found.left_out).any()
+
+
+def test_a_pool_stands_for_all() -> None:
+    """Of seven actions five are looked at; so the best of two of them are kept, and the mass of all is that of five, and more."""
+    logits, draws = 0.4 * jnp.arange(9.0), 4000
+    legal, found = drawn(logits, 2, draws, pool=5)
+    actions, weights = np.asarray(found.actions), np.exp(np.asarray(logits))
+    assert np.isin(actions, legal).all()
+    assert (actions[:, 0] != actions[:, 1]).all()
+    exact = 1 - weights[actions].sum(axis=1) / weights[legal].sum()
+    assert abs(float(np.mean(found.dropped)) - exact.mean()) < 0.02
+    assert (np.asarray(found.left_out) == 5).all()
+
+
+def test_a_search_stops_once_it_is_settled() -> None:
+    """It plays what it would have played; and stopped, it is the search of fewer simulations that it then is."""
+    game = TicTacToe()
+    states, keys = opening(game, 4, 3), jax.random.split(jax.random.key(2), BATCH)
+    full, early = (jax.jit(jax.vmap(Search(game, oracle, Puct(), 60, 9, 9, stop_early=stop))) for stop in (False, True))
+    whole, stopped = full(states, keys), early(states, keys)
+    np.testing.assert_array_equal(whole.action, stopped.action)
+    made = np.asarray(stopped.simulations)
+    assert (np.asarray(whole.simulations) == 60).all()
+    assert made.min() < 50
+    for lane in range(BATCH):
+        assert int(stopped.tree.visits[lane, 0]) == 1 + made[lane]
+        visits = np.sort(np.asarray(stopped.visits[lane]))
+        assert made[lane] == 60 or visits[-1] > visits[-2] + 60 - made[lane]
+        check_laws(rows(stopped.tree, lane))
+    assert int(jax.jit(Search(game, oracle, Gumbel(20), 20, 9, stop_early=True))(rows(states, 0), keys[0]).simulations) == 20
+
+
+def test_memory_is_asked_for_before_it_is_taken() -> None:
+    game = tilewe_jax.make("tilewe")
+    check_memory(game, 65, 64, 100)
+    with pytest.raises(
+        MemoryError, match=r"1,000,000,000 trees of 65 nodes with 64 candidates, 1,\d+ bytes a node, need about"
+    ):
+        check_memory(game, 65, 64, 10**9)
 
 
 def test_sequential_halving_visits_all_equally_and_then_the_better_half() -> None:

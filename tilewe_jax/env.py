@@ -287,19 +287,40 @@ def over_devices(function: Callable[..., PyTree], devices: int | None = None) ->
 
     Raises ``ValueError`` where there are fewer devices.
     """
-    available = jax.devices()
-    count = len(available) if devices is None else devices
-    if not 1 <= count <= len(available):
-        raise ValueError(f"devices must be 1 to {len(available)}, the number there are, not {count}")
-    mesh = Mesh(np.array(available[:count]), ("data",))
 
     def local(*args: PyTree) -> PyTree:
         out = function(*jax.tree.map(lambda leaf: leaf[0], args))
         return jax.tree.map(lambda leaf: leaf[None], out)
 
+    return split_over_devices(local, devices)
+
+
+def split_over_devices(function: Callable[..., PyTree], devices: int | None = None) -> Callable[..., PyTree]:
+    """A function of batches on several devices at once, each with its part of the batch.
+
+    Every leaf of the arguments and of the results is ``[batch, ...]``:
+
+        actions = split_over_devices(jax.vmap(search), 4)(states, keys)
+
+    Raises ``ValueError`` where there are fewer devices, and when called with a batch that cannot be divided among them.
+    """
+    available = jax.devices()
+    count = len(available) if devices is None else devices
+    if not 1 <= count <= len(available):
+        raise ValueError(f"devices must be 1 to {len(available)}, the number there are, not {count}")
     spec = PartitionSpec("data")
     # check_vma: loops start from constants, which vary over the devices only from the second iteration on.
-    return jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+    mapped = jax.shard_map(
+        function, mesh=Mesh(np.array(available[:count]), ("data",)), in_specs=spec, out_specs=spec, check_vma=False
+    )
+
+    def checked(*args: PyTree) -> PyTree:
+        batch = jax.tree.leaves(args)[0].shape[0]
+        if batch % count:
+            raise ValueError(f"a batch of {batch} cannot be divided among {count} devices; ask for a multiple of {count}")
+        return mapped(*args)
+
+    return checked
 
 
 def _choice(game: Game[S], policy: Policy | None) -> tuple[Callable[[S, PRNGKeyArray], Array], Callable[[S, Array], S]]:

@@ -6,7 +6,12 @@ from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
+from numpy.typing import NDArray
+
+from tilewe_jax.bits import spread
+from tilewe_jax.lanes import random_words
 
 State = TypeVar("State")
 Action = Int32[Array, ""]
@@ -175,23 +180,43 @@ class Game(ABC, Generic[State]):
         noise = jax.random.bits(key, legal.shape)
         return jnp.where(jnp.any(legal), jnp.argmax(jnp.where(legal, (noise >> 1).astype(jnp.int32), -1)), -1).astype(jnp.int32)
 
-    def candidates(
-        self, state: State, logits: Float32[Array, "num_actions"], key: PRNGKeyArray, k: int
-    ) -> tuple[Int32[Array, "k"], Float32[Array, "k"]]:
-        """``k`` legal actions and their logits, sampled without replacement by softmax(logits).
-
-        They are the best by logit + Gumbel noise (Kool et al. 2019), best first; where fewer are legal, all of them, then -1
-        with a logit of minus infinity.
-        """
-        masked = jnp.where(self.legal_actions(state), logits, -jnp.inf)
-        _, actions = jax.lax.top_k(masked + jax.random.gumbel(key, masked.shape), min(k, self.num_actions))
-        actions = jnp.pad(actions, (0, k - actions.shape[0]))
-        chosen = jnp.where(jnp.arange(k) < self.num_actions, masked[actions], -jnp.inf)
-        return jnp.where(chosen > -jnp.inf, actions, -1), chosen
-
     def random_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
-        """``k`` different legal actions, each as likely as any other; where fewer are legal, all of them, then -1."""
-        return self.candidates(state, jnp.zeros(self.num_actions, jnp.float32), key, k)[0]
+        """``k`` different legal actions, each as likely as any other; all of them where they fit. -1 in places left over.
+
+        ``sample_action`` for several at once, also where a state still owes forced skips, see ``advance``.
+        """
+        legal = self.legal_actions(state)
+        bits = random_words(key, 1)[0]
+        rank = spread(bits, jnp.sum(legal, dtype=jnp.int32), k)
+        return jnp.where(rank >= 0, jnp.searchsorted(jnp.cumsum(legal), rank + 1), -1).astype(jnp.int32)
+
+    def appraise(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+        """How good legal actions look, without following any of them, as logits; 0 for all, unless a game knows better."""
+        del state
+        return jnp.zeros(actions.shape, jnp.float32)
+
+    def estimate(self, state: State) -> Float32[Array, "num_players"]:
+        """The share of the win that each may expect by the look of a position, at the end too; sums to 1.
+
+        Equal shares, unless a game knows better. ``returns`` tells who has won; this, where it knows better, by how much.
+        """
+        del state
+        return jnp.full(self.num_players, 1 / self.num_players, jnp.float32)
+
+    @property
+    def num_symmetries(self) -> int:
+        """Number of ways to look at a position that leave the game the same; 0 is as it is."""
+        return 1
+
+    def transform(self, state: State, index: Int32[Array, ""] | int) -> State:
+        """The state seen through a symmetry."""
+        del index
+        return state
+
+    @property
+    def action_symmetries(self) -> NDArray[np.int32]:
+        """``int32[num_symmetries, num_actions]``: what each action becomes when the state is transformed."""
+        return np.arange(self.num_actions, dtype=np.int32)[None]
 
     def policies(self) -> dict[str, Policy]:
         """Ready-made players by name; "random" is among them."""

@@ -86,6 +86,22 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
     return cast(T, lax.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
 
 
+@jax.custom_batching.custom_vmap
+def any_lane(flag: Bool[Array, ""]) -> Bool[Array, ""]:
+    """The flag of one game; under ``vmap`` whether that of any game is set, one answer for all of them.
+
+    A ``while_loop`` with this as its condition stays a loop with one condition when it is mapped. With a condition of each
+    game's own, the whole carry would be copied at each step, to keep games as they are that have finished.
+    """
+    return flag
+
+
+@any_lane.def_vmap
+def _any_of_batch(size: int, mapped: list[bool], flags: Bool[Array, "batch"]) -> tuple[Bool[Array, ""], bool]:
+    del size
+    return any_lane(jnp.any(flags) if mapped[0] else flags), False
+
+
 def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
     """Random words, by hashing the words of the key.
 
@@ -132,13 +148,13 @@ def while_any(
 def where_needed(
     needed: Bool[Array, "lanes"],
     function: Callable[..., Int32[Array, "lanes"]],
-    args: tuple[Array, ...],
+    args: tuple[PyTree, ...],
     otherwise: Int32[Array, "lanes"],
     share: int = CHUNK_SHARE,
 ) -> Int32[Array, "lanes"]:
     """``where(needed, function(*args), otherwise)``, for a function too dear to ask in every lane; ``share`` as above."""
 
-    def once(args: tuple[Array, ...], carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def once(args: tuple[PyTree, ...], carry: tuple[Array, Array]) -> tuple[Array, Array]:
         return jnp.zeros_like(carry[0]), function(*args)
 
     return while_any(lambda carry: carry[0], once, args, (needed, otherwise), share)[1]

@@ -5,8 +5,6 @@ at the start; ``null`` where nothing), the action ids, the final scores and retu
 """
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tilewe_jax.files import replacing
 from tilewe_jax.game import Game
 from tilewe_jax.registry import make
 
@@ -43,20 +42,12 @@ def write(path: str | Path, game: Game[Any], games: Iterable[Record], seed: int 
 
     ``seed`` tells people what the games were made with; nothing reads it. Raises ``OSError``.
     """
-    path = Path(path)
     header = {"format": FORMAT, "game": game.id, "options": game.options, "version": game.version, "seed": seed}
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8") as file:
-        try:
-            file.write(json.dumps(header) + "\n")
-            for record in games:
-                fields = {name: value for name, value in vars(record).items() if value or name != "players"}
-                file.write(json.dumps(fields) + "\n")
-            file.close()
-            os.chmod(file.name, 0o666 & ~_umask())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    with replacing(path) as file:
+        file.write(json.dumps(header) + "\n")
+        for record in games:
+            fields = {name: value for name, value in vars(record).items() if value or name != "players"}
+            file.write(json.dumps(fields) + "\n")
 
 
 def read(path: str | Path) -> tuple[Game[Any], list[Record]]:
@@ -162,10 +153,3 @@ def _record(path: str | Path, game: Game[Any], number: int, line: str, deals: se
             raise RecordError(f"{path}, line {number}: {error}") from None
         deals.add(deal)
     return Record(value["deal"], tuple(actions), tuple(scores), tuple(map(float, returns)), tuple(map(str, players)))
-
-
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

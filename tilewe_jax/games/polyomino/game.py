@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import Any
 
 import jax
@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 
 from tilewe_jax.bits import popcount, unpack_words
 from tilewe_jax.game import Action, Game, Policy, as_action
-from tilewe_jax.games.polyomino import observation, rules
+from tilewe_jax.games.polyomino import observation, outlook, rules
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.engines import engines
 from tilewe_jax.games.polyomino.pieces import (
@@ -113,6 +113,17 @@ class PolyominoGame(Game[State]):
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
         return per_lane(lambda *args: rules.sample(self.config, *args))(state, random_words(key, 1)[0])
+
+    def random_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
+        return per_lane(partial(rules.several, self.config, count=k))(state, random_words(key, 1)[0])
+
+    def appraise(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+        """By the signs of ``outlook``."""
+        return per_lane(partial(outlook.appraise, self.config))(state, actions)
+
+    def estimate(self, state: State) -> Float32[Array, "players"]:
+        """By the scores."""
+        return outlook.estimate(self.scores(state))
 
     def policies(self) -> dict[str, Policy]:
         """The engines of the package ``tilewe``, see ``engines``."""

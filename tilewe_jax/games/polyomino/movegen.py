@@ -61,24 +61,26 @@ def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt3
 
 
 def placements_at(
-    config: Config, free: Board, corners: Board, hand: Hand, word: Int32[Array, "lanes"]
-) -> dict[int, UInt32[Array, "lanes"]]:
+    config: Config, free: Board, corners: Board, hand: Hand, word: Int32[Array, "*several lanes"]
+) -> dict[int, UInt32[Array, "*several lanes"]]:
     """``placements(...)[:, word]`` by orientation, without the orientations that are not in play."""
     rooms = room(config)
     free, corners, *near = materialize(lambda *args: _near(config, *args), word, free, corners, *rooms.values())
+    hand = jnp.broadcast_to(hand.reshape(*[1] * (word.ndim - 1), -1), word.shape).ravel()
     legal = _grow(config, free, corners, hand, 1, dict(zip(rooms, near, strict=True)))
-    return {orientation: mask[0] for orientation, mask in legal.items()}
+    return {orientation: mask[0].reshape(word.shape) for orientation, mask in legal.items()}
 
 
-def _near(config: Config, word: Int32[Array, "lanes"], *boards: Board) -> list[Board]:
+def _near(config: Config, word: Int32[Array, "*several lanes"], *boards: Board) -> list[Board]:
     """The words from ``word`` on that hold the cells of a piece anchored there."""
     ahead = reach(config) - words(config) + 1
 
     def pick_word(board: Board) -> Board:
-        picked = jnp.broadcast_to(board[:ahead], (ahead, word.shape[0]))
+        board = board.reshape(board.shape[0], *[1] * (word.ndim - 1), -1)
+        picked = jnp.broadcast_to(board[:ahead], (ahead, *word.shape))
         for i in range(1, words(config)):
             picked = jnp.where((word == i)[None], board[i : i + ahead], picked)
-        return picked
+        return picked.reshape(ahead, -1)
 
     return [pick_word(board) for board in boards]
 

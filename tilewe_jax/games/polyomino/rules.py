@@ -5,7 +5,7 @@ Every function here takes and gives arrays with lanes on the last axis; ``game.p
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int32, UInt16, UInt32
 
-from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, popcount
+from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, popcount, spread
 from tilewe_jax.games.polyomino import movegen, movegen_conv
 from tilewe_jax.games.polyomino.boards import Board, Hand, pick, planes, words
 from tilewe_jax.games.polyomino.config import Config
@@ -159,14 +159,26 @@ def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[
     return jnp.where(placements + passes > 0, action, -1)
 
 
+def several(config: Config, state: State, bits: UInt32[Array, "lanes"], count: int) -> Int32[Array, "count lanes"]:
+    """Different legal actions, each as likely as any other, with 32 random bits; all of them where they fit, then -1."""
+    counts = [placed.astype(jnp.int32) for placed in state.legal_counts]
+    placements = sum(counts[1:], start=counts[0])
+    total = placements + ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
+    rank = spread(bits, total, count)
+    boards = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_player)
+    placement = materialize(partial(nth_placement, config), counts, boards, rank)
+    action = jnp.where(rank < placements[None], placement, config.num_placements)
+    return jnp.where(rank >= 0, action, -1)
+
+
 def nth_placement(
-    config: Config, counts: list[Int32[Array, "lanes"]], boards: tuple[Board, Board, Hand], rank: Int32[Array, "lanes"]
-) -> Int32[Array, "lanes"]:
+    config: Config, counts: list[Int32[Array, "lanes"]], boards: tuple[Board, Board, Hand], rank: Int32[Array, "*several lanes"]
+) -> Int32[Array, "*several lanes"]:
     """The placement of that rank, from 0, among those on these ``planes``, of which ``counts`` are anchored in each word."""
     # The word with the placement of that rank, then the placement in the word.
     word, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
     for count in counts:
-        total = total + count
+        total = total + count.reshape(*[1] * (rank.ndim - 1), -1)
         later = total <= rank
         word, before = word + later.astype(jnp.int32), jnp.where(later, total, before)
     left = rank - before

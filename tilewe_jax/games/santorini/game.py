@@ -16,7 +16,7 @@ from tilewe_jax.games.santorini import observation, policies, rules, symmetry
 from tilewe_jax.games.santorini.board import SYMBOLS, Move, SantoriniBoard
 from tilewe_jax.games.santorini.config import Cell, Config, Placement
 from tilewe_jax.games.santorini.rules import State
-from tilewe_jax.lanes import materialize, per_lane
+from tilewe_jax.lanes import materialize, per_lane, random_words
 from tilewe_jax.render.svg import grid
 
 _HEIGHTS = ("#f4f2ee", "#d9d2c4", "#b8ab93", "#92815f", "#2f5f9e")
@@ -76,7 +76,20 @@ class SantoriniGame(Game[State]):
         return rules.legal_actions(self.config, state)
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
-        return rules.sample(self.config, state, key)
+        return rules.sample(self.config, state, random_words(key, 1)[0])
+
+    def random_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
+        several = partial(materialize, partial(rules.several, self.config, count=k))
+        return per_lane(several)(state, random_words(key, 1)[0])
+
+    def appraise(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+        """A win first, a loss in one last, and else as ``one_ply`` has it."""
+        look = per_lane(partial(materialize, partial(policies.appraise, self.config)))
+        return jax.vmap(look, in_axes=(None, 0))(state, actions)
+
+    def estimate(self, state: State) -> Float32[Array, "2"]:
+        """By the levels under the workers, and by who can win at once."""
+        return policies.estimate(self.config, state)
 
     def policies(self) -> dict[str, Policy]:
         """``random``, ``greedy`` and ``one_ply``, see ``policies``."""

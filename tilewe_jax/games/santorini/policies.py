@@ -1,11 +1,12 @@
 """Ready-made players. Each looks at all actions of a position at once, and chooses at random among the best."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int32, PRNGKeyArray
+from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
 from tilewe_jax.bits import mix, popcount_sum
 from tilewe_jax.game import Action, Policy
@@ -21,6 +22,13 @@ Value = Callable[[Config, State], Int32[Array, ""]]
 _WIN = 1 << 14
 _LOSS = -(1 << 12)
 
+_LOGIT, _SURE = 8.0, 8.0
+"""So much of a value is a logit; and no logit is further from 0."""
+_SHARE = 16.0
+"""So much of the difference of values is a logit of the share of the win."""
+_TURNS = 40
+"""As many turns as this are worth nothing."""
+
 
 def greedy(config: Config, state: State) -> Int32[Array, ""]:
     """Levels under the own workers."""
@@ -34,6 +42,22 @@ def one_ply(config: Config, state: State) -> Int32[Array, ""]:
     Taking turns from the other player is worth something; own turns, added to this, make it play worse.
     """
     return 8 * greedy(config, state) - popcount_sum([*state.turns])
+
+
+def appraise(config: Config, state: State, action: Action) -> Float32[Array, ""]:
+    """How good an action looks, as a logit."""
+    value = _outlook(config, one_ply, rules.apply(config, state, action)).astype(jnp.float32)
+    return jnp.clip(value / _LOGIT, -_SURE, _SURE)
+
+
+def estimate(config: Config, state: State) -> Float32[Array, "2"]:
+    """Shares of the win by the look of a position."""
+    mine, other = greedy(config, replace(state, workers=state.workers[:2] * 2)), greedy(config, state)
+    ahead = (8 * (mine - other) + popcount_sum([*state.turns]) - _TURNS).astype(jnp.float32) / _SHARE
+    ahead = jnp.where(popcount_sum([*rules.climbs(config, state)]) > 0, _SURE, ahead)
+    ahead = jnp.where(rules.is_over(config, state), -jnp.inf, ahead)
+    share = jax.nn.sigmoid(ahead)
+    return jnp.where(jnp.arange(2) == state.current_player, share, 1 - share)
 
 
 def policies(config: Config) -> dict[str, Policy]:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int8, Int32, PRNGKeyArray, UInt32
 
-from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, move_bits, popcount, unpack_words
+from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, move_bits, popcount, spread, unpack_words
 from tilewe_jax.game import Action
 from tilewe_jax.games.santorini.bitboard import (
     CENTRE,
@@ -150,13 +150,19 @@ def legal_actions(config: Config, state: State) -> Bool[Array, "num_actions"]:
     return legal
 
 
-def sample(config: Config, state: State, key: PRNGKeyArray) -> Action:
-    """A legal action drawn uniformly; -1 at the end."""
-    bits = random_words(key, 1)[0]
+def sample(config: Config, state: State, bits: UInt32[Array, ""]) -> Action:
+    """A legal action drawn uniformly with 32 random bits; -1 at the end."""
+    return several(config, state, bits, 1)[0]
+
+
+def several(config: Config, state: State, bits: UInt32[Array, "*lanes"], count: int) -> Int32[Array, "count *lanes"]:
+    """Different legal actions, each as likely as any other, with 32 random bits; all of them where they fit, then -1."""
+    turns = _pick(state.turns, bits, count)
     if config.placement != "chosen":
-        return _pick(state.turns, bits)
-    place = _pick(free(config, state).words, bits)
-    return jnp.where(placing(config, state), NUM_TURNS + cell_of(config, place), _pick(state.turns, bits))
+        return turns
+    places = _pick(free(config, state).words, bits, count)
+    cells = jnp.where(places >= 0, NUM_TURNS + cell_of(config, places), -1)
+    return jnp.where(jnp.broadcast_to(placing(config, state), cells.shape), cells, turns)
 
 
 def initial(config: Config, key: PRNGKeyArray) -> State:
@@ -203,17 +209,18 @@ def _step(config: Config, direction: Int32[Array, ""]) -> Int32[Array, ""]:
     return row * (config.stride - 3) + ninth - (config.stride + 1)
 
 
-def _pick(words: Sequence[Word], bits: Word) -> Int32[Array, ""]:
-    """Index of one of the set bits by 32 random bits, bit ``i`` of word ``w`` being ``32 * w + i``; -1 where there is none."""
+def _pick(words: Sequence[Word], bits: Word, count: int) -> Int32[Array, "count *lanes"]:
+    """Indices of different set bits by 32 random bits, bit ``i`` of word ``w`` being ``32 * w + i``; then -1."""
     counts = [popcount(word) for word in words]
-    rank = below(bits, sum(counts[1:], start=counts[0]).astype(jnp.uint32))
-    index, word, before = jnp.int32(0), words[0], jnp.int32(0)
-    passed = before
+    rank = spread(bits, sum(counts[1:], start=counts[0]), count)
+    index, word = jnp.zeros_like(rank), jnp.broadcast_to(words[0], rank.shape)
+    before = passed = jnp.zeros_like(rank)
     for i in range(1, len(words)):
-        passed = passed + counts[i - 1]
+        passed = passed + jnp.broadcast_to(counts[i - 1], rank.shape)
         later = rank >= passed
-        index, word, before = jnp.where(later, i, index), jnp.where(later, words[i], word), jnp.where(later, passed, before)
-    return jnp.where(word != 0, index * WORD_BITS + kth_set_bit(word, rank - before), -1)
+        word = jnp.where(later, jnp.broadcast_to(words[i], rank.shape), word)
+        index, before = jnp.where(later, i, index), jnp.where(later, passed, before)
+    return jnp.where(rank >= 0, index * WORD_BITS + kth_set_bit(word, rank - before), -1)
 
 
 def _distinct(bits: UInt32[Array, "count"], bound: int) -> list[Int32[Array, ""]]:

@@ -22,6 +22,10 @@ from tilewe_jax.render.svg import polygons
 
 _COLORS = {1: "#f0c02c", 2: "#f1e3b5", 3: "#f4f2ee"}
 """By the number of different numbers on a tile."""
+_LOGIT_POINTS, _DRAW_POINTS = 10.0, 10
+"""Points that are a logit of an action; what drawing is taken for."""
+_SHARE_POINTS = 25.0
+"""Points ahead that are a logit of the share of the win."""
 ROUND_SHARE = 32
 """Rounds are longer than this many steps, mostly, so that one pass over the lanes whose round is over is enough in most."""
 
@@ -121,14 +125,17 @@ class TriominosGame(Game[State]):
         (entries,) = jnp.nonzero(self.compact_mask(state), size=size, fill_value=self.num_compact)
         return jnp.take(self.compact_actions(state), entries, mode="fill", fill_value=-1)
 
-    def candidates(
-        self, state: State, logits: Float32[Array, "num_actions"], key: PRNGKeyArray, k: int
-    ) -> tuple[Int32[Array, "k"], Float32[Array, "k"]]:
-        actions = self.compact_actions(state)
-        masked = jnp.where(self.compact_mask(state), jnp.take(logits, actions, mode="clip"), -jnp.inf)
-        _, entries = jax.lax.top_k(masked + jax.random.gumbel(key, masked.shape), min(k, self.num_compact))
-        chosen = jnp.pad(masked[entries], (0, k - entries.shape[0]), constant_values=-jnp.inf)
-        return jnp.where(chosen > -jnp.inf, jnp.pad(actions[entries], (0, k - entries.shape[0])), -1), chosen
+    def random_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
+        return rules.several(self.config, state, rules.legal_words(self.config, state), random_words(key, 1)[0], k)
+
+    def appraise(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+        """By the points that they score; drawing as a middling placement."""
+        points = jax.vmap(lambda action: rules.placement(self.config, state, action)[1])(actions)
+        return jnp.where(actions >= self.config.draw, _DRAW_POINTS, points).astype(jnp.float32) / _LOGIT_POINTS
+
+    def estimate(self, state: State) -> Float32[Array, "players"]:
+        """By the points."""
+        return jax.nn.softmax(state.scores.astype(jnp.float32) / _SHARE_POINTS)
 
     def current_player(self, state: State) -> Int32[Array, ""]:
         return state.current_player

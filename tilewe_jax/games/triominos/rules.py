@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int8, Int32, PRNGKeyArray, UInt32
 
-from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, mix, popcount
+from tilewe_jax.bits import WORD_BITS, kth_set_bit, mix, popcount, spread
 from tilewe_jax.game import Action
 from tilewe_jax.games.triominos import table
 from tilewe_jax.games.triominos import trays as sets
@@ -224,15 +224,22 @@ def action_of(
 
 def sample(config: Config, state: State, words: UInt32[Array, "F+words+1"], bits: UInt32[Array, ""]) -> Action:
     """One of these actions, drawn uniformly with 32 random bits; -1 where there is none."""
+    return several(config, state, words, bits, 1)[0]
+
+
+def several(
+    config: Config, state: State, words: UInt32[Array, "F+words+1"], bits: UInt32[Array, ""], count: int
+) -> Int32[Array, "count"]:
+    """Different ones of these actions, each as likely as any other, with 32 random bits; all where they fit, then -1."""
     counts = popcount(words)
     # A product with a triangle, since XLA's cumulative sum is quadratic, and slow, on a CPU.
     upto = (np.tri(counts.shape[0], dtype=np.float32) @ counts.astype(jnp.float32)).astype(jnp.int32)
-    rank = below(bits, upto[-1].astype(jnp.uint32))
-    passed = upto <= rank
-    word = jnp.sum(passed, dtype=jnp.int32)
-    before = jnp.max(jnp.where(passed, upto, 0))
+    rank = spread(bits, upto[-1], count)
+    passed = upto[None] <= rank[:, None]
+    word = jnp.sum(passed, axis=1, dtype=jnp.int32)
+    before = jnp.max(jnp.where(passed, upto[None], 0), axis=1)
     mask = jnp.take(words, word, mode="clip")
-    return jnp.where(upto[-1] > 0, action_of(config, state, word, kth_set_bit(mask, rank - before)), -1)
+    return jnp.where(rank >= 0, action_of(config, state, word, kth_set_bit(mask, rank - before)), -1)
 
 
 def determinize(config: Config, state: State, player: Int32[Array, ""], key: PRNGKeyArray) -> State:
