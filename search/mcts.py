@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from search.candidates import POOL, Candidates, candidates
+from search.candidates import POOL, candidates
 from search.evaluators import Evaluator, check_margin, outcome
 from search.tree import Node, Tree, grow, plant
 from tilewe_jax.game import Game
@@ -82,25 +82,51 @@ class Search(Generic[State]):
 
     def __call__(self, state: State, key: PRNGKeyArray) -> "Result[State]":
         """Search a position."""
-        plant_key, key = jax.random.split(key)
-        root, found = self.node(state, plant_key)
-        return replace(self.extend(plant(root, self.nodes), key), dropped=found.dropped, left_out=found.left_out)
+        return self._run(plant(self.game, state, self.nodes, self.candidates), None, key)
 
-    def extend(self, tree: Tree[State], key: PRNGKeyArray) -> "Result[State]":
-        """Search on in a tree. What it has no more room for is evaluated, and counts, but is not kept."""
-        begin, key = jax.random.split(key)
-        return self.simulate(tree, self.selection.begin(tree.prior[0], begin), key)
+    def begin(self, state: State, key: PRNGKeyArray) -> Tree[State]:
+        """A tree of which the root is evaluated, and nothing more."""
+        tree = plant(self.game, state, self.nodes, self.candidates)
+        return self.simulate(tree, jnp.zeros(self.candidates, jnp.float32), jnp.int32(0), key)
 
-    def simulate(self, tree: Tree[State], drawn: Float32[Array, "K"], key: PRNGKeyArray) -> "Result[State]":
-        """``extend``, given what ``selection.begin`` has drawn."""
-        finish, key = jax.random.split(key)
-        keys = jax.random.split(key, self.simulations)
-        made = jnp.int32(self.simulations)
-        if self.stop_early:
-            tree, made = self._simulate_until_settled(tree, drawn, keys)
-        else:
-            tree = lax.fori_loop(0, self.simulations, lambda i, tree: self._simulate(tree, drawn, i, keys[i]), tree)
-        chosen, policy = self.selection.finish(tree, drawn, finish)
+    def extend(self, tree: Tree[State], key: PRNGKeyArray, drawn: Float32[Array, "K"] | None = None) -> "Result[State]":
+        """Search on in a tree. What it has no more room for is evaluated, and counts, but is not kept.
+
+        ``drawn`` is what ``selection.begin`` draws, unless it is given.
+        """
+        draw, key = jax.random.split(key)
+        return self._run(tree, self.selection.begin(tree.prior[0], draw) if drawn is None else drawn, key)
+
+    def _run(self, tree: Tree[State], drawn: Float32[Array, "K"] | None, key: PRNGKeyArray) -> "Result[State]":
+        """All simulations; before them, where nothing is drawn yet, one that evaluates the root.
+
+        The root is evaluated in the loop like any other node, so that what evaluates is compiled once.
+        """
+        before = 1 if drawn is None else 0
+        draw, finish, key = jax.random.split(key, 3)
+        keys = jax.random.split(key, before + self.simulations)
+
+        def goes_on(run: "_Run") -> Array:
+            going: Array = run.number < keys.shape[0]
+            # Of a batch, all go on together until the last is settled.
+            return going & any_lane(~run.settled) if self.stop_early else going
+
+        def go(run: "_Run") -> "_Run":
+            counts = ~run.settled if self.stop_early else True
+            tree = self.simulate(run.tree, run.drawn, run.number - before, keys[run.number], counts)
+            drawn, settled = run.drawn, run.settled
+            if before:  # not by a condition of each game's own, which would draw at every step
+                drawn = lax.cond(run.number == 0, lambda: self.selection.begin(tree.prior[0], draw), lambda: run.drawn)
+            made = run.made + jnp.where(counts, 1, 0)
+            if self.stop_early:
+                settled = settled | self.selection.is_settled(tree, keys.shape[0] - run.number - 1)
+            return _Run(tree, drawn, run.number + 1, made, settled)
+
+        none = jnp.zeros(self.candidates, jnp.float32)
+        start = _Run(tree, none if drawn is None else drawn, jnp.int32(0), jnp.int32(0), jnp.asarray(False))
+        run = lax.while_loop(goes_on, go, start)
+        tree = run.tree
+        chosen, policy = self.selection.finish(tree, run.drawn, finish)
         visits, _ = tree.edges(jnp.int32(0))
         return Result(
             action=tree.action[0, chosen],
@@ -109,44 +135,30 @@ class Search(Generic[State]):
             policy=policy,
             visits=visits,
             values=tree.values[0] / tree.visits[0].astype(jnp.float32),
-            dropped=jnp.float32(0),
-            left_out=jnp.int32(0),
-            simulations=made,
+            dropped=tree.dropped[0],
+            left_out=tree.left_out[0],
+            simulations=run.made - before,
             tree=tree,
         )
 
-    def node(self, state: State, key: PRNGKeyArray) -> tuple[Node[State], Candidates]:
-        """A position, evaluated, and its candidates with what they leave out."""
+    def node(self, state: State, key: PRNGKeyArray) -> Node[State]:
+        """A position, evaluated, with its candidates."""
         one, other = jax.random.split(key)
         logits, values = self.evaluate(state, one)
         found = candidates(self.game, state, logits, other, self.candidates, self.pool)
         over = self.game.is_terminal(state)
-        values = jnp.where(over, outcome(self.game, state, self.margin), values)
-        prior = self.selection.keep(found.logits)
-        return Node(state, self.game.current_player(state), over, values, found.actions, prior), found
+        return Node(
+            state=state,
+            player=self.game.current_player(state),
+            terminal=over,
+            values=jnp.where(over, outcome(self.game, state, self.margin), values),
+            action=found.actions,
+            prior=self.selection.keep(found.logits),
+            dropped=found.dropped,
+            left_out=found.left_out,
+        )
 
-    def _simulate_until_settled(
-        self, tree: Tree[State], drawn: Float32[Array, "K"], keys: PRNGKeyArray
-    ) -> tuple[Tree[State], Int32[Array, ""]]:
-        """The tree, and the number of simulations made. Of a batch, all go on together until the last is settled."""
-
-        def goes_on(carry: tuple[Tree[State], Array, Array, Array]) -> Array:
-            _, number, _, settled = carry
-            going: Array = (number < self.simulations) & any_lane(~settled)
-            return going
-
-        def go(carry: tuple[Tree[State], Array, Array, Array]) -> tuple[Tree[State], Array, Array, Array]:
-            tree, number, made, settled = carry
-            tree = self._simulate(tree, drawn, number, keys[number], ~settled)
-            made = made + (~settled).astype(jnp.int32)
-            settled = settled | self.selection.is_settled(tree, self.simulations - number - 1)
-            return tree, number + 1, made, settled
-
-        start = self.selection.is_settled(tree, jnp.int32(self.simulations))
-        tree, _, made, _ = lax.while_loop(goes_on, go, (tree, jnp.int32(0), jnp.int32(0), start))
-        return tree, made
-
-    def _simulate(
+    def simulate(
         self,
         tree: Tree[State],
         drawn: Float32[Array, "K"],
@@ -154,7 +166,10 @@ class Search(Generic[State]):
         key: PRNGKeyArray,
         counts: Bool[Array, ""] | bool = True,
     ) -> Tree[State]:
-        """Follow candidates from the root to one without a node, make it, and back its value up; where it ``counts``."""
+        """Follow candidates from the root to one without a node, make it, and back its value up; where it ``counts``.
+
+        In a tree that is only planted, evaluate the root.
+        """
         path = jnp.full(self.depth + 1, tree.capacity, jnp.int32).at[0].set(0)
 
         def goes_on(descent: _Descent) -> Array:
@@ -173,25 +188,40 @@ class Search(Generic[State]):
 
         action, child = tree.action[node, candidate], tree.child[node, candidate]
         state = self.game.apply(jax.tree.map(lambda leaf: leaf[node], tree.state), action)
-        fresh, _ = self.node(state, key)
-        # Without an action the root is terminal, and a visit to it is all there is. A child that is there already is terminal,
-        # or as deep as simulations go.
+        fresh = self.node(state, key)
+        # Without an action the root is terminal, or not evaluated yet, and a visit to it is all there is. A child that is there
+        # already is terminal, or as deep as simulations go.
         made = jnp.where(child >= 0, child, jnp.minimum(tree.size, tree.capacity))
         made = jnp.where(action >= 0, made, tree.capacity)
         path = jnp.where(counts, path.at[depth].set(made), tree.capacity)
         new = (action >= 0) & (child < 0) & (made < tree.capacity) & counts
-        tree = grow(tree, jnp.where(new, made, tree.capacity), fresh)
+        planted = tree.size == 0
+        tree = grow(tree, jnp.where(planted, 0, jnp.where(new, made, tree.capacity)), fresh)
         return replace(
             tree,
             visits=tree.visits.at[path].add(1, mode="drop"),
             values=tree.values.at[path].add(fresh.values[None], mode="drop"),
             child=tree.child.at[jnp.where(new, node, tree.capacity), candidate].set(made, mode="drop"),
-            size=tree.size + new.astype(jnp.int32),
+            size=tree.size + (new | planted).astype(jnp.int32),
         )
 
 
 _Descent = tuple[Array, Array, Array, Array]
 """Node, candidate, depth, and the path so far."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _Run:
+    """A search under way."""
+
+    tree: Any
+    drawn: Float32[Array, "K"]
+    number: Int32[Array, ""]
+    """Simulations, of this and of the other games of a batch."""
+    made: Int32[Array, ""]
+    """Those of this one."""
+    settled: Bool[Array, ""]
 
 
 @jax.tree_util.register_dataclass
@@ -211,9 +241,9 @@ class Result(Generic[State]):
     values: Float32[Array, "P"]
     """The mean of all visits to the root."""
     dropped: Float32[Array, ""]
-    """The share of the prior that the candidates of the root leave out; 0 where the root is not made by this search."""
+    """The share of the prior that the candidates of the root leave out."""
     left_out: Int32[Array, ""]
-    """How many legal actions they leave out; likewise."""
+    """How many legal actions they leave out."""
     simulations: Int32[Array, ""]
     """How many were made."""
     tree: Tree[State]

@@ -44,6 +44,10 @@ class Tree(Generic[State]):
     """What the selection keeps of the candidates' logits, see there."""
     child: Int32[Array, "N K"]
     """The node that a candidate leads to; -1 before its first visit."""
+    dropped: Float32[Array, "N"]
+    """The share of the prior that the candidates leave out."""
+    left_out: Int32[Array, "N"]
+    """How many legal actions they leave out."""
     size: Int32[Array, ""]
     """Number of nodes made."""
 
@@ -71,25 +75,29 @@ class Node(Generic[State]):
     values: Float32[Array, "P"]
     action: Int32[Array, "K"]
     prior: Float32[Array, "K"]
+    dropped: Float32[Array, ""]
+    left_out: Int32[Array, ""]
 
 
-def plant(root: Node[State], capacity: int) -> Tree[State]:
-    """A tree with only a root."""
+def plant(game: Game[State], state: State, capacity: int, candidates: int) -> Tree[State]:
+    """A tree without nodes, but for the state of the root to come."""
 
-    def room(leaf: Array, empty: float) -> Array:
-        return jnp.full((capacity, *leaf.shape), empty, leaf.dtype).at[0].set(leaf)
+    def room(dtype: Any, *shape: int, empty: float = 0) -> Array:
+        return jnp.full((capacity, *shape), empty, dtype)
 
     return Tree(
-        state=jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype).at[0].set(leaf), root.state),
-        player=room(root.player, 0),
-        terminal=room(root.terminal, False),
-        visits=room(jnp.int32(1), 0),
-        values=room(root.values, 0),
-        own=room(root.values, 0),
-        action=room(root.action, -1),
-        prior=room(root.prior, 0),
-        child=jnp.full((capacity, *root.action.shape), -1, jnp.int32),
-        size=jnp.int32(1),
+        state=jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype).at[0].set(leaf), state),
+        player=room(jnp.int32),
+        terminal=room(jnp.bool_),
+        visits=room(jnp.int32),
+        values=room(jnp.float32, game.num_players),
+        own=room(jnp.float32, game.num_players),
+        action=room(jnp.int32, candidates, empty=-1),
+        prior=room(jnp.float32, candidates),
+        child=room(jnp.int32, candidates, empty=-1),
+        dropped=room(jnp.float32),
+        left_out=room(jnp.int32),
+        size=jnp.int32(0),
     )
 
 
@@ -107,6 +115,8 @@ def grow(tree: Tree[State], at: Int32[Array, ""], node: Node[State]) -> Tree[Sta
         own=write(tree.own, node.values),
         action=write(tree.action, node.action),
         prior=write(tree.prior, node.prior),
+        dropped=write(tree.dropped, node.dropped),
+        left_out=write(tree.left_out, node.left_out),
     )
 
 
@@ -141,6 +151,8 @@ def reroot(tree: Tree[State], candidate: Int32[Array, ""]) -> Tree[State]:
         own=move(tree.own),
         action=move(tree.action, -1),
         prior=move(tree.prior),
+        dropped=move(tree.dropped),
+        left_out=move(tree.left_out),
         child=jnp.where(move(tree.child, -1) >= 0, number[move(tree.child, -1)], -1).astype(jnp.int32),
         size=size,
     )
@@ -164,7 +176,7 @@ def check_memory(game: Game[Any], nodes: int, candidates: int, trees: int) -> No
     if needed > there:
         raise MemoryError(
             f"{trees:,} trees of {nodes:,} nodes with {candidates} candidates, {node:,} bytes a node, need about"
-            f" {needed / 1e9:.1f} GB, and there are {there / 1e9:.1f} GB; ask for fewer games at once, simulations, or candidates"
+            f" {needed / 1e9:.1f} GB, and there are {there / 1e9:.1f} GB; ask for fewer games, simulations or candidates"
         )
 
 
@@ -179,5 +191,5 @@ def _memory() -> int:
 
 def bytes_per_node(game: Game[Any], candidates: int) -> int:
     """Bytes that a node of a tree takes."""
-    fixed = 4 + 1 + 4 + 2 * 4 * game.num_players
+    fixed = 4 + 1 + 4 + 2 * 4 * game.num_players + 4 + 4
     return state_bytes(game) + fixed + candidates * (4 + 4 + 4)

@@ -18,7 +18,7 @@ from search.candidates import candidates
 from search.gumbel import Gumbel, schedule
 from search.mcts import Search
 from search.select import Puct
-from search.tree import Tree, bytes_per_node, check_memory, plant, reroot
+from search.tree import Tree, bytes_per_node, check_memory, reroot
 from tests.support import assert_same, batched, positions, rows
 from tests.tictactoe import State, TicTacToe
 
@@ -127,9 +127,8 @@ def test_gumbel_does_what_mctx_does(simulations: int, considered: int) -> None:
     search = Search(game, oracle, Gumbel(simulations, considered), simulations, candidates=9, depth=9)
 
     def recorded(state: State, key: Any, noise: jax.Array) -> Any:
-        root, _ = search.node(state, key)
-        by_candidate = jnp.where(root.action >= 0, noise[root.action], 0.0)
-        return search.simulate(plant(root, simulations + 1), by_candidate, key)
+        tree = search.begin(state, key)
+        return search.extend(tree, key, jnp.where(tree.action[0] >= 0, noise[tree.action[0]], 0.0))
 
     ours = jax.jit(jax.vmap(recorded))(state, jax.random.split(jax.random.key(1), BATCH), noise)
     np.testing.assert_array_equal(by_action(ours), np.asarray(theirs.search_tree.summary().visit_counts, int))
@@ -216,7 +215,7 @@ def check_laws(tree: Tree, rows_of_children: bool = True) -> None:
 def test_laws_of_a_tree(seed: int, simulations: int) -> None:
     game, step = one_at_a_time()
     state = opening(game, seed % 6, seed)
-    tree = step.plant(rows(state, seed % BATCH))
+    tree = step.begin(rows(state, seed % BATCH))
     for i in range(simulations):
         tree = step.simulate(tree, jnp.int32(i), jax.random.key(seed + i))
     check_laws(tree)
@@ -229,8 +228,8 @@ def one_at_a_time() -> tuple[TicTacToe, Any]:
     search = Search(game, evaluators.playouts(game), Puct(), simulations=40, candidates=9, depth=9)
     drawn = jnp.full(9, 1 / 9)
     return game, SimpleNamespace(
-        plant=jax.jit(lambda state: plant(search.node(state, jax.random.key(0))[0], search.nodes)),
-        simulate=jax.jit(lambda tree, i, key: search._simulate(tree, drawn, i, key)),
+        begin=jax.jit(lambda state: search.begin(state, jax.random.key(0))),
+        simulate=jax.jit(lambda tree, i, key: search.simulate(tree, drawn, i, key)),
     )
 
 
@@ -434,7 +433,7 @@ def test_all_are_candidates_where_they_fit() -> None:
 
 
 def test_a_pool_stands_for_all() -> None:
-    """Of seven actions five are looked at; so the best of two of them are kept, and the mass of all is that of five, and more."""
+    """Of seven actions five are looked at; the best two of them are kept, and the mass of all is taken to be 7/5 of theirs."""
     logits, draws = 0.4 * jnp.arange(9.0), 4000
     legal, found = drawn(logits, 2, draws, pool=5)
     actions, weights = np.asarray(found.actions), np.exp(np.asarray(logits))

@@ -39,10 +39,11 @@ def per_lane(function: Callable[P, T]) -> Callable[P, T]:
 
     Under ``vmap``, nested or not, all mapped axes are merged into the lane axis.
     """
+    traced = jax.jit(function)  # once for each shape
 
     @jax.custom_batching.custom_vmap
     def lanes(*args: Any) -> Any:
-        return cast(Callable[..., Any], function)(*args)
+        return traced(*args)
 
     @lanes.def_vmap
     def batched(size: int, mapped: PyTree, *args: PyTree) -> tuple[PyTree, PyTree]:

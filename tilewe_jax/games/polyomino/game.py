@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial, wraps
-from typing import Any
+from functools import cache, cached_property, partial, wraps
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,8 @@ from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.games.polyomino.variants import VARIANTS, options_of
 from tilewe_jax.lanes import per_lane, random_words
 from tilewe_jax.render.svg import grid
+
+T = TypeVar("T")
 
 COLORS = ("blue", "yellow", "red", "green")
 _ANSI = ("94", "93", "91", "92")
@@ -82,20 +84,20 @@ class PolyominoGame(Game[State]):
         return State(**{name: jnp.asarray(value) for name, value in self._initial.items()})
 
     def apply(self, state: State, action: Action) -> State:
-        return per_lane(lambda *args: rules.apply(self.config, *args))(state, as_action(action))
+        return _lanes(rules.apply, self.config)(state, as_action(action))
 
     def advance(self, state: State, action: Action) -> State:
-        return per_lane(lambda *args: rules.advance(self.config, *args))(state, as_action(action))
+        return _lanes(rules.advance, self.config)(state, as_action(action))
 
     def settle(self, state: State) -> State:
-        return per_lane(lambda *args: rules.settle(self.config, *args))(state)
+        return _lanes(rules.settle, self.config)(state)
 
     def is_legal(self, state: State, action: Action) -> Bool[Array, ""]:
-        return per_lane(lambda *args: rules.legal(self.config, *args))(state, as_action(action))
+        return _lanes(rules.legal, self.config)(state, as_action(action))
 
     def placements(self, state: State) -> UInt32[Array, "orientations words"]:
         """The legal placements, packed: for each of the 91 orientations the board of its anchors, bit ``y * size + x``."""
-        return per_lane(lambda *args: rules.placements(self.config, *args))(state)
+        return _lanes(rules.placements, self.config)(state)
 
     def legal_actions(self, state: State) -> Bool[Array, "num_actions"]:
         anchors = jax.vmap(lambda words: unpack_words(words, self.config.cells))(self.placements(state)).ravel()
@@ -112,14 +114,14 @@ class PolyominoGame(Game[State]):
         return jnp.flatnonzero(self.legal_actions(state), size=size, fill_value=-1).astype(jnp.int32)
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
-        return per_lane(lambda *args: rules.sample(self.config, *args))(state, random_words(key, 1)[0])
+        return _lanes(rules.sample, self.config)(state, random_words(key, 1)[0])
 
     def random_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
-        return per_lane(partial(rules.several, self.config, count=k))(state, random_words(key, 1)[0])
+        return _lanes(rules.several, self.config, count=k)(state, random_words(key, 1)[0])
 
     def appraise(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
         """By the signs of ``outlook``."""
-        return per_lane(partial(outlook.appraise, self.config))(state, actions)
+        return _lanes(outlook.appraise, self.config)(state, actions)
 
     def estimate(self, state: State) -> Float32[Array, "players"]:
         """By the scores."""
@@ -287,6 +289,17 @@ class PolyominoGame(Game[State]):
                 f" of {self.config.size} x {self.config.size}"
             )
         return orientation * self.config.cells + self.config.bit(anchor)
+
+
+def _lanes(rule: Callable[..., T], config: Config, **settings: int) -> Callable[..., T]:
+    """A rule for lanes as a function of one game."""
+    return cast(Callable[..., T], _cached(rule, config, **settings))
+
+
+@cache
+def _cached(rule: Callable[..., Any], config: Config, **settings: int) -> Callable[..., Any]:
+    # The same function each time, so that JAX traces it once for each shape.
+    return per_lane(partial(rule, config, **settings))
 
 
 def cell_name(cell: Cell) -> str:

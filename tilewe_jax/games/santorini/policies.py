@@ -24,10 +24,10 @@ _LOSS = -(1 << 12)
 
 _LOGIT, _SURE = 8.0, 8.0
 """So much of a value is a logit; and no logit is further from 0."""
-_SHARE = 16.0
-"""So much of the difference of values is a logit of the share of the win."""
+_LEVEL, _TURN, _THREAT = 0.5, 0.012, 1.2
+"""Logits of the share of the win: a level under a worker, a turn of the player to move less than the average, a win that the
+other would have next."""
 _TURNS = 40
-"""As many turns as this are worth nothing."""
 
 
 def greedy(config: Config, state: State) -> Int32[Array, ""]:
@@ -52,8 +52,13 @@ def appraise(config: Config, state: State, action: Action) -> Float32[Array, ""]
 
 def estimate(config: Config, state: State) -> Float32[Array, "2"]:
     """Shares of the win by the look of a position."""
-    mine, other = greedy(config, replace(state, workers=state.workers[:2] * 2)), greedy(config, state)
-    ahead = (8 * (mine - other) + popcount_sum([*state.turns]) - _TURNS).astype(jnp.float32) / _SHARE
+    after = replace(state, workers=state.workers[2:] + state.workers[:2])
+    mine, other = greedy(config, after), greedy(config, state)
+    passed = rules.position(config, state.levels, after.workers, 1 - state.current_player)
+    threat = popcount_sum([*rules.climbs(config, passed)]) > 0
+    turns = popcount_sum([*state.turns]) - _TURNS
+    ahead = _LEVEL * (mine - other).astype(jnp.float32) + _TURN * turns.astype(jnp.float32)
+    ahead = ahead - jnp.where(threat, _THREAT, 0.0)
     ahead = jnp.where(popcount_sum([*rules.climbs(config, state)]) > 0, _SURE, ahead)
     ahead = jnp.where(rules.is_over(config, state), -jnp.inf, ahead)
     share = jax.nn.sigmoid(ahead)
