@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.ratings import Sprt, ahead_of, pairwise, plackett_luce
-from search.agents import agent, is_search
+from search.agents import agent, check_memory, is_search
 from tilewe_jax import env
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.lanes import where_needed
@@ -36,6 +36,8 @@ class Player:
 
     name: str
     mind: Policy | Engine
+    search: str = ""
+    """The text that stands for it, where that is a search."""
 
 
 def player(game: Game[Any], text: str) -> Player:
@@ -48,7 +50,7 @@ def player(game: Game[Any], text: str) -> Player:
     module, colon, factory = what.partition(":")
     if is_search(what) or not colon:
         try:
-            return Player(name or what, agent(game, what))
+            return Player(name or what, agent(game, what), what if is_search(what) else "")
         except ValueError as error:
             raise ValueError(str(error) if is_search(what) else f"{error}; or give module:factory") from None
     try:
@@ -202,7 +204,8 @@ def compete(
     each batch, and ends the games once it has decided. ``keep`` keeps a record of every game; ``progress`` is told the number
     of games in each finished batch. The games follow from the seed alone, in batches of any size, where host engines decide
     by Python's ``random`` and not by the clock. Players on the device decide over ``devices``, each for its part of the batch.
-    Raises ``ValueError`` where there are fewer players than seats, or where the batch cannot be divided among the devices.
+    Raises ``ValueError`` where there are fewer players than seats, or where the batch cannot be divided among the devices, and
+    ``MemoryError`` where searches do not fit into memory.
     """
     seats = game.num_players
     if len(players) < seats:
@@ -218,6 +221,8 @@ def compete(
     tables = entry[np.array(schedule)]
     results = Results(game, names)
     lanes = min(batch, games)
+    for text in {player.search for player in players if player.search}:
+        check_memory(game, text, -(-lanes // seats))
     begun = time.perf_counter()
     match = _Match(game, minds, names, lanes, seed, move_seconds, results, devices)
     results.compile_seconds = time.perf_counter() - begun

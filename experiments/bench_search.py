@@ -2,7 +2,8 @@
 
 Without a game it is a made-up one: two players in turns, as many actions as candidates, a state of 300 bytes, and an evaluator
 of a few operations, so that the figure is that of the search. mctx keeps all actions of a node; here it gets the candidates
-that ours has, which are carried beside the state. Both use PUCT and the same evaluator.
+that ours has, which are carried beside the state. Both use PUCT and the same evaluator. In games, ``bare`` is how often a move
+and the dense mask of the legal actions after it are made, and ``times_bare`` what a simulation costs beside that.
 """
 
 import argparse
@@ -102,7 +103,7 @@ def _work(
     from search.evaluators import uniform
     from search.mcts import Search
     from search.select import Puct
-    from search.tree import bytes_per_node
+    from search.tree import bytes_per_node, check_memory
     from tilewe_jax import make
 
     if name is None:
@@ -110,6 +111,7 @@ def _work(
     else:
         game = make(name, **options)
         evaluate = uniform(game)
+    check_memory(game, simulations + 1, candidates, batch)
     search = Search(game, evaluate, Puct(), simulations, candidates, DEPTH)
     key = jax.random.key(seed)
     states = jax.vmap(game.init)(jax.random.split(key, batch))
@@ -121,6 +123,8 @@ def _work(
     runs: dict[str, Callable[[Any, Any], Any]] = {"ours": ours}
     if importlib.util.find_spec("mctx") and game.num_players == 2:
         runs["mctx"] = _mctx(search)
+    if name is not None:
+        runs["bare"] = _bare(game)
     compiled, compile_seconds = {}, {}
     for run, function in runs.items():
         begun = time.perf_counter()
@@ -138,7 +142,8 @@ def _work(
             jax.block_until_ready(function(states, keys))
             wall[run].append(time.perf_counter() - begun)
             cpu[run].append(time.process_time() - cpu_begun)
-    per_cpu_second = {run: round(batch * simulations / statistics.median(times)) for run, times in cpu.items()}
+    once = {"bare": batch}  # what is no search does it once a game
+    per_cpu_second = {run: round(once.get(run, batch * simulations) / statistics.median(times)) for run, times in cpu.items()}
     figures = {
         "game": game.id,
         "options": options,
@@ -155,7 +160,20 @@ def _work(
     }
     if "mctx" in runs:
         figures |= {"mctx": per_cpu_second["mctx"], "ratio": round(per_cpu_second["ours"] / per_cpu_second["mctx"], 2)}
+    if "bare" in runs:
+        figures |= {"bare": per_cpu_second["bare"], "times_bare": round(per_cpu_second["bare"] / per_cpu_second["ours"], 2)}
     return figures
+
+
+def _bare(game: Any) -> Callable[[Any, Any], Any]:
+    """A move and the legal actions after it, which no search can do without."""
+    import jax
+
+    def one(state: Any, key: Any) -> Any:
+        after = game.step(state, game.sample_action(state, key))
+        return after, game.legal_actions(after)
+
+    return jax.vmap(one)
 
 
 def _mctx(search: Any) -> Callable[[Any, Any], Any]:
@@ -210,4 +228,7 @@ if __name__ == "__main__":
     *given, pin = json.loads(parser.parse_args().settings)
     if pin is not None:
         os.sched_setaffinity(0, {pin})
-    print(json.dumps(_work(*given)))
+    try:
+        print(json.dumps(_work(*given)))
+    except MemoryError as error:
+        sys.exit(str(error))

@@ -273,6 +273,8 @@ class Arena:
     """Games played at once."""
     seed: int = 0
     """Decides the games, whatever the batch."""
+    devices: int = 1
+    """Number of devices among which a batch is divided; on a CPU they are made."""
     sprt: tuple[float, float] | None = None
     """Two Elo: stop once it is clear by which of them the first player is stronger than the second."""
     move_seconds: float = 60.0
@@ -287,9 +289,10 @@ class Arena:
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        _positive(games=self.games, batch=self.batch, move_seconds=self.move_seconds)
+        _positive(games=self.games, batch=self.batch, devices=self.devices, move_seconds=self.move_seconds)
         _writable(self.out)
         _writable(self.plot)
+        _ask_for_devices(self.devices)
         from experiments import arena
         from experiments.ratings import Sprt
         from search.agents import searches
@@ -315,8 +318,9 @@ class Arena:
                     keep=self.out is not None,
                     sprt=sprt,
                     move_seconds=self.move_seconds,
+                    devices=self.devices,
                 )
-        except ValueError as error:
+        except (ValueError, MemoryError) as error:
             raise UsageError(str(error)) from None
         summary = results.summary()
         if self.out:
@@ -346,14 +350,17 @@ class Selfplay(GameOptions):
     """Games played at once."""
     seed: int = 0
     """Decides the games, whatever the batch."""
+    devices: int = 1
+    """Number of devices among which a batch is divided; on a CPU they are made."""
     out: Path | None = None
     """Write the games to this file, as JSON lines that `replay` and `show` read."""
     json: bool = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        _positive(games=self.games, batch=self.batch)
+        _positive(games=self.games, batch=self.batch, devices=self.devices)
         _writable(self.out)
+        _ask_for_devices(self.devices)
         from experiments import arena
         from search.agents import simulations
         from tilewe_jax import records
@@ -363,8 +370,10 @@ class Selfplay(GameOptions):
             players = [arena.player(game, self.agent)] * game.num_players
             with _progress("playing", self.games) as progress:
                 keep = self.out is not None
-                results = arena.compete(game, players, self.games, self.batch, self.seed, progress, keep=keep)
-        except ValueError as error:
+                results = arena.compete(
+                    game, players, self.games, self.batch, self.seed, progress, keep=keep, devices=self.devices
+                )
+        except (ValueError, MemoryError) as error:
             raise UsageError(str(error)) from None
         if self.out:
             records.write(self.out, game, results.records, self.seed)

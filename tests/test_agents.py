@@ -1,25 +1,33 @@
 """Players by name, searches of hidden information, and self-play from the command line."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments import arena
+from experiments import arena, cli
+from experiments.engines import AgentEngine
 from search import evaluators
 from search.agents import agent, simulations
 from search.determinize import Worlds, is_hidden
+from search.information import OneTree
 from search.mcts import Search
 from search.select import Puct
 from tests.support import assert_same, batched
 from tests.test_cli import run
+from tests.tictactoe import TicTacToe
+from tilewe_jax.tilewe import Board
+from tilewe_jax.tilewe.engine import RandomEngine
 
 
-def test_what_is_sampled_and_not_what_is_there_decides() -> None:
-    """A search of worlds gives the same whatever is hidden, and a policy over the legal actions."""
+@pytest.mark.parametrize("worlds", [3, 0])
+def test_what_is_sampled_and_not_what_is_there_decides(worlds: int) -> None:
+    """A search of worlds, or of one tree for all, gives the same whatever is hidden, and a policy over the legal actions."""
     game = tilewe_jax.make("triominos", players=3, tiles=20, tray=4)
     assert is_hidden(game)
     assert not is_hidden(tilewe_jax.make("duo"))
@@ -29,8 +37,11 @@ def test_what_is_sampled_and_not_what_is_there_decides() -> None:
         state = functions.step(state, functions.sample_action(state, jax.random.split(jax.random.key(step), 8)))
     other = functions.determinize(state, state.current_player, jax.random.split(jax.random.key(9), 8))
     assert (np.asarray(other.trays) != np.asarray(state.trays)).any()
-    worlds = Worlds(Search(game, evaluators.uniform(game), Puct(), 12, candidates=16), 3)
-    decide, keys = jax.jit(jax.vmap(worlds)), jax.random.split(jax.random.key(1), 8)
+    if worlds:
+        search = Worlds(Search(game, evaluators.uniform(game), Puct(), 12, candidates=16), worlds)
+    else:
+        search = OneTree(game, evaluators.uniform(game), Puct(), 30, candidates=16, depth=6)
+    decide, keys = jax.jit(jax.vmap(search)), jax.random.split(jax.random.key(1), 8)
     action, actions, policy = decide(state, keys)
     assert_same(decide(other, keys), (action, actions, policy))
     legal = np.asarray(functions.is_legal(state, action))
@@ -41,6 +52,59 @@ def test_what_is_sampled_and_not_what_is_there_decides() -> None:
         assert len(set(row[shares > 0].tolist())) == (shares > 0).sum()
         if chosen >= 0:
             assert shares[row == chosen].sum() == pytest.approx(shares.max())
+
+
+class Guess(TicTacToe):
+    """Player 0 names one of the cells 0 to 2, or takes a sure 0.6 by naming 3; to name the hidden cell wins, else it loses."""
+
+    num_actions = 4
+
+    def init(self, key):
+        state = super().init(key)
+        return replace(state, cells=state.cells.at[8].set(jax.random.randint(key, (), 0, 3).astype(jnp.int8)))
+
+    def determinize(self, state, player, key):
+        del player
+        return replace(state, cells=state.cells.at[8].set(jax.random.randint(key, (), 0, 3).astype(jnp.int8)))
+
+    def apply(self, state, action):
+        return replace(state, cells=state.cells.at[0].set(jnp.where(action >= 0, action.astype(jnp.int8), state.cells[0])))
+
+    def is_terminal(self, state):
+        return state.cells[0] >= 0
+
+    def legal_actions(self, state):
+        return jnp.broadcast_to(~self.is_terminal(state), (4,))
+
+    def returns(self, state):
+        won = jnp.where(state.cells[0] == 3, 0.6, (state.cells[0] == state.cells[8]).astype(jnp.float32))
+        return jnp.where(self.is_terminal(state), jnp.stack([won, 1 - won]), 0.0)
+
+
+def test_one_tree_does_not_plan_with_what_it_cannot_know() -> None:
+    """Trees that know their world find the hidden cell in each; one tree finds that the sure thing is better."""
+    game = Guess()
+    keys = jax.random.split(jax.random.key(0), 8)
+    states = jax.vmap(game.init)(keys)
+    worlds = Worlds(Search(game, evaluators.uniform(game), Puct(), 60, candidates=4, depth=2), 4)
+    tree = OneTree(game, evaluators.uniform(game), Puct(), 240, candidates=4, depth=2)
+    fused, sound = (np.asarray(jax.jit(jax.vmap(search))(states, keys)[0]) for search in (worlds, tree))
+    assert (fused != 3).all()
+    assert (sound == 3).all()
+
+
+def test_engine_on_the_host_board() -> None:
+    """A search plays whole games on a board of the package's kind, against an engine of it."""
+    engine = AgentEngine("mcts:sims=4,playouts=0,candidates=8,pool=16", "searcher")
+    board, other = Board(2), RandomEngine()
+    while not board.finished:
+        player = engine if board.current_player == 0 else other
+        board.push(player.search(board, 10.0))
+    assert engine.name == "searcher"
+    assert len(board.moves) > 20
+    assert board.scores[0] > board.scores[1]
+    with pytest.raises(ValueError, match="tilewe has no player 'nobody'"):
+        AgentEngine("nobody")
 
 
 def test_a_search_beats_chance() -> None:
@@ -62,6 +126,10 @@ def test_a_search_beats_chance() -> None:
         ("mcts:sims=0", "simulations must be at least 1, not 0"),
         ("gumbel:considered=0", "considered must be at least 1, not 0"),
         ("mcts:candidates=0", "candidates must be at least 1, not 0"),
+        ("mcts:samples=0", "samples must be at least 1, not 0"),
+        ("mcts:margin=2", "margin must be between 0 and 1, not 2.0"),
+        ("mcts:policy=nobody", "duo has no player 'nobody'"),
+        ("mcts:network=nowhere", "network 'nowhere': No such file"),
     ],
 )
 def test_agents_that_are_none(text: str, message: str) -> None:
@@ -77,9 +145,13 @@ def test_simulations_of_a_decision() -> None:
     assert simulations(duo, "random") == 0
     assert simulations(duo, "mcts:sims=12") == 12
     assert simulations(triominos, "gumbel:sims=12,worlds=3") == 36
+    assert simulations(triominos, "mcts:sims=12,worlds=0") == 12
+    with pytest.raises(ValueError, match="worlds must be at least 1; one tree for all worlds is searched by mcts alone"):
+        agent(triominos, "gumbel:worlds=0")
 
 
-def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "_ask_for_devices", lambda count: None)  # JAX has started long ago, with four
     path = tmp_path / "games.jsonl"
     options = ["--game", "santorini", "--set", "size=3", "--agent", "mcts:sims=8,candidates=8", "--games", "6", "--batch", "4"]
     code, out, err = run(capsys, "selfplay", *options, "--out", str(path), "--json")
@@ -90,7 +162,12 @@ def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert len(path.read_text().splitlines()) == 7
     code, out, _ = run(capsys, "replay", str(path), "--json")
     assert (code, json.loads(out)["wrong"]) == (0, 0)
-    for arguments, message in ((["--agent", "best"], "has no player 'best'"), (["--games", "0"], "--games must be positive")):
+    for arguments, message in (
+        (["--agent", "best"], "has no player 'best'"),
+        (["--games", "0"], "--games must be positive"),
+        (["--devices", "3"], "a batch of 4 cannot be divided among 3 devices"),
+        (["--agent", "mcts:sims=1000000000"], "need about"),
+    ):
         code, out, err = run(capsys, "selfplay", *options, *arguments)
         assert (code, out) == (2, "")
         assert message in err

@@ -69,8 +69,8 @@ def weigh(
         return total
 
     total = materialize(count, cells, blocked, diagonals, free, corners, others, worth)
-    x, y = placement % config.cells % config.size, placement % config.cells // config.size
-    away = jnp.maximum(*(jnp.abs(at + 1 - (config.size - 1) / 2) for at in (x, y)))
+    at = placement % config.cells % config.size, placement % config.cells // config.size
+    away = jnp.maximum(*(jnp.abs((along + 1).astype(jnp.float32) - (config.size - 1) / 2) for along in at))
     plies = jnp.sum(popcount(np.uint32(config.full_hand) & ~state.hands), axis=0).astype(jnp.float32)
     return total - away * (worth[-1] * jnp.exp(-plies / (2 * config.players)))[None]
 

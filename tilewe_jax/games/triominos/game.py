@@ -22,9 +22,7 @@ from tilewe_jax.render.svg import polygons
 
 _COLORS = {1: "#f0c02c", 2: "#f1e3b5", 3: "#f4f2ee"}
 """By the number of different numbers on a tile."""
-_LOGIT_POINTS, _DRAW_POINTS = 10.0, 10
-"""Points that are a logit of an action; what drawing is taken for."""
-_SHARE_POINTS = 25.0
+_SHARE_POINTS = 60.0
 """Points ahead that are a logit of the share of the win."""
 ROUND_SHARE = 32
 """Rounds are longer than this many steps, mostly, so that one pass over the lanes whose round is over is enough in most."""
@@ -129,9 +127,8 @@ class TriominosGame(Game[State]):
         return rules.several(self.config, state, rules.legal_words(self.config, state), random_words(key, 1)[0], k)
 
     def appraise(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """By the points that they score; drawing as a middling placement."""
-        points = jax.vmap(lambda action: rules.placement(self.config, state, action)[1])(actions)
-        return jnp.where(actions >= self.config.draw, _DRAW_POINTS, points).astype(jnp.float32) / _LOGIT_POINTS
+        """As the strategy ``block`` has it."""
+        return strategies.appraise(self.config, state, actions)
 
     def estimate(self, state: State) -> Float32[Array, "players"]:
         """By the points."""

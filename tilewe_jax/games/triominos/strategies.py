@@ -13,10 +13,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Int32, PRNGKeyArray, UInt32
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 
 from tilewe_jax.bits import mix, popcount
 from tilewe_jax.game import Action, Policy
@@ -99,6 +100,24 @@ def hoard(config: Config, state: State) -> Bool[Array, ""]:
     return jnp.asarray(True)
 
 
+_LOGIT = 40
+"""Quarters of a point that are a logit of an action."""
+_DRAWING = {2: 6.0}
+"""Logit of drawing where a tile would fit, by the number of players: two do best to hoard, more do best not to draw."""
+
+
+def appraise(config: Config, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+    """How good actions look to ``block``, as logits."""
+    unseen, tray = _unseen(config, state), rules.tray_of(state)
+
+    def look(action: Action) -> Float32[Array, ""]:
+        prospect = _prospect(config, state, tray, unseen, action)
+        return block(config, prospect).astype(jnp.float32) / _LOGIT
+
+    placed = jax.vmap(look)(actions)
+    return jnp.where(actions >= config.draw, _DRAWING.get(config.players, -4.0), placed)
+
+
 PLACING: dict[str, Value | None] = {"random": None, "greedy": greedy, "thrifty": thrifty, "flexible": flexible, "block": block}
 DRAWING: dict[str, Draws] = {"stuck": stuck, "gain": gain, "hoard": hoard}
 
@@ -135,9 +154,7 @@ def _best(config: Config, value: Value, state: State, placements: UInt32[Array, 
         index = jnp.argmax(left != 0).astype(jnp.int32)
         lowest = left[index] & (~left[index] + np.uint32(1))
         action = rules.action_of(config, state, index, popcount(lowest - np.uint32(1)))
-        placed, score = rules.placement(config, state, action)
-        after = table.lay(config, state.table, placed)
-        prospect = Prospect(score, placed.tile, after, tray & ~trays.single(config, placed.tile), unseen)
+        prospect = _prospect(config, state, tray, unseen, action)
         noise = (mix(bits, action) >> np.uint32(24)).astype(jnp.int32)
         ranked = jnp.where(lowest != 0, (value(config, prospect) << 8) + noise, best)
         better = ranked > best
@@ -147,6 +164,12 @@ def _best(config: Config, value: Value, state: State, placements: UInt32[Array, 
     start = placements, jnp.int32(jnp.iinfo(jnp.int32).min), jnp.int32(-1)
     chosen: Action = lax.while_loop(lambda carry: jnp.any(carry[0] != 0), look, start)[2]
     return chosen
+
+
+def _prospect(config: Config, state: State, tray: Tray, unseen: Tray, action: Action) -> Prospect:
+    placed, score = rules.placement(config, state, action)
+    after = table.lay(config, state.table, placed)
+    return Prospect(score, placed.tile, after, tray & ~trays.single(config, placed.tile), unseen)
 
 
 def _best_scores(config: Config, board: Table) -> Int32[Array, "N"]:
