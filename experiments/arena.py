@@ -222,9 +222,9 @@ def compete(
     results = Results(game, names)
     lanes = min(batch, games)
     for text in {player.search for player in players if player.search}:
-        check_memory(game, text, -(-lanes // seats))
+        check_memory(game, text, -(-lanes // len(players)))
     begun = time.perf_counter()
-    match = _Match(game, minds, names, lanes, seed, move_seconds, results, devices)
+    match = _Match(game, minds, names, lanes, seed, move_seconds, results, devices, len(players))
     results.compile_seconds = time.perf_counter() - begun
     begun, cpu_begun = time.perf_counter(), time.process_time()
     try:
@@ -282,9 +282,10 @@ class _Match:
         move_seconds: float,
         results: Results,
         devices: int,
+        entries: int,
     ) -> None:
         self.game, self.names, self.lanes, self.seed, self.results = game, names, lanes, seed, results
-        self.move_seconds, self.devices = move_seconds, devices
+        self.move_seconds, self.devices, self.entries = move_seconds, devices, entries
         self.policies = {index: mind for index, mind in enumerate(minds) if not isinstance(mind, Engine)}
         self.engines = {index: mind for index, mind in enumerate(minds) if isinstance(mind, Engine)}
         number, ply = jnp.zeros(lanes, jnp.int32), jnp.int32(0)
@@ -316,7 +317,7 @@ class _Match:
         mover = jnp.where(over | forfeited, -1, jnp.take_along_axis(table, seat[None], axis=0)[0])
         action = jnp.full(self.lanes, -1, jnp.int32)
         for index, policy in self.policies.items():
-            decide = env.split_over_devices(partial(_ask, policy, self.game.num_players), self.devices)
+            decide = env.split_over_devices(partial(_ask, policy, self.entries), self.devices)
             action = jnp.where(mover == index, decide(mover == index, play.state, keys), action)
         return action, mover
 

@@ -20,7 +20,7 @@ class _Settings:
     """Simulations of a search."""
     playouts: int = 1
     """Games played from each leaf; 0 takes what the game estimates of it."""
-    samples: int = 8
+    samples: int = 16
     """In those games each move is the best of so many random ones, by what they look worth."""
     policy: str = ""
     """A player of the game that plays those games instead."""
@@ -28,11 +28,11 @@ class _Settings:
     """Cuts those games off after so many actions; 0 does not."""
     priors: int = 1
     """Whether actions have priors, by what they look worth; 0 takes all for equal."""
-    margin: float = 0.0
+    margin: float = 0.3
     """How much it counts by how much a game is won, between 0 and 1."""
     candidates: int = 64
     """Actions that a node keeps."""
-    pool: int = 256
+    pool: int = 128
     """Actions among which it finds them."""
     depth: int = 32
     worlds: int = 4

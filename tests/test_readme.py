@@ -9,7 +9,8 @@ from experiments import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-OTHERS = [(ROOT / "tilewe_jax" / name / "README.md").read_text() for name in ("tilewe", "games/santorini", "games/triominos")]
+PAGES = ("tilewe_jax/tilewe", "tilewe_jax/games/santorini", "tilewe_jax/games/triominos", "search")
+OTHERS = [(ROOT / page / "README.md").read_text() for page in PAGES]
 TEXT = "".join([README, *OTHERS])
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", TEXT, re.DOTALL)
 CODE = [text for language, text in BLOCKS if language == "python"]
@@ -27,7 +28,7 @@ def test_commands_parse(command: str) -> None:
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) == 6
+    assert len(CODE) == 7
     assert len(COMMANDS) == 13
 
 

@@ -102,8 +102,8 @@ def hoard(config: Config, state: State) -> Bool[Array, ""]:
 
 _LOGIT = 40
 """Quarters of a point that are a logit of an action."""
-_DRAWING = {2: 6.0}
-"""Logit of drawing where a tile would fit, by the number of players: two do best to hoard, more do best not to draw."""
+_DRAWING, _PASSING = {2: 6.0}, -8.0
+"""Logit of drawing, by the number of players: two do best to hoard, more do best not to draw; and of passing."""
 
 
 def appraise(config: Config, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
@@ -115,7 +115,8 @@ def appraise(config: Config, state: State, actions: Int32[Array, "k"]) -> Float3
         return block(config, prospect).astype(jnp.float32) / _LOGIT
 
     placed = jax.vmap(look)(actions)
-    return jnp.where(actions >= config.draw, _DRAWING.get(config.players, -4.0), placed)
+    drawing = _DRAWING.get(config.players, -4.0)
+    return jnp.where(actions == config.pass_, _PASSING, jnp.where(actions == config.draw, drawing, placed))
 
 
 PLACING: dict[str, Value | None] = {"random": None, "greedy": greedy, "thrifty": thrifty, "flexible": flexible, "block": block}
