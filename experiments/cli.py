@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -507,11 +508,17 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise ``KeyboardInterrupt``, but not within a hook of the garbage collector, like JAX's, where it would be lost."""
-    if frame and any(frame.f_code is getattr(hook, "__code__", None) for hook in gc.callbacks):
-        threading.Timer(0.01, signal.raise_signal, [number]).start()
-    else:
-        raise KeyboardInterrupt
+    """Raise ``KeyboardInterrupt``, but later where the garbage collector is at work, which would lose it.
+
+    It calls hooks, like one of JAX's, and callbacks of weak references, and prints what they raise.
+    """
+    hooks = [getattr(hook, "__code__", None) for hook in gc.callbacks]
+    while frame:
+        if frame.f_code in hooks or frame.f_code.co_name == "__del__" or frame.f_code.co_filename == weakref.__file__:
+            threading.Timer(0.01, signal.raise_signal, [number]).start()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 def _parse(arguments: list[str]) -> Any:

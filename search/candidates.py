@@ -10,7 +10,7 @@ from search.evaluators import Logits
 from tilewe_jax.game import Game
 
 POOL = 1024
-"""Of more legal actions than this, so many are looked at. In random games of Tilewe there are about 200, at most about 600."""
+"""Of more legal actions than this, so many are looked at."""
 
 
 class Candidates(NamedTuple):

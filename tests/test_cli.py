@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -227,16 +229,31 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     assert summary["games"] == len(path.read_text().splitlines()) - 1 > 0
 
 
-def test_ctrl_c_within_a_hook_of_the_garbage_collector_is_not_lost() -> None:
+@pytest.mark.parametrize("callback", [False, True])
+def test_ctrl_c_while_the_garbage_collector_is_at_work_is_not_lost(callback: bool) -> None:
+    """Struck within a hook of it, or within the callback of a weak reference."""
     before = signal.signal(signal.SIGINT, cli._interrupt)
     struck = []
 
     def hook(*_: object) -> None:
         if not struck:
             struck.append(True)
+            if not callback:
+                signal.raise_signal(signal.SIGINT)
+
+    class Key:
+        pass
+
+    class Strikes(dict[Any, Any]):
+        def __delitem__(self, key: object) -> None:
+            super().__delitem__(key)
             signal.raise_signal(signal.SIGINT)
 
     def collect_and_wait() -> None:
+        if callback:
+            keys: weakref.WeakKeyDictionary[Key, int] = weakref.WeakKeyDictionary()
+            keys.data = Strikes()
+            keys[Key()] = 1  # gone at once
         gc.collect()
         time.sleep(5)
 

@@ -23,6 +23,7 @@ from tilewe_jax.lanes import materialize
 # of the highest worth.
 _WORTH_OF_MANY = ((2.55, 0.82), (0.93, 0.64), (-0.43, 0.28), (1.06, -0.67), (0.43, 0.32), (0.63, -0.61), (1.98, 0.49))
 _WORTH_OF_TWO = ((2.72, 0.42), (1.13, 0.42), (-1.13, 0.59), (1.05, -0.8), (0.82, 0.05), (-0.7, -0.48), (-1.16, -0.5))
+_PASS = -20.0
 _POINTS = 8.0
 """Points ahead that are a logit of the share of the win."""
 
@@ -30,11 +31,11 @@ _CELL_ROWS = np.array([rules.pack_rows(orientation.cells) for orientation in ORI
 
 
 def appraise(config: Config, state: State, actions: Int32[Array, "k lanes"]) -> Float32[Array, "k lanes"]:
-    """How good legal actions look; what has no cells, like a pass, looks worst."""
+    """How good legal actions look; a pass looks worse than any placement."""
     done = popcount(np.uint32(config.full_hand) & ~pick(list(state.hands), state.current_player))
     first, more = jnp.asarray(np.array(_WORTH_OF_TWO if config.players == 2 else _WORTH_OF_MANY, np.float32).T)
     worth = first[:, None] + more[:, None] * (done.astype(jnp.float32) / len(config.pieces))[None]
-    return jnp.where((actions >= 0) & (actions < config.num_placements), weigh(config, state, actions, worth), 0.0)
+    return jnp.where((actions >= 0) & (actions < config.num_placements), weigh(config, state, actions, worth), _PASS)
 
 
 def weigh(
