@@ -29,7 +29,7 @@ def test_commands_parse(command: str) -> None:
 
 def test_samples_were_found() -> None:
     assert len(CODE) == 7
-    assert len(COMMANDS) == 13
+    assert len(COMMANDS) == 14
 
 
 def test_the_map_names_what_there_is() -> None:
