@@ -221,10 +221,13 @@ def compete(
     tables = entry[np.array(schedule)]
     results = Results(game, names)
     lanes = min(batch, games)
-    for text in {player.search for player in players if player.search}:
-        check_memory(game, text, -(-lanes // len(players)))
+    # Who sits in one of so many places is to move in about one of so many games.
+    shares = [len(players) // int((entry == index).sum()) for index in range(len(names))]
+    for player in players:
+        if player.search:
+            check_memory(game, player.search, -(-lanes // shares[names.index(player.name)]))
     begun = time.perf_counter()
-    match = _Match(game, minds, names, lanes, seed, move_seconds, results, devices, len(players))
+    match = _Match(game, minds, names, lanes, seed, move_seconds, results, devices, shares)
     results.compile_seconds = time.perf_counter() - begun
     begun, cpu_begun = time.perf_counter(), time.process_time()
     try:
@@ -282,10 +285,10 @@ class _Match:
         move_seconds: float,
         results: Results,
         devices: int,
-        entries: int,
+        shares: Sequence[int],
     ) -> None:
         self.game, self.names, self.lanes, self.seed, self.results = game, names, lanes, seed, results
-        self.move_seconds, self.devices, self.entries = move_seconds, devices, entries
+        self.move_seconds, self.devices, self.shares = move_seconds, devices, shares
         self.policies = {index: mind for index, mind in enumerate(minds) if not isinstance(mind, Engine)}
         self.engines = {index: mind for index, mind in enumerate(minds) if isinstance(mind, Engine)}
         number, ply = jnp.zeros(lanes, jnp.int32), jnp.int32(0)
@@ -317,7 +320,7 @@ class _Match:
         mover = jnp.where(over | forfeited, -1, jnp.take_along_axis(table, seat[None], axis=0)[0])
         action = jnp.full(self.lanes, -1, jnp.int32)
         for index, policy in self.policies.items():
-            decide = env.split_over_devices(partial(_ask, policy, self.entries), self.devices)
+            decide = env.split_over_devices(partial(_ask, policy, self.shares[index]), self.devices)
             action = jnp.where(mover == index, decide(mover == index, play.state, keys), action)
         return action, mover
 
@@ -350,10 +353,11 @@ class _Match:
         actions = []
         seats_first = jnp.asarray(table.T)
         for ply in range(self.game.max_steps):
-            action, mover = self.choose(play, np.int32(ply), seats_first)
-            mover = np.asarray(mover)[:count]
+            # To the host and back, since they may lie on several devices.
+            action, mover = (np.array(part) for part in self.choose(play, np.int32(ply), seats_first))
+            mover = mover[:count]
             if self.engines and any(index in self.engines for index in set(mover.tolist())):
-                action = self._ask_engines(np.array(action), mover, boards, number, ply)
+                action = self._ask_engines(action, mover, boards, number, ply)
             play, action = self.move(play, np.int32(ply), action)
             actions.append(np.asarray(action)[:count])
             for lane, board in boards.items():
