@@ -1,15 +1,16 @@
 """Players of any kind against each other, thousands of games at a time, with ratings.
 
 A player is a ``Policy``, asked for all games at once on the device, or an ``Engine`` of ``tilewe_jax.tilewe``, asked game by
-game on the host. Every player takes every seat equally often. Whoever chooses an illegal action, or fails, forfeits: chance
-moves for it from there on, and it is ranked behind those that did not.
+game on the host. A policy may be a pytree, like a ``jax.tree_util.Partial`` of a function and weights: then others of its kind
+can take its place without anything being compiled again, see ``Match``. Every player takes every seat equally often. Whoever
+chooses an illegal action, or fails, forfeits: chance moves for it from there on, and it is ranked behind those that did not.
 """
 
 import importlib
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -17,8 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from experiments import trained
 from experiments.ratings import Sprt, ahead_of, pairwise, plackett_luce
 from search.agents import agent, check_memory, is_search
+from search.networks import as_tree
 from tilewe_jax import env
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.lanes import where_needed
@@ -50,7 +53,7 @@ def player(game: Game[Any], text: str) -> Player:
     module, colon, factory = what.partition(":")
     if is_search(what) or not colon:
         try:
-            return Player(name or what, agent(game, what), what if is_search(what) else "")
+            return Player(name or what, agent(game, what, trained.load), what if is_search(what) else "")
         except ValueError as error:
             raise ValueError(str(error) if is_search(what) else f"{error}; or give module:factory") from None
     try:
@@ -198,51 +201,11 @@ def compete(
     move_seconds: float = 60.0,
     devices: int = 1,
 ) -> Results:
-    """Play ``games`` games, ``batch`` at a time; Ctrl-C ends early with the batches that were finished.
-
-    A player that is given twice takes two seats and has one rating. ``sprt`` tests the first player against the second after
-    each batch, and ends the games once it has decided. ``keep`` keeps a record of every game; ``progress`` is told the number
-    of games in each finished batch. The games follow from the seed alone, in batches of any size, where host engines decide
-    by Python's ``random`` and not by the clock. Players on the device decide over ``devices``, each for its part of the batch.
-    Raises ``ValueError`` where there are fewer players than seats, or where the batch cannot be divided among the devices, and
-    ``MemoryError`` where searches do not fit into memory.
-    """
-    seats = game.num_players
-    if len(players) < seats:
-        raise ValueError(
-            f"{game.id} has {seats} seats, and there are fewer players than that, {len(players)}; one may be named twice"
-        )
-    names = list(dict.fromkeys(player.name for player in players))
-    if sprt and len(names) < 2:
-        raise ValueError("a sequential test needs two players")
-    minds = [next(player.mind for player in players if player.name == name) for name in names]
-    entry = np.array([names.index(player.name) for player in players])
-    schedule = balanced_schedule(len(players), seats, games, random.Random(f"{seed}/schedule"))
-    tables = entry[np.array(schedule)]
-    results = Results(game, names)
-    lanes = min(batch, games)
-    # Who sits in one of so many places is to move in about one of so many games.
-    shares = [len(players) // int((entry == index).sum()) for index in range(len(names))]
-    for player in players:
-        if player.search:
-            check_memory(game, player.search, -(-lanes // shares[names.index(player.name)]))
+    """Play ``games`` games, ``batch`` at a time; see ``Match``."""
     begun = time.perf_counter()
-    match = _Match(game, minds, names, lanes, seed, move_seconds, results, devices, shares)
-    results.compile_seconds = time.perf_counter() - begun
-    begun, cpu_begun = time.perf_counter(), time.process_time()
-    try:
-        for start in range(0, games, lanes):
-            count = min(lanes, games - start)
-            match.play(start, tables[start : start + count], keep)
-            results.seconds, results.cpu_seconds = time.perf_counter() - begun, time.process_time() - cpu_begun
-            progress(count)
-            if sprt:
-                results.sprt = {"first": names[0], "second": names[1], **sprt.test(_first_against_second(results))}
-                if results.sprt["verdict"] != "continue":
-                    break
-    except KeyboardInterrupt:
-        results.interrupted = True
-    return results
+    match = Match(game, players, min(batch, games), seed, move_seconds, devices)
+    seconds = time.perf_counter() - begun
+    return replace(match.play(games, progress, keep, sprt), compile_seconds=seconds)
 
 
 def _first_against_second(results: Results) -> np.ndarray:
@@ -272,34 +235,77 @@ class _Play:
     legal: jax.Array
 
 
-class _Match:
-    """Batches of games between the same players."""
+class Match:
+    """Games between the same players, ``lanes`` at a time.
+
+    A player that is given twice takes two seats and has one rating. The games follow from the seed alone, whatever ``lanes``,
+    where host engines decide by Python's ``random`` and not by the clock. Players on the device decide over ``devices``, each
+    for its part of the batch. Raises ``ValueError`` where there are fewer players than seats, or where the batch cannot be
+    divided among the devices, and ``MemoryError`` where searches do not fit into memory.
+    """
 
     def __init__(
-        self,
-        game: Game[Any],
-        minds: Sequence[Policy | Engine],
-        names: Sequence[str],
-        lanes: int,
-        seed: int,
-        move_seconds: float,
-        results: Results,
-        devices: int,
-        shares: Sequence[int],
+        self, game: Game[Any], players: Sequence[Player], lanes: int, seed: int, move_seconds: float = 60.0, devices: int = 1
     ) -> None:
-        self.game, self.names, self.lanes, self.seed, self.results = game, names, lanes, seed, results
-        self.move_seconds, self.devices, self.shares = move_seconds, devices, shares
-        self.policies = {index: mind for index, mind in enumerate(minds) if not isinstance(mind, Engine)}
+        seats = game.num_players
+        if len(players) < seats:
+            raise ValueError(
+                f"{game.id} has {seats} seats, and there are fewer players than that, {len(players)}; one may be named twice"
+            )
+        self.game, self.lanes, self.seed, self.move_seconds, self.devices = game, lanes, seed, move_seconds, devices
+        self.names = list(dict.fromkeys(player.name for player in players))
+        minds = [next(player.mind for player in players if player.name == name) for name in self.names]
+        self.entry = np.array([self.names.index(player.name) for player in players])
+        # Who sits in one of so many places is to move in about one of so many games.
+        self.shares = [len(players) // int((self.entry == index).sum()) for index in range(len(self.names))]
+        for player in players:
+            if player.search:
+                check_memory(game, player.search, -(-lanes // self.shares[self.names.index(player.name)]))
         self.engines = {index: mind for index, mind in enumerate(minds) if isinstance(mind, Engine)}
+        self.policies = {index: as_tree(mind) for index, mind in enumerate(minds) if not isinstance(mind, Engine)}
         number, ply = jnp.zeros(lanes, jnp.int32), jnp.int32(0)
-        table = jnp.zeros((game.num_players, lanes), jnp.int32)
+        table = jnp.zeros((seats, lanes), jnp.int32)
         play = jax.eval_shape(self._start, number)
         self.start = jax.jit(self._start).lower(number).compile()
-        self.choose = jax.jit(self._choose).lower(play, ply, table).compile()
+        self.choose = jax.jit(self._choose).lower(self.policies, play, ply, table).compile()
         self.move = jax.jit(self._move).lower(play, ply, number).compile()
         self.end = (
             jax.jit(lambda state: (jax.vmap(game.scores)(state), jax.vmap(game.returns)(state))).lower(play.state).compile()
         )
+
+    def replace(self, name: str, mind: Policy) -> None:
+        """Put another policy in the place of a player's, of the same kind: the same function, with other weights."""
+        self.policies[self.names.index(name)] = as_tree(mind)
+
+    def play(self, games: int, progress: Callable[[int], None], keep: bool = False, sprt: Sprt | None = None) -> Results:
+        """Play games, every player in every seat equally often; Ctrl-C ends early with the batches that were finished.
+
+        ``sprt`` tests the first player against the second after each batch, and ends the games once it has decided. ``keep``
+        keeps a record of every game; ``progress`` is told the number of games in each finished batch.
+        """
+        if sprt and len(self.names) < 2:
+            raise ValueError("a sequential test needs two players")
+        schedule = balanced_schedule(len(self.entry), self.game.num_players, games, random.Random(f"{self.seed}/schedule"))
+        tables = self.entry[np.array(schedule)]
+        results = Results(self.game, self.names)
+        begun, cpu_begun = time.perf_counter(), time.process_time()
+        try:
+            for start in range(0, games, self.lanes):
+                count = min(self.lanes, games - start)
+                results.batches.append(self._play(start, tables[start : start + count], keep, results))
+                results.seconds, results.cpu_seconds = time.perf_counter() - begun, time.process_time() - cpu_begun
+                progress(count)
+                if sprt:
+                    results.sprt = {
+                        "first": self.names[0],
+                        "second": self.names[1],
+                        **sprt.test(_first_against_second(results)),
+                    }
+                    if results.sprt["verdict"] != "continue":
+                        break
+        except KeyboardInterrupt:
+            results.interrupted = True
+        return results
 
     def _start(self, number: jax.Array) -> _Play:
         """New games, each decided by its number."""
@@ -311,7 +317,9 @@ class _Match:
         """A key for each game at a ply: one for the player, one for chance where the player fails."""
         return jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, ply)))(play.keys)
 
-    def _choose(self, play: _Play, ply: jax.Array, table: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def _choose(
+        self, policies: dict[int, Policy], play: _Play, ply: jax.Array, table: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
         """What players on the device do; and whose turn it is, -1 where the game is over or that one has forfeited."""
         keys = self._keys(play, ply)[:, 0]
         over = jax.vmap(self.game.is_terminal)(play.state)
@@ -319,9 +327,10 @@ class _Match:
         forfeited = jnp.take_along_axis(play.forfeited, seat[None], axis=0)[0]
         mover = jnp.where(over | forfeited, -1, jnp.take_along_axis(table, seat[None], axis=0)[0])
         action = jnp.full(self.lanes, -1, jnp.int32)
-        for index, policy in self.policies.items():
-            decide = env.split_over_devices(partial(_ask, policy, self.shares[index]), self.devices)
-            action = jnp.where(mover == index, decide(mover == index, play.state, keys), action)
+        for index, policy in policies.items():
+            ask = partial(_ask, self.shares[index])
+            decide = env.split_over_devices(ask, self.devices, shared=1)
+            action = jnp.where(mover == index, decide(policy, mover == index, play.state, keys), action)
         return action, mover
 
     def _move(self, play: _Play, ply: jax.Array, action: jax.Array) -> tuple[_Play, jax.Array]:
@@ -341,8 +350,8 @@ class _Match:
             play.legal + moved * jax.vmap(game.num_legal)(state)[None],
         ), action
 
-    def play(self, first: int, tables: np.ndarray, keep: bool) -> None:
-        """Play a game at each table, the ``first``-th game and the following, and add them to the results."""
+    def _play(self, first: int, tables: np.ndarray, keep: bool, results: Results) -> Batch:
+        """Play a game at each table, the ``first``-th game and the following."""
         count, seats = tables.shape
         table = np.zeros((self.lanes, seats), np.int32)
         table[:count] = tables
@@ -354,10 +363,10 @@ class _Match:
         seats_first = jnp.asarray(table.T)
         for ply in range(self.game.max_steps):
             # To the host and back, since they may lie on several devices.
-            action, mover = (np.array(part) for part in self.choose(play, np.int32(ply), seats_first))
+            action, mover = (np.array(part) for part in self.choose(self.policies, play, np.int32(ply), seats_first))
             mover = mover[:count]
             if self.engines and any(index in self.engines for index in set(mover.tolist())):
-                action = self._ask_engines(action, mover, boards, number, ply)
+                action = self._ask_engines(action, mover, boards, number, ply, results)
             play, action = self.move(play, np.int32(ply), action)
             actions.append(np.asarray(action)[:count])
             for lane, board in boards.items():
@@ -365,10 +374,16 @@ class _Match:
                     board.push(moves_of_action(actions[-1][lane], board)[0])
             if np.all(actions[-1] < 0):
                 break
-        self.results.batches.append(self._batch(play, tables, np.stack(actions, axis=1), deals))
+        return self._batch(play, tables, np.stack(actions, axis=1), deals)
 
     def _ask_engines(
-        self, action: np.ndarray, mover: np.ndarray, boards: dict[int, Board], number: np.ndarray, ply: int
+        self,
+        action: np.ndarray,
+        mover: np.ndarray,
+        boards: dict[int, Board],
+        number: np.ndarray,
+        ply: int,
+        results: Results,
     ) -> np.ndarray:
         """The actions with those of the engines; one that forfeits keeps -1."""
         for lane, index in enumerate(mover.tolist()):
@@ -379,9 +394,9 @@ class _Match:
                 try:
                     action[lane] = action_of_move(search(self.engines[index], boards[lane], self.move_seconds))
                 except ForfeitError as forfeit:
-                    self.results.faults[name] = str(forfeit)
-                spent = self.results.host_seconds.get(name, 0.0) + time.perf_counter() - begun
-                self.results.host_seconds[name] = spent
+                    results.faults[name] = str(forfeit)
+                spent = results.host_seconds.get(name, 0.0) + time.perf_counter() - begun
+                results.host_seconds[name] = spent
         return action
 
     def _batch(self, play: _Play, tables: np.ndarray, actions: np.ndarray, deals: list[Any]) -> Batch:
@@ -395,7 +410,7 @@ class _Match:
         return Batch(tables, scores, forfeits, plies, legal, records)
 
 
-def _ask(policy: Policy, share: int, mine: jax.Array, state: Any, keys: jax.Array) -> jax.Array:
+def _ask(share: int, policy: Policy, mine: jax.Array, state: Any, keys: jax.Array) -> jax.Array:
     """What a player does in the games where it is to move; it is not asked about others, one in ``share`` at a time."""
     impl = jax.random.key_impl(keys)
 

@@ -408,6 +408,72 @@ class Selfplay(GameOptions):
 
 
 @dataclass(frozen=True)
+class Train:
+    """Train a network by self-play, into a folder; Ctrl-C keeps a checkpoint, and --resume goes on from it.
+
+    Over several hosts, start the same command on each, with --coordinator, --num-processes and --process-id, or with
+    --distributed on SLURM, Kubernetes and other clusters that JAX knows.
+    """
+
+    preset: str | None = None
+    """Settings by name (`tilewe-jax train --list`), or a file of Python that defines CONFIG."""
+    set: Annotated[tuple[str, ...], arg(metavar="SETTING=VALUE ...")] = ()
+    """Settings that differ, like lanes=64 options.size=4; `--list` shows all."""
+    out: Path | None = None
+    """The folder of the run: checkpoints, weights, metrics, games of its tests, and the report."""
+    resume: bool = False
+    """Go on with the run in the folder, with its settings."""
+    devices: int | None = None
+    """Number of devices, by default all; on a CPU they are made."""
+    coordinator: str | None = None
+    """Address of the first process, like host:port, where there are several."""
+    num_processes: int | None = None
+    """How many there are."""
+    process_id: int | None = None
+    """Which one this is, from 0."""
+    distributed: bool = False
+    """Several processes, of which the cluster tells."""
+    list: bool = False
+    """List the presets and the settings, and train nothing."""
+    json: bool = False
+    """Print one JSON object at the end and nothing else."""
+
+    def run(self) -> None:
+        from experiments import training
+        from experiments.checkpoint import CheckpointError
+
+        if self.list:
+            print(json.dumps(training.listing()) if self.json else training.listing_text())
+            return
+        if self.out is None:
+            raise UsageError("--out is needed, the folder of the run")
+        if self.devices is not None:
+            _positive(devices=self.devices)
+            _ask_for_devices(self.devices)
+        given = {}
+        for item in self.set:
+            name, equals, text = item.partition("=")
+            if not equals:
+                raise UsageError(f"--set takes SETTING=VALUE, not {item!r}")
+            given[name] = text
+        several = (self.coordinator, self.num_processes, self.process_id)
+        if any(value is not None for value in several) and None in several:
+            raise UsageError("--coordinator, --num-processes and --process-id are given together")
+        if self.coordinator is not None or self.distributed:
+            training.join(self.coordinator, self.num_processes, self.process_id)
+        try:
+            summary = training.train(self.preset, given, self.out, self.resume, self.devices, None if self.json else err)
+        except (ValueError, MemoryError) as error:
+            raise UsageError(str(error)) from None
+        except CheckpointError as error:
+            _fail(str(error), 1)
+        if self.json and summary:
+            print(json.dumps(summary))
+        if summary and summary["interrupted"]:
+            raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
 class Replay:
     """Play recorded games again and check every one."""
 
@@ -478,6 +544,7 @@ Command = (
     | Annotated[Bench, subcommand("bench")]
     | Annotated[Arena, subcommand("arena")]
     | Annotated[Selfplay, subcommand("selfplay")]
+    | Annotated[Train, subcommand("train")]
     | Annotated[Replay, subcommand("replay")]
     | Annotated[Show, subcommand("show")]
 )

@@ -1,17 +1,22 @@
 """Players by name: the ready-made ones of a game, and searches, like ``mcts:sims=64,playouts=4``."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
+import jax
+from jaxtyping import PRNGKeyArray
+
 from search import tree
+from search.candidates import POOL
 from search.determinize import Worlds, is_hidden
 from search.evaluators import Evaluator, heuristic, network, playouts, uniform
 from search.gumbel import Gumbel
 from search.information import OneTree
 from search.mcts import Search, Selection
-from search.networks import load
+from search.networks import Network, as_tree, load
 from search.select import Puct
-from tilewe_jax.game import Game, Policy
+from tilewe_jax.game import Action, Game, Policy
 
 
 @dataclass(frozen=True)
@@ -29,26 +34,23 @@ class _Settings:
     priors: int = 1
     """Whether actions have priors, by what they look worth; 0 takes all for equal."""
     margin: float = 0.3
-    """How much it counts by how much a game is won, between 0 and 1."""
+    """How much it counts by how much a game is won, between 0 and 1; with a network by default what that was trained for."""
     candidates: int = 64
     """Actions that a node keeps."""
     pool: int = 128
-    """Actions among which it finds them."""
+    """Actions among which it finds them; with a network by default 1,024."""
     depth: int = 32
     worlds: int = 4
     """Searches a decision, each of another world, in games with hidden information; 0 is one search, each simulation of
     another world."""
-
     network: str = ""
-    """A file that ``networks.save`` has written, or module:factory; it says what leaves and actions are worth, and nothing
-    above does."""
+    """A file that ``networks.save`` has written, or module:factory; it says what leaves and actions are worth, in place of the
+    playouts."""
     symmetries: int = 0
     """Whether the network is asked about all symmetries of a position."""
 
     def evaluator(self, game: Game[Any]) -> Evaluator:
-        """What looks at leaves."""
-        if self.network:
-            return network(game, load(game, self.network), bool(self.symmetries))
+        """What looks at leaves, without a network."""
         if not self.playouts:
             return heuristic(game) if self.priors else uniform(game)
         policy = agent(game, self.policy) if self.policy else None
@@ -86,11 +88,12 @@ class _Gumbel(_Settings):
 _KINDS: dict[str, type[_Mcts] | type[_Gumbel]] = {"mcts": _Mcts, "gumbel": _Gumbel}
 
 
-def agent(game: Game[Any], text: str) -> Policy:
+def agent(game: Game[Any], text: str, load: Callable[[Game[Any], str], Network] = load) -> Policy:
     """The player that a text stands for: one of ``game.policies()``; or ``mcts`` or ``gumbel``, with settings after a colon.
 
-    In games with hidden information a search sees sampled worlds only. Raises ``ValueError`` where there is no such player, or
-    no such setting, and says what there is.
+    In games with hidden information a search sees sampled worlds only. ``load`` finds networks by name. A player with a network
+    is a ``jax.tree_util.Partial`` with its weights. Raises ``ValueError`` where there is no such player, or no such setting,
+    and says what there is.
     """
     kind, _, rest = text.partition(":")
     if kind not in _KINDS:
@@ -99,13 +102,27 @@ def agent(game: Game[Any], text: str) -> Policy:
             raise ValueError(f"{game.id} has no player {text!r}; it has {', '.join([*policies, *searches()])}")
         return policies[text]
     settings = _parse(kind, rest)
+    if not settings.network:
+        return _searcher(game, settings, settings.evaluator(game))
+    found = load(game, settings.network)
+    settings = _parse(kind, rest, margin=getattr(found, "margin", 0.0), pool=POOL)
+    _searcher(game, settings, network(game, found, bool(settings.symmetries)))  # for errors, before it is compiled
+
+    def decide(found: Network, state: Any, key: PRNGKeyArray) -> Action:
+        return _searcher(game, settings, network(game, found, bool(settings.symmetries)))(state, key)
+
+    return jax.tree_util.Partial(decide, as_tree(found))
+
+
+def _searcher(game: Game[Any], settings: _Mcts | _Gumbel, evaluate: Evaluator) -> Policy:
+    """The search as a player."""
     selection = settings.selection()
     if is_hidden(game) and not settings.worlds:
         if not isinstance(selection, Puct):
-            raise ValueError(f"{kind}: worlds must be at least 1; one tree for all worlds is searched by mcts alone")
+            raise ValueError("gumbel: worlds must be at least 1; one tree for all worlds is searched by mcts alone")
         one_tree = OneTree(
             game,
-            settings.evaluator(game),
+            evaluate,
             selection,
             settings.sims,
             settings.candidates,
@@ -116,7 +133,7 @@ def agent(game: Game[Any], text: str) -> Policy:
         return lambda state, key: one_tree(state, key)[0]
     search = Search(
         game,
-        settings.evaluator(game),
+        evaluate,
         selection,
         settings.sims,
         settings.candidates,
@@ -125,10 +142,8 @@ def agent(game: Game[Any], text: str) -> Policy:
         stop_early=True,
         margin=settings.margin,
     )
-    if is_hidden(game):
-        worlds = Worlds(search, settings.worlds)
-        return lambda state, key: worlds(state, key)[0]
-    return lambda state, key: search(state, key).action
+    decide = Worlds(search, settings.worlds) if is_hidden(game) else search
+    return lambda state, key: decide(state, key).action
 
 
 def is_search(text: str) -> bool:
@@ -163,7 +178,7 @@ def _defaults(kind: str) -> str:
     return ",".join(f"{field.name}={field.default}" for field in fields(_KINDS[kind]))
 
 
-def _parse(kind: str, rest: str) -> _Mcts | _Gumbel:
+def _parse(kind: str, rest: str, **defaults: Any) -> _Mcts | _Gumbel:
     known = {field.name: field.type for field in fields(_KINDS[kind])}
     given: dict[str, Any] = {}
     for item in rest.split(",") if rest else []:
@@ -174,4 +189,4 @@ def _parse(kind: str, rest: str) -> _Mcts | _Gumbel:
             given[name] = known[name](value)  # type: ignore[operator]
         except ValueError:
             raise ValueError(f"{kind}: {name} must be a number, not {value!r}") from None
-    return _KINDS[kind](**given)
+    return _KINDS[kind](**{**defaults, **given})

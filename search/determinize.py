@@ -10,10 +10,9 @@ from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Float32, PRNGKeyArray
 
-from search.mcts import Search
-from search.tree import first_highest
+from search.mcts import Decision, Search
 from tilewe_jax.game import Game
 
 State = TypeVar("State")
@@ -35,18 +34,28 @@ class Worlds(Generic[State]):
         if self.count < 1:
             raise ValueError(f"worlds must be at least 1, not {self.count}")
 
-    def __call__(self, state: State, key: PRNGKeyArray) -> tuple[Int32[Array, ""], Int32[Array, "D*K"], Float32[Array, "D*K"]]:
-        """The action to play, the candidates of all worlds, and the policy, each action's share where it first stands."""
+    def __call__(self, state: State, key: PRNGKeyArray) -> Decision:
+        """What to play: of the candidates of all worlds the K that have the highest shares of the policy on average."""
         game = self.search.game
         player = game.current_player(state)
         one, other = (jax.random.split(part, self.count) for part in jax.random.split(key))
         worlds = jax.vmap(game.determinize, in_axes=(None, None, 0))(state, player, one)
         found = jax.vmap(self.search)(worlds, other)
-        actions, shares = found.actions.ravel(), found.policy.ravel() / self.count
+        actions = found.actions.ravel()
         same = actions[:, None] == actions[None]
-        total = jnp.sum(jnp.where(same, shares[None], 0.0), axis=1)
         index = jnp.arange(actions.shape[0])
         first = ~jnp.any(same & (index[None] < index[:, None]), axis=1) & (actions >= 0)
-        policy = jnp.where(first, total, 0.0)
-        best = first_highest(jnp.where(first, policy, -1.0))
-        return actions[best], actions, policy
+
+        def mean(shares: Float32[Array, "D K"]) -> Float32[Array, "D*K"]:
+            total = jnp.sum(jnp.where(same, shares.ravel()[None] / self.count, 0.0), axis=1)
+            return jnp.where(first, total, -1.0)
+
+        policy, best = jax.lax.top_k(mean(found.policy), self.search.candidates)
+        there = policy >= 0
+        return Decision(
+            action=actions[best[0]],
+            actions=jnp.where(there, actions[best], -1),
+            prior=jnp.where(there, mean(found.prior)[best], 0.0),
+            policy=jnp.where(there, policy, 0.0),
+            values=jnp.mean(found.values, axis=0),
+        )

@@ -107,18 +107,18 @@ def check_margin(margin: float) -> None:
 
 
 def network(game: Game[Any], apply: Network, symmetries: bool = False) -> Evaluator:
-    """``apply`` maps an observation to logits of all actions and to shares by seat from the mover's on.
+    """``apply`` maps an observation to logits, see ``Game.logits_of``, and to shares by seat from the mover's on.
 
     With ``symmetries`` it is asked about the position as all symmetries of the game show it, and what it says is averaged.
-    Raises ``ValueError`` where it gives other shapes than ``[num_actions]`` and ``[num_players]``, or where the game has no
+    Raises ``ValueError`` where it gives other shapes than ``[num_logits]`` and ``[num_players]``, or where the game has no
     symmetries.
     """
     if symmetries and game.num_symmetries == 1:
         raise ValueError(f"{game.id} has no symmetries to average over")
     logits, values = jax.eval_shape(apply, jax.ShapeDtypeStruct(observation_shape(game), jnp.float32))
-    if logits.shape != (game.num_actions,) or values.shape != (game.num_players,):
+    if logits.shape != (game.num_logits,) or values.shape != (game.num_players,):
         raise ValueError(
-            f"the network gives logits {logits.shape} and values {values.shape}; {game.id} needs ({game.num_actions},) and"
+            f"the network gives logits {logits.shape} and values {values.shape}; {game.id} needs ({game.num_logits},) and"
             f" ({game.num_players},)"
         )
 
@@ -131,10 +131,16 @@ def network(game: Game[Any], apply: Network, symmetries: bool = False) -> Evalua
     def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
         del key
         if not symmetries:
-            return look(state)
-        seen = jax.vmap(game.transform, in_axes=(None, 0))(state, jnp.arange(game.num_symmetries, dtype=jnp.int32))
-        logits, values = jax.vmap(look)(seen)
-        as_here = jnp.take_along_axis(logits, jnp.asarray(game.action_symmetries), axis=1)
-        return jnp.mean(as_here, axis=0), jnp.mean(values, axis=0)
+            logits, values = look(state)
+            return lambda actions: game.logits_of(state, logits, actions), values
+        indices = jnp.arange(game.num_symmetries, dtype=jnp.int32)
+        seen = jax.vmap(game.transform, in_axes=(None, 0))(state, indices)
+        every, shares = jax.vmap(look)(seen)
+
+        def of(actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+            renamed = jnp.take(jnp.asarray(game.action_symmetries), actions, axis=1, mode="clip")
+            return jnp.mean(jax.vmap(game.logits_of)(seen, every, renamed), axis=0)
+
+        return of, jnp.mean(shares, axis=0)
 
     return evaluate

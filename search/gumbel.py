@@ -43,6 +43,11 @@ class Gumbel:
         """The logits as they are."""
         return logits
 
+    def priors(self, kept: Float32[Array, "K"]) -> Float32[Array, "K"]:
+        """softmax(logits)."""
+        there = kept > -jnp.inf
+        return jnp.where(there, jax.nn.softmax(jnp.where(there, kept, _LITTLE)), 0.0)
+
     def begin(self, logits: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
         """The noise of the root's candidates."""
         return self.scale * jax.random.gumbel(key, logits.shape)
@@ -92,9 +97,7 @@ class Gumbel:
         """Values of the candidates, those without visits taken from their node, on the scale of logits."""
         visits, values = tree.edges(node)
         visited, total = visits > 0, jnp.sum(visits).astype(jnp.float32)
-        logits = tree.prior[node]
-        there = logits > -jnp.inf
-        priors = jax.nn.softmax(jnp.where(there, logits, _LITTLE))
+        there, priors = tree.prior[node] > -jnp.inf, self.priors(tree.prior[node])
         # The node's own value and those of its candidates, weighted by priors (appendix D of the paper).
         mass = jnp.maximum(jnp.sum(jnp.where(visited, priors, 0.0)), jnp.finfo(jnp.float32).tiny)
         weighted = jnp.sum(jnp.where(visited, jnp.maximum(priors, jnp.finfo(jnp.float32).tiny) * values, 0.0)) / mass

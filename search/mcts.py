@@ -27,6 +27,9 @@ class Selection(Protocol):
     def keep(self, logits: Float32[Array, "K"]) -> Float32[Array, "K"]:
         """What a node keeps of its candidates' logits, minus infinity where there are fewer candidates."""
 
+    def priors(self, kept: Float32[Array, "K"]) -> Float32[Array, "K"]:
+        """The probabilities, from what a node has kept; 0 where there is no candidate."""
+
     def begin(self, prior: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
         """What is drawn once for the root, where this was kept."""
 
@@ -132,6 +135,7 @@ class Search(Generic[State]):
             action=tree.action[0, chosen],
             chosen=chosen,
             actions=tree.action[0],
+            prior=self.selection.priors(tree.prior[0]),
             policy=policy,
             visits=visits,
             values=tree.values[0] / tree.visits[0].astype(jnp.float32),
@@ -226,20 +230,29 @@ class _Run:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Result(Generic[State]):
-    """What a search found; K candidates, P players."""
+class Decision:
+    """What to play in a position; K candidates, P players."""
 
     action: Int32[Array, ""]
     """The action to play; -1 at the end."""
-    chosen: Int32[Array, ""]
-    """Its index among the candidates."""
     actions: Int32[Array, "K"]
     """The candidates of the root, -1 where there are fewer."""
+    prior: Float32[Array, "K"]
+    """Their probabilities before the search."""
     policy: Float32[Array, "K"]
     """The improved policy over them."""
-    visits: Int32[Array, "K"]
     values: Float32[Array, "P"]
     """The mean of all visits to the root."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Result(Decision, Generic[State]):
+    """What a search found; K candidates."""
+
+    chosen: Int32[Array, ""]
+    """The index of the action among the candidates."""
+    visits: Int32[Array, "K"]
     dropped: Float32[Array, ""]
     """The share of the prior that the candidates of the root leave out."""
     left_out: Int32[Array, ""]

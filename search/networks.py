@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +13,16 @@ from jaxtyping import Array
 from tilewe_jax.files import replacing
 from tilewe_jax.game import Game, shapes
 
+F = TypeVar("F", bound=Callable[..., Any])
 Network = Callable[[Array], tuple[Array, Array]]
-"""Maps an observation to the logits of all actions, and to the shares of the win by seat, from the mover's on."""
+"""Maps an observation to logits, see ``Game.logits_of``, and to the shares of the win by seat, from the mover's on."""
 
 PLATFORMS = ("cpu", "cuda", "tpu")
+
+
+def as_tree(function: F) -> F:
+    """A function that may be an argument of compiled ones: with its weights, where it is a pytree that holds some."""
+    return cast(F, jax.tree_util.Partial(function)) if jax.tree_util.all_leaves([function]) else function
 
 
 def observation_shape(game: Game[Any]) -> tuple[int, ...]:

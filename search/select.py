@@ -43,6 +43,10 @@ class Puct:
         there = logits > -jnp.inf
         return jnp.where(there, jax.nn.softmax(jnp.where(jnp.any(there), logits, 0.0)), 0.0)
 
+    def priors(self, kept: Float32[Array, "K"]) -> Float32[Array, "K"]:
+        """What a node keeps."""
+        return kept
+
     def begin(self, priors: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
         """The priors at the root, with noise."""
         if not self.dirichlet_alpha:

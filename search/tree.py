@@ -172,7 +172,7 @@ def check_memory(game: Game[Any], nodes: int, candidates: int, trees: int) -> No
     An estimate, before anything is allocated: the trees, and as much again for one step of a search.
     """
     node = bytes_per_node(game, candidates)
-    needed, there = 2 * trees * nodes * node, _memory()
+    needed, there = 2 * trees * nodes * node, memory()
     if needed > there:
         raise MemoryError(
             f"{trees:,} trees of {nodes:,} nodes with {candidates} candidates, {node:,} bytes a node, need about"
@@ -180,7 +180,7 @@ def check_memory(game: Game[Any], nodes: int, candidates: int, trees: int) -> No
         )
 
 
-def _memory() -> int:
+def memory() -> int:
     """Bytes of memory of a device; of the machine, where the device is its processor."""
     device = jax.local_devices()[0]
     stats = device.memory_stats() if device.platform != "cpu" else None

@@ -79,7 +79,14 @@ def test_a_network_of_another_game(tmp_path: Path) -> None:
 
 def test_averaged_over_symmetries_it_says_the_same_of_all_of_them() -> None:
     evaluate = evaluators.network(GAME, factory(GAME), symmetries=True)
-    ask = jax.jit(jax.vmap(lambda state: evaluate(state, jax.random.key(0))))
+    actions = jnp.arange(GAME.num_actions, dtype=jnp.int32)
+
+    @jax.jit
+    @jax.vmap
+    def ask(state):
+        logits, values = evaluate(state, jax.random.key(0))
+        return logits(actions), values
+
     state = rows(midgame(4), 2)
     every = jnp.arange(GAME.num_symmetries, dtype=jnp.int32)
     logits, values = ask(jax.vmap(GAME.transform, in_axes=(None, 0))(state, every))
@@ -92,9 +99,9 @@ def test_averaged_over_symmetries_it_says_the_same_of_all_of_them() -> None:
 def test_shares_turn_from_the_mover_to_seats() -> None:
     """The mover comes first in what a network says, and a search counts in seats."""
     game = tilewe_jax.make("triominos", players=3, tiles=20, tray=3)
-    evaluate = evaluators.network(game, lambda seen: (jnp.zeros(game.num_actions), jnp.array([0.7, 0.2, 0.1])))
+    evaluate = evaluators.network(game, lambda seen: (jnp.zeros(game.num_logits), jnp.array([0.7, 0.2, 0.1])))
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 12))
-    _, values = jax.vmap(lambda state: evaluate(state, jax.random.key(0)))(states)
+    values = jax.vmap(lambda state: evaluate(state, jax.random.key(0))[1])(states)
     for player, shares in zip(np.asarray(states.current_player), np.asarray(values), strict=True):
         np.testing.assert_allclose(np.roll(shares, -player), [0.7, 0.2, 0.1])
     assert len(set(np.asarray(states.current_player).tolist())) > 1

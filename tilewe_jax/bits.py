@@ -35,6 +35,13 @@ def unpack_words(words: UInt32[Array, "words"], size: int) -> Bool[Array, "size"
     return bits.ravel()[:size] != 0
 
 
+def pack_words(flags: Bool[Array, "size"]) -> UInt32[Array, "words"]:
+    """The inverse of ``unpack_words``."""
+    words = -(-flags.shape[0] // WORD_BITS)
+    rows = jnp.pad(flags, (0, words * WORD_BITS - flags.shape[0])).reshape(words, WORD_BITS).astype(jnp.uint32)
+    return jnp.bitwise_or.reduce(rows << np.arange(WORD_BITS, dtype=np.uint32)[None], axis=1)
+
+
 def column_sums(rows: list[UInt32[Array, "*shape"]]) -> list[UInt32[Array, "*shape"]]:
     """The sum of each bit column over many words, in binary: bit ``j`` of the ``i``-th result is bit ``i`` of column ``j``.
 

@@ -295,10 +295,11 @@ def over_devices(function: Callable[..., PyTree], devices: int | None = None) ->
     return split_over_devices(local, devices)
 
 
-def split_over_devices(function: Callable[..., PyTree], devices: int | None = None) -> Callable[..., PyTree]:
+def split_over_devices(function: Callable[..., PyTree], devices: int | None = None, shared: int = 0) -> Callable[..., PyTree]:
     """A function of batches on several devices at once, each with its part of the batch.
 
-    Every leaf of the arguments and of the results is ``[batch, ...]``:
+    Every leaf of the arguments and of the results is ``[batch, ...]``, except that the first ``shared`` arguments are the same
+    for all, like weights:
 
         actions = split_over_devices(jax.vmap(search), 4)(states, keys)
 
@@ -310,12 +311,12 @@ def split_over_devices(function: Callable[..., PyTree], devices: int | None = No
         raise ValueError(f"devices must be 1 to {len(available)}, the number there are, not {count}")
     spec = PartitionSpec("data")
     # check_vma: loops start from constants, which vary over the devices only from the second iteration on.
-    mapped = jax.shard_map(
-        function, mesh=Mesh(np.array(available[:count]), ("data",)), in_specs=spec, out_specs=spec, check_vma=False
-    )
+    mesh = Mesh(np.array(available[:count]), ("data",))
 
     def checked(*args: PyTree) -> PyTree:
-        batch = jax.tree.leaves(args)[0].shape[0]
+        specs = (PartitionSpec(),) * shared + (spec,) * (len(args) - shared)
+        mapped = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=spec, check_vma=False)
+        batch = jax.tree.leaves(args[shared:])[0].shape[0]
         if batch % count:
             raise ValueError(f"a batch of {batch} cannot be divided among {count} devices; ask for a multiple of {count}")
         return mapped(*args)

@@ -218,6 +218,19 @@ class Game(ABC, Generic[State]):
         """``int32[num_symmetries, num_actions]``: what each action becomes when the state is transformed."""
         return np.arange(self.num_actions, dtype=np.int32)[None]
 
+    @property
+    def num_logits(self) -> int:
+        """Number of logits that a network gives for a position."""
+        return self.num_actions
+
+    def logits_of(self, state: State, logits: Float32[Array, "num_logits"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+        """Those of legal actions among what a network gives for a position: it has one for each action, in their order.
+
+        A game in which a network sees fewer than all action ids at a time says here which is which.
+        """
+        del state
+        return jnp.take(logits, actions, mode="clip")
+
     def policies(self) -> dict[str, Policy]:
         """Ready-made players by name; "random" is among them."""
         return {"random": self.sample_action}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial, wraps
 from typing import Any, TypeVar, cast
 
@@ -10,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
+from numpy.typing import NDArray
 
 from tilewe_jax.bits import popcount, unpack_words
 from tilewe_jax.game import Action, Game, Policy, as_action
-from tilewe_jax.games.polyomino import observation, outlook, rules
+from tilewe_jax.games.polyomino import observation, outlook, rules, symmetry
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.engines import engines
 from tilewe_jax.games.polyomino.pieces import (
@@ -126,6 +127,20 @@ class PolyominoGame(Game[State]):
     def estimate(self, state: State) -> Float32[Array, "players"]:
         """By the scores."""
         return outlook.estimate(self.scores(state))
+
+    @property
+    def num_symmetries(self) -> int:
+        """Those of the board that leave start cells where they are, see ``symmetry``."""
+        return len(symmetry.symmetries(self.config))
+
+    def transform(self, state: State, index: Int32[Array, ""] | int) -> State:
+        occupied = symmetry.turned(self.config, state.occupied, jnp.asarray(index, jnp.int32))
+        counts = _lanes(rules.legal_counts, self.config)(occupied, state.hands, state.current_player, state.out)
+        return replace(state, occupied=occupied, legal_counts=counts)
+
+    @property
+    def action_symmetries(self) -> NDArray[np.int32]:
+        return symmetry.actions(self.config)
 
     def policies(self) -> dict[str, Policy]:
         """The engines of the package ``tilewe``, see ``engines``."""

@@ -104,7 +104,7 @@ def advance(config: Config, state: State, action: Int32[Array, "lanes"]) -> Stat
         out=out,
         monomino_last=jnp.where(mover & places[None], (piece == MONOMINO)[None], state.monomino_last),
         current_player=player,
-        legal_counts=_counts(config, occupied, hands, player, out),
+        legal_counts=legal_counts(config, occupied, hands, player, out),
     )
 
 
@@ -120,7 +120,7 @@ def settle(config: Config, state: State) -> State:
         player, out, _ = carry
         out = out | (jnp.arange(config.players)[:, None] == player[None])
         player = _next(player, out)
-        return player, out, _counts(config, *boards, player, out)
+        return player, out, legal_counts(config, *boards, player, out)
 
     turn = while_any(blocked, skip, boards, (state.current_player, state.out, state.legal_counts))
     return replace(state, current_player=turn[0], out=turn[1], legal_counts=turn[2])
@@ -208,13 +208,14 @@ def placements(config: Config, state: State) -> UInt32[Array, "orientations word
     return jnp.where(jnp.all(state.out, axis=0)[None, None], np.uint32(0), masks)
 
 
-def _counts(
+def legal_counts(
     config: Config,
     occupied: UInt32[Array, "players words lanes"],
     hands: UInt32[Array, "players lanes"],
     player: Int32[Array, "lanes"],
     out: Bool[Array, "players lanes"],
 ) -> UInt16[Array, "words lanes"]:
+    """The legal placements of a player, by the word of the board that holds their anchor."""
     boards = materialize(lambda *args: planes(config, *args), occupied, hands, player)
     generator = _MOVEGENS[config.movegen]
     counts = materialize(lambda *args: generator.counts(config, *args).astype(jnp.uint16), *boards)

@@ -179,8 +179,8 @@ class SantoriniGame(Game[State]):
 
     @property
     def num_symmetries(self) -> int:
-        """Number of symmetries, see ``symmetry``; 0 changes nothing, and those from 8 on need all workers placed."""
-        return symmetry.COUNT
+        """Number of symmetries, see ``symmetry``; those that exchange workers are none while workers are being placed."""
+        return symmetry.OF_BOARD if self.config.placement == "chosen" else symmetry.COUNT
 
     def transform(self, state: State, index: Int32[Array, ""] | int) -> State:
         """The state seen through a symmetry."""
@@ -189,7 +189,7 @@ class SantoriniGame(Game[State]):
     @property
     def action_symmetries(self) -> NDArray[np.int32]:
         """``int32[32, num_actions]``: what each action becomes when the state is transformed."""
-        return symmetry.actions(self.config)
+        return symmetry.actions(self.config)[: self.num_symmetries]
 
     def text(self, state: State, color: bool = False, symbols: str = SYMBOLS) -> str:
         """The position for people; ``symbols`` stand for workers 1 and 2 of the first player, then of the second."""

@@ -17,6 +17,7 @@ from tilewe_jax.games.santorini.config import DIRECTIONS, NUM_TURNS, Cell, Confi
 from tilewe_jax.games.santorini.rules import State
 
 COUNT = 32
+OF_BOARD = 8
 
 
 def transform(config: Config, state: State, symmetry: Int32[Array, ""]) -> State:

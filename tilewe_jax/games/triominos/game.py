@@ -118,6 +118,18 @@ class TriominosGame(Game[State]):
         placements = (cells + np.arange(self.config.numbers)[None]).ravel()
         return jnp.concatenate([placements, jnp.arange(self.config.first, self.num_actions)]).astype(jnp.int32)
 
+    @property
+    def num_logits(self) -> int:
+        return self.num_compact
+
+    def logits_of(self, state: State, logits: Float32[Array, "num_compact"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+        """By the entries of ``compact_mask``: an observation shows places relative to the figure, not which cells they are."""
+        cell, third = actions // self.config.numbers, actions % self.config.numbers
+        slot = jnp.argmax(state.table.cells.astype(jnp.int32)[None] == cell[:, None], axis=1).astype(jnp.int32)
+        other = actions - self.config.first + self.config.slots * self.config.numbers
+        entry = jnp.where(actions < self.config.first, slot * self.config.numbers + third, other)
+        return jnp.take(logits, entry, mode="clip")
+
     def legal_list(self, state: State, size: int) -> Int32[Array, "size"]:
         """Legal actions, then -1. More than 64 were never seen at once with 56 tiles, nor more than 96 with 84."""
         (entries,) = jnp.nonzero(self.compact_mask(state), size=size, fill_value=self.num_compact)

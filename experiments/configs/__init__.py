@@ -1,0 +1,1 @@
+"""Settings of training runs, by name; each module defines CONFIG."""

@@ -1,0 +1,357 @@
+"""The networks: what each game's observations and actions look like to them, in one place.
+
+A network is a function of one observation and a pytree of its weights (equinox); ``vmap`` makes it a function of many. Boards
+go through a residual convolutional trunk, and the policy head is a convolution too: 91 orientations a cell for the polyomino
+games, moves times builds at the cells of the two workers for Santorini. Triominos' tiles and free cells attend to each other.
+Any other game gets a multilayer perceptron.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Float32, PRNGKeyArray
+
+from search.networks import observation_shape
+from tilewe_jax.game import Game
+from tilewe_jax.games.polyomino.game import PolyominoGame
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
+from tilewe_jax.games.santorini.config import NUM_TURNS
+from tilewe_jax.games.santorini.game import SantoriniGame
+from tilewe_jax.games.triominos import observation
+from tilewe_jax.games.triominos.game import TriominosGame
+
+
+class Outputs(NamedTuple):
+    """What a network says of a position; P seats, from the observer's on."""
+
+    logits: Float32[Array, "num_logits"]
+    """Of the actions, see ``Game.logits_of``."""
+    win: Float32[Array, "P"]
+    """Logits of the share of the win."""
+    margin: Float32[Array, "P"]
+    """Logits of ``Game.estimate`` at the end: by how much it is won."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a network is."""
+
+    channels: int
+    """Of the trunk; for Triominos the width of a row."""
+    blocks: int
+    """Residual blocks of two convolutions; for Triominos layers of attention."""
+
+
+SIZES = {
+    "tiny": Size(16, 1),
+    "nano": Size(32, 3),
+    "small": Size(64, 6),
+    "medium": Size(128, 8),
+    "large": Size(192, 12),
+}
+"""``nano`` is for CPUs, ``large`` the size of the strongest published network for Blokus Duo."""
+
+
+class Conv(eqx.Module):
+    """A convolution of ``[height, width, channels]`` that keeps the size; channels last is what CPUs are fast at."""
+
+    weight: Float[Array, "rows columns before after"]
+    bias: Float[Array, "after"]
+
+    def __init__(self, before: int, after: int, side: int, key: PRNGKeyArray, scale: float = 1.0) -> None:
+        self.weight = _normal(key, (side, side, before, after), scale * (2 / (side * side * before)) ** 0.5)
+        self.bias = jnp.zeros(after)
+
+    def __call__(self, x: Float[Array, "height width before"]) -> Float[Array, "height width after"]:
+        names = ("NHWC", "HWIO", "NHWC")
+        y = lax.conv_general_dilated(x[None], self.weight.astype(x.dtype), (1, 1), "SAME", dimension_numbers=names)[0]
+        return y + self.bias.astype(x.dtype)[None, None]
+
+
+class Linear(eqx.Module):
+    """``x @ weight + bias`` for rows of any number."""
+
+    weight: Float[Array, "before after"]
+    bias: Float[Array, "after"]
+
+    def __init__(self, before: int, after: int, key: PRNGKeyArray, scale: float = 1.0) -> None:
+        self.weight = _normal(key, (before, after), scale * (1 / before) ** 0.5)
+        self.bias = jnp.zeros(after)
+
+    def __call__(self, x: Float[Array, "*rows before"]) -> Float[Array, "*rows after"]:
+        y = x @ self.weight.astype(x.dtype)
+        return y + jnp.broadcast_to(self.bias.astype(x.dtype), y.shape)
+
+
+class Scale(eqx.Module):
+    """Root mean square normalisation, of all numbers of a position at once, and a gain for each channel."""
+
+    gain: Float[Array, "channels"]
+
+    def __init__(self, channels: int) -> None:
+        self.gain = jnp.ones(channels)
+
+    def __call__(self, x: Float[Array, "*rows channels"]) -> Float[Array, "*rows channels"]:
+        size = lax.rsqrt(jnp.mean(jnp.square(x.astype(jnp.float32))) + 1e-6)
+        return x * jnp.broadcast_to(size.astype(x.dtype) * self.gain.astype(x.dtype), x.shape)
+
+
+class Block(eqx.Module):
+    """Two convolutions, between which every cell is told what the whole board looks like."""
+
+    scale: Scale
+    first: Conv
+    pooled: Linear
+    second: Conv
+
+    def __init__(self, channels: int, key: PRNGKeyArray) -> None:
+        one, two, three = jax.random.split(key, 3)
+        self.scale = Scale(channels)
+        self.first = Conv(channels, channels, 3, one)
+        self.pooled = Linear(2 * channels, channels, two)
+        self.second = Conv(channels, channels, 3, three, scale=0.1)  # close to the identity at first
+
+    def __call__(self, x: Float[Array, "height width channels"]) -> Float[Array, "height width channels"]:
+        y = self.first(jax.nn.relu(self.scale(x)))
+        y = y + self.pooled(_pool(jax.nn.relu(y)))[None, None]
+        return x + self.second(jax.nn.relu(y))
+
+
+class Trunk(eqx.Module):
+    """Planes to ``[height, width, channels]``; planes that are constant enter as numbers."""
+
+    enter: Conv
+    told: Linear
+    blocks: list[Block]
+    leave: Scale
+    spatial: int = eqx.field(static=True)
+    """Planes that are not constant; they come first."""
+
+    def __init__(self, planes: int, spatial: int, size: Size, key: PRNGKeyArray) -> None:
+        one, two, *keys = jax.random.split(key, 2 + size.blocks)
+        self.spatial = spatial
+        self.enter = Conv(spatial, size.channels, 3, one)
+        self.told = Linear(planes - spatial, size.channels, two)
+        self.blocks = [Block(size.channels, key) for key in keys]
+        self.leave = Scale(size.channels)
+
+    def __call__(self, planes: Float[Array, "planes height width"]) -> Float[Array, "height width channels"]:
+        x = self.enter(jnp.moveaxis(planes[: self.spatial], 0, -1)) + self.told(planes[self.spatial :, 0, 0])[None, None]
+        for block in self.blocks:
+            x = block(x)
+        return jax.nn.relu(self.leave(x))
+
+
+class Seats(eqx.Module):
+    """The heads for win and margin: two numbers a seat from a row of features."""
+
+    hidden: Linear
+    out: Linear
+
+    def __init__(self, features: int, players: int, key: PRNGKeyArray) -> None:
+        one, two = jax.random.split(key)
+        self.hidden = Linear(features, 64, one)
+        self.out = Linear(64, 2 * players, two, scale=0.1)
+
+    def __call__(self, features: Float[Array, "features"]) -> tuple[Float32[Array, "P"], Float32[Array, "P"]]:
+        win, margin = self.out(jax.nn.relu(self.hidden(features))).astype(jnp.float32).reshape(2, -1)
+        return win, margin
+
+
+class PlacementNetwork(eqx.Module):
+    """For the polyomino games: a plane of logits for each orientation, by the cell of the anchor."""
+
+    trunk: Trunk
+    place: Conv
+    extra: Linear | None
+    """For a voluntary pass."""
+    seats: Seats
+
+    def __init__(self, game: PolyominoGame, size: Size, key: PRNGKeyArray) -> None:
+        one, two, three, four = jax.random.split(key, 4)
+        planes = observation_shape(game)[0]
+        self.trunk = Trunk(planes, game.num_players + 2, size, one)
+        self.place = Conv(size.channels, len(ORIENTATIONS), 1, two, scale=0.1)
+        self.extra = Linear(2 * size.channels, 1, three, scale=0.1) if game.config.voluntary_pass else None
+        self.seats = Seats(2 * size.channels, game.num_players, four)
+
+    def __call__(self, observation: Float[Array, "planes height width"]) -> Outputs:
+        x = self.trunk(observation)
+        pooled = _pool(x)
+        logits = jnp.moveaxis(self.place(x), -1, 0).ravel()
+        if self.extra:
+            logits = jnp.concatenate([logits, self.extra(pooled)])
+        return Outputs(logits.astype(jnp.float32), *self.seats(pooled))
+
+
+class WorkerNetwork(eqx.Module):
+    """For Santorini: moves times builds for each own worker, from the features of its cell; and cells for placing workers."""
+
+    trunk: Trunk
+    turn: Linear
+    place: Conv | None
+    """For placing workers, where the players do."""
+    seats: Seats
+
+    def __init__(self, game: SantoriniGame, size: Size, key: PRNGKeyArray) -> None:
+        one, two, three, four = jax.random.split(key, 4)
+        planes = observation_shape(game)[0]
+        self.trunk = Trunk(planes, planes - 1, size, one)
+        self.turn = Linear(3 * size.channels, NUM_TURNS // 2, two, scale=0.1)
+        self.place = Conv(size.channels, 1, 1, three, scale=0.1) if game.num_actions > NUM_TURNS else None
+        self.seats = Seats(2 * size.channels, game.num_players, four)
+
+    def __call__(self, observation: Float[Array, "planes height width"]) -> Outputs:
+        x = self.trunk(observation)
+        pooled = _pool(x)
+        at = jnp.einsum("whk,hkc->wc", observation[:2].astype(x.dtype), x)
+        logits = self.turn(jnp.concatenate([at, jnp.broadcast_to(pooled, (2, pooled.shape[0]))], axis=1)).ravel()
+        if self.place:
+            logits = jnp.concatenate([logits, self.place(x).ravel()])
+        return Outputs(logits.astype(jnp.float32), *self.seats(pooled))
+
+
+class TileNetwork(eqx.Module):
+    """For Triominos: tiles, free cells and the rest are rows that attend to each other."""
+
+    enter: dict[str, Linear]
+    layers: list["Attention"]
+    leave: Scale
+    slot: Linear
+    begin: Linear
+    other: Linear
+    seats: Seats
+    game: TriominosGame = eqx.field(static=True)
+
+    def __init__(self, game: TriominosGame, size: Size, key: PRNGKeyArray) -> None:
+        one, two, three, four = jax.random.split(key, 4)
+        width, blocks = size.channels, observation.sizes(game.config)
+        self.game = game
+        keys = jax.random.split(one, len(blocks))
+        self.enter = {name: Linear(columns, width, key) for (name, (_, columns)), key in zip(blocks.items(), keys, strict=True)}
+        self.layers = [Attention(width, key) for key in jax.random.split(two, size.blocks)]
+        self.leave = Scale(width)
+        slot, begin, other = jax.random.split(three, 3)
+        self.slot = Linear(width, game.config.numbers, slot, scale=0.1)
+        self.begin = Linear(width, 1, begin, scale=0.1)
+        self.other = Linear(width, 2, other, scale=0.1)
+        self.seats = Seats(width, game.num_players, four)
+
+    def __call__(self, seen: Float[Array, "size"]) -> Outputs:
+        parts = observation.split(self.game.config, seen)
+        rows = {name: self.enter[name](part) for name, part in parts.items()}
+        # Only slots with a free cell, and tiles that are somewhere, are there to attend to; the rest is always there.
+        there = jnp.concatenate([jnp.ones(rows["tiles"].shape[0], bool), parts["slots"][:, 0] > 0, jnp.ones(1, bool)])
+        x = jnp.concatenate([rows["tiles"], rows["slots"], rows["rest"]])
+        for layer in self.layers:
+            x = layer(x, there)
+        x = jax.nn.relu(self.leave(x))
+        tiles, slots = rows["tiles"].shape[0], rows["slots"].shape[0]
+        rest = x[-1]
+        logits = [self.slot(x[tiles : tiles + slots]).ravel(), self.begin(x[:tiles]).ravel(), self.other(rest)]
+        return Outputs(jnp.concatenate(logits).astype(jnp.float32), *self.seats(rest))
+
+
+class Attention(eqx.Module):
+    """A layer of a set transformer: multi-head attention and a perceptron, both added to what was."""
+
+    first: Scale
+    enter: Linear
+    out: Linear
+    second: Scale
+    widen: Linear
+    narrow: Linear
+    heads: int = eqx.field(static=True)
+
+    def __init__(self, width: int, key: PRNGKeyArray) -> None:
+        one, two, three, four = jax.random.split(key, 4)
+        self.heads = max(1, width // 16)
+        self.first, self.second = Scale(width), Scale(width)
+        self.enter, self.out = Linear(width, 3 * width, one), Linear(width, width, two, scale=0.3)
+        self.widen, self.narrow = Linear(width, 2 * width, three), Linear(2 * width, width, four, scale=0.3)
+
+    def __call__(self, x: Float[Array, "rows width"], there: Array) -> Float[Array, "rows width"]:
+        query, key, value = self.enter(self.first(x)).reshape(x.shape[0], 3, self.heads, -1).transpose(1, 2, 0, 3)
+        weights = query @ key.transpose(0, 2, 1) / np.float32(query.shape[-1] ** 0.5).astype(x.dtype)
+        weights = jax.nn.softmax(jnp.where(there[None, None], weights.astype(jnp.float32), -1e9), axis=-1).astype(x.dtype)
+        x = x + self.out((weights @ value).transpose(1, 0, 2).reshape(x.shape))
+        return x + self.narrow(jax.nn.relu(self.widen(self.second(x))))
+
+
+class FlatNetwork(eqx.Module):
+    """For any other game: a residual perceptron of all numbers of the observation."""
+
+    enter: Linear
+    blocks: list[Linear]
+    policy: Linear
+    seats: Seats
+
+    def __init__(self, game: Game[Any], size: Size, key: PRNGKeyArray) -> None:
+        one, two, three, four = jax.random.split(key, 4)
+        width = 4 * size.channels
+        self.enter = Linear(int(np.prod(observation_shape(game))), width, one)
+        self.blocks = [Linear(width, width, key) for key in jax.random.split(two, 2 * size.blocks)]
+        self.policy = Linear(width, game.num_logits, three, scale=0.1)
+        self.seats = Seats(width, game.num_players, four)
+
+    def __call__(self, observation: Float[Array, "..."]) -> Outputs:
+        x = jax.nn.relu(self.enter(observation.ravel()))
+        for block in self.blocks:
+            x = x + jax.nn.relu(block(x))
+        return Outputs(self.policy(x).astype(jnp.float32), *self.seats(x))
+
+
+Model = Callable[[Array], Outputs]
+"""A network with its weights: a pytree that maps an observation to ``Outputs``."""
+
+_KINDS: dict[type[Game[Any]], Callable[..., Model]] = {
+    PolyominoGame: PlacementNetwork,
+    SantoriniGame: WorkerNetwork,
+    TriominosGame: TileNetwork,
+}
+
+
+def make(game: Game[Any], size: str, key: PRNGKeyArray) -> Model:
+    """A network for a game with random weights. Raises ``ValueError`` for a size that is not among ``SIZES``."""
+    if size not in SIZES:
+        raise ValueError(f"network must be one of {', '.join(SIZES)}, not {size!r}")
+    model: Model = _KINDS.get(type(game), FlatNetwork)(game, SIZES[size], key)
+    outputs = jax.eval_shape(model, jax.ShapeDtypeStruct(observation_shape(game), jnp.float32))
+    wanted = (game.num_logits,), (game.num_players,), (game.num_players,)
+    if tuple(leaf.shape for leaf in outputs) != wanted:
+        raise ValueError(f"the network gives {[leaf.shape for leaf in outputs]}; {game.id} needs {list(wanted)}")
+    return model
+
+
+def predict(model: Model, observation: Array, margin: float = 0.0) -> tuple[Array, Array]:
+    """Logits and shares by seat from the mover's on: a ``search.networks.Network``, once a model is given.
+
+    ``margin`` is the weight of by how much, and not only whether, a game is won. On accelerators the trunk works in bfloat16.
+    """
+    outputs = lax.platform_dependent(
+        model, observation, cpu=lambda model, seen: model(seen), default=lambda model, seen: model(seen.astype(jnp.bfloat16))
+    )
+    shares = jax.nn.softmax(outputs.win)
+    if margin:
+        shares = (1 - margin) * shares + margin * jax.nn.softmax(outputs.margin)
+    return outputs.logits, shares
+
+
+def parameters(model: Model) -> int:
+    """Number of weights."""
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_array)))
+
+
+def _pool(x: Float[Array, "height width channels"]) -> Float[Array, "2*channels"]:
+    """The mean and the maximum of each channel."""
+    return jnp.concatenate([jnp.mean(x, axis=(0, 1)), jnp.max(x, axis=(0, 1))])
+
+
+def _normal(key: PRNGKeyArray, shape: tuple[int, ...], deviation: float) -> Array:
+    return deviation * jax.random.normal(key, shape)

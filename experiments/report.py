@@ -1,0 +1,5 @@
+from pathlib import Path
+
+
+def write(folder: Path) -> Path:
+    return folder / "report.html"

@@ -1,0 +1,80 @@
+"""Tests of a run under way: its player against fixed opponents, and against what it was at the test before."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from experiments import networks, selfplay
+from experiments.arena import Match, Player, Results, player
+from experiments.config import Config
+from tilewe_jax import records
+from tilewe_jax.game import Action, Game
+
+_NAME = "network"
+_LAST = "last"
+_KEPT = 2
+"""Games of each test that are kept, against each opponent."""
+
+
+class Tests:
+    """The opponents, compiled once for all tests. Raises ``ValueError`` where there is no such opponent."""
+
+    def __init__(self, config: Config, game: Game[Any], folder: Path) -> None:
+        self.config, self.game, self.folder = config, game, folder
+        self.opponents = {name: None if name == _LAST else player(game, name) for name in config.opponents}
+        self.matches: dict[str, Match] = {}
+        self.last: networks.Model | None = None
+
+    def run(self, number: int, model: networks.Model) -> dict[str, Any]:
+        """Play against all opponents.
+
+        Gives for each the mean share of the win and its standard error, and who sat where in which games with which results.
+        """
+        found: dict[str, Any] = {}
+        for name, opponent in self.opponents.items():
+            if opponent is None and self.last is None:
+                continue
+            against = self._policy(self.last) if opponent is None else opponent.mind
+            match = self._match(name, model, against)
+            results = match.play(self.config.test_games, lambda _: None, keep=True)
+            found[name] = self._figures(results)
+            folder = self.folder / "games"
+            folder.mkdir(exist_ok=True)
+            records.write(folder / f"{number:06d}-{len(found)}.jsonl", self.game, results.records[:_KEPT], 0)
+        self.last = model
+        return {"opponents": found}
+
+    def _match(self, name: str, model: networks.Model, against: Any) -> Match:
+        mine = self._policy(model)
+        if name not in self.matches:
+            players = [Player(_NAME, mine), *[Player(name, against)] * max(1, self.game.num_players - 1)]
+            lanes = min(self.config.test_games, 256)
+            self.matches[name] = Match(self.game, players[: max(1, self.game.num_players)], lanes, self.config.seed)
+        match = self.matches[name]
+        match.replace(_NAME, mine)
+        if name == _LAST:
+            match.replace(name, against)
+        return match
+
+    def _policy(self, model: networks.Model | None) -> Any:
+        """The player that searches with a network, as it is tested."""
+        return jax.tree_util.Partial(self._decide, jax.device_put(model))
+
+    def _decide(self, model: networks.Model, state: Any, key: PRNGKeyArray) -> Action:
+        evaluate = selfplay.evaluator(self.config, self.game, model)
+        # With the noise of self-play, or games between two of them would all be the same.
+        return selfplay.searcher(self.config, self.game, evaluate, self.config.test_simulations)(state, key).action
+
+    def _figures(self, results: Results) -> dict[str, Any]:
+        tables, ranks = results.all("tables"), results.results()
+        best = ranks == ranks.max(axis=1, keepdims=True)
+        shares = (best / best.sum(axis=1, keepdims=True) * (tables == 0)).sum(axis=1)
+        return {
+            "win_share": round(float(shares.mean()), 4),
+            "error": round(float(shares.std() / np.sqrt(len(shares))), 4),
+            "tables": tables.tolist(),
+            "results": ranks.astype(int).tolist(),
+        }
