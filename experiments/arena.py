@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from statistics import NormalDist
 from typing import Any
 
 import jax
@@ -188,6 +189,47 @@ class Results:
         found = {**base, "tied": tied, "players": ranked, "seats": seat_rows, "pairs": pairs}
         return found if self.sprt is None else {**found, "sprt": self.sprt}
 
+    def standings(self) -> dict[str, Any]:
+        """How often each player won, as JSON, in the order in which they were given.
+
+        Intervals hold 95 % of normal distributions with the variance of the games' results; half a win and half a loss are
+        added, without which results that are all alike would have no variance.
+        """
+        tables, results = self.all("tables"), self.results()
+        best = results == results.max(axis=1, keepdims=True)
+        alone = best.sum(axis=1, keepdims=True) == 1
+        share = best / best.sum(axis=1, keepdims=True)
+        rated = plackett_luce(tables, results, len(self.names)) if tables.shape[1] > 1 and len(self.names) > 1 else None
+        agents = []
+        for index, name in enumerate(self.names):
+            mine = tables == index
+            # A game is one observation, whatever the number of seats that a player has in it.
+            sat = mine.any(axis=1)
+            seats = mine.sum(axis=1)[sat]
+            shares = np.append((share * mine).sum(axis=1)[sat] / seats, [0.0, 1.0])
+            mean = float(shares[:-2].mean()) if sat.any() else 0.0
+            error = NormalDist().inv_cdf(0.975) * float(shares.std()) / max(1, len(shares)) ** 0.5
+            agents.append(
+                {
+                    "agent": name,
+                    "games": int(sat.sum()),
+                    "wins": int((best & alone & mine).sum()),
+                    "ties": int((best & ~alone & mine).any(axis=1).sum()),
+                    "win_share": round(mean, 4),
+                    "interval": [round(max(0.0, mean - error), 4), round(min(1.0, mean + error), 4)],
+                    "elo": round(float(rated.players[index]), 1) if rated else None,
+                    "elo_margin": round(float(rated.player_margins[index]), 1) if rated else None,
+                }
+            )
+        return {
+            "game": self.game.id,
+            "options": self.game.options,
+            "games": self.games,
+            "seconds": round(self.seconds, 3),
+            "interrupted": self.interrupted,
+            "agents": agents,
+        }
+
 
 def compete(
     game: Game[Any],
@@ -200,10 +242,11 @@ def compete(
     sprt: Sprt | None = None,
     move_seconds: float = 60.0,
     devices: int = 1,
+    opening: int | None = None,
 ) -> Results:
     """Play ``games`` games, ``batch`` at a time; see ``Match``."""
     begun = time.perf_counter()
-    match = Match(game, players, min(batch, games), seed, move_seconds, devices)
+    match = Match(game, players, min(batch, games), seed, move_seconds, devices, opening)
     seconds = time.perf_counter() - begun
     return replace(match.play(games, progress, keep, sprt), compile_seconds=seconds)
 
@@ -230,6 +273,8 @@ class _Play:
     state: Any
     keys: jax.Array
     """One a game."""
+    deals: jax.Array
+    """One for what chance decides before the players do; the same in games that are paired."""
     forfeited: jax.Array
     plies: jax.Array
     legal: jax.Array
@@ -240,14 +285,27 @@ class Match:
 
     A player that is given twice takes two seats and has one rating. The games follow from the seed alone, whatever ``lanes``,
     where host engines decide by Python's ``random`` and not by the clock. Players on the device decide over ``devices``, each
-    for its part of the batch. Raises ``ValueError`` where there are fewer players than seats, or where the batch cannot be
-    divided among the devices, and ``MemoryError`` where searches do not fit into memory.
+    for its part of the batch.
+
+    With ``opening``, games are paired: in so many of them as there are seats, the same players sit in all seats in turn, chance
+    deals alike, and plays the first ``opening`` moves, alike too.
+
+    Raises ``ValueError`` where there are fewer players than seats, or where the batch cannot be divided among the devices, and
+    ``MemoryError`` where searches do not fit into memory.
     """
 
     def __init__(
-        self, game: Game[Any], players: Sequence[Player], lanes: int, seed: int, move_seconds: float = 60.0, devices: int = 1
+        self,
+        game: Game[Any],
+        players: Sequence[Player],
+        lanes: int,
+        seed: int,
+        move_seconds: float = 60.0,
+        devices: int = 1,
+        opening: int | None = None,
     ) -> None:
         seats = game.num_players
+        self.opening = opening
         if len(players) < seats:
             raise ValueError(
                 f"{game.id} has {seats} seats, and there are fewer players than that, {len(players)}; one may be named twice"
@@ -309,9 +367,11 @@ class Match:
 
     def _start(self, number: jax.Array) -> _Play:
         """New games, each decided by its number."""
-        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(jax.random.key(self.seed), number)
+        fold = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
+        keys = fold(jax.random.key(self.seed), number)
+        deals = keys if self.opening is None else fold(jax.random.key(self.seed), number // self.game.num_players)
         none = jnp.zeros((self.game.num_players, self.lanes), jnp.int32)
-        return _Play(jax.vmap(self.game.init)(keys), keys, none != 0, none, none)
+        return _Play(jax.vmap(self.game.init)(deals), keys, deals, none != 0, none, none)
 
     def _keys(self, play: _Play, ply: jax.Array) -> jax.Array:
         """A key for each game at a ply: one for the player, one for chance where the player fails."""
@@ -331,6 +391,10 @@ class Match:
             ask = partial(_ask, self.shares[index])
             decide = env.split_over_devices(ask, self.devices, shared=1)
             action = jnp.where(mover == index, decide(policy, mover == index, play.state, keys), action)
+        if self.opening:
+            by_chance = jax.vmap(self.game.sample_action)(play.state, jax.vmap(jax.random.fold_in, (0, None))(play.deals, ply))
+            action = jnp.where(ply < self.opening, by_chance, action)
+            mover = jnp.where(ply < self.opening, -1, mover)
         return action, mover
 
     def _move(self, play: _Play, ply: jax.Array, action: jax.Array) -> tuple[_Play, jax.Array]:
@@ -345,6 +409,7 @@ class Match:
         return _Play(
             jax.vmap(game.apply)(state, action),
             play.keys,
+            play.deals,
             play.forfeited | (moving & ~legal[None]),
             play.plies + moved,
             play.legal + moved * jax.vmap(game.num_legal)(state)[None],

@@ -424,7 +424,7 @@ class Train:
     resume: bool = False
     """Go on with the run in the folder, with its settings."""
     devices: int | None = None
-    """Number of devices, by default all; on a CPU they are made."""
+    """Number of devices of each process, by default all; on a CPU they are made."""
     coordinator: str | None = None
     """Address of the first process, like host:port, where there are several."""
     num_processes: int | None = None
@@ -467,10 +467,108 @@ class Train:
             raise UsageError(str(error)) from None
         except CheckpointError as error:
             _fail(str(error), 1)
+        except training.LostProcessError as error:
+            # JAX would wait for the other processes before it lets this one go.
+            told = (
+                f"another process of the run has ended, or cannot be reached ({error}); start all of them again with --resume"
+            )
+            print(f"tilewe-jax: {told}", file=sys.stderr)
+            sys.stderr.flush()
+            os._exit(1)
         if self.json and summary:
             print(json.dumps(summary))
         if summary and summary["interrupted"]:
             raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class Eval:
+    """Let players play each other, seats balanced, and tell how often each wins, with 95 % intervals."""
+
+    players: Annotated[tuple[str, ...], arg(metavar="AGENT ...")] = ()
+    """Who plays, as for `arena`; one that is named twice takes two seats. A network is one of a search's settings,
+    gumbel:sims=64,network=NAME."""
+    game: str = "tilewe"
+    """Id of the game; `tilewe-jax games` lists them."""
+    seats: int | None = None
+    """Number of players in a game, where the game lets you choose."""
+    set: Annotated[tuple[str, ...], arg(metavar="OPTION=VALUE ...")] = ()
+    """Further options of the game, like size=10."""
+    run_folder: Annotated[Path | None, arg(name="run")] = None
+    """A run of `train`: all the weights that it kept play, each as `gumbel` with so many simulations."""
+    sims: int = 32
+    """Simulations of those."""
+    games: int = 400
+    """Number of games."""
+    opening: int = 0
+    """Moves that chance plays at the beginning. Games come in sets, in which the players sit in all seats in turn, and chance
+    deals and plays alike."""
+    batch: int = 256
+    """Games played at once."""
+    seed: int = 0
+    """Decides the games, whatever the batch."""
+    devices: int = 1
+    """Number of devices among which a batch is divided; on a CPU they are made."""
+    json: bool = False
+    """Print one JSON object and nothing else."""
+
+    def run(self) -> None:
+        _positive(games=self.games, batch=self.batch, devices=self.devices, sims=self.sims)
+        _ask_for_devices(self.devices)
+        from experiments import arena, config
+
+        texts = list(self.players)
+        if self.run_folder:
+            try:
+                made = config.from_json(json.loads((self.run_folder / "config.json").read_text()))
+            except (OSError, ValueError) as error:
+                raise UsageError(f"{self.run_folder} has no run: {error}") from None
+            game = made.make()
+            weights = sorted((self.run_folder / "weights").glob("*.npz"))
+            texts += [f"{path.stem}=gumbel:sims={self.sims},network={path}" for path in weights]
+        else:
+            game = GameOptions(self.game, self.seats, self.set).make()
+        if not texts:
+            raise UsageError("--players are needed, or --run")
+        try:
+            players = [arena.player(game, text) for text in texts]
+            with _progress("playing", self.games) as progress:
+                settings = self.games, self.batch, self.seed, progress
+                results = arena.compete(game, players, *settings, devices=self.devices, opening=self.opening)
+        except (ValueError, MemoryError) as error:
+            raise UsageError(str(error)) from None
+        summary = results.standings()
+        if self.json:
+            print(json.dumps(summary))
+        else:
+            table = Table("agent", "games", "wins", "ties", "win share", "95 % interval", "Elo", title=_title(game))
+            for row in summary["agents"]:
+                low, high = row["interval"]
+                rating = "-" if row["elo"] is None else f"{row['elo']:.0f} ± {row['elo_margin']:.0f}"
+                counts = (str(row[name]) for name in ("games", "wins", "ties"))
+                table.add_row(row["agent"], *counts, f"{row['win_share']:.4f}", f"{low:.4f} to {high:.4f}", rating)
+            out.print(table)
+        if results.interrupted:
+            raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write the report of a run of `train`: one HTML file with all its curves and games."""
+
+    folder: Positional[Path]
+    """The folder of the run."""
+    json: bool = False
+    """Print one JSON object and nothing else."""
+
+    def run(self) -> None:
+        from experiments import report
+
+        try:
+            path = report.write(self.folder)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        print(json.dumps({"report": str(path)}) if self.json else path)
 
 
 @dataclass(frozen=True)
@@ -545,6 +643,8 @@ Command = (
     | Annotated[Arena, subcommand("arena")]
     | Annotated[Selfplay, subcommand("selfplay")]
     | Annotated[Train, subcommand("train")]
+    | Annotated[Eval, subcommand("eval")]
+    | Annotated[Report, subcommand("report")]
     | Annotated[Replay, subcommand("replay")]
     | Annotated[Show, subcommand("show")]
 )

@@ -61,9 +61,12 @@ class Config:
     resign: float = 0.0
     """A game ends when the search gives one seat this share of the win; every tenth is played out. 0 for never."""
     teach: int = 0
-    """For so many rounds, games are searched without the network, by playouts: a warm start."""
+    """For so many rounds, games are searched without the network, by playouts, or played by ``teacher``: a warm start."""
     teacher_samples: int = 16
     """In those playouts each move is the best of so many random ones at a glance, see ``search.evaluators.playouts``."""
+    teacher: str = ""
+    """Who plays these games without any search: a player of the game, or ``glance``, which draws moves by what they look worth,
+    see ``Game.appraise``. The network learns to play like it, and what such games are worth."""
 
     buffer: int = 512
     """Positions that the replay buffer holds of each lane."""
@@ -109,6 +112,9 @@ class Config:
     """Games of a test, against each opponent."""
     test_simulations: int = 32
     """Of the player that is tested."""
+    test_opening: int = 2
+    """Moves that chance plays at the beginning of those games; without them, players that leave nothing to chance would play
+    the same games again and again."""
     opponents: tuple[str, ...] = ("random",)
     """Against whom, as the arena names players. ``last`` is the player of the test before."""
 
@@ -182,8 +188,28 @@ _POSITIVE = (
     "test_simulations",
 )
 _SHARES = ("full_share", "margin", "resign", "surprise", "ema", "root_share")
-_NOT_NEGATIVE = ("fast_simulations", "temperature_plies", "teach", "weight_decay", "win_weight", "margin_weight", "minutes")
-_FREE = ("rounds", "minutes", "checkpoint_every", "keep", "test_every", "test_games", "test_simulations", "opponents", "init")
+_NOT_NEGATIVE = (
+    "fast_simulations",
+    "test_opening",
+    "temperature_plies",
+    "teach",
+    "weight_decay",
+    "win_weight",
+    "margin_weight",
+    "minutes",
+)
+_FREE = (
+    "test_opening",
+    "rounds",
+    "minutes",
+    "checkpoint_every",
+    "keep",
+    "test_every",
+    "test_games",
+    "test_simulations",
+    "opponents",
+    "init",
+)
 
 
 def from_json(given: dict[str, Any]) -> Config:

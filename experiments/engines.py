@@ -6,6 +6,7 @@ from typing import Any
 import jax
 from jaxtyping import PRNGKeyArray
 
+from experiments import trained
 from search.agents import agent
 from tilewe_jax.game import Policy
 from tilewe_jax.registry import make
@@ -38,7 +39,7 @@ class AgentEngine(Engine):
 
     def _policy(self, players: int) -> Any:
         if players not in self._policies:
-            policy = agent(make("tilewe", players=players), self._text)
+            policy = agent(make("tilewe", players=players), self._text, trained.load)
             self._policies[players] = jax.jit(partial(_one, policy))
         return self._policies[players]
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
 from experiments.config import Config
 from experiments.networks import Model
-from experiments.replay import Positions, Replay, sample, take
+from experiments.replay import UNKNOWN, Positions, Replay, sample, take
 from tilewe_jax.game import Game
 
 BINS = 10
@@ -85,7 +85,8 @@ def losses(
     guess = jax.nn.log_softmax(logits)
     policy = -jnp.sum(jnp.where(there, position.policy * guess, 0.0)) - _entropy(position.policy)
     seats = (player + jnp.arange(game.num_players)) % game.num_players  # the network counts from the mover
-    shares = ((1 - config.root_share) * position.returns + config.root_share * position.values)[seats]
+    searched = jnp.where(position.values == UNKNOWN, position.returns, position.values)
+    shares = ((1 - config.root_share) * position.returns + config.root_share * searched)[seats]
     win = -jnp.sum(shares * jax.nn.log_softmax(outputs.win)) - _entropy(shares)
     final = position.margin[seats]
     margin = -jnp.sum(final * jax.nn.log_softmax(outputs.margin)) - _entropy(final)

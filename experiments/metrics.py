@@ -92,14 +92,15 @@ class Log:
         if not self.console or not (self.console.is_terminal or now - self.told > _EVERY or row["round"] == self.begun + 1):
             return
         self.told = now
-        span = max(row["play_seconds"] + row["learn_seconds"], 1e-9)
+        last = self.lines[-10:]
+        span = max(sum(line["play_seconds"] + line["learn_seconds"] for line in last), 1e-9)
         left = (self.config.rounds - row["round"]) * self.seconds / row["round"]
         if self.config.minutes:
             left = min(left, max(0.0, self.config.minutes * 60 - self.seconds))
         parts = [
             f"round {row['round']:,}",
             f"{self.games:,} games",
-            f"{row['games'] / span:.1f} games/s",
+            f"{sum(line['games'] for line in last) / span:.1f} games/s",
             f"{row['simulations'] / max(row['play_seconds'], 1e-9):,.0f} simulations/s",
             f"buffer {min(1.0, row['round'] * self.config.steps / self.config.buffer):.0%}",
         ]

@@ -16,6 +16,8 @@ from tilewe_jax.game import Game, shapes, state_bytes
 
 State = TypeVar("State")
 
+UNKNOWN = -1.0
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Positions(Generic[State]):
     policy: Float32[Array, "T L K"]
     """The improved policy over them."""
     values: Float32[Array, "T L P"]
-    """What the search expected of the game, by seat."""
+    """What the search expected of the game, by seat; ``UNKNOWN`` where nothing was searched."""
     surprise: Float32[Array, "T L"]
     """By how much the search changed the policy, in nats; -1 where it was a fast one, not to be learned from."""
     game: Int32[Array, "T L"]

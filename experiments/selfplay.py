@@ -12,7 +12,9 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from experiments.config import Config
 from experiments.networks import Model, predict
-from experiments.replay import Positions
+from experiments.replay import UNKNOWN, Positions
+from search.agents import agent
+from search.candidates import candidates
 from search.determinize import Worlds, is_hidden
 from search.evaluators import Evaluator, network, playouts
 from search.gumbel import Gumbel
@@ -104,28 +106,56 @@ def evaluator(config: Config, game: Game[Any], model: Model) -> Evaluator:
     return network(game, lambda seen: predict(model, seen, config.margin))
 
 
-def teacher(config: Config, game: Game[Any]) -> Evaluator:
-    """What looks at leaves before there is a network to ask."""
-    return playouts(game, 1, priors=True, samples=config.teacher_samples, margin=config.margin)
+def players(config: Config, game: Game[Any], evaluate: Evaluator) -> tuple[Searcher, Searcher | None]:
+    """Who plays: the full search, and the fast one where there are such."""
+    fast = searcher(config, game, evaluate, config.fast_simulations, noise=False) if config.fast_simulations else None
+    return searcher(config, game, evaluate, config.simulations), fast
+
+
+def teachers(config: Config, game: Game[Any]) -> tuple[Searcher, Searcher | None]:
+    """Who plays before there is a network to ask: searches by playouts, or a player of the game."""
+    if not config.teacher:
+        return players(config, game, playouts(game, 1, priors=True, samples=config.teacher_samples, margin=config.margin))
+    nothing = jnp.full(game.num_players, UNKNOWN)
+
+    def glance(state: Any, key: PRNGKeyArray) -> Decision:
+        one, other = jax.random.split(key)
+        found = candidates(game, state, partial(game.appraise, state), one, config.candidates, config.pool)
+        policy = jnp.where(found.actions >= 0, jax.nn.softmax(found.logits), 0.0)
+        chosen = jax.random.categorical(other, found.logits)
+        return Decision(found.actions[chosen], found.actions, policy, policy, nothing)
+
+    def imitate(state: Any, key: PRNGKeyArray) -> Decision:
+        one, other = jax.random.split(key)
+        action = policy(state, one)
+        # Next to what it does stand others, of which the network learns that the teacher does not do them.
+        rest = game.random_actions(state, other, config.candidates - 1)
+        actions = jnp.concatenate([action[None], jnp.where(rest == action, -1, rest)])
+        there = (actions >= 0).astype(jnp.float32)
+        chosen = there * (jnp.arange(config.candidates) == 0).astype(jnp.float32)
+        return Decision(action, actions, there / jnp.maximum(jnp.sum(there), 1.0), chosen, nothing)
+
+    if config.teacher == "glance":
+        return glance, None
+    policy = agent(game, config.teacher)
+    return imitate, None
 
 
 def play(
-    config: Config, game: Game[State], evaluate: Evaluator, games: Games[State], key: PRNGKeyArray
+    config: Config, game: Game[State], by: tuple[Searcher, Searcher | None], games: Games[State], key: PRNGKeyArray
 ) -> tuple[Games[State], Positions[State], Bool[Array, "T lanes"], Tally]:
-    """Play ``config.steps`` moves in every lane; a lane whose game ends starts the next one at once.
+    """Play ``config.steps`` moves in every lane, ``by`` a full and a fast search; where a game ends, the next one starts.
 
     ``key`` is the same for all parts of a divided batch: whether a move is searched for in full is decided for all lanes alike,
     since a batch takes as long as its longest search. All else follows from the keys of the lanes.
 
     Returns the games, the positions searched, which of them was the last of its game, and sums for the report.
     """
-    full = jax.vmap(searcher(config, game, evaluate, config.simulations))
-    if config.fast_simulations:
-        fast = jax.vmap(searcher(config, game, evaluate, config.fast_simulations, noise=False))
+    full, fast = jax.vmap(by[0]), jax.vmap(by[1]) if by[1] else None
 
     def move(games: Games[State], key: PRNGKeyArray) -> tuple[Games[State], tuple[Positions[State], Array, Tally]]:
         keys = jax.vmap(partial(jax.random.split, num=4))(games.key)
-        if config.fast_simulations:
+        if fast:
             in_full = jax.random.uniform(key) < config.full_share
             found = lax.cond(in_full, full, fast, games.state, keys[:, 0])
         else:

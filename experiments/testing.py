@@ -52,7 +52,9 @@ class Tests:
         if name not in self.matches:
             players = [Player(_NAME, mine), *[Player(name, against)] * max(1, self.game.num_players - 1)]
             lanes = min(self.config.test_games, 256)
-            self.matches[name] = Match(self.game, players[: max(1, self.game.num_players)], lanes, self.config.seed)
+            seats = max(1, self.game.num_players)
+            opening = self.config.test_opening
+            self.matches[name] = Match(self.game, players[:seats], lanes, self.config.seed, opening=opening)
         match = self.matches[name]
         match.replace(_NAME, mine)
         if name == _LAST:
@@ -65,8 +67,8 @@ class Tests:
 
     def _decide(self, model: networks.Model, state: Any, key: PRNGKeyArray) -> Action:
         evaluate = selfplay.evaluator(self.config, self.game, model)
-        # With the noise of self-play, or games between two of them would all be the same.
-        return selfplay.searcher(self.config, self.game, evaluate, self.config.test_simulations)(state, key).action
+        search = selfplay.searcher(self.config, self.game, evaluate, self.config.test_simulations, noise=False)
+        return search(state, key).action
 
     def _figures(self, results: Results) -> dict[str, Any]:
         tables, ranks = results.all("tables"), results.results()

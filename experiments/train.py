@@ -49,12 +49,15 @@ class State:
 
 
 class Program:
-    """The compiled functions of a run."""
+    """The compiled functions of a run, on so many devices of each process.
+
+    Raises ``ValueError`` where lanes or batch cannot be divided among the devices.
+    """
 
     def __init__(self, config: Config, devices: int | None = None) -> None:
         self.config, self.game = config, config.make()
         available = jax.devices()
-        count = len(available) if devices is None else devices
+        count = len(available) if devices is None else devices * jax.process_count()
         for name in ("lanes", "batch"):
             if getattr(config, name) % count:
                 raise ValueError(f"{name} must be a multiple of the number of devices, {count}, not {getattr(config, name)}")
@@ -100,8 +103,12 @@ class Program:
     def _play(self, taught: bool, state: State) -> tuple[State, Tally]:
         config, game = self.config, self.game
         key = jax.random.fold_in(state.keys[0], state.round)
-        evaluate = selfplay.teacher(config, game) if taught else selfplay.evaluator(config, game, state.learner.average)
-        games, moved, ended, tally = selfplay.play(config, game, evaluate, state.games, key)
+        by = (
+            selfplay.teachers(config, game)
+            if taught
+            else selfplay.players(config, game, selfplay.evaluator(config, game, state.learner.average))
+        )
+        games, moved, ended, tally = selfplay.play(config, game, by, state.games, key)
         after = replace(state, games=games, replay=replay.add(state.replay, moved, ended), round=state.round + 1)
         return after, jax.lax.psum(tally, _AXIS)
 
@@ -130,12 +137,10 @@ def memory_needed(config: Config, game: Game[Any], devices: int) -> dict[str, in
 
 
 class Run:
-    """A run in a folder. Raises ``ValueError`` for settings that do not fit, ``MemoryError`` where memory does not suffice."""
+    """A run in a folder, of a program for these settings. Raises ``MemoryError`` where memory does not suffice."""
 
-    def __init__(self, config: Config, folder: Path, devices: int | None = None) -> None:
-        self.config, self.folder = config, folder
-        self.program = Program(config, devices)
-        self.game = self.program.game
+    def __init__(self, config: Config, folder: Path, program: Program) -> None:
+        self.config, self.folder, self.program, self.game = config, folder, program, program.game
         needed, there = sum(self.needed().values()), memory()
         if needed > there:
             parts = ", ".join(f"{what} {size / 1e9:.1f} GB" for what, size in self.needed().items())
@@ -156,7 +161,7 @@ class Run:
             path = trained.find(self.config.init)
             if path is None:
                 raise ValueError(f"init must be shipped weights ({', '.join(trained.names())}) or a file of them")
-            model = trained.read(self.game, path).model
+            model = trained.read(self.game, path, of_any_game=True).model
             begun = jax.jit(partial(learning.start, self.config), out_shardings=self.program.shardings.learner)(model)
             state = replace(state, learner=begun)
         if self.leads:

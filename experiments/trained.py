@@ -39,8 +39,8 @@ def save(path: Path, model: networks.Model, config: Config, about: dict[str, Any
         np.savez_compressed(file, **arrays)
 
 
-def read(game: Game[Any], path: Path) -> Weights:
-    """The weights in a file that ``save`` has written.
+def read(game: Game[Any], path: Path, of_any_game: bool = False) -> Weights:
+    """The weights in a file that ``save`` has written; also those ``of_any_game`` with a network of the same shape.
 
     Raises ``ValueError`` where there are none, or where they are for another game, or for another version of it.
     """
@@ -53,9 +53,9 @@ def read(game: Game[Any], path: Path) -> Weights:
     except Exception:  # what the parsers of the formats raise is not documented
         raise ValueError(f"{path} is not a file of weights, as training writes it") from None
     config = from_json(about.pop("config"))
-    if config.make() != game:
+    if not of_any_game and config.make() != game:
         raise ValueError(f"{path} is for {_name(config.make())}, not for {_name(game)}")
-    if about["game_version"] != game.version:
+    if not of_any_game and about["game_version"] != game.version:
         raise ValueError(f"{path} is for version {about['game_version']} of {game.id}, not for {game.version}")
     like = jax.eval_shape(lambda: networks.make(game, config.network, jax.random.key(0)))
     shapes, tree = jax.tree.flatten(like)

@@ -15,7 +15,11 @@ from experiments import report
 from experiments.checkpoint import CheckpointError
 from experiments.config import Config
 from experiments.metrics import Log
-from experiments.train import Run
+from experiments.train import Program, Run
+
+
+class LostProcessError(Exception):
+    """Another process of the run has ended."""
 
 
 def train(
@@ -27,7 +31,7 @@ def train(
     cannot be written.
     """
     config = settings.changed(_config(preset, folder, resume), given)
-    run = Run(config, folder, devices)
+    run = Run(config, folder, Program(config, devices))
     if console and run.leads:
         parts = ", ".join(f"{what} {size / 1e6:,.0f} MB" for what, size in run.needed().items())
         console.print(f"memory of each device, about: {parts}", highlight=False)
@@ -46,6 +50,10 @@ def train(
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         state = run.train(state, log, lambda: bool(stopped))
+    except jax.errors.JaxRuntimeError as error:
+        if jax.process_count() > 1:
+            raise LostProcessError(str(error).splitlines()[0]) from error
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

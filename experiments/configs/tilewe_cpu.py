@@ -1,0 +1,28 @@
+"""Four-player Tilewe on a CPU, after a warm start from playouts."""
+
+from experiments.config import Config
+
+CONFIG = Config(
+    game="tilewe",
+    network="nano",
+    lanes=128,
+    steps=32,
+    simulations=32,
+    candidates=48,
+    pool=256,
+    buffer=512,
+    fill=32,
+    reuse=2.0,
+    batch=128,
+    root_share=0.5,
+    margin=0.3,
+    teach=50,
+    teacher="glance",
+    temperature_plies=4,
+    rounds=2000,
+    minutes=60.0,
+    test_every=10,
+    test_games=64,
+    test_simulations=64,
+    opponents=("simple_search",),
+)

@@ -1,0 +1,30 @@
+"""Triominos for two on a CPU, after a warm start from playouts."""
+
+from experiments.config import Config
+
+CONFIG = Config(
+    game="triominos",
+    network="nano",
+    lanes=64,
+    steps=32,
+    search="puct",
+    simulations=32,
+    worlds=4,
+    candidates=32,
+    pool=64,
+    buffer=1024,
+    fill=64,
+    reuse=2.0,
+    batch=128,
+    root_share=0.5,
+    margin=0.5,
+    teach=60,
+    teacher="block_hoard",
+    temperature_plies=0,
+    rounds=2000,
+    minutes=60.0,
+    test_every=40,
+    test_games=128,
+    test_simulations=32,
+    opponents=("block_hoard",),
+)
