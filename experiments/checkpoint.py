@@ -32,7 +32,7 @@ def save(folder: Path, number: int, state: Any, config: Config, game_version: in
             checkpointer.save(
                 path, args=ocp.args.Composite(state=ocp.args.StandardSave(state), about=ocp.args.JsonSave(about)), force=False
             )
-        except OSError:
+        except (OSError, jax.errors.JaxRuntimeError):  # the latter where other processes are gone
             raise
         except Exception as error:
             raise OSError(f"cannot write the checkpoint {path}: {error}") from error

@@ -2,7 +2,7 @@
 
 A network is a function of one observation and a pytree of its weights (equinox); ``vmap`` makes it a function of many. Boards
 go through a residual convolutional trunk, and the policy head is a convolution too: 91 orientations a cell for the polyomino
-games, moves times builds at the cells of the two workers for Santorini. Triominos' tiles and free cells attend to each other.
+games, moves times builds at the cells of the two workers for Santorini. Triominos' tiles and free cells exchange messages.
 Any other game gets a multilayer perceptron.
 """
 
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Float32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
 from search.networks import observation_shape
 from tilewe_jax.game import Game
@@ -43,9 +43,9 @@ class Size:
     """How large a network is."""
 
     channels: int
-    """Of the trunk; for Triominos the width of a row."""
+    """Of the trunk; for Triominos of a tile or a free cell."""
     blocks: int
-    """Residual blocks of two convolutions; for Triominos layers of attention."""
+    """Residual blocks of two convolutions; for Triominos rounds of messages."""
 
 
 SIZES = {
@@ -218,70 +218,93 @@ class WorkerNetwork(eqx.Module):
 
 
 class TileNetwork(eqx.Module):
-    """For Triominos: tiles, free cells and the rest are rows that attend to each other."""
+    """For Triominos: messages between the tiles and the free cells where they would fit.
+
+    A free cell and the number that its free corner is to get (an entry) name one tile. So entries are where the two meet: each
+    hears of its cell and its tile, and tells both of them what it makes of that.
+    """
 
     enter: dict[str, Linear]
-    layers: list["Attention"]
-    leave: Scale
-    slot: Linear
+    rounds: list["Exchange"]
+    entry: Linear
     begin: Linear
     other: Linear
     seats: Seats
     game: TriominosGame = eqx.field(static=True)
 
     def __init__(self, game: TriominosGame, size: Size, key: PRNGKeyArray) -> None:
-        one, two, three, four = jax.random.split(key, 4)
+        enter, rounds, entry, begin, other, seats = jax.random.split(key, 6)
         width, blocks = size.channels, observation.sizes(game.config)
         self.game = game
-        keys = jax.random.split(one, len(blocks))
-        self.enter = {name: Linear(columns, width, key) for (name, (_, columns)), key in zip(blocks.items(), keys, strict=True)}
-        self.layers = [Attention(width, key) for key in jax.random.split(two, size.blocks)]
-        self.leave = Scale(width)
-        slot, begin, other = jax.random.split(three, 3)
-        self.slot = Linear(width, game.config.numbers, slot, scale=0.1)
+        self.enter = {
+            name: Linear(columns, width, key)
+            for (name, (_, columns)), key in zip(blocks.items(), jax.random.split(enter, len(blocks)), strict=True)
+        }
+        self.rounds = [Exchange(width, game.config.numbers, key) for key in jax.random.split(rounds, size.blocks)]
+        self.entry = Linear(width, 1, entry, scale=0.1)
         self.begin = Linear(width, 1, begin, scale=0.1)
         self.other = Linear(width, 2, other, scale=0.1)
-        self.seats = Seats(width, game.num_players, four)
+        self.seats = Seats(width, game.num_players, seats)
 
     def __call__(self, seen: Float[Array, "size"]) -> Outputs:
         parts = observation.split(self.game.config, seen)
-        rows = {name: self.enter[name](part) for name, part in parts.items()}
-        # Only slots with a free cell, and tiles that are somewhere, are there to attend to; the rest is always there.
-        there = jnp.concatenate([jnp.ones(rows["tiles"].shape[0], bool), parts["slots"][:, 0] > 0, jnp.ones(1, bool)])
-        x = jnp.concatenate([rows["tiles"], rows["slots"], rows["rest"]])
-        for layer in self.layers:
-            x = layer(x, there)
-        x = jax.nn.relu(self.leave(x))
-        tiles, slots = rows["tiles"].shape[0], rows["slots"].shape[0]
-        rest = x[-1]
-        logits = [self.slot(x[tiles : tiles + slots]).ravel(), self.begin(x[:tiles]).ravel(), self.other(rest)]
+        tile, fits = observation.tiles_of_slots(self.game.config, parts["slots"])
+        own = fits & (parts["tiles"][:, 0] > 0)[tile]
+        rows = {name: jax.nn.relu(self.enter[name](part)) for name, part in parts.items()}
+        tiles, slots, rest = rows["tiles"], rows["slots"], rows["rest"][0]
+        entries = jnp.zeros((*tile.shape, slots.shape[1]), seen.dtype)
+        for exchange in self.rounds:
+            tiles, slots, rest, entries = exchange(tiles, slots, rest, tile, fits, own)
+        logits = [self.entry(entries)[..., 0].ravel(), self.begin(tiles)[:, 0], self.other(rest)]
         return Outputs(jnp.concatenate(logits).astype(jnp.float32), *self.seats(rest))
 
 
-class Attention(eqx.Module):
-    """A layer of a set transformer: multi-head attention and a perceptron, both added to what was."""
+class Exchange(eqx.Module):
+    """A round of messages."""
 
-    first: Scale
-    enter: Linear
-    out: Linear
-    second: Scale
-    widen: Linear
-    narrow: Linear
-    heads: int = eqx.field(static=True)
+    from_tile: Linear
+    from_slot: Linear
+    from_rest: Linear
+    numbers: Float[Array, "numbers width"]
+    to_tile: Linear
+    to_slot: Linear
+    to_rest: Linear
+    scales: list[Scale]
 
-    def __init__(self, width: int, key: PRNGKeyArray) -> None:
-        one, two, three, four = jax.random.split(key, 4)
-        self.heads = max(1, width // 16)
-        self.first, self.second = Scale(width), Scale(width)
-        self.enter, self.out = Linear(width, 3 * width, one), Linear(width, width, two, scale=0.3)
-        self.widen, self.narrow = Linear(width, 2 * width, three), Linear(2 * width, width, four, scale=0.3)
+    def __init__(self, width: int, numbers: int, key: PRNGKeyArray) -> None:
+        keys = jax.random.split(key, 7)
+        self.from_tile, self.from_slot, self.from_rest = (Linear(width, width, key) for key in keys[:3])
+        self.numbers = _normal(keys[3], (numbers, width), 0.3)
+        self.to_tile, self.to_slot = (Linear(width, width, key, scale=0.5) for key in keys[4:6])
+        self.to_rest = Linear(5 * width, width, keys[6], scale=0.5)
+        self.scales = [Scale(width) for _ in range(3)]
 
-    def __call__(self, x: Float[Array, "rows width"], there: Array) -> Float[Array, "rows width"]:
-        query, key, value = self.enter(self.first(x)).reshape(x.shape[0], 3, self.heads, -1).transpose(1, 2, 0, 3)
-        weights = query @ key.transpose(0, 2, 1) / np.float32(query.shape[-1] ** 0.5).astype(x.dtype)
-        weights = jax.nn.softmax(jnp.where(there[None, None], weights.astype(jnp.float32), -1e9), axis=-1).astype(x.dtype)
-        x = x + self.out((weights @ value).transpose(1, 0, 2).reshape(x.shape))
-        return x + self.narrow(jax.nn.relu(self.widen(self.second(x))))
+    def __call__(
+        self,
+        tiles: Float[Array, "N width"],
+        slots: Float[Array, "S width"],
+        rest: Float[Array, "width"],
+        tile: Int[Array, "S numbers"],
+        fits: Bool[Array, "S numbers"],
+        own: Bool[Array, "S numbers"],
+    ) -> tuple[Float[Array, "N width"], Float[Array, "S width"], Float[Array, "width"], Float[Array, "S numbers width"]]:
+        """Tiles, slots and the rest after it, and the entries; ``own`` are those that fit with a tile of the own tray."""
+        hears = self.from_tile(tiles)[tile] + self.from_slot(slots)[:, None]
+        entries = jax.nn.relu(hears + self.numbers.astype(hears.dtype)[None] + self.from_rest(rest)[None, None])
+        told = jnp.where(fits[..., None], entries, 0)
+        playable = jnp.where(own[..., None], entries, 0)
+        pooled = [
+            *(jnp.mean(rows, axis=0) for rows in (tiles, slots)),
+            jnp.sum(playable, axis=(0, 1)) / 8,
+            jnp.max(playable, axis=(0, 1)),
+            rest,
+        ]
+        return (
+            tiles + jax.nn.relu(self.to_tile(self.scales[0](tiles.at[tile].add(told)))),
+            slots + jax.nn.relu(self.to_slot(self.scales[1](slots + jnp.sum(told, axis=1)))),
+            rest + jax.nn.relu(self.to_rest(jnp.concatenate(pooled))),
+            entries,
+        )
 
 
 class FlatNetwork(eqx.Module):

@@ -75,6 +75,8 @@ def train(
 
 def join(coordinator: str | None, count: int | None, number: int | None) -> None:
     """Join the other processes of a run; without arguments as the cluster tells."""
+    # Or JAX's own watch would abort those that are left, before they can say what has happened.
+    jax.config.update("jax_enable_recoverability", True)
     jax.distributed.initialize(coordinator, count, number, heartbeat_timeout_seconds=30)
 
 

@@ -93,7 +93,7 @@ def test_two_processes_train_together_and_end_together(
     started[1].process.kill()
     code, err = started[0].end()
     assert code == 1
-    assert re.search("another process of the run has ended.* start all of them again with --resume", err)
+    assert re.search("another process of the run has ended.* start all of them again with --resume", err), err
     before = checkpoint.numbers(folder / "checkpoints")[-1]
 
     started += pair(environment, "--out", str(folder), "--resume", "--set", f"rounds={before + 2}")

@@ -5,7 +5,7 @@ from experiments.config import Config
 CONFIG = Config(
     game="triominos",
     network="nano",
-    lanes=64,
+    lanes=128,
     steps=32,
     search="puct",
     simulations=32,
@@ -18,7 +18,7 @@ CONFIG = Config(
     batch=128,
     root_share=0.5,
     margin=0.5,
-    teach=60,
+    teach=100,
     teacher="block_hoard",
     temperature_plies=0,
     rounds=2000,
@@ -26,5 +26,6 @@ CONFIG = Config(
     test_every=40,
     test_games=128,
     test_simulations=32,
+    test_opening=0,
     opponents=("block_hoard",),
 )

@@ -5,7 +5,7 @@ Seats are counted from the observer. Places are columns and rows from the middle
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float32, Int8, Int16, Int32
+from jaxtyping import Array, Bool, Float32, Int8, Int16, Int32
 
 from tilewe_jax.games.triominos import rules, table, trays
 from tilewe_jax.games.triominos.config import MAX_DRAWS, Config
@@ -53,6 +53,27 @@ def split(config: Config, observation: Float32[Array, "*batch size"]) -> dict[st
         part = observation[..., start : start + rows * columns]
         blocks[name], start = part.reshape(*part.shape[:-1], rows, columns), start + rows * columns
     return blocks
+
+
+def tiles_of_slots(
+    config: Config, slots: Float32[Array, "slots columns"]
+) -> tuple[Int32[Array, "slots numbers"], Bool[Array, "slots numbers"]]:
+    """For each row of the block ``slots``, and each number that its free corner might get: which tile would do so.
+
+    And whether any would: not where there is no free cell, or where the free corner has another number already.
+    """
+    columns = layout(config)["slots"]
+    first, taken, numbers = columns.index("left corner is 0"), columns.index(f"taken at {AROUND[0]}"), config.numbers
+    shows = slots[:, first : first + 3 * numbers].reshape(-1, 3, numbers) > 0
+    number = jnp.argmax(shows, axis=2).astype(jnp.int32)
+    right, left = slots[:, taken] > 0, slots[:, taken + 2] > 0
+    # As in ``table.free_corner``: across from the first of the neighbours left, right, beyond the base.
+    free = jnp.where(left, 2, jnp.where(right, 0, 1))[:, None] == np.arange(3)[None]
+    others = [jnp.sum(jnp.where(free, jnp.roll(number, -k, axis=1), 0), axis=1)[:, None] for k in (1, 2)]
+    third = jnp.broadcast_to(jnp.arange(numbers)[None], (slots.shape[0], numbers))
+    known = jnp.any(shows & free[..., None], axis=1)
+    fits = (slots[:, :1] > 0) & (known | ~jnp.any(known, axis=1, keepdims=True))
+    return table.tile_of(*(jnp.broadcast_to(other, third.shape) for other in others), third), fits
 
 
 def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[Array, "size"]:
