@@ -200,6 +200,8 @@ class Bench(GameOptions):
     """Who plays (`tilewe-jax arena --list`); random, for triominos random_stuck, which draws only when no tile fits."""
     search: bool = False
     """Measure the tree search instead, against mctx where that is installed; without --game on a made-up game."""
+    train: str | None = None
+    """Measure self-play and learning instead, with the settings of this preset and what --set gives."""
     sims: int = 64
     """Simulations of a search."""
     candidates: int = 64
@@ -219,16 +221,25 @@ class Bench(GameOptions):
         batch = self.batch or (256 if self.search else 4000)
         _positive(batch=batch, seconds=self.seconds, cores=self.cores, sims=self.sims, candidates=self.candidates)
         try:
-            figures = self._search(batch) if self.search else replace(self, game=self.game or "tilewe")._play(batch)
+            figures = self._figures(batch)
         except (ValueError, RuntimeError) as error:
             raise UsageError(str(error)) from None
         if self.json:
             print(json.dumps(figures))
             return
-        table = Table("figure", "value", title=f"{figures['game']}: {'search' if self.search else self.form}")
+        table = Table("figure", "value", title=f"{figures['game']}: {self.train or ('search' if self.search else self.form)}")
         for name, value in figures.items():
             table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
         out.print(table)
+
+    def _figures(self, batch: int) -> dict[str, Any]:
+        if self.train:
+            from experiments import bench_train, config
+
+            settings = _settings(self.set)
+            config.changed(config.preset(self.train), settings).make()  # for the error, before a process is started
+            return bench_train.measure(self.train, settings, self.seconds)
+        return self._search(batch) if self.search else replace(self, game=self.game or "tilewe")._play(batch)
 
     def _play(self, batch: int) -> dict[str, Any]:
         from experiments import bench
@@ -450,19 +461,15 @@ class Train:
         if self.devices is not None:
             _positive(devices=self.devices)
             _ask_for_devices(self.devices)
-        given = {}
-        for item in self.set:
-            name, equals, text = item.partition("=")
-            if not equals:
-                raise UsageError(f"--set takes SETTING=VALUE, not {item!r}")
-            given[name] = text
+        given = _settings(self.set)
         several = (self.coordinator, self.num_processes, self.process_id)
         if any(value is not None for value in several) and None in several:
             raise UsageError("--coordinator, --num-processes and --process-id are given together")
         if self.coordinator is not None or self.distributed:
             training.join(self.coordinator, self.num_processes, self.process_id)
         try:
-            summary = training.train(self.preset, given, self.out, self.resume, self.devices, None if self.json else err)
+            config = training.configured(self.preset, given, self.out, self.resume)
+            summary = training.train(config, self.out, self.resume, self.devices, None if self.json else err)
         except (ValueError, MemoryError) as error:
             raise UsageError(str(error)) from None
         except CheckpointError as error:
@@ -731,6 +738,17 @@ def _positive(**values: float) -> None:
     for name, value in values.items():
         if value <= 0:
             raise UsageError(f"--{name} must be positive, not {value}")
+
+
+def _settings(items: tuple[str, ...]) -> dict[str, str]:
+    """Settings of a run, as text, by name."""
+    given = {}
+    for item in items:
+        name, equals, text = item.partition("=")
+        if not equals:
+            raise UsageError(f"--set takes SETTING=VALUE, not {item!r}")
+        given[name] = text
+    return given
 
 
 def _value(name: str, text: str) -> Any:

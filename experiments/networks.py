@@ -368,7 +368,7 @@ def predict(model: Model, observation: Array, margin: float = 0.0) -> tuple[Arra
 
 def parameters(model: Model) -> int:
     """Number of weights."""
-    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_array)))
+    return sum(leaf.size for leaf in jax.tree.leaves(model))
 
 
 def _pool(x: Float[Array, "height width channels"]) -> Float[Array, "2*channels"]:

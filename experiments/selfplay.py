@@ -90,7 +90,9 @@ def searcher(config: Config, game: Game[Any], evaluate: Evaluator, simulations: 
         pool=config.pool,
         margin=config.margin,
     )
-    return Worlds(search, worlds) if is_hidden(game) else search
+    if is_hidden(game):
+        return Worlds(search, worlds)
+    return lambda state, key: search(state, key).decision
 
 
 def selection(config: Config, simulations: int, noise: bool) -> Selection:

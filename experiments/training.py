@@ -23,14 +23,16 @@ class LostProcessError(Exception):
 
 
 def train(
-    preset: str | None, given: dict[str, str], folder: Path, resume: bool, devices: int | None, console: Console | None
+    config: Config, folder: Path, resume: bool = False, devices: int | None = None, console: Console | None = None
 ) -> dict[str, Any] | None:
-    """Train, and write the report; ``None`` in processes that do not lead.
+    """Train, into a folder, and write the report; ``None`` in processes that do not lead.
 
-    Raises ``ValueError`` for wrong settings, ``CheckpointError`` where there is nothing to resume, ``OSError`` where the folder
-    cannot be written.
+    ``resume`` goes on from the newest checkpoint in the folder, ``devices`` is their number in each process, all unless given,
+    and ``console`` is where people may follow.
+
+    Raises ``ValueError`` for settings that do not fit, ``MemoryError`` where memory does not suffice, ``CheckpointError`` where
+    there is nothing to resume, ``OSError`` where the folder cannot be written.
     """
-    config = settings.changed(_config(preset, folder, resume), given)
     run = Run(config, folder, Program(config, devices))
     if console and run.leads:
         parts = ", ".join(f"{what} {size / 1e6:,.0f} MB" for what, size in run.needed().items())
@@ -80,9 +82,15 @@ def join(coordinator: str | None, count: int | None, number: int | None) -> None
     jax.distributed.initialize(coordinator, count, number, heartbeat_timeout_seconds=30)
 
 
-def _config(preset: str | None, folder: Path, resume: bool) -> Config:
-    if not resume:
-        return settings.preset(preset) if preset else Config()
+def configured(preset: str | None, given: dict[str, str], folder: Path, resume: bool) -> Config:
+    """The settings of a preset, or of the run in a folder that is to go on, with those that are given as text.
+
+    Raises ``ValueError`` for wrong settings, ``CheckpointError`` where there is no run.
+    """
+    return settings.changed(_settings_of(folder, preset) if resume else settings.preset(preset) if preset else Config(), given)
+
+
+def _settings_of(folder: Path, preset: str | None) -> Config:
     if preset:
         raise ValueError("--resume goes on with the settings of the run, so --preset has no meaning with it")
     path = folder / "config.json"

@@ -260,3 +260,8 @@ class Result(Decision, Generic[State]):
     simulations: Int32[Array, ""]
     """How many were made."""
     tree: Tree[State]
+
+    @property
+    def decision(self) -> Decision:
+        """Without the tree and what goes with it."""
+        return Decision(self.action, self.actions, self.prior, self.policy, self.values)

@@ -9,7 +9,7 @@ from experiments import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PAGES = ("tilewe_jax/tilewe", "tilewe_jax/games/santorini", "tilewe_jax/games/triominos", "search")
+PAGES = ("tilewe_jax/tilewe", "tilewe_jax/games/santorini", "tilewe_jax/games/triominos", "search", "experiments")
 OTHERS = [(ROOT / page / "README.md").read_text() for page in PAGES]
 TEXT = "".join([README, *OTHERS])
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", TEXT, re.DOTALL)
@@ -28,8 +28,8 @@ def test_commands_parse(command: str) -> None:
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) == 7
-    assert len(COMMANDS) == 14
+    assert len(CODE) == 8
+    assert len(COMMANDS) == 24
 
 
 def test_the_map_names_what_there_is() -> None:
