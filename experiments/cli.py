@@ -309,7 +309,6 @@ class Arena:
         from experiments.ratings import Sprt
         from search.agents import searches
         from tilewe_jax import records
-        from tilewe_jax.render.svg import intervals
 
         game = GameOptions(self.game, self.seats, self.set).make()
         if self.list:
@@ -339,9 +338,7 @@ class Arena:
             records.write(self.out, game, results.records, self.seed)
         rated = [row for row in summary["players"] if row["elo"] is not None]
         if self.plot and rated:
-            title = f"{_title(game)}: Elo after {results.games:,} games, 95 % intervals"
-            bars = [(row["name"], row["elo"], row["margin"]) for row in rated]
-            self.plot.write_text(intervals(title, bars), encoding="utf-8")
+            _plot_ratings(self.plot, game, results.games, [(row["name"], row["elo"], row["margin"]) for row in rated])
         if self.json:
             print(json.dumps(summary))
         else:
@@ -516,11 +513,14 @@ class Eval:
     """Decides the games, whatever the batch."""
     devices: int = 1
     """Number of devices among which a batch is divided; on a CPU they are made."""
+    plot: Path | None = None
+    """Write a picture of the ratings to this file, as SVG."""
     json: bool = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
         _positive(games=self.games, batch=self.batch, devices=self.devices, sims=self.sims)
+        _writable(self.plot)
         _ask_for_devices(self.devices)
         from experiments import arena, config
 
@@ -544,7 +544,12 @@ class Eval:
                 results = arena.compete(game, players, *settings, devices=self.devices, opening=self.opening)
         except (ValueError, MemoryError) as error:
             raise UsageError(str(error)) from None
+        if not results.games:
+            raise KeyboardInterrupt
         summary = results.standings()
+        if self.plot:
+            bars = [(row["agent"], row["elo"], row["elo_margin"]) for row in summary["agents"] if row["elo"] is not None]
+            _plot_ratings(self.plot, game, results.games, bars)
         if self.json:
             print(json.dumps(summary))
         else:
@@ -738,6 +743,15 @@ def _positive(**values: float) -> None:
     for name, value in values.items():
         if value <= 0:
             raise UsageError(f"--{name} must be positive, not {value}")
+
+
+def _plot_ratings(path: Path, game: Any, games: int, bars: list[tuple[str, float, float]]) -> None:
+    """Write a picture of ratings and their intervals."""
+    from tilewe_jax.files import replacing
+    from tilewe_jax.render.svg import intervals
+
+    with replacing(path) as file:
+        file.write(intervals(f"{_title(game)}: Elo after {games:,} games, 95 % intervals", bars))
 
 
 def _settings(items: tuple[str, ...]) -> dict[str, str]:

@@ -157,7 +157,7 @@ def simulations(game: Game[Any], text: str) -> int:
     if kind not in _KINDS:
         return 0
     settings = _parse(kind, rest)
-    return settings.sims * (max(1, settings.worlds) if is_hidden(game) else 1)
+    return settings.sims * _trees(game, settings)
 
 
 def check_memory(game: Game[Any], text: str, batch: int) -> None:
@@ -165,8 +165,12 @@ def check_memory(game: Game[Any], text: str, batch: int) -> None:
     kind, _, rest = text.partition(":")
     if kind in _KINDS:
         settings = _parse(kind, rest)
-        trees = batch * (max(1, settings.worlds) if is_hidden(game) else 1)
-        tree.check_memory(game, settings.sims + 1, settings.candidates, trees)
+        tree.check_memory(game, settings.sims + 1, settings.candidates, batch * _trees(game, settings))
+
+
+def _trees(game: Game[Any], settings: _Mcts | _Gumbel) -> int:
+    """Trees that are searched for a decision."""
+    return max(1, settings.worlds) if is_hidden(game) else 1
 
 
 def searches() -> list[str]:

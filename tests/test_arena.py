@@ -286,3 +286,22 @@ def test_arena_command(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatc
             cli.main(arguments)
         assert stop.value.code == 2
         assert message in capsys.readouterr().err
+
+
+def test_paired_games_begin_alike() -> None:
+    """The players change seats, and chance deals and opens as before."""
+    game = tilewe_jax.make("santorini", size=4, placement="random")
+    players = [arena.player(game, name) for name in ("random", "greedy")]
+    results = arena.compete(game, players, 12, 12, 0, lambda _: None, keep=True, opening=3)
+    records, tables = results.records, results.all("tables")
+    for one, other in zip(range(0, 12, 2), range(1, 12, 2), strict=True):
+        assert tables[one].tolist() == tables[other].tolist()[::-1]
+        assert records[one].deal == records[other].deal
+        assert records[one].actions[:3] == records[other].actions[:3]
+    assert len({record.actions[:3] for record in records}) == 6
+    summary = results.standings()
+    assert [row["agent"] for row in summary["agents"]] == ["random", "greedy"]
+    assert [row["games"] for row in summary["agents"]] == [12, 12]
+    assert sum(row["win_share"] for row in summary["agents"]) == pytest.approx(1, abs=1e-3)
+    low, high = summary["agents"][1]["interval"]
+    assert 0.5 < low < summary["agents"][1]["win_share"] <= high

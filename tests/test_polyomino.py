@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewe_jax
-from tests.support import batched, positions, rows
+from tests.support import assert_same, batched, positions, rows
 from tilewe_jax.games.polyomino.game import cell_name, parse_cell
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
 
@@ -197,6 +197,30 @@ def test_legal_list() -> None:
     mask = np.flatnonzero(np.asarray(TILEWE.legal_actions(state)))
     assert TILEWE.legal_list(state, 240).tolist() == [*mask.tolist(), *[-1] * 8]
     assert TILEWE.legal_list(state, 10).tolist() == mask[:10].tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "count"),
+    [("tilewe", {"players": 3, "size": 7}, 8), ("duo", {"size": 9, "voluntary_pass": True}, 2), ("classic", {}, 1)],
+    ids=str,
+)
+def test_rules_commute_with_all_symmetries(name: str, options: dict, count: int) -> None:
+    """Turn and then move, or move and then turn: the same position, with the same legal actions."""
+    game = tilewe_jax.make(name, **options)
+    table, indices = game.action_symmetries, jnp.arange(game.num_symmetries)
+    assert table.shape == (count, game.num_actions)
+    assert (table[0] == np.arange(game.num_actions)).all()
+    if count == 1:
+        return
+    functions = batched(game)
+    turn = jax.jit(jax.vmap(jax.vmap(game.transform, in_axes=(None, 0)), in_axes=(0, None)))
+    state, action = list(positions(game, 4, seed=1))[5]
+    seen, left = turn(state, indices), turn(functions.step(state, action), indices)
+    for index in range(count):
+        turned, after = (jax.tree.map(lambda leaf, index=index: leaf[:, index], states) for states in (seen, left))
+        legal = np.asarray(functions.legal_actions(turned))
+        np.testing.assert_array_equal(legal[:, table[index]], functions.legal_actions(state))
+        assert_same(functions.step(turned, jnp.asarray(table[index][action])), after)
 
 
 def test_rules_commute_with_turning_the_board() -> None:
