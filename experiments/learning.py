@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
 from experiments.config import Config
-from experiments.networks import Model
+from experiments.networks import Model, ask
 from experiments.replay import UNKNOWN, Positions, Replay, sample, take
 from tilewe_jax.game import Game
 
@@ -78,7 +78,7 @@ def losses(
         renamed = jnp.asarray(game.action_symmetries)[index][jnp.maximum(actions, 0)]
         actions = jnp.where(actions >= 0, renamed, -1)
     player = game.current_player(state)
-    outputs = model(game.observe(state, player))
+    outputs = ask(model, game.observe(state, player))
 
     there = actions >= 0
     logits = jnp.where(there, game.logits_of(state, outputs.logits, actions), -1e9)

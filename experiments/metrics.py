@@ -35,10 +35,16 @@ class Log:
                 file.writelines(json.dumps(row) + "\n" for row in rows)
         self.events = SummaryWriter(str(folder / "events"), purge_step=round)
         self.told = time.monotonic()
+        # One line that changes where somebody watches, else a line now and then.
+        self.status = console.status("") if console and console.is_terminal else None
+        if self.status:
+            self.status.start()
         self.begun = round
 
     def close(self) -> None:
         """Write what is left."""
+        if self.status:
+            self.status.stop()
         self.events.close()
 
     def round(self, number: int, seconds: float, played: float, learned: float, tally: Tally, losses: Sequence[Losses]) -> None:
@@ -89,7 +95,7 @@ class Log:
 
     def _tell(self, row: dict[str, Any]) -> None:
         now = time.monotonic()
-        if not self.console or not (self.console.is_terminal or now - self.told > _EVERY or row["round"] == self.begun + 1):
+        if not self.console or not (self.status or now - self.told > _EVERY or row["round"] == self.begun + 1):
             return
         self.told = now
         last = self.lines[-10:]
@@ -107,7 +113,10 @@ class Log:
         if "policy" in row:
             parts.append(f"losses: policy {row['policy']:.3f}, win {row['win']:.3f}, margin {row['margin']:.3f}")
         parts.append(f"{left / 60:,.0f} min left")
-        self.console.print("  ".join(parts), markup=False, highlight=False)
+        if self.status:
+            self.status.update("  ".join(parts))
+        else:
+            self.console.print("  ".join(parts), markup=False, highlight=False)
 
 
 def read(path: Path) -> list[dict[str, Any]]:

@@ -352,14 +352,17 @@ def make(game: Game[Any], size: str, key: PRNGKeyArray) -> Model:
     return model
 
 
+def ask(model: Model, observation: Array) -> Outputs:
+    """What a network says; on accelerators it works in bfloat16, its outputs and its weights are float32 everywhere."""
+    return model(observation if jax.default_backend() == "cpu" else observation.astype(jnp.bfloat16))
+
+
 def predict(model: Model, observation: Array, margin: float = 0.0) -> tuple[Array, Array]:
     """Logits and shares by seat from the mover's on: a ``search.networks.Network``, once a model is given.
 
-    ``margin`` is the weight of by how much, and not only whether, a game is won. On accelerators the trunk works in bfloat16.
+    ``margin`` is the weight of by how much, and not only whether, a game is won.
     """
-    outputs = lax.platform_dependent(
-        model, observation, cpu=lambda model, seen: model(seen), default=lambda model, seen: model(seen.astype(jnp.bfloat16))
-    )
+    outputs = ask(model, observation)
     shares = jax.nn.softmax(outputs.win)
     if margin:
         shares = (1 - margin) * shares + margin * jax.nn.softmax(outputs.margin)
