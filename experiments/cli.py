@@ -570,14 +570,21 @@ class Report:
 
     folder: Positional[Path]
     """The folder of the run."""
+    curve: Path | None = None
+    """Also write a picture of its wins against each opponent to this file, as SVG."""
     json: bool = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
         from experiments import report
+        from tilewe_jax.files import replacing
 
+        _writable(self.curve)
         try:
             path = report.write(self.folder)
+            if self.curve:
+                with replacing(self.curve) as file:
+                    file.write(report.curve(self.folder))
         except ValueError as error:
             raise UsageError(str(error)) from None
         print(json.dumps({"report": str(path)}) if self.json else path)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from experiments import configs
+from experiments.ratings import Sprt
 from tilewe_jax import make
 from tilewe_jax.game import Game
 
@@ -115,6 +116,9 @@ class Config:
     test_opening: int = 2
     """Moves that chance plays at the beginning of those games; without them, players that leave nothing to chance would play
     the same games again and again."""
+    gate: tuple[float, float] | None = None
+    """Two Elo. At each test, newer weights begin to play only if a sequential test (SPRT) says that they are stronger than what
+    plays by the second, and not by the first; without, the newest always play."""
     opponents: tuple[str, ...] = ("random",)
     """Against whom, as the arena names players. ``last`` is the player of the test before."""
 
@@ -135,6 +139,8 @@ class Config:
         if self.fill > self.buffer:
             raise ValueError(f"fill must be at most buffer, {self.buffer}, not {self.fill}")
         object.__setattr__(self, "options", tuple((name, _frozen(value)) for name, value in self.options))
+        if self.gate is not None:
+            Sprt(*self.gate)
         object.__setattr__(self, "opponents", tuple(self.opponents))
 
     def make(self) -> Game[Any]:
@@ -274,6 +280,12 @@ def _converted(name: str, kind: Any, text: str) -> Any:
         raise ValueError(f"{name} must be a {kind.__name__}, not {text!r}") from None
     if name == "opponents":
         return tuple(text.split())
+    if name == "gate":
+        try:
+            low, high = (float(part) for part in text.split(","))
+        except ValueError:
+            raise ValueError(f"gate must be two Elo, like 0,20, not {text!r}") from None
+        return low, high
     if get_origin(kind) is tuple:
         raise ValueError(f"{name} cannot be set as text; set options.NAME=VALUE")
     return text

@@ -26,9 +26,16 @@ class Learner:
 
     model: Model
     average: Model
-    """The moving average of its weights: what plays."""
+    """The moving average of its weights."""
+    passed: Model | None
+    """What passed the gate last, where there is one."""
     optimiser: Any
     steps: Int32[Array, ""]
+
+    @property
+    def plays(self) -> Model:
+        """The weights that play."""
+        return self.average if self.passed is None else self.passed
 
 
 class Losses(NamedTuple):
@@ -61,7 +68,7 @@ def optimiser(config: Config) -> optax.GradientTransformation:
 
 def start(config: Config, model: Model) -> Learner:
     """A learner that begins with these weights."""
-    return Learner(model, model, optimiser(config).init(model), jnp.int32(0))
+    return Learner(model, model, model if config.gate else None, optimiser(config).init(model), jnp.int32(0))
 
 
 def losses(
@@ -124,7 +131,7 @@ def learn(
     done = learner.steps.astype(jnp.float32)
     decay = jnp.minimum(config.ema, (1 + done) / (10 + done))
     average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, learner.average, model)
-    return Learner(model, average, state, learner.steps + 1), parts
+    return Learner(model, average, learner.passed, state, learner.steps + 1), parts
 
 
 def _entropy(policy: Float32[Array, "K"]) -> Float32[Array, ""]:

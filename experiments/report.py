@@ -77,6 +77,17 @@ def write(folder: Path) -> Path:
     return path
 
 
+def curve(folder: Path) -> str:
+    """How often the player of a run won against each opponent, in the course of the run: the text of an SVG file.
+
+    Raises ``ValueError`` where there were no tests.
+    """
+    tests = metrics.read(folder / metrics.TESTS)
+    if not tests:
+        raise ValueError(f"{folder} has no tests to draw a curve of")
+    return _strength(tests)[0]
+
+
 def elo(tests: Sequence[dict[str, Any]]) -> list[tuple[str, float, float]]:
     """Ratings, and half the widths of their 95 % intervals, of all that played in the tests, from all those games together.
 

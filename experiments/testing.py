@@ -7,26 +7,33 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from experiments import networks, selfplay
+from experiments import networks, selfplay, trained
 from experiments.arena import Match, Player, Results, player
 from experiments.config import Config
+from experiments.ratings import Sprt
 from tilewe_jax import records
 from tilewe_jax.game import Action, Game
 
 _NAME = "network"
 _LAST = "last"
+_GATE = "what plays"
 _KEPT = 2
 """Games of each test that are kept, against each opponent."""
 
 
 class Tests:
-    """The opponents, compiled once for all tests. Raises ``ValueError`` where there is no such opponent."""
+    """The opponents, compiled once for all tests; ``before`` is the round of the test before, in a run that goes on.
 
-    def __init__(self, config: Config, game: Game[Any], folder: Path) -> None:
+    Raises ``ValueError`` where there is no such opponent.
+    """
+
+    def __init__(self, config: Config, game: Game[Any], folder: Path, before: int | None = None) -> None:
         self.config, self.game, self.folder = config, game, folder
         self.opponents = {name: None if name == _LAST else player(game, name) for name in config.opponents}
         self.matches: dict[str, Match] = {}
         self.last: networks.Model | None = None
+        if before is not None:
+            self.last = trained.read(game, folder / "weights" / f"{before:06d}.npz").model
 
     def run(self, number: int, model: networks.Model) -> dict[str, Any]:
         """Play against all opponents.
@@ -47,17 +54,26 @@ class Tests:
         self.last = model
         return {"opponents": found}
 
+    def gate(self, model: networks.Model, plays: networks.Model) -> dict[str, Any]:
+        """A sequential test of weights against those that play now."""
+        assert self.config.gate
+        match = self._match(_GATE, model, self._policy(plays))
+        sprt = match.play(self.config.test_games, lambda _: None, sprt=Sprt(*self.config.gate)).sprt
+        assert sprt
+        return sprt
+
     def _match(self, name: str, model: networks.Model, against: Any) -> Match:
         mine = self._policy(model)
         if name not in self.matches:
             players = [Player(_NAME, mine), *[Player(name, against)] * max(1, self.game.num_players - 1)]
-            lanes = min(self.config.test_games, 256)
+            # A sequential test looks at the results after each batch.
+            lanes = min(self.config.test_games, 32 if name == _GATE else 256)
             seats = max(1, self.game.num_players)
             opening = self.config.test_opening
             self.matches[name] = Match(self.game, players[:seats], lanes, self.config.seed, opening=opening)
         match = self.matches[name]
         match.replace(_NAME, mine)
-        if name == _LAST:
+        if name in (_LAST, _GATE):
             match.replace(name, against)
         return match
 

@@ -80,6 +80,8 @@ class Program:
         self.play = self._divided(partial(self._play, False))
         self.teach = self._divided(partial(self._play, True))
         self.learn = self._divided(self._learn)
+        promote = jax.jit(lambda state: replace(state, learner=replace(state.learner, passed=state.learner.average)))
+        self.promote: Callable[[State], State] = promote
 
     def _divided(self, function: Callable[[State], tuple[State, Any]]) -> Callable[[State], tuple[State, Any]]:
         mapped = jax.shard_map(
@@ -106,7 +108,7 @@ class Program:
         by = (
             selfplay.teachers(config, game)
             if taught
-            else selfplay.players(config, game, selfplay.evaluator(config, game, state.learner.average))
+            else selfplay.players(config, game, selfplay.evaluator(config, game, state.learner.plays))
         )
         games, moved, ended, tally = selfplay.play(config, game, by, state.games, key)
         after = replace(state, games=games, replay=replay.add(state.replay, moved, ended), round=state.round + 1)
@@ -184,7 +186,8 @@ class Run:
         Only the process that leads has a log.
         """
         config, program = self.config, self.program
-        tests = Tests(config, self.game, self.folder) if log else None
+        before = log.tests[-1]["round"] if log and log.tests else None
+        tests = Tests(config, self.game, self.folder, before) if log else None
         begun = time.monotonic() - (log.seconds if log else 0.0)
         done = kept = int(state.round)
         while done < config.rounds and not self._ends(log, begun, stop):
@@ -201,9 +204,17 @@ class Run:
             losses = jax.device_get(losses)
             if log:
                 log.round(done, time.monotonic() - begun, played, time.monotonic() - now - played, tally, losses)
-                if tests and done % config.test_every == 0:
+            if done % config.test_every == 0:
+                passes = False
+                if log and tests:
                     model = self._keep(done, state, log)
-                    log.test(done, time.monotonic() - begun, tests.run(done, model))
+                    found = tests.run(done, model)
+                    if config.gate:
+                        found["gate"] = tests.gate(model, jax.device_get(state.learner.plays))
+                        passes = found["gate"]["verdict"] == "H1"
+                    log.test(done, time.monotonic() - begun, found)
+                if config.gate and self._any(passes):
+                    state = program.promote(state)
             if done % config.checkpoint_every == 0:
                 self._save(done, state)
                 kept = done
@@ -216,10 +227,11 @@ class Run:
     def _ends(self, log: Log | None, begun: float, stop: Callable[[], bool]) -> bool:
         """Whether to end, which all processes have to know alike."""
         late = log is not None and 0 < self.config.minutes * 60 < time.monotonic() - begun
-        ends = late or stop()
-        if jax.process_count() > 1:
-            ends = bool(np.any(multihost_utils.process_allgather(np.array(ends))))
-        return ends
+        return self._any(late or stop())
+
+    def _any(self, flag: bool) -> bool:
+        """Whether the flag is set in any process."""
+        return bool(np.any(multihost_utils.process_allgather(np.array(flag)))) if jax.process_count() > 1 else flag
 
     def _save(self, number: int, state: State) -> None:
         checkpoint.save(self.checkpoints, number, state, self.config, self.game.version, self.config.keep)

@@ -53,7 +53,7 @@ def tournament() -> arena.Results:
 def test_batched_engines_choose_what_host_engines_choose() -> None:
     """Up to ties, along games in which all of them play; every fifth move of each."""
     checked: Counter[str] = Counter()
-    for record in tournament().records[:45]:
+    for record in tournament().records[:30]:
         board = Board()
         for action in record.actions:
             name = record.players[board.current_player]
@@ -202,10 +202,11 @@ def test_host_engines_and_policies_meet_and_forfeit() -> None:
 
 
 def test_games_follow_from_the_seed_in_batches_of_any_size() -> None:
-    players = [arena.Player(name, SMALL.sample_action) for name in ("one", "other")]
+    game = tilewe_jax.make("santorini", size=4)
+    players = [arena.Player(name, game.sample_action) for name in ("one", "other")]
 
     def games(batch: int, seed: int) -> list[tuple[int, ...]]:
-        return [record.actions for record in arena.compete(SMALL, players, 8, batch, seed, lambda _: None, keep=True).records]
+        return [record.actions for record in arena.compete(game, players, 8, batch, seed, lambda _: None, keep=True).records]
 
     assert games(3, 0) == games(8, 0) != games(8, 1)
 

@@ -44,13 +44,22 @@ def test_tiny_game_by_exhaustion() -> None:
     assert counter.leaves(root, 3) == 0
 
 
-@pytest.mark.parametrize("variant", ["tilewe", "duo", "duo_official", "classic"])
-def test_from_positions_where_players_meet(variant: str) -> None:
-    counters: dict[int, Perft] = {}
+@pytest.mark.parametrize(
+    ("variant", "players"),
+    [
+        ("tilewe", 4),
+        *(pytest.param("tilewe", players, marks=pytest.mark.slow) for players in (1, 2, 3)),
+        ("duo", 2),
+        ("duo_official", 2),
+        ("classic", 4),
+    ],
+)
+def test_from_positions_where_players_meet(variant: str, players: int) -> None:
+    counter: Perft | None = None
     found = 0
     for position in traces("perft/positions.jsonl.gz"):
         name = {"duo_modified": "duo"}.get(position["variant"], position["variant"])
-        if name != variant:
+        if (name, position["players"]) != (variant, players):
             continue
         options = {"players": position["players"]} if name == "tilewe" else {}
         game = tilewe_jax.make(name, **options)
@@ -63,7 +72,7 @@ def test_from_positions_where_players_meet(variant: str) -> None:
             assert not np.array_equal(after.occupied, state.occupied), "the move is not legal here"
             state = after
         assert int(state.current_player) == position["player"]
-        counter = counters.setdefault(position["players"], Perft(game))
+        counter = counter or Perft(game)
         for depth, leaves in enumerate(position["perft"], 1):
             assert counter.leaves(state, depth) == leaves
         found += 1

@@ -4,7 +4,6 @@ import json
 import os
 import random
 import re
-import resource
 import signal
 import socket
 import subprocess
@@ -48,9 +47,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 class Training:
     """A process that trains."""
 
-    def __init__(self, environment: dict[str, str], *arguments: str, **options: Any) -> None:
-        command = [sys.executable, "-m", "experiments.cli", "train", "--devices", "2", *arguments]
-        self.process = subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE, **options)
+    def __init__(self, environment: dict[str, str], *arguments: str, within: tuple[str, ...] = ()) -> None:
+        command = [*within, sys.executable, "-m", "experiments.cli", "train", "--devices", "2", *arguments]
+        self.process = subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE)
 
     def end(self, seconds: float = 180) -> tuple[int, str]:
         """Its exit code and what it said."""
@@ -108,12 +107,9 @@ def test_a_full_disk_leaves_the_checkpoint_before(environment: dict[str, str], t
     started.append(Training(environment, "--out", str(folder), "--set", *SETTINGS, "rounds=1"))
     assert started[0].end()[0] == 0
 
-    def small_files() -> None:
-        """Writing beyond this fails as on a full disk."""
-        resource.setrlimit(resource.RLIMIT_FSIZE, (15_000, 15_000))
-
     more = "--resume", "--out", str(folder), "--set", "rounds=2"
-    started.append(Training(environment, *more, preexec_fn=small_files))
+    # No file may be longer than 15 blocks of 1,024 bytes: writing beyond that fails as on a full disk.
+    started.append(Training(environment, *more, within=("bash", "-c", 'ulimit -f 15; exec "$@"', "bash")))
     code, err = started[1].end()
     assert code == 1
     assert "cannot write the checkpoint" in err

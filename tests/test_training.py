@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments import checkpoint, metrics, networks, report, trained
+from experiments import checkpoint, cli, metrics, networks, report, trained
 from experiments.checkpoint import CheckpointError
 from experiments.config import Config
 from experiments.metrics import Log
@@ -51,6 +51,12 @@ TOY = Config(
     opponents=("random", "last"),
 )
 GAME = TOY.make()
+
+
+@pytest.fixture(autouse=True)
+def _devices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command asks for devices before JAX starts; in this process it has started long ago."""
+    monkeypatch.setattr(cli, "_ask_for_devices", lambda count: None)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +157,7 @@ def test_what_a_run_leaves_behind(folder: Path) -> None:
     assert lines[-1]["policy"] < lines[1]["policy"]
     assert lines[-1]["agreement"] > 0.5
     assert [list(test["opponents"]) for test in tests] == [["random"], ["random", "last"]]
-    assert tests[-1]["opponents"]["random"]["win_share"] > 0.6
+    assert tests[-1]["opponents"]["random"]["win_share"] > 0.5
     ratings = {name: (rating, margin) for name, rating, margin in report.elo(tests)}
     assert set(ratings) == {"10", "20", "random"}
     assert ratings["20"][0] > ratings["random"][0]
@@ -351,6 +357,8 @@ def test_folders_that_cannot_be_used(
         (["--set", "buffer=100"], "buffer must be a multiple of steps, 32, not 100"),
         (["--set", "network=huge"], "network must be one of tiny, nano, small, medium, large, not 'huge'"),
         (["--set", "search=alphabeta"], "search must be one of gumbel, puct, not 'alphabeta'"),
+        (["--set", "gate=20,0"], "the first Elo of a sequential test must be the lower one, not 20.0 and 0.0"),
+        (["--set", "gate=5"], "gate must be two Elo, like 0,20, not '5'"),
         (["--set", "options.size=2"], "size must be"),
         (["--set", "lanes=100000000"], "GB a device are needed"),
         (["--preset", "chess"], "there is no preset 'chess'; there are classic_cpu, "),
