@@ -90,20 +90,20 @@ def losses(
     there = actions >= 0
     logits = jnp.where(there, game.logits_of(state, outputs.logits, actions), -1e9)
     guess = jax.nn.log_softmax(logits)
-    policy = -jnp.sum(jnp.where(there, position.policy * guess, 0.0)) - _entropy(position.policy)
+    policy = -jnp.sum(jnp.where(there, position.policy * guess, 0.0)) - entropy(position.policy)
     seats = (player + jnp.arange(game.num_players)) % game.num_players  # the network counts from the mover
     searched = jnp.where(position.values == UNKNOWN, position.returns, position.values)
     shares = ((1 - config.root_share) * position.returns + config.root_share * searched)[seats]
-    win = -jnp.sum(shares * jax.nn.log_softmax(outputs.win)) - _entropy(shares)
+    win = -jnp.sum(shares * jax.nn.log_softmax(outputs.win)) - entropy(shares)
     final = position.margin[seats]
-    margin = -jnp.sum(final * jax.nn.log_softmax(outputs.margin)) - _entropy(final)
+    margin = -jnp.sum(final * jax.nn.log_softmax(outputs.margin)) - entropy(final)
 
     given = jax.nn.softmax(outputs.win)
     bins = jax.nn.one_hot(jnp.minimum((given * BINS).astype(jnp.int32), BINS - 1), BINS)
     calibration = jnp.stack([jnp.ones_like(given), given, position.returns[seats]]) @ bins
     agrees = jnp.argmax(logits) == jnp.argmax(position.policy)
     total = policy + config.win_weight * win + config.margin_weight * margin
-    parts = Losses(policy, win, margin, _entropy(jnp.exp(guess)), agrees.astype(jnp.float32), calibration)
+    parts = Losses(policy, win, margin, entropy(jnp.exp(guess)), agrees.astype(jnp.float32), calibration)
     counts = (position.known & (jnp.sum(there) > 0)).astype(jnp.float32)
     return counts * total, jax.tree.map(lambda leaf: counts * leaf, parts)
 
@@ -134,5 +134,6 @@ def learn(
     return Learner(model, average, learner.passed, state, learner.steps + 1), parts
 
 
-def _entropy(policy: Float32[Array, "K"]) -> Float32[Array, ""]:
+def entropy(policy: Float32[Array, "K"]) -> Float32[Array, ""]:
+    """In nats."""
     return -jnp.sum(jax.scipy.special.xlogy(policy, policy))

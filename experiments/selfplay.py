@@ -11,6 +11,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from experiments.config import Config
+from experiments.learning import entropy
 from experiments.networks import Model, predict
 from experiments.replay import UNKNOWN, Positions
 from search.agents import agent
@@ -198,7 +199,7 @@ def play(
         tally = Tally(
             moves=count(jnp.ones_like(ended)),
             full=count(jnp.broadcast_to(in_full, ended.shape)),
-            entropy=weight * jnp.sum(jax.vmap(_entropy)(found.policy)),
+            entropy=weight * jnp.sum(jax.vmap(entropy)(found.policy)),
             surprise=weight * jnp.sum(surprise),
             games=count(ends),
             plies=count(ends * (games.ply + 1)),
@@ -227,10 +228,6 @@ def _draw(config: Config, found: Decision, ply: Int32[Array, ""], key: PRNGKeyAr
     logits = jnp.where(found.policy > 0, jnp.log(found.policy), -jnp.inf) / config.temperature
     drawn = found.actions[jax.random.categorical(key, logits)]
     return jnp.where((ply < config.temperature_plies) & jnp.any(found.policy > 0), drawn, found.action)
-
-
-def _entropy(policy: Float32[Array, "K"]) -> Float32[Array, ""]:
-    return -jnp.sum(jax.scipy.special.xlogy(policy, policy))
 
 
 def _surprise(found: Decision) -> Float32[Array, ""]:
