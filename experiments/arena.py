@@ -123,6 +123,13 @@ class Results:
         scores = self.all("scores")
         return np.where(self.all("forfeits"), scores.min() - 1, scores).astype(float)
 
+    def winners(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which seats did best, ``[games, seats]``; whether one did alone, ``[games, 1]``; each seat's share of the win."""
+        results = self.results()
+        best: np.ndarray = results == results.max(axis=1, keepdims=True)
+        count = best.sum(axis=1, keepdims=True)
+        return best, count == 1, best / count
+
     def summary(self) -> dict[str, Any]:
         """Figures of these games, as JSON."""
         seats = self.game.num_players
@@ -138,9 +145,7 @@ class Results:
         if not self.games:
             return {**base, "players": [], "seats": [], "pairs": {}}
         tables, results = self.all("tables"), self.results()
-        best = results == results.max(axis=1, keepdims=True)
-        alone = best.sum(axis=1, keepdims=True) == 1
-        share = best / best.sum(axis=1, keepdims=True)
+        best, alone, share = self.winners()
         scores, plies, legal, forfeits = map(self.all, ("scores", "plies", "legal", "forfeits"))
         rated = plackett_luce(tables, results, len(self.names)) if seats > 1 else None
         rows = []
@@ -196,9 +201,7 @@ class Results:
         added, without which results that are all alike would have no variance.
         """
         tables, results = self.all("tables"), self.results()
-        best = results == results.max(axis=1, keepdims=True)
-        alone = best.sum(axis=1, keepdims=True) == 1
-        share = best / best.sum(axis=1, keepdims=True)
+        best, alone, share = self.winners()
         rated = plackett_luce(tables, results, len(self.names)) if tables.shape[1] > 1 and len(self.names) > 1 else None
         agents = []
         for index, name in enumerate(self.names):

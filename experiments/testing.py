@@ -87,12 +87,12 @@ class Tests:
         return search(state, key).action
 
     def _figures(self, results: Results) -> dict[str, Any]:
-        tables, ranks = results.all("tables"), results.results()
-        best = ranks == ranks.max(axis=1, keepdims=True)
-        shares = (best / best.sum(axis=1, keepdims=True) * (tables == 0)).sum(axis=1)
+        tables = results.all("tables")
+        _, _, shares = results.winners()
+        shares = (shares * (tables == 0)).sum(axis=1)
         return {
             "win_share": round(float(shares.mean()), 4),
             "error": round(float(shares.std() / np.sqrt(len(shares))), 4),
             "tables": tables.tolist(),
-            "results": ranks.astype(int).tolist(),
+            "results": results.results().astype(int).tolist(),
         }

@@ -1,27 +1,7 @@
 """The four-colour game by the book on a CPU; it begins with what was learned of Tilewe."""
 
-from experiments.config import Config
+from dataclasses import replace
 
-CONFIG = Config(
-    game="classic",
-    init="tilewe",
-    network="nano",
-    lanes=128,
-    steps=32,
-    simulations=32,
-    candidates=48,
-    pool=256,
-    buffer=512,
-    fill=32,
-    reuse=2.0,
-    batch=128,
-    root_share=0.5,
-    margin=0.3,
-    temperature_plies=4,
-    rounds=2000,
-    minutes=30.0,
-    test_every=10,
-    test_games=64,
-    test_simulations=64,
-    opponents=("simple_search",),
-)
+from experiments.configs import tilewe_cpu
+
+CONFIG = replace(tilewe_cpu.CONFIG, game="classic", init="tilewe", teach=0, teacher="", minutes=30.0)

@@ -1,27 +1,7 @@
 """The modified Blokus Duo on a CPU; it begins with what was learned of the official one."""
 
-from experiments.config import Config
+from dataclasses import replace
 
-CONFIG = Config(
-    game="duo",
-    init="duo_official",
-    network="nano",
-    lanes=128,
-    steps=32,
-    simulations=32,
-    candidates=64,
-    pool=256,
-    buffer=512,
-    fill=32,
-    reuse=2.0,
-    batch=128,
-    root_share=0.5,
-    margin=0.3,
-    temperature_plies=4,
-    rounds=2000,
-    minutes=30.0,
-    test_every=20,
-    test_games=64,
-    test_simulations=64,
-    opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "last"),
-)
+from experiments.configs import duo_official_cpu
+
+CONFIG = replace(duo_official_cpu.CONFIG, game="duo", init="duo_official", teach=0, teacher="", minutes=30.0)

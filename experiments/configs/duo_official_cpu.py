@@ -1,4 +1,4 @@
-"""Blokus Duo by the book on a CPU, after a warm start from playouts."""
+"""Blokus Duo by the book on a CPU, after a warm start from games at a glance."""
 
 from experiments.config import Config
 

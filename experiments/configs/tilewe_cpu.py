@@ -1,4 +1,4 @@
-"""Four-player Tilewe on a CPU, after a warm start from playouts."""
+"""Four-player Tilewe on a CPU, after a warm start from games at a glance."""
 
 from experiments.config import Config
 

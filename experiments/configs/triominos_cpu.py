@@ -1,4 +1,4 @@
-"""Triominos for two on a CPU, after a warm start from playouts."""
+"""Triominos for two on a CPU, after a warm start from games of its best strategy."""
 
 from experiments.config import Config
 
