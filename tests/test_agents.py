@@ -154,8 +154,7 @@ def test_simulations_of_a_decision() -> None:
         agent(triominos, "gumbel:worlds=0")
 
 
-def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "_ask_for_devices", lambda count: None)  # JAX has started long ago, with four
+def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "games.jsonl"
     options = ["--game", "santorini", "--set", "size=3", "--agent", "mcts:sims=8,candidates=8", "--games", "6", "--batch", "4"]
     code, out, err = run(capsys, "selfplay", *options, "--out", str(path), "--json")

@@ -263,7 +263,6 @@ def test_sequential_tests_decide() -> None:
 
 def test_arena_command(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["tilewe-jax"])
-    monkeypatch.setattr(cli, "_ask_for_devices", lambda count: None)  # JAX has started long ago, with four
     plot, out = tmp_path / "ratings.svg", tmp_path / "games.jsonl"
     players = ["largest_piece", "smallest_piece", "again=smallest_piece"]
     common = ["arena", "--players", *players, "--seats", "2", "--batch", "20", "--set", "size=8"]

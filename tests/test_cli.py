@@ -29,12 +29,6 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, captured.out, captured.err
 
 
-@pytest.fixture(autouse=True)
-def _devices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`rollout` asks for devices before JAX starts; in this process it has started long ago."""
-    monkeypatch.setattr(cli, "_ask_for_devices", lambda count: None)
-
-
 def test_games(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "games")
     assert code == 0

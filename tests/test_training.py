@@ -53,12 +53,6 @@ TOY = Config(
 GAME = TOY.make()
 
 
-@pytest.fixture(autouse=True)
-def _devices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command asks for devices before JAX starts; in this process it has started long ago."""
-    monkeypatch.setattr(cli, "_ask_for_devices", lambda count: None)
-
-
 @pytest.fixture(scope="module")
 def program() -> Program:
     return Program(TOY, 1)

@@ -1,0 +1,1 @@
+"""The commands of ``tilewe-jax``, each a dataclass of its options that can ``run``."""

@@ -1,0 +1,121 @@
+"""What the commands share: which game, checks of arguments, and what they print with."""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from tyro.conf import arg
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+class UsageError(Exception):
+    """Something in the arguments that only a command can find wrong."""
+
+
+class FailedError(Exception):
+    """The arguments are right, but it cannot be done."""
+
+
+@dataclass(frozen=True)
+class GameOptions:
+    """Which game."""
+
+    game: str = "tilewe"
+    """Id of the game; `tilewe-jax games` lists them."""
+    players: int | None = None
+    """Number of players, where the game lets you choose."""
+    set: Annotated[tuple[str, ...], arg(metavar="OPTION=VALUE ...")] = ()
+    """Further options of the game, like size=10 pieces=O1,I2 voluntary_pass=true."""
+
+    def options(self) -> dict[str, Any]:
+        """The options as ``make`` takes them."""
+        given = {} if self.players is None else {"players": self.players}
+        return given | {name: value_of(name, text) for name, text in named(self.set, "OPTION").items()}
+
+    def make(self) -> Any:
+        """The game."""
+        from tilewe_jax import make
+
+        try:
+            return make(self.game, **self.options())
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+
+def ask_for_devices(count: int) -> None:
+    """Have JAX, which must not have started yet, make so many devices of the CPU; an accelerator has its own."""
+    import jax
+
+    jax.config.update("jax_num_cpu_devices", count)
+
+
+def check_writable(path: Path | None) -> None:
+    """Find out before the work whether a file can be written after it."""
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"cannot write {path}: there is no folder {folder}")
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"cannot write {path}: no permission")
+
+
+def check_positive(**values: float) -> None:
+    """Check numbers by the names of their options."""
+    for name, value in values.items():
+        if value <= 0:
+            raise UsageError(f"--{name} must be positive, not {value}")
+
+
+def value_of(name: str, text: str) -> Any:
+    """A value given on the command line: JSON, a list of words where the option is one, or a word."""
+    if name == "pieces":
+        return tuple(text.split(","))
+    with contextlib.suppress(json.JSONDecodeError):
+        return tuple(json.loads(f"[{text}]")) if "," in text else json.loads(text)
+    return text
+
+
+def named(items: tuple[str, ...], what: str = "SETTING") -> dict[str, str]:
+    """What is given as ``NAME=VALUE``, by name."""
+    given = {}
+    for item in items:
+        name, equals, text = item.partition("=")
+        if not equals:
+            raise UsageError(f"--set takes {what}=VALUE, not {item!r}")
+        given[name] = text
+    return given
+
+
+def title(game: Any) -> str:
+    """A game and its options, over a table."""
+    options = ", ".join(f"{name}={value}" for name, value in game.options.items())
+    return f"{game.id} ({options or f'{game.num_players} players'})"
+
+
+@contextlib.contextmanager
+def progress_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, shown to people only; it is told how much more was done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda more: bar.advance(task, more)
+
+
+def plot_ratings(path: Path, game: Any, games: int, bars: list[tuple[str, float, float]]) -> None:
+    """Write a picture of ratings and their intervals."""
+    from tilewe_jax.files import replacing
+    from tilewe_jax.render.svg import intervals
+
+    with replacing(path) as file:
+        file.write(intervals(f"{title(game)}: Elo after {games:,} games, 95 % intervals", bars))
