@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments import arena, cli
+from experiments import arena
 from experiments.engines import AgentEngine
 from search import evaluators
 from search.agents import agent, simulations

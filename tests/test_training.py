@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments import checkpoint, cli, metrics, networks, report, trained
+from experiments import checkpoint, metrics, networks, report, trained
 from experiments.checkpoint import CheckpointError
 from experiments.config import Config
 from experiments.metrics import Log
