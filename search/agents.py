@@ -13,7 +13,7 @@ from search.determinize import Worlds, is_hidden
 from search.evaluators import Evaluator, heuristic, network, playouts, uniform
 from search.gumbel import Gumbel
 from search.information import OneTree
-from search.mcts import Search, Selection
+from search.mcts import Decision, Search, Selection
 from search.networks import Network, as_tree, load
 from search.select import Puct
 from tilewe_jax.game import Action, Game, Policy
@@ -117,32 +117,14 @@ def agent(game: Game[Any], text: str, load: Callable[[Game[Any], str], Network] 
 def _searcher(game: Game[Any], settings: _Mcts | _Gumbel, evaluate: Evaluator) -> Policy:
     """The search as a player."""
     selection = settings.selection()
+    sizes = settings.sims, settings.candidates, settings.depth
     if is_hidden(game) and not settings.worlds:
         if not isinstance(selection, Puct):
             raise ValueError("gumbel: worlds must be at least 1; one tree for all worlds is searched by mcts alone")
-        one_tree = OneTree(
-            game,
-            evaluate,
-            selection,
-            settings.sims,
-            settings.candidates,
-            settings.depth,
-            settings.pool,
-            settings.margin,
-        )
-        return lambda state, key: one_tree(state, key)[0]
-    search = Search(
-        game,
-        evaluate,
-        selection,
-        settings.sims,
-        settings.candidates,
-        settings.depth,
-        pool=settings.pool,
-        stop_early=True,
-        margin=settings.margin,
-    )
-    decide = Worlds(search, settings.worlds) if is_hidden(game) else search
+        decide: Callable[..., Decision] = OneTree(game, evaluate, selection, *sizes, settings.pool, settings.margin)
+    else:
+        search = Search(game, evaluate, selection, *sizes, pool=settings.pool, stop_early=True, margin=settings.margin)
+        decide = Worlds(search, settings.worlds) if is_hidden(game) else search
     return lambda state, key: decide(state, key).action
 
 

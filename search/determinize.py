@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, PRNGKeyArray
 
 from search.mcts import Decision, Search
+from search.tree import check_counts
 from tilewe_jax.game import Game
 
 State = TypeVar("State")
@@ -31,8 +32,7 @@ class Worlds(Generic[State]):
     count: int = 4
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise ValueError(f"worlds must be at least 1, not {self.count}")
+        check_counts(worlds=self.count)
 
     def __call__(self, state: State, key: PRNGKeyArray) -> Decision:
         """What to play: of the candidates of all worlds the K that have the highest shares of the policy on average."""

@@ -19,8 +19,9 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from search.candidates import POOL, candidates
 from search.evaluators import Evaluator, check_margin, outcome
+from search.mcts import Decision
 from search.select import Puct
-from search.tree import first_highest
+from search.tree import check_counts, edges, first_highest
 from tilewe_jax.game import Game
 
 State = TypeVar("State")
@@ -36,6 +37,8 @@ class Edges:
     """Sums over the visits."""
     action: Int32[Array, "N K"]
     """Actions that have been tried, in any world; -1 in places left over."""
+    prior: Float32[Array, "N K"]
+    """Their probabilities when they were first tried."""
     child: Int32[Array, "N K"]
     """The node each leads to; -1 in places left over."""
     size: Int32[Array, ""]
@@ -58,16 +61,21 @@ class OneTree(Generic[State]):
     margin: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("simulations", "candidates", "depth", "pool"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        check_counts(simulations=self.simulations, candidates=self.candidates, depth=self.depth, pool=self.pool)
         check_margin(self.margin)
 
-    def __call__(self, state: State, key: PRNGKeyArray) -> tuple[Int32[Array, ""], Int32[Array, "K"], Float32[Array, "K"]]:
-        """The action to play, the actions tried, and the shares of the visits that they got."""
+    def __call__(self, state: State, key: PRNGKeyArray) -> Decision:
+        """What to play. The candidates are the actions tried, their policy is their shares of the visits."""
         nodes, players = self.simulations + 1, self.game.num_players
         none = jnp.full((nodes, self.candidates), -1, jnp.int32)
-        tree = Edges(jnp.zeros(nodes, jnp.int32), jnp.zeros((nodes, players), jnp.float32), none, none, jnp.int32(1))
+        tree = Edges(
+            jnp.zeros(nodes, jnp.int32),
+            jnp.zeros((nodes, players), jnp.float32),
+            none,
+            jnp.zeros(none.shape, jnp.float32),
+            none,
+            jnp.int32(1),
+        )
         observer = self.game.current_player(state)
         keys = jax.random.split(key, self.simulations)
 
@@ -76,9 +84,15 @@ class OneTree(Generic[State]):
             return self._simulate(tree, self.game.determinize(state, observer, deal), go)
 
         tree = lax.fori_loop(0, self.simulations, simulate, tree)
-        visits, _ = _of(tree, tree.child[0], observer)
+        visits, _ = edges(tree.visits, tree.values, tree.child[0], observer)
         shares = visits.astype(jnp.float32) / jnp.maximum(jnp.sum(visits), 1).astype(jnp.float32)
-        return tree.action[0, first_highest(shares)], tree.action[0], shares
+        return Decision(
+            action=tree.action[0, first_highest(shares)],
+            actions=tree.action[0],
+            prior=tree.prior[0],
+            policy=shares,
+            values=tree.values[0] / jnp.maximum(tree.visits[0], 1).astype(jnp.float32),
+        )
 
     def _simulate(self, tree: Edges, world: State, key: PRNGKeyArray) -> Edges:
         """Follow actions that are legal in the world to one that has not been tried, and back its value up."""
@@ -98,7 +112,7 @@ class OneTree(Generic[State]):
             tried = jnp.any(same, axis=1)
             place = jnp.argmax(same, axis=1)
             child = jnp.where(tried, tree.child[node][place], -1)
-            visits, values = _of(tree, child, player)
+            visits, values = edges(tree.visits, tree.values, child, player)
             count = tree.visits[node].astype(jnp.float32)
             mean = tree.values[node, player] / jnp.maximum(count, 1.0)
             priors = jnp.where(found.actions >= 0, self.selection.keep(found.logits), -1.0)
@@ -116,6 +130,7 @@ class OneTree(Generic[State]):
                 descent.path.at[descent.depth + 1].set(to),
                 node,
                 found.actions[chosen],
+                priors[chosen],
                 new & (free < self.candidates),
                 free,
                 ~over,
@@ -124,7 +139,7 @@ class OneTree(Generic[State]):
 
         path = jnp.full(self.depth + 1, nodes, jnp.int32).at[0].set(0)
         zero, no = jnp.int32(0), jnp.asarray(False)
-        start = _Descent(world, zero, zero, path, zero, zero, no, zero, ~self.game.is_terminal(world), key)
+        start = _Descent(world, zero, zero, path, zero, zero, jnp.float32(0), no, zero, ~self.game.is_terminal(world), key)
         end = lax.while_loop(goes_on, go, start)
         over = self.game.is_terminal(end.state)
         _, values = self.evaluate(end.state, end.key)
@@ -135,6 +150,7 @@ class OneTree(Generic[State]):
             visits=tree.visits.at[end.path].add(1, mode="drop"),
             values=tree.values.at[end.path].add(values[None], mode="drop"),
             action=tree.action.at[parent, end.place].set(end.action, mode="drop"),
+            prior=tree.prior.at[parent, end.place].set(end.prior, mode="drop"),
             child=tree.child.at[parent, end.place].set(end.node, mode="drop"),
             size=tree.size + end.new.astype(jnp.int32),
         )
@@ -153,15 +169,11 @@ class _Descent:
     """The node before."""
     action: Int32[Array, ""]
     """What led here from there."""
+    prior: Float32[Array, ""]
+    """Its probability."""
     new: Bool[Array, ""]
     """Whether the node is to be made."""
     place: Int32[Array, ""]
     """Where its parent has room for it."""
     going: Bool[Array, ""]
     key: PRNGKeyArray
-
-
-def _of(tree: Edges, child: Int32[Array, "K"], player: Int32[Array, ""]) -> tuple[Int32[Array, "K"], Float32[Array, "K"]]:
-    """Visits of these nodes and their mean values for a player; 0 for -1."""
-    visits = jnp.where(child >= 0, tree.visits[child], 0)
-    return visits, jnp.where(child >= 0, tree.values[child, player] / jnp.maximum(visits, 1).astype(jnp.float32), 0.0)

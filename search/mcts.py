@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from search.candidates import POOL, candidates
 from search.evaluators import Evaluator, check_margin, outcome
-from search.tree import Node, Tree, grow, plant
+from search.tree import Node, Tree, check_counts, grow, plant
 from tilewe_jax.game import Game
 from tilewe_jax.lanes import any_lane
 
@@ -71,11 +71,8 @@ class Search(Generic[State]):
     """Weight of by how much, and not only whether, a game that ends in the tree is won, see ``Game.estimate``."""
 
     def __post_init__(self) -> None:
-        for name in ("simulations", "candidates", "depth", "pool"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.capacity is not None and self.capacity < 1:
-            raise ValueError(f"capacity must be at least 1, not {self.capacity}")
+        check_counts(simulations=self.simulations, candidates=self.candidates, depth=self.depth, pool=self.pool)
+        check_counts(capacity=self.nodes)
         check_margin(self.margin)
 
     @property

@@ -58,10 +58,15 @@ class Tree(Generic[State]):
 
     def edges(self, node: Int32[Array, ""]) -> tuple[Int32[Array, "K"], Float32[Array, "K"]]:
         """Visits of each candidate of a node, and the mean value of those visits for whoever moves there; 0 without visits."""
-        child = self.child[node]
-        visits = jnp.where(child >= 0, self.visits[child], 0)
-        total = self.values[child, self.player[node]]
-        return visits, jnp.where(child >= 0, total / jnp.maximum(visits, 1).astype(jnp.float32), 0.0)
+        return edges(self.visits, self.values, self.child[node], self.player[node])
+
+
+def edges(
+    visits: Int32[Array, "N"], values: Float32[Array, "N P"], child: Int32[Array, "K"], player: Int32[Array, ""]
+) -> tuple[Int32[Array, "K"], Float32[Array, "K"]]:
+    """Visits of these nodes and their mean values for a player; 0 for -1."""
+    count = jnp.where(child >= 0, visits[child], 0)
+    return count, jnp.where(child >= 0, values[child, player] / jnp.maximum(count, 1).astype(jnp.float32), 0.0)
 
 
 @jax.tree_util.register_dataclass
@@ -164,6 +169,13 @@ def first_highest(scores: Float32[Array, "K"]) -> Int32[Array, ""]:
     ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # as integers they compare as the numbers do
     count = scores.shape[0]
     return jnp.min(jnp.where(ordered == jnp.max(ordered), jnp.arange(count, dtype=jnp.int32), count))
+
+
+def check_counts(**counts: int) -> None:
+    """Raise ``ValueError`` for numbers below 1."""
+    for name, value in counts.items():
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}")
 
 
 def check_memory(game: Game[Any], nodes: int, candidates: int, trees: int) -> None:

@@ -45,11 +45,13 @@ def test_what_is_sampled_and_not_what_is_there_decides(worlds: int) -> None:
     decide, keys = jax.jit(jax.vmap(search)), jax.random.split(jax.random.key(1), 8)
     found = decide(state, keys)
     assert_same(decide(other, keys), found)
-    action, actions, policy = (found.action, found.actions, found.policy) if worlds else found
+    action, actions, policy = found.action, found.actions, found.policy
     legal = np.asarray(functions.is_legal(state, action))
     over = np.asarray(functions.is_terminal(state))
     assert (legal | over).all()
     np.testing.assert_allclose(np.asarray(policy).sum(axis=1)[~over], 1, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(found.values).sum(axis=1)[~over], 1, rtol=1e-5)
+    assert ((np.asarray(found.prior) > 0) >= (np.asarray(policy) > 0)).all()
     for row, chosen, shares in zip(np.asarray(actions), np.asarray(action), np.asarray(policy), strict=True):
         assert len(set(row[shares > 0].tolist())) == (shares > 0).sum()
         if chosen >= 0:
@@ -91,7 +93,7 @@ def test_one_tree_does_not_plan_with_what_it_cannot_know() -> None:
     worlds = Worlds(Search(game, evaluators.uniform(game), Puct(), 60, candidates=4, depth=2), 4)
     tree = OneTree(game, evaluators.uniform(game), Puct(), 240, candidates=4, depth=2)
     fused = np.asarray(jax.jit(jax.vmap(worlds))(states, keys).action)
-    sound = np.asarray(jax.jit(jax.vmap(tree))(states, keys)[0])
+    sound = np.asarray(jax.jit(jax.vmap(tree))(states, keys).action)
     assert (fused != 3).all()
     assert (sound == 3).all()
 
