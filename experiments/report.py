@@ -296,6 +296,8 @@ def _section(title: str, plots: list[str]) -> str:
 
 def _smooth(values: Sequence[float]) -> np.ndarray:
     """A running mean over a fiftieth of the run."""
+    if not len(values):
+        return np.zeros(0)
     width = max(1, len(values) // 50)
     padded = np.pad(np.asarray(values, float), (width - 1, 0), mode="edge")
     return np.convolve(padded, np.ones(width) / width, mode="valid")

@@ -1,5 +1,8 @@
 """Every test runs with strict dtype promotion and without rank promotion."""
 
+import os
+from pathlib import Path
+
 import jax
 import pytest
 
@@ -8,6 +11,14 @@ from experiments.commands import common
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_num_cpu_devices", 4)
+
+# What one worker has compiled, the other one, the processes that tests start, and the next run need not compile again.
+for setting, value in (
+    ("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "jax")),
+    ("jax_persistent_cache_min_compile_time_secs", 0.2),
+):
+    jax.config.update(setting, value)
+    os.environ.setdefault(setting.upper(), str(value))
 
 
 @pytest.fixture(autouse=True)

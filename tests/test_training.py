@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments import checkpoint, metrics, networks, report, trained
+from experiments import checkpoint, learning, metrics, networks, report, testing, trained
 from experiments.checkpoint import CheckpointError
 from experiments.config import Config
 from experiments.metrics import Log
@@ -160,6 +160,13 @@ def test_what_a_run_leaves_behind(folder: Path) -> None:
     assert next((folder / "events").iterdir()).name.startswith("events")
 
 
+def test_a_report_before_any_game_has_ended(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "config.json", tmp_path)
+    first = {**metrics.read(folder / metrics.LINES)[0], "games": 0, "plies": 0, "returns": [0.0, 0.0]}
+    (tmp_path / metrics.LINES).write_text(json.dumps(first) + "\n")
+    assert "Length of games" in report.write(tmp_path).read_text()
+
+
 class _Outside(HTMLParser):
     """Whatever a page would fetch."""
 
@@ -194,6 +201,19 @@ def test_the_report_in_a_browser(folder: Path) -> None:
     page = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     shown = re.findall(r'<img alt="([^"]*)"[^>]*class="now"', page)
     assert shown == ["start"] * 3
+
+
+def test_only_what_is_stronger_passes_the_gate(folder: Path, tmp_path: Path) -> None:
+    strong = trained.read(GAME, folder / "weights" / f"{TOY.rounds:06d}.npz").model
+    weak = networks.make(GAME, TOY.network, jax.random.key(7))
+    config = replace(TOY, gate=(0.0, 50.0), test_games=512, test_opening=1, test_simulations=1)
+    tests = testing.Tests(config, GAME, tmp_path)
+    assert tests.gate(strong, weak)["verdict"] == "H1"
+    assert tests.gate(weak, strong)["verdict"] == "H0"
+    learner = learning.start(config, weak)
+    assert learner.plays is weak
+    assert replace(learner, average=strong).plays is weak, "weights that have not passed do not play"
+    assert replace(learner, average=strong, passed=None).plays is strong, "without a gate the newest play"
 
 
 def test_eval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
