@@ -169,7 +169,8 @@ def _strength(tests: list[dict[str, Any]]) -> list[str]:
             axes.errorbar(x, y, 1.96 * np.array(error), label=name, capsize=3)
         axes.set_xlabel("games of self-play")
         axes.set_ylabel("share of the wins, 95 % intervals")
-        axes.legend()
+        axes.set_ylim(0, 1.03)
+        axes.legend(loc="lower right", fontsize=8)
 
     rated = {name: (rating, margin) for name, rating, margin in elo(tests)}
     mine = [test for test in tests if str(test["round"]) in rated]
