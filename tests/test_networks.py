@@ -13,7 +13,7 @@ from search import evaluators, networks
 from search.agents import agent
 from search.mcts import Search
 from search.select import Puct
-from tests.support import assert_same, rows
+from tests.support import assert_same, positions, rows
 
 GAME = tilewe_jax.make("santorini", size=4)
 SHAPE = networks.observation_shape(GAME)
@@ -29,11 +29,7 @@ def factory(game: Any) -> networks.Network:
 
 
 def midgame(count: int) -> Any:
-    states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), count))
-    for ply in range(6):
-        keys = jax.random.split(jax.random.key(ply), count)
-        states = jax.jit(jax.vmap(GAME.apply))(states, jax.jit(jax.vmap(GAME.sample_action))(states, keys))
-    return states
+    return next(states for ply, (states, _) in enumerate(positions(GAME, count)) if ply == 6)
 
 
 def test_a_file_holds_the_network(tmp_path: Path) -> None:
@@ -100,8 +96,8 @@ def test_shares_turn_from_the_mover_to_seats() -> None:
     """The mover comes first in what a network says, and a search counts in seats."""
     game = tilewe_jax.make("triominos", players=3, tiles=20, tray=3)
     evaluate = evaluators.network(game, lambda seen: (jnp.zeros(game.num_logits), jnp.array([0.7, 0.2, 0.1])))
-    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 12))
-    values = jax.vmap(lambda state: evaluate(state, jax.random.key(0))[1])(states)
+    states = jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), 12))
+    values = jax.jit(jax.vmap(lambda state: evaluate(state, jax.random.key(0))[1]))(states)
     for player, shares in zip(np.asarray(states.current_player), np.asarray(values), strict=True):
         np.testing.assert_allclose(np.roll(shares, -player), [0.7, 0.2, 0.1])
     assert len(set(np.asarray(states.current_player).tolist())) > 1

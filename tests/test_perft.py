@@ -55,24 +55,22 @@ def test_tiny_game_by_exhaustion() -> None:
     ],
 )
 def test_from_positions_where_players_meet(variant: str, players: int) -> None:
-    counter: Perft | None = None
+    game = tilewe_jax.make(variant, **({"players": players} if variant == "tilewe" else {}))
+    counter = Perft(game)
+    apply = jax.jit(game.step)
     found = 0
     for position in traces("perft/positions.jsonl.gz"):
         name = {"duo_modified": "duo"}.get(position["variant"], position["variant"])
         if (name, position["players"]) != (variant, players):
             continue
-        options = {"players": position["players"]} if name == "tilewe" else {}
-        game = tilewe_jax.make(name, **options)
         assert game.config.size == position["board"]
         state = game.init(jax.random.key(0))
-        apply = jax.jit(game.step)
         for cells in position["moves"]:
             action = game.action_of(map(tuple, cells))
             after = apply(state, jnp.int32(action))
             assert not np.array_equal(after.occupied, state.occupied), "the move is not legal here"
             state = after
         assert int(state.current_player) == position["player"]
-        counter = counter or Perft(game)
         for depth, leaves in enumerate(position["perft"], 1):
             assert counter.leaves(state, depth) == leaves
         found += 1
