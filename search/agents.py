@@ -10,7 +10,7 @@ from jaxtyping import PRNGKeyArray
 from search import tree
 from search.candidates import POOL
 from search.determinize import Worlds, is_hidden
-from search.evaluators import Evaluator, heuristic, mixed, network, playouts, uniform
+from search.evaluators import Evaluator, heuristic, network, playouts, uniform
 from search.gumbel import Gumbel
 from search.information import OneTree
 from search.mcts import Decision, Search, Selection
@@ -46,8 +46,6 @@ class _Settings:
     network: str = ""
     """A file that ``networks.save`` has written, or module:factory; it says what leaves and actions are worth, in place of the
     playouts."""
-    mixing: float = 0.0
-    """The weight that the playouts keep beside a network in what leaves are worth, between 0 and 1."""
     symmetries: int = 0
     """Whether the network is asked about all symmetries of a position."""
 
@@ -105,23 +103,15 @@ def agent(game: Game[Any], text: str, load: Callable[[Game[Any], str], Network] 
         return policies[text]
     settings = _parse(kind, rest)
     if not settings.network:
-        for name in ("mixing", "symmetries"):
-            if getattr(settings, name):
-                raise ValueError(f"{kind}: {name} needs a network")
+        if settings.symmetries:
+            raise ValueError(f"{kind}: symmetries are asked of a network; name one")
         return _searcher(game, settings, settings.evaluator(game))
     found = load(game, settings.network)
     settings = _parse(kind, rest, margin=getattr(found, "margin", 0.0), pool=POOL)
-
-    def searcher(found: Network) -> Policy:
-        evaluate = network(game, found, bool(settings.symmetries))
-        return _searcher(
-            game, settings, mixed(evaluate, settings.evaluator(game), settings.mixing) if settings.mixing else evaluate
-        )
-
-    searcher(found)  # for errors, before it is compiled
+    _searcher(game, settings, network(game, found, bool(settings.symmetries)))  # for errors, before it is compiled
 
     def decide(found: Network, state: Any, key: PRNGKeyArray) -> Action:
-        return searcher(found)(state, key)
+        return _searcher(game, settings, network(game, found, bool(settings.symmetries)))(state, key)
 
     return jax.tree_util.Partial(decide, as_tree(found))
 

@@ -56,7 +56,7 @@ def playouts(
     for name, value in (("playouts", count), ("samples", samples), ("plies", 1 if plies is None else plies)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, not {value}")
-    check_share("margin", margin)
+    check_margin(margin)
     choose = policy or best_of(game, samples)
     move = game.apply if policy else game.advance
 
@@ -76,21 +76,6 @@ def playouts(
     def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
         shares = jnp.mean(jax.vmap(play, in_axes=(None, 0))(state, jax.random.split(key, count)), axis=0)
         return (lambda actions: game.appraise(state, actions)) if priors else None, shares
-
-    return evaluate
-
-
-def mixed(one: Evaluator, other: Evaluator, weight: float) -> Evaluator:
-    """The logits of ``one``, and the shares that both say, those of ``other`` with this weight (lambda of Silver et al. 2016).
-
-    Raises ``ValueError`` where the weight is not between 0 and 1.
-    """
-    check_share("mixing", weight)
-
-    def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
-        first, second = jax.random.split(key)
-        logits, shares = one(state, first)
-        return logits, (1 - weight) * shares + weight * other(state, second)[1]
 
     return evaluate
 
@@ -115,10 +100,10 @@ def outcome(game: Game[Any], state: Any, margin: float) -> Float32[Array, "P"]:
     return (1 - margin) * returns + margin * game.estimate(state) if margin else returns
 
 
-def check_share(name: str, value: float) -> None:
-    """Raise ``ValueError`` where a setting of this name is no share."""
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name} must be between 0 and 1, not {value}")
+def check_margin(margin: float) -> None:
+    """Raise ``ValueError`` where a margin is no share."""
+    if not 0 <= margin <= 1:
+        raise ValueError(f"margin must be between 0 and 1, not {margin}")
 
 
 def network(game: Game[Any], apply: Network, symmetries: bool = False) -> Evaluator:

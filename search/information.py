@@ -18,7 +18,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from search.candidates import POOL, candidates
-from search.evaluators import Evaluator, check_share, outcome
+from search.evaluators import Evaluator, check_margin, outcome
 from search.mcts import Decision
 from search.select import Puct
 from search.tree import check_counts, edges, first_highest
@@ -62,7 +62,7 @@ class OneTree(Generic[State]):
 
     def __post_init__(self) -> None:
         check_counts(simulations=self.simulations, candidates=self.candidates, depth=self.depth, pool=self.pool)
-        check_share("margin", self.margin)
+        check_margin(self.margin)
 
     def __call__(self, state: State, key: PRNGKeyArray) -> Decision:
         """What to play. The candidates are the actions tried, their policy is their shares of the visits."""

@@ -13,7 +13,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from search.candidates import POOL, candidates
-from search.evaluators import Evaluator, check_share, outcome
+from search.evaluators import Evaluator, check_margin, outcome
 from search.tree import Node, Tree, check_counts, grow, plant
 from tilewe_jax.game import Game
 from tilewe_jax.lanes import any_lane
@@ -73,7 +73,7 @@ class Search(Generic[State]):
     def __post_init__(self) -> None:
         check_counts(simulations=self.simulations, candidates=self.candidates, depth=self.depth, pool=self.pool)
         check_counts(capacity=self.nodes)
-        check_share("margin", self.margin)
+        check_margin(self.margin)
 
     @property
     def nodes(self) -> int:

@@ -136,6 +136,7 @@ def test_a_search_beats_chance() -> None:
         ("mcts:margin=2", "margin must be between 0 and 1, not 2.0"),
         ("mcts:policy=nobody", "duo has no player 'nobody'"),
         ("mcts:network=nowhere", "network 'nowhere': No such file"),
+        ("mcts:symmetries=1", "mcts: symmetries are asked of a network; name one"),
     ],
 )
 def test_agents_that_are_none(text: str, message: str) -> None:

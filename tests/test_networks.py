@@ -103,31 +103,6 @@ def test_shares_turn_from_the_mover_to_seats() -> None:
     assert len(set(np.asarray(states.current_player).tolist())) > 1
 
 
-def test_playouts_keep_their_weight_beside_a_network() -> None:
-    def told(shares: list[float], logits: Any) -> evaluators.Evaluator:
-        return lambda state, key: (logits, jnp.array(shares))
-
-    logits, shares = evaluators.mixed(told([0.8, 0.2], "the first's"), told([0.4, 0.6], None), 0.25)(None, jax.random.key(0))
-    assert logits == "the first's"
-    np.testing.assert_allclose(shares, [0.7, 0.3], rtol=1e-6)
-
-    states, keys = midgame(4), jax.random.split(jax.random.key(3), 4)
-    chosen = [
-        np.asarray(
-            jax.jit(jax.vmap(agent(GAME, f"mcts:sims=8,network=tests.test_networks:factory,mixing={weight}")))(states, keys)
-        )
-        for weight in (0, 1)
-    ]
-    assert (chosen[0] != chosen[1]).any()
-    for text, message in [
-        ("network=tests.test_networks:factory,mixing=2", "mixing must be between 0 and 1, not 2.0"),
-        ("mixing=0.5", "mcts: mixing needs a network"),
-        ("symmetries=1", "mcts: symmetries needs a network"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            agent(GAME, f"mcts:{text}")
-
-
 def test_a_search_is_divided_among_devices() -> None:
     from tilewe_jax.env import split_over_devices
 
