@@ -4,4 +4,4 @@ from dataclasses import replace
 
 from experiments.configs import duo_official_cpu
 
-CONFIG = replace(duo_official_cpu.CONFIG, game="duo", init="duo_official", teach=0, teacher="", minutes=30.0)
+CONFIG = replace(duo_official_cpu.CONFIG, game="duo", init="duo_official", teach=0, minutes=30.0)
