@@ -4,4 +4,4 @@ from dataclasses import replace
 
 from experiments.configs import tilewe_cpu
 
-CONFIG = replace(tilewe_cpu.CONFIG, game="classic", init="tilewe", teach=0, minutes=30.0)
+CONFIG = replace(tilewe_cpu.CONFIG, game="classic", init="tilewe", minutes=30.0)

@@ -1,4 +1,4 @@
-"""Four-player Tilewe on a CPU, after a warm start from searches by playouts."""
+"""Four-player Tilewe on a CPU, learned from searches by playouts."""
 
 from experiments.config import Config
 
@@ -10,15 +10,14 @@ CONFIG = Config(
     search="puct",
     simulations=48,
     candidates=48,
-    pool=1024,
+    pool=256,
     buffer=512,
-    fill=32,
+    fill=96,
     reuse=2.0,
     batch=128,
     root_share=0.5,
     margin=0.3,
-    teach=50,
-    teacher="",
+    teach=2000,  # all rounds: 24 minutes of self-play took weights that won 84 % of games to 51 %
     temperature_plies=4,
     rounds=2000,
     minutes=60.0,
