@@ -9,7 +9,14 @@ from experiments import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PAGES = ("tilewe_jax/tilewe", "tilewe_jax/games/santorini", "tilewe_jax/games/triominos", "search", "experiments")
+PAGES = (
+    "tilewe_jax/tilewe",
+    "tilewe_jax/games/santorini",
+    "tilewe_jax/games/triominos",
+    "search",
+    "experiments",
+    "experiments/weights",
+)
 OTHERS = [(ROOT / page / "README.md").read_text() for page in PAGES]
 TEXT = "".join([README, *OTHERS])
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", TEXT, re.DOTALL)
@@ -29,13 +36,15 @@ def test_commands_parse(command: str) -> None:
 
 def test_samples_were_found() -> None:
     assert len(CODE) == 8
-    assert len(COMMANDS) == 24
+    assert len(COMMANDS) == 38
 
 
 def test_the_map_names_what_there_is() -> None:
     tree = next(text for language, text in BLOCKS if not language)
     for path in re.findall(r"^  ([\w/ .]+?(?:\.py|/))(?: |$)", tree, re.MULTILINE):
         for name in path.split():
-            assert any((ROOT / folder / name).exists() for folder in ("tilewe_jax", "search", "experiments")), name
+            assert any(
+                (ROOT / folder / name).exists() for folder in ("tilewe_jax", "search", "experiments", "experiments/weights")
+            ), name
     for package in ("tilewe_jax", "search", "experiments", "tests"):
         assert f"{package}/" in tree
