@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
 from search.networks import Network, observation_shape
+from search.tree import check_counts
 from tilewe_jax.game import Action, Game, Policy
 
 Logits = Float32[Array, "num_actions"] | Callable[[Int32[Array, "k"]], Float32[Array, "k"]] | None
@@ -53,9 +54,7 @@ def playouts(
     and worth what ``estimate`` says. ``margin`` is the share that ``estimate`` has in the outcome of a game played to its end.
     Logits are those of ``appraise`` with ``priors``, else equal. Raises ``ValueError`` for less than one game, sample or ply.
     """
-    for name, value in (("playouts", count), ("samples", samples), ("plies", 1 if plies is None else plies)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}")
+    check_counts(playouts=count, samples=samples, plies=1 if plies is None else plies)
     check_margin(margin)
     choose = policy or best_of(game, samples)
     move = game.apply if policy else game.advance

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from search.tree import Tree, first_highest
+from search.tree import Tree, check_counts, first_highest
 
 _LITTLE = -1e9
 
@@ -32,10 +32,7 @@ class Gumbel:
     """Values are stretched so that those of a node's candidates lie between 0 and 1."""
 
     def __post_init__(self) -> None:
-        if self.simulations < 1:
-            raise ValueError(f"simulations must be at least 1, not {self.simulations}")
-        if self.considered < 1:
-            raise ValueError(f"considered must be at least 1, not {self.considered}")
+        check_counts(simulations=self.simulations, considered=self.considered)
         if self.scale < 0 or self.value_scale < 0:
             raise ValueError(f"scale and value_scale must not be negative, not {self.scale} and {self.value_scale}")
 

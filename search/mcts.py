@@ -71,8 +71,9 @@ class Search(Generic[State]):
     """Weight of by how much, and not only whether, a game that ends in the tree is won, see ``Game.estimate``."""
 
     def __post_init__(self) -> None:
-        check_counts(simulations=self.simulations, candidates=self.candidates, depth=self.depth, pool=self.pool)
-        check_counts(capacity=self.nodes)
+        check_counts(
+            simulations=self.simulations, candidates=self.candidates, depth=self.depth, pool=self.pool, capacity=self.nodes
+        )
         check_margin(self.margin)
 
     @property
