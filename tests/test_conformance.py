@@ -9,7 +9,7 @@ STATE_BYTES = {"tilewe": 400, "classic": 400, "duo": 200, "duo_official": 200, "
 VARIATIONS = [
     pytest.param("tilewe", {"players": 1}, marks=pytest.mark.slow),
     ("tilewe", {"players": 2, "size": 5, "pieces": ("O1", "I2", "L3", "X5")}),
-    pytest.param("duo", {"voluntary_pass": True, "size": 7}, marks=pytest.mark.slow),
+    ("duo", {"voluntary_pass": True, "size": 7}),
     ("santorini", {"size": 4, "placement": "chosen"}),
     ("santorini", {"size": 3, "placement": "random"}),
     ("triominos", {"players": 3, "tiles": 10, "tray": 2, "start": "highest"}),

@@ -20,11 +20,11 @@ from tilewe_jax.tilewe.convert import (
 )
 from tilewe_jax.tilewe.core import Position
 
-# Games of each variant, so that the plies add up to 100,000 and more, with the slow ones.
+# Games of each variant, so that the plies add up to 100,000 and more.
 VARIANTS = [
     ("tilewe", {"players": 1}, 600),
-    pytest.param("tilewe", {"players": 2}, 400, marks=pytest.mark.slow),
-    pytest.param("tilewe", {"players": 3}, 320, marks=pytest.mark.slow),
+    ("tilewe", {"players": 2}, 400),
+    ("tilewe", {"players": 3}, 320),
     ("tilewe", {"players": 4}, 280),
     ("classic", {}, 280),
     ("duo", {"voluntary_pass": True}, 600),

@@ -320,9 +320,8 @@ def test_importing_takes_no_time_and_no_jax() -> None:
         "[tilewe.Board() for _ in range(100)]; print(took, (time.process_time() - begun) / 100)"
     )
     runs = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT) for _ in range(5)
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT) for _ in range(20)
     ]
     took, made = (min(times) for times in zip(*(map(float, run.stdout.split()) for run in runs), strict=True))
-    # Most of it is Python's own modules; beside other tests it takes twice as long as alone.
-    assert took < 0.1
-    assert made < 100e-6
+    assert took < 0.05
+    assert made < 50e-6

@@ -85,7 +85,7 @@ def playable(game: PolyominoGame, corners: np.ndarray, legal: list[tuple[int, ..
     return [cell for cell in np.flatnonzero(bits).tolist() if cell in covered]
 
 
-@pytest.mark.parametrize("players", [1, pytest.param(3, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("players", [1, 3, 4])
 def test_tilewe(players: int) -> None:
     header, *games = traces(f"tilewe/games_{players}p.jsonl.gz")
     assert header["n_players"] == players
