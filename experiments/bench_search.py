@@ -46,7 +46,7 @@ def made_up(actions: int) -> tuple[Any, Any]:
     import jax.numpy as jnp
     import numpy as np
 
-    from tilewe_jax.bits import mix
+    from tilewe_jax.bits import hash32
 
     @jax.tree_util.register_dataclass
     @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def made_up(actions: int) -> tuple[Any, Any]:
             del state
             return jnp.int32(actions)
 
-        def random_actions(self, state: State, key: Any, k: int) -> Any:
+        def sample_actions(self, state: State, key: Any, k: int) -> Any:
             del key
             # Actions that depend on the state, or XLA would know them all, and copy that array at every step.
             shift = (state.hash & 1).astype(jnp.int32)
@@ -89,7 +89,7 @@ def made_up(actions: int) -> tuple[Any, Any]:
 
     def evaluate(state: State, key: Any) -> tuple[Any, Any]:
         del key
-        noise = (mix(state.hash, jnp.arange(actions)) >> 8).astype(jnp.float32) / 2**24
+        noise = (hash32(state.hash, jnp.arange(actions)) >> 8).astype(jnp.float32) / 2**24
         return 4 * noise, jnp.stack([noise[0], 1 - noise[0]])
 
     return MadeUp(), evaluate

@@ -58,7 +58,7 @@ class Config:
     temperature_plies: int = 8
     """How many; those after them are what the search would play."""
     margin: float = 0.0
-    """How much it counts by how much a game is won, between 0 and 1, see ``Game.estimate``."""
+    """How much it counts by how much a game is won, between 0 and 1, see ``Game.heuristic_value``."""
     resign: float = 0.0
     """A game ends when the search gives one seat this share of the win; every tenth is played out. 0 for never."""
     teach: int = 0
@@ -67,7 +67,7 @@ class Config:
     """In those playouts each move is the best of so many random ones at a glance, see ``search.evaluators.playouts``."""
     teacher: str = ""
     """Who plays these games without any search: a player of the game, or ``glance``, which draws moves by what they look worth,
-    see ``Game.appraise``. The network learns to play like it, and what such games are worth."""
+    see ``Game.heuristic_logits``. The network learns to play like it, and what such games are worth."""
 
     buffer: int = 512
     """Positions that the replay buffer holds of each lane."""
@@ -93,7 +93,7 @@ class Config:
     win_weight: float = 1.0
     """Of the loss of the win share, against that of the policy."""
     margin_weight: float = 0.25
-    """Of the loss of the final ``Game.estimate``."""
+    """Of the loss of the final ``Game.heuristic_value``."""
     root_share: float = 0.25
     """Share of what the search thought of a position, against the outcome of its game, in what the win share learns."""
     augment: bool = True

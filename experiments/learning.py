@@ -88,7 +88,7 @@ def losses(
     outputs = ask(model, game.observe(state, player))
 
     there = actions >= 0
-    logits = jnp.where(there, game.logits_of(state, outputs.logits, actions), -1e9)
+    logits = jnp.where(there, game.gather_logits(state, outputs.logits, actions), -1e9)
     guess = jax.nn.log_softmax(logits)
     policy = -jnp.sum(jnp.where(there, position.policy * guess, 0.0)) - entropy(position.policy)
     seats = (player + jnp.arange(game.num_players)) % game.num_players  # the network counts from the mover

@@ -31,11 +31,11 @@ class Outputs(NamedTuple):
     """What a network says of a position; P seats, from the observer's on."""
 
     logits: Float32[Array, "num_logits"]
-    """Of the actions, see ``Game.logits_of``."""
+    """Of the actions, see ``Game.gather_logits``."""
     win: Float32[Array, "P"]
     """Logits of the share of the win."""
     margin: Float32[Array, "P"]
-    """Logits of ``Game.estimate`` at the end: by how much it is won."""
+    """Logits of ``Game.heuristic_value`` at the end: by how much it is won."""
 
 
 @dataclass(frozen=True)

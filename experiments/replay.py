@@ -39,7 +39,7 @@ class Positions(Generic[State]):
     returns: Float32[Array, "T L P"]
     """The shares of the win at the end of the game."""
     margin: Float32[Array, "T L P"]
-    """``Game.estimate`` at its end."""
+    """``Game.heuristic_value`` at its end."""
     known: Bool[Array, "T L"]
     """Whether it has ended."""
 

@@ -123,7 +123,7 @@ def teachers(config: Config, game: Game[Any]) -> tuple[Searcher, Searcher | None
 
     def glance(state: Any, key: PRNGKeyArray) -> Decision:
         one, other = jax.random.split(key)
-        found = candidates(game, state, partial(game.appraise, state), one, config.candidates, config.pool)
+        found = candidates(game, state, partial(game.heuristic_logits, state), one, config.candidates, config.pool)
         policy = jnp.where(found.actions >= 0, jax.nn.softmax(found.logits), 0.0)
         chosen = jax.random.categorical(other, found.logits)
         return Decision(found.actions[chosen], found.actions, policy, policy, nothing)
@@ -132,7 +132,7 @@ def teachers(config: Config, game: Game[Any]) -> tuple[Searcher, Searcher | None
         one, other = jax.random.split(key)
         action = policy(state, one)
         # Next to what it does stand others, of which the network learns that the teacher does not do them.
-        rest = game.random_actions(state, other, config.candidates - 1)
+        rest = game.sample_actions(state, other, config.candidates - 1)
         actions = jnp.concatenate([action[None], jnp.where(rest == action, -1, rest)])
         there = (actions >= 0).astype(jnp.float32)
         chosen = there * (jnp.arange(config.candidates) == 0).astype(jnp.float32)
@@ -168,7 +168,7 @@ def play(
         state = jax.vmap(game.apply)(games.state, action)
         over = jax.vmap(game.is_terminal)(state)
         returns = jax.vmap(game.returns)(state)
-        margin = jax.vmap(game.estimate)(state)
+        margin = jax.vmap(game.heuristic_value)(state)
 
         # Who is as good as beaten gives up; one game in so many goes on to see whether that is right.
         best = jnp.argmax(found.values, axis=1).astype(jnp.int32)

@@ -37,7 +37,7 @@ def candidates(game: Game[Any], state: Any, logits: Logits, key: PRNGKeyArray, k
     """
     one, other = jax.random.split(key)
     size = min(pool, game.num_actions) if logits is not None else k
-    actions = game.random_actions(state, one, max(size, k))
+    actions = game.sample_actions(state, one, max(size, k))
     there = actions >= 0
     count, legal = jnp.sum(there, dtype=jnp.int32), game.num_legal(state)
     if logits is None:

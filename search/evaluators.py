@@ -29,11 +29,11 @@ def uniform(game: Game[Any]) -> Evaluator:
 
 
 def heuristic(game: Game[Any]) -> Evaluator:
-    """``appraise`` and ``estimate`` of the game."""
+    """``heuristic_logits`` and ``heuristic_value`` of the game."""
 
     def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
         del key
-        return lambda actions: game.appraise(state, actions), game.estimate(state)
+        return lambda actions: game.heuristic_logits(state, actions), game.heuristic_value(state)
 
     return evaluate
 
@@ -51,13 +51,13 @@ def playouts(
     """The mean outcome of ``count`` games played from a position.
 
     They are played by ``policy``, or else by ``best_of``: with one sample at random. After ``plies`` actions they are cut off,
-    and worth what ``estimate`` says. ``margin`` is the share that ``estimate`` has in the outcome of a game played to its end.
-    Logits are those of ``appraise`` with ``priors``, else equal. Raises ``ValueError`` for less than one game, sample or ply.
+    and worth what ``heuristic_value`` says. ``margin`` is the share that ``heuristic_value`` has in the outcome of a game played to its end.
+    Logits are those of ``heuristic_logits`` with ``priors``, else equal. Raises ``ValueError`` for less than one game, sample or ply.
     """
     check_counts(playouts=count, samples=samples, plies=1 if plies is None else plies)
     check_margin(margin)
     choose = policy or best_of(game, samples)
-    move = game.apply if policy else game.advance
+    move = game.apply if policy else game.apply_deferred
 
     def play(state: Any, key: PRNGKeyArray) -> Float32[Array, "P"]:
         def goes_on(carry: tuple[Any, PRNGKeyArray, Array]) -> Array:
@@ -70,23 +70,23 @@ def playouts(
             return move(state, choose(state, now)), key, ply + 1
 
         last, _, _ = jax.lax.while_loop(goes_on, go, (state, key, jnp.int32(0)))
-        return jnp.where(game.is_terminal(last), outcome(game, last, margin), game.estimate(last))
+        return jnp.where(game.is_terminal(last), outcome(game, last, margin), game.heuristic_value(last))
 
     def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
         shares = jnp.mean(jax.vmap(play, in_axes=(None, 0))(state, jax.random.split(key, count)), axis=0)
-        return (lambda actions: game.appraise(state, actions)) if priors else None, shares
+        return (lambda actions: game.heuristic_logits(state, actions)) if priors else None, shares
 
     return evaluate
 
 
 def best_of(game: Game[Any], samples: int) -> Policy:
-    """The policy that plays the best of so many random actions, by ``appraise``. It may be used with ``advance``."""
+    """The policy that plays the best of so many random actions, by ``heuristic_logits``. It may be used with ``apply_deferred``."""
 
     def choose(state: Any, key: PRNGKeyArray) -> Action:
         if samples == 1:
             return game.sample_action(state, key)
-        actions = game.random_actions(state, key, samples)
-        best = jnp.argmax(jnp.where(actions >= 0, game.appraise(state, actions), -jnp.inf))
+        actions = game.sample_actions(state, key, samples)
+        best = jnp.argmax(jnp.where(actions >= 0, game.heuristic_logits(state, actions), -jnp.inf))
         # All places are left over only where nobody can move.
         return jnp.where(actions[0] >= 0, actions[best], -1)
 
@@ -96,7 +96,7 @@ def best_of(game: Game[Any], samples: int) -> Policy:
 def outcome(game: Game[Any], state: Any, margin: float) -> Float32[Array, "P"]:
     """Who has won, and with the weight ``margin`` by how much; of a game that is over."""
     returns = game.returns(state)
-    return (1 - margin) * returns + margin * game.estimate(state) if margin else returns
+    return (1 - margin) * returns + margin * game.heuristic_value(state) if margin else returns
 
 
 def check_margin(margin: float) -> None:
@@ -106,7 +106,7 @@ def check_margin(margin: float) -> None:
 
 
 def network(game: Game[Any], apply: Network, symmetries: bool = False) -> Evaluator:
-    """``apply`` maps an observation to logits, see ``Game.logits_of``, and to shares by seat from the mover's on.
+    """``apply`` maps an observation to logits, see ``Game.gather_logits``, and to shares by seat from the mover's on.
 
     With ``symmetries`` it is asked about the position as all symmetries of the game show it, and what it says is averaged.
     Raises ``ValueError`` where it gives other shapes than ``[num_logits]`` and ``[num_players]``, or where the game has no
@@ -131,14 +131,14 @@ def network(game: Game[Any], apply: Network, symmetries: bool = False) -> Evalua
         del key
         if not symmetries:
             logits, values = look(state)
-            return lambda actions: game.logits_of(state, logits, actions), values
+            return lambda actions: game.gather_logits(state, logits, actions), values
         indices = jnp.arange(game.num_symmetries, dtype=jnp.int32)
         seen = jax.vmap(game.transform, in_axes=(None, 0))(state, indices)
         every, shares = jax.vmap(look)(seen)
 
         def of(actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
             renamed = jnp.take(jnp.asarray(game.action_symmetries), actions, axis=1, mode="clip")
-            return jnp.mean(jax.vmap(game.logits_of)(seen, every, renamed), axis=0)
+            return jnp.mean(jax.vmap(game.gather_logits)(seen, every, renamed), axis=0)
 
         return of, jnp.mean(shares, axis=0)
 

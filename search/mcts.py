@@ -68,7 +68,7 @@ class Search(Generic[State]):
     """Whether a game's search ends once its remaining simulations cannot change the action to play. The policy is then that of
     the simulations made."""
     margin: float = 0.0
-    """Weight of by how much, and not only whether, a game that ends in the tree is won, see ``Game.estimate``."""
+    """Weight of by how much, and not only whether, a game that ends in the tree is won, see ``Game.heuristic_value``."""
 
     def __post_init__(self) -> None:
         check_counts(

@@ -15,7 +15,7 @@ from tilewe_jax.game import Game, shapes
 
 F = TypeVar("F", bound=Callable[..., Any])
 Network = Callable[[Array], tuple[Array, Array]]
-"""Maps an observation to logits, see ``Game.logits_of``, and to the shares of the win by seat, from the mover's on."""
+"""Maps an observation to logits, see ``Game.gather_logits``, and to the shares of the win by seat, from the mover's on."""
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 

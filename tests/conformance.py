@@ -146,10 +146,10 @@ def check_forms(game: Game[Any], history: list[tuple[Any, np.ndarray]], eager: b
         assert_same(jax.tree.map(lambda leaf: leaf.reshape(BATCH, *leaf.shape[2:]), twice), after)
         outer = jax.jit(jax.vmap(jax.vmap(game.is_legal, in_axes=(None, 0)), in_axes=(0, None)))(state, action)
         assert bool(jnp.all(jnp.diagonal(outer) == (action >= 0)))
-        owing = functions.advance(state, action)
-        assert_same(functions.settle(owing), after)
+        owing = functions.apply_deferred(state, action)
+        assert_same(functions.resolve_passes(owing), after)
         for _ in range(game.num_players):
-            owing = functions.advance(owing, jnp.full(BATCH, -1, jnp.int32))
+            owing = functions.apply_deferred(owing, jnp.full(BATCH, -1, jnp.int32))
         assert_same(owing, after)
     if eager:
         state, action = rows(history[len(history) // 2], 0)
@@ -176,8 +176,9 @@ def check_hidden(game: Game[Any], history: list[tuple[Any, np.ndarray]]) -> None
 def check_choices(game: Game[Any], history: list[tuple[Any, np.ndarray]]) -> None:
     """Random actions are legal and different, all of them where they fit; and what they look worth are numbers."""
     size = 8
-    choose = jax.jit(jax.vmap(lambda state, key: game.random_actions(state, key, size)))
-    appraise, estimate = jax.jit(jax.vmap(game.appraise)), jax.jit(jax.vmap(game.estimate))
+    choose = jax.jit(jax.vmap(lambda state, key: game.sample_actions(state, key, size)))
+    heuristic_logits = jax.jit(jax.vmap(game.heuristic_logits))
+    heuristic_value = jax.jit(jax.vmap(game.heuristic_value))
     for state, _ in (history[0], history[-4], history[-1]):
         mask = np.asarray(batched(game).legal_actions(state))
         actions = choose(state, jax.random.split(jax.random.key(4), BATCH))
@@ -185,7 +186,7 @@ def check_choices(game: Game[Any], history: list[tuple[Any, np.ndarray]]) -> Non
             real = chosen[chosen >= 0]
             assert len(set(real.tolist())) == len(real) == min(size, legal.sum())
             assert np.all(legal[real])
-        assert np.isfinite(np.asarray(appraise(state, actions))[np.asarray(actions) >= 0]).all()
-        shares = np.asarray(estimate(state))
+        assert np.isfinite(np.asarray(heuristic_logits(state, actions))[np.asarray(actions) >= 0]).all()
+        shares = np.asarray(heuristic_value(state))
         assert np.all(shares >= 0)
         np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-5)

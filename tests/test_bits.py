@@ -43,7 +43,7 @@ def test_unpack_words_inverts_packing() -> None:
 @settings(max_examples=200, deadline=None)
 @given(words, st.integers(1, 2**16))
 def test_below_is_the_scaled_number(random: int, bound: int) -> None:
-    assert int(bits.below(jnp.uint32(random), jnp.uint32(bound))) == random * bound >> 32
+    assert int(bits.uniform_below(jnp.uint32(random), jnp.uint32(bound))) == random * bound >> 32
 
 
 def test_some_set_gives_distinct_set_flags() -> None:

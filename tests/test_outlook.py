@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tilewe_jax
 from search.evaluators import best_of
 from tests.support import batched, rows
-from tilewe_jax.bits import spread
+from tilewe_jax.bits import systematic_sample
 from tilewe_jax.games.polyomino import outlook
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
 from tilewe_jax.lanes import per_lane
@@ -62,7 +62,7 @@ def counted(state: Any, action: int) -> list[float]:
 
 
 def test_signs_are_what_counting_finds() -> None:
-    several = jax.jit(jax.vmap(lambda state, key: GAME.random_actions(state, key, 6)))
+    several = jax.jit(jax.vmap(lambda state, key: GAME.sample_actions(state, key, 6)))
     weigh = per_lane(lambda state, actions, worth: outlook.weigh(GAME.config, state, actions, worth))
     signs = jax.jit(jax.vmap(jax.vmap(weigh, in_axes=(None, None, 0)), in_axes=(0, 0, None)))
     state, seen = batched(GAME).init(jax.random.split(jax.random.key(0), 8)), 0
@@ -96,7 +96,7 @@ def test_the_best_at_a_glance_beats_chance() -> None:
     assert float(jnp.mean(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(1), 64))[:, 0])) > 0.8
 
 
-_spread = jax.jit(spread, static_argnums=2)
+_spread = jax.jit(systematic_sample, static_argnums=2)
 
 
 @settings(max_examples=200, deadline=None)
@@ -113,5 +113,5 @@ def test_spread_numbers_are_different_and_in_range(total: int, count: int, bits:
 @pytest.mark.parametrize(("total", "count"), [(7, 3), (10, 4), (9, 8)])
 def test_each_number_is_as_likely(total: int, count: int) -> None:
     starts = ((np.arange(total) * 2**32 + 2**31) // total).astype(np.uint32)
-    numbers = jax.vmap(lambda bits: spread(bits, jnp.int32(total), count))(jnp.asarray(starts))
+    numbers = jax.vmap(lambda bits: systematic_sample(bits, jnp.int32(total), count))(jnp.asarray(starts))
     assert (np.bincount(np.asarray(numbers).ravel(), minlength=total) == count).all()

@@ -157,7 +157,7 @@ def test_networks_fit_their_games(name: str, options: dict[str, Any]) -> None:
     def ask(key: Any) -> Any:
         state = game.init(key)
         outputs = model(game.observe(state, game.current_player(state)))
-        return outputs, game.logits_of(state, outputs.logits, game.random_actions(state, key, 5))
+        return outputs, game.gather_logits(state, outputs.logits, game.sample_actions(state, key, 5))
 
     outputs, logits = ask(jax.random.split(jax.random.key(1), 4))
     assert outputs.logits.shape == (4, game.num_logits)
@@ -249,7 +249,7 @@ def test_a_symmetry_renames_what_is_learned() -> None:
         return networks.Outputs(jnp.einsum("achw,chw->a", weights, seen), jnp.zeros(2), jnp.zeros(2))
 
     state = rows(list(positions(game, 2))[5][0], 0)
-    actions = game.random_actions(state, jax.random.key(1), 16)
+    actions = game.sample_actions(state, jax.random.key(1), 16)
     there = (actions >= 0).astype(jnp.float32)
     policy = there / there.sum()
     position = Positions(

@@ -69,7 +69,7 @@ def popcount_sum(rows: list[UInt32[Array, "*shape"]]) -> Int32[Array, "*shape"]:
     return sum(counts[1:], start=counts[0])
 
 
-def below(bits: UInt32[Array, "*shape"], bound: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:
+def uniform_below(bits: UInt32[Array, "*shape"], bound: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:
     """A number in ``[0, bound)`` from 32 random bits, for bounds up to 2**16: ``bits * bound / 2**32`` rounded down.
 
     No number is likelier than another by more than one part in ``2**32 / bound``.
@@ -78,18 +78,18 @@ def below(bits: UInt32[Array, "*shape"], bound: UInt32[Array, "*shape"]) -> Int3
     return (((bits >> np.uint32(16)) * bound + (low >> np.uint32(16))) >> np.uint32(16)).astype(jnp.int32)
 
 
-def spread(bits: UInt32[Array, "*shape"], total: Int32[Array, "*shape"], count: int) -> Int32[Array, "count *shape"]:
+def systematic_sample(bits: UInt32[Array, "*shape"], total: Int32[Array, "*shape"], count: int) -> Int32[Array, "count *shape"]:
     """``count`` different numbers in ``[0, total)``, each as likely as any other; all of them where they fit, then -1.
 
     They ascend, at equal distances (systematic sampling, Madow 1949), from a chance start. ``total * count`` is below 2**31.
     """
     number = jnp.arange(count, dtype=jnp.int32).reshape(-1, *[1] * total.ndim)
-    start = below(bits, jnp.maximum(total, 1).astype(jnp.uint32))
+    start = uniform_below(bits, jnp.maximum(total, 1).astype(jnp.uint32))
     start, total = start[None], total[None]
     return jnp.where(total > count, (number * total + start) // count, jnp.where(number < total, number, -1))
 
 
-def mix(bits: UInt32[Array, "*shape"], number: Int32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
+def hash32(bits: UInt32[Array, "*shape"], number: Int32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
     """Random-looking bits for each number, by a seed: Wellons' integer hash `lowbias32`, far cheaper than a key of its own."""
     x = bits ^ (number.astype(jnp.uint32) * np.uint32(0x9E3779B9))
     x = (x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D)

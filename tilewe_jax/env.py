@@ -141,7 +141,7 @@ def stream(
 
 def positions(game: Game[S], stream: Stream[S]) -> S:
     """The games of a stream as they stand, ``[lanes, ...]``, each with somebody to move who can."""
-    settled: S = _batch_first(_each(game.settle)(stream.pending))
+    settled: S = _batch_first(_each(game.resolve_passes)(stream.pending))
     return settled
 
 
@@ -331,7 +331,7 @@ def _choice(game: Game[S], policy: Policy | None) -> tuple[Callable[[S, PRNGKeyA
     an illegal action becomes -1.
     """
     if not policy:
-        return _each(game.sample_action), _each(game.advance)
+        return _each(game.sample_action), _each(game.apply_deferred)
 
     def legal_or_none(state: S, key: PRNGKeyArray) -> Array:
         action = as_action(policy(state, key))

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
-from tilewe_jax.bits import spread
+from tilewe_jax.bits import systematic_sample
 from tilewe_jax.lanes import random_words
 
 State = TypeVar("State")
@@ -131,16 +131,16 @@ class Game(ABC, Generic[State]):
     def action_name(self, action: int, state: State) -> str:
         """An action that is legal in ``state`` for people, on the host."""
 
-    def advance(self, state: State, action: Action) -> State:
+    def apply_deferred(self, state: State, action: Action) -> State:
         """``apply`` for loops over many games: the state may still owe a chain of forced skips.
 
-        There ``sample_action`` gives -1 before the end, and ``advance`` with -1 works off one link of the chain. Nobody but
-        such a loop sees these states: ``settle`` ends the chain.
+        There ``sample_action`` gives -1 before the end, and ``apply_deferred`` with -1 works off one link of the chain. Nobody but
+        such a loop sees these states: ``resolve_passes`` ends the chain.
         """
         return self.apply(state, action)
 
-    def settle(self, state: State) -> State:
-        """The state that ``apply`` would have given where ``advance`` has left one behind."""
+    def resolve_passes(self, state: State) -> State:
+        """The state that ``apply`` would have given where ``apply_deferred`` has left one behind."""
         return state
 
     def is_truncated(self, state: State) -> Bool[Array, ""]:
@@ -180,22 +180,22 @@ class Game(ABC, Generic[State]):
         noise = jax.random.bits(key, legal.shape)
         return jnp.where(jnp.any(legal), jnp.argmax(jnp.where(legal, (noise >> 1).astype(jnp.int32), -1)), -1).astype(jnp.int32)
 
-    def random_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
+    def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
         """``k`` different legal actions, each as likely as any other; all of them where they fit. -1 in places left over.
 
-        ``sample_action`` for several at once, also where a state still owes forced skips, see ``advance``.
+        ``sample_action`` for several at once, also where a state still owes forced skips, see ``apply_deferred``.
         """
         legal = self.legal_actions(state)
         bits = random_words(key, 1)[0]
-        rank = spread(bits, jnp.sum(legal, dtype=jnp.int32), k)
+        rank = systematic_sample(bits, jnp.sum(legal, dtype=jnp.int32), k)
         return jnp.where(rank >= 0, jnp.searchsorted(jnp.cumsum(legal), rank + 1), -1).astype(jnp.int32)
 
-    def appraise(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+    def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
         """How good legal actions look, without following any of them, as logits; 0 for all, unless a game knows better."""
         del state
         return jnp.zeros(actions.shape, jnp.float32)
 
-    def estimate(self, state: State) -> Float32[Array, "num_players"]:
+    def heuristic_value(self, state: State) -> Float32[Array, "num_players"]:
         """The share of the win that each may expect by the look of a position, at the end too; sums to 1.
 
         Equal shares, unless a game knows better. ``returns`` tells who has won; this, where it knows better, by how much.
@@ -223,7 +223,9 @@ class Game(ABC, Generic[State]):
         """Number of logits that a network gives for a position."""
         return self.num_actions
 
-    def logits_of(self, state: State, logits: Float32[Array, "num_logits"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+    def gather_logits(
+        self, state: State, logits: Float32[Array, "num_logits"], actions: Int32[Array, "k"]
+    ) -> Float32[Array, "k"]:
         """Those of legal actions among what a network gives for a position: it has one for each action, in their order.
 
         A game in which a network sees fewer than all action ids at a time says here which is which.
@@ -241,7 +243,7 @@ class Game(ABC, Generic[State]):
         def play(carry: tuple[State, PRNGKeyArray]) -> tuple[State, PRNGKeyArray]:
             state, key = carry
             key, now = jax.random.split(key)
-            return self.advance(state, self.sample_action(state, now)), key
+            return self.apply_deferred(state, self.sample_action(state, now)), key
 
         state, _ = jax.lax.while_loop(lambda carry: ~self.is_terminal(carry[0]), play, (state, key))
         return self.returns(state)

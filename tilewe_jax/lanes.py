@@ -21,7 +21,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int32, PRNGKeyArray, PyTree, UInt32
 
-from tilewe_jax.bits import WORD_BITS, kth_set_bit, mix, popcount
+from tilewe_jax.bits import WORD_BITS, hash32, kth_set_bit, popcount
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -111,8 +111,8 @@ def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
     """
 
     def words(data: UInt32[Array, "data lanes"]) -> UInt32[Array, "count lanes"]:
-        word = reduce(lambda word, more: mix(word, more.astype(jnp.int32)), data)
-        return mix(word[None], jnp.arange(count, dtype=jnp.int32)[:, None])
+        word = reduce(lambda word, more: hash32(word, more.astype(jnp.int32)), data)
+        return hash32(word[None], jnp.arange(count, dtype=jnp.int32)[:, None])
 
     # Materialized, since keys lie interleaved, and whatever the hash were fused with would be read as slowly as they are.
     return per_lane(partial(materialize, words))(jax.random.key_data(key))

@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt16, UInt32
 
-from tilewe_jax.bits import WORD_BITS, mix, popcount
+from tilewe_jax.bits import WORD_BITS, hash32, popcount
 from tilewe_jax.game import Policy
 from tilewe_jax.games.polyomino import names, rules
 from tilewe_jax.games.polyomino.boards import Board, Hand, around, pick, planes, reach, words
@@ -298,7 +298,7 @@ def _candidate(
 
 def _chance(seed: UInt32[Array, "lanes"], number: Int32[Array, "lanes"], contacts: Board) -> Float32[Array, "lanes"]:
     """A random rank: how often a move's is the highest is in proportion to its names (Efraimidis and Spirakis 2006)."""
-    uniform = ((mix(seed, number) >> np.uint32(8)).astype(jnp.float32) + 0.5) / 2**24
+    uniform = ((hash32(seed, number) >> np.uint32(8)).astype(jnp.float32) + 0.5) / 2**24
     names = jnp.maximum(jnp.sum(popcount(contacts), axis=0), 1)
     return jnp.log(uniform) / names.astype(jnp.float32)
 

@@ -87,11 +87,11 @@ class PolyominoGame(Game[State]):
     def apply(self, state: State, action: Action) -> State:
         return _lanes(rules.apply, self.config)(state, as_action(action))
 
-    def advance(self, state: State, action: Action) -> State:
-        return _lanes(rules.advance, self.config)(state, as_action(action))
+    def apply_deferred(self, state: State, action: Action) -> State:
+        return _lanes(rules.apply_deferred, self.config)(state, as_action(action))
 
-    def settle(self, state: State) -> State:
-        return _lanes(rules.settle, self.config)(state)
+    def resolve_passes(self, state: State) -> State:
+        return _lanes(rules.resolve_passes, self.config)(state)
 
     def is_legal(self, state: State, action: Action) -> Bool[Array, ""]:
         return _lanes(rules.legal, self.config)(state, as_action(action))
@@ -117,16 +117,16 @@ class PolyominoGame(Game[State]):
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
         return _lanes(rules.sample, self.config)(state, random_words(key, 1)[0])
 
-    def random_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
+    def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
         return _lanes(rules.several, self.config, count=k)(state, random_words(key, 1)[0])
 
-    def appraise(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+    def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
         """By the signs of ``outlook``."""
-        return _lanes(outlook.appraise, self.config)(state, actions)
+        return _lanes(outlook.heuristic_logits, self.config)(state, actions)
 
-    def estimate(self, state: State) -> Float32[Array, "players"]:
+    def heuristic_value(self, state: State) -> Float32[Array, "players"]:
         """By the scores."""
-        return outlook.estimate(self.scores(state))
+        return outlook.heuristic_value(self.scores(state))
 
     @property
     def num_symmetries(self) -> int:

@@ -30,7 +30,7 @@ _POINTS = 8.0
 _CELL_ROWS = np.array([rules.pack_rows(orientation.cells) for orientation in ORIENTATIONS], np.uint32)
 
 
-def appraise(config: Config, state: State, actions: Int32[Array, "k lanes"]) -> Float32[Array, "k lanes"]:
+def heuristic_logits(config: Config, state: State, actions: Int32[Array, "k lanes"]) -> Float32[Array, "k lanes"]:
     """How good legal actions look; a pass looks worse than any placement."""
     done = popcount(np.uint32(config.full_hand) & ~pick(list(state.hands), state.current_player))
     first, more = jnp.asarray(np.array(_WORTH_OF_TWO if config.players == 2 else _WORTH_OF_MANY, np.float32).T)
@@ -76,7 +76,7 @@ def weigh(
     return total - away * (worth[-1] * jnp.exp(-plies / (2 * config.players)))[None]
 
 
-def estimate(scores: Int32[Array, "players"]) -> Float32[Array, "players"]:
+def heuristic_value(scores: Int32[Array, "players"]) -> Float32[Array, "players"]:
     """Shares of the win by the points."""
     return jax.nn.softmax(scores.astype(jnp.float32) / _POINTS)
 

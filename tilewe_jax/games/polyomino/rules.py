@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int32, UInt16, UInt32
 
-from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, popcount, spread
+from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount, systematic_sample, uniform_below
 from tilewe_jax.games.polyomino import movegen, movegen_conv
 from tilewe_jax.games.polyomino.boards import Board, Hand, pick, planes, words
 from tilewe_jax.games.polyomino.config import Config
@@ -79,10 +79,10 @@ def initial(config: Config) -> dict[str, np.ndarray]:
 
 def apply(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
     """The position after a legal action, with somebody to move who can; after -1, the same position."""
-    return settle(config, advance(config, state, action))
+    return resolve_passes(config, apply_deferred(config, state, action))
 
 
-def advance(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
+def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
     """``apply``, except that the next player in turn may be blocked; there -1 puts that player out and passes the turn on.
 
     In a loop over many lanes an idle step now and then is cheaper than asking on until every lane has found its player.
@@ -108,7 +108,7 @@ def advance(config: Config, state: State, action: Int32[Array, "lanes"]) -> Stat
     )
 
 
-def settle(config: Config, state: State) -> State:
+def resolve_passes(config: Config, state: State) -> State:
     """Pass the turn on to a player who can move, putting those passed over out; all, where nobody can."""
     boards = state.occupied, state.hands
 
@@ -149,9 +149,9 @@ def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[
     """A legal action drawn uniformly with 32 random bits; -1 where there is none."""
     counts = [count.astype(jnp.int32) for count in state.legal_counts]
     placements = sum(counts[1:], start=counts[0])
-    # Before `settle` the player to move may be blocked, and a blocked player is passed over instead of passing.
+    # Before `resolve_passes` the player to move may be blocked, and a blocked player is passed over instead of passing.
     passes = ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
-    rank = below(bits, (placements + passes).astype(jnp.uint32))
+    rank = uniform_below(bits, (placements + passes).astype(jnp.uint32))
 
     boards = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_player)
     placement = nth_placement(config, counts, boards, rank)
@@ -164,7 +164,7 @@ def several(config: Config, state: State, bits: UInt32[Array, "lanes"], count: i
     counts = [placed.astype(jnp.int32) for placed in state.legal_counts]
     placements = sum(counts[1:], start=counts[0])
     total = placements + ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
-    rank = spread(bits, total, count)
+    rank = systematic_sample(bits, total, count)
     boards = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_player)
     placement = materialize(partial(nth_placement, config), counts, boards, rank)
     action = jnp.where(rank < placements[None], placement, config.num_placements)

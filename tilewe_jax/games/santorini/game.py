@@ -78,18 +78,18 @@ class SantoriniGame(Game[State]):
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
         return rules.sample(self.config, state, random_words(key, 1)[0])
 
-    def random_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
+    def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
         several = partial(materialize, partial(rules.several, self.config, count=k))
         return per_lane(several)(state, random_words(key, 1)[0])
 
-    def appraise(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+    def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
         """A win first, a loss in one last, and else as ``one_ply`` has it."""
-        look = per_lane(partial(materialize, partial(policies.appraise, self.config)))
+        look = per_lane(partial(materialize, partial(policies.heuristic_logits, self.config)))
         return jax.vmap(look, in_axes=(None, 0))(state, actions)
 
-    def estimate(self, state: State) -> Float32[Array, "2"]:
+    def heuristic_value(self, state: State) -> Float32[Array, "2"]:
         """By the levels under the workers, and by who can win at once."""
-        return policies.estimate(self.config, state)
+        return policies.heuristic_value(self.config, state)
 
     def policies(self) -> dict[str, Policy]:
         """``random``, ``greedy`` and ``one_ply``, see ``policies``."""

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
-from tilewe_jax.bits import mix, popcount_sum
+from tilewe_jax.bits import hash32, popcount_sum
 from tilewe_jax.game import Action, Policy
 from tilewe_jax.games.santorini import rules
 from tilewe_jax.games.santorini.bitboard import single
@@ -44,13 +44,13 @@ def one_ply(config: Config, state: State) -> Int32[Array, ""]:
     return 8 * greedy(config, state) - popcount_sum([*state.turns])
 
 
-def appraise(config: Config, state: State, action: Action) -> Float32[Array, ""]:
+def heuristic_logits(config: Config, state: State, action: Action) -> Float32[Array, ""]:
     """How good an action looks, as a logit."""
     value = _outlook(config, one_ply, rules.apply(config, state, action)).astype(jnp.float32)
     return jnp.clip(value / _LOGIT, -_SURE, _SURE)
 
 
-def estimate(config: Config, state: State) -> Float32[Array, "2"]:
+def heuristic_value(config: Config, state: State) -> Float32[Array, "2"]:
     """Shares of the win by the look of a position."""
     after = replace(state, workers=state.workers[2:] + state.workers[:2])
     mine, other = greedy(config, after), greedy(config, state)
@@ -76,7 +76,7 @@ def _policy(config: Config, value: Value) -> Policy:
         legal = rules.legal_actions(config, state)
         after = jax.vmap(lambda action: rules.apply(config, state, action))(actions)
         values = jax.vmap(lambda after: _outlook(config, value, after))(after)
-        noise = mix(random_words(key, 1)[0], actions) >> np.uint32(16)  # decides between equal values
+        noise = hash32(random_words(key, 1)[0], actions) >> np.uint32(16)  # decides between equal values
         ranked = jnp.where(legal, (values << 16) | noise.astype(jnp.int32), jnp.iinfo(jnp.int32).min)
         return jnp.where(jnp.any(legal), jnp.argmax(ranked), -1).astype(jnp.int32)
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int8, Int32, PRNGKeyArray, UInt32
 
-from tilewe_jax.bits import WORD_BITS, below, kth_set_bit, move_bits, popcount, spread, unpack_words
+from tilewe_jax.bits import WORD_BITS, kth_set_bit, move_bits, popcount, systematic_sample, uniform_below, unpack_words
 from tilewe_jax.game import Action
 from tilewe_jax.games.santorini.bitboard import (
     CENTRE,
@@ -212,7 +212,7 @@ def _step(config: Config, direction: Int32[Array, ""]) -> Int32[Array, ""]:
 def _pick(words: Sequence[Word], bits: Word, count: int) -> Int32[Array, "count *lanes"]:
     """Indices of different set bits by 32 random bits, bit ``i`` of word ``w`` being ``32 * w + i``; then -1."""
     counts = [popcount(word) for word in words]
-    rank = spread(bits, sum(counts[1:], start=counts[0]), count)
+    rank = systematic_sample(bits, sum(counts[1:], start=counts[0]), count)
     index, word = jnp.zeros_like(rank), jnp.broadcast_to(words[0], rank.shape)
     before = passed = jnp.zeros_like(rank)
     for i in range(1, len(words)):
@@ -228,7 +228,7 @@ def _distinct(bits: UInt32[Array, "count"], bound: int) -> list[Int32[Array, ""]
     drawn: list[Int32[Array, ""]] = []
     ascending: list[Int32[Array, ""]] = []
     for i in range(bits.shape[0]):
-        number = below(bits[i], jnp.uint32(bound - i))
+        number = uniform_below(bits[i], jnp.uint32(bound - i))
         for taken in ascending:  # the number-th of those that are left
             number = number + (number >= taken).astype(jnp.int32)
         drawn.append(number)

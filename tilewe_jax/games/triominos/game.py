@@ -122,7 +122,9 @@ class TriominosGame(Game[State]):
     def num_logits(self) -> int:
         return self.num_compact
 
-    def logits_of(self, state: State, logits: Float32[Array, "num_compact"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+    def gather_logits(
+        self, state: State, logits: Float32[Array, "num_compact"], actions: Int32[Array, "k"]
+    ) -> Float32[Array, "k"]:
         """By the entries of ``compact_mask``: an observation shows places relative to the figure, not which cells they are."""
         cell, third = actions // self.config.numbers, actions % self.config.numbers
         slot = jnp.argmax(state.table.cells.astype(jnp.int32)[None] == cell[:, None], axis=1).astype(jnp.int32)
@@ -135,14 +137,14 @@ class TriominosGame(Game[State]):
         (entries,) = jnp.nonzero(self.compact_mask(state), size=size, fill_value=self.num_compact)
         return jnp.take(self.compact_actions(state), entries, mode="fill", fill_value=-1)
 
-    def random_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
+    def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
         return rules.several(self.config, state, rules.legal_words(self.config, state), random_words(key, 1)[0], k)
 
-    def appraise(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+    def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
         """As the strategy ``block`` has it."""
-        return strategies.appraise(self.config, state, actions)
+        return strategies.heuristic_logits(self.config, state, actions)
 
-    def estimate(self, state: State) -> Float32[Array, "players"]:
+    def heuristic_value(self, state: State) -> Float32[Array, "players"]:
         """By the points."""
         return jax.nn.softmax(state.scores.astype(jnp.float32) / _SHARE_POINTS)
 

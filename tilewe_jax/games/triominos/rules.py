@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int8, Int32, PRNGKeyArray, UInt32
 
-from tilewe_jax.bits import WORD_BITS, kth_set_bit, mix, popcount, spread
+from tilewe_jax.bits import WORD_BITS, hash32, kth_set_bit, popcount, systematic_sample
 from tilewe_jax.game import Action
 from tilewe_jax.games.triominos import table
 from tilewe_jax.games.triominos import trays as sets
@@ -58,7 +58,7 @@ def deal(
     config: Config, scores: Int32[Array, "P"], number: Int32[Array, ""], seed: UInt32[Array, "2"], may_start: Bool[Array, "P"]
 ) -> State:
     """The start of a round. Chance decides among those who may start, except where the highest tile does."""
-    words = mix(mix(mix(seed[0], number), seed[1].astype(jnp.int32))[None], jnp.arange(config.tiles + config.players))
+    words = hash32(hash32(hash32(seed[0], number), seed[1].astype(jnp.int32))[None], jnp.arange(config.tiles + config.players))
     shuffle, lots = words[: config.tiles], words[config.tiles :]
     return start(config, scores, number, seed, _ranked(shuffle).astype(jnp.int8), lots, may_start)
 
@@ -234,7 +234,7 @@ def several(
     counts = popcount(words)
     # A product with a triangle, since XLA's cumulative sum is quadratic, and slow, on a CPU.
     upto = (np.tri(counts.shape[0], dtype=np.float32) @ counts.astype(jnp.float32)).astype(jnp.int32)
-    rank = spread(bits, upto[-1], count)
+    rank = systematic_sample(bits, upto[-1], count)
     passed = upto[None] <= rank[:, None]
     word = jnp.sum(passed, axis=1, dtype=jnp.int32)
     before = jnp.max(jnp.where(passed, upto[None], 0), axis=1)

@@ -19,7 +19,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 
-from tilewe_jax.bits import mix, popcount
+from tilewe_jax.bits import hash32, popcount
 from tilewe_jax.game import Action, Policy
 from tilewe_jax.games.triominos import rules, table, trays
 from tilewe_jax.games.triominos.config import Config
@@ -106,7 +106,7 @@ _DRAWING, _PASSING = {2: 6.0}, -8.0
 """Logit of drawing, by the number of players: two do best to hoard, more do best not to draw; and of passing."""
 
 
-def appraise(config: Config, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+def heuristic_logits(config: Config, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
     """How good actions look to ``block``, as logits."""
     unseen, tray = _unseen(config, state), rules.tray_of(state)
 
@@ -156,7 +156,7 @@ def _best(config: Config, value: Value, state: State, placements: UInt32[Array, 
         lowest = left[index] & (~left[index] + np.uint32(1))
         action = rules.action_of(config, state, index, popcount(lowest - np.uint32(1)))
         prospect = _prospect(config, state, tray, unseen, action)
-        noise = (mix(bits, action) >> np.uint32(24)).astype(jnp.int32)
+        noise = (hash32(bits, action) >> np.uint32(24)).astype(jnp.int32)
         ranked = jnp.where(lowest != 0, (value(config, prospect) << 8) + noise, best)
         better = ranked > best
         left = left ^ jnp.where(np.arange(left.shape[0]) == index, lowest, np.uint32(0))
