@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from experiments import configs
-from experiments.ratings import Sprt
+from experiments import presets as configs
+from experiments.arena.ratings import Sprt
 from tilewe_jax import make
 from tilewe_jax.game import Game
 
@@ -239,7 +239,7 @@ def preset(name: str) -> Config:
             raise ValueError(f"preset {name}: {error.strerror}") from None
         found = space.get("CONFIG")
     elif name in presets():
-        found = importlib.import_module(f"experiments.configs.{name}").CONFIG
+        found = importlib.import_module(f"experiments.presets.{name}").CONFIG
     else:
         raise ValueError(f"there is no preset {name!r}; there are {', '.join(presets())}, or give a file of Python")
     if not isinstance(found, Config):

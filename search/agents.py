@@ -9,13 +9,13 @@ from jaxtyping import PRNGKeyArray
 
 from search import tree
 from search.candidates import POOL
-from search.determinize import Worlds, is_hidden
+from search.determinization import Worlds, is_hidden
 from search.evaluators import Evaluator, heuristic, network, playouts, uniform
+from search.exported import Network, as_tree, load
 from search.gumbel import Gumbel
-from search.information import OneTree
+from search.ismcts import OneTree
 from search.mcts import Decision, Search, Selection
-from search.networks import Network, as_tree, load
-from search.select import Puct
+from search.puct import Puct
 from tilewe_jax.game import Action, Game, Policy
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
-from search.networks import Network, observation_shape
+from search.exported import Network, observation_shape
 from search.tree import check_counts
 from tilewe_jax.game import Action, Game, Policy
 
@@ -51,8 +51,9 @@ def playouts(
     """The mean outcome of ``count`` games played from a position.
 
     They are played by ``policy``, or else by ``best_of``: with one sample at random. After ``plies`` actions they are cut off,
-    and worth what ``heuristic_value`` says. ``margin`` is the share that ``heuristic_value`` has in the outcome of a game played to its end.
-    Logits are those of ``heuristic_logits`` with ``priors``, else equal. Raises ``ValueError`` for less than one game, sample or ply.
+    and worth what ``heuristic_value`` says. ``margin`` is the share that ``heuristic_value`` has in the outcome of a game
+    played to its end. Logits are those of ``heuristic_logits`` with ``priors``, else equal. Raises ``ValueError`` for less than
+    one game, sample or ply.
     """
     check_counts(playouts=count, samples=samples, plies=1 if plies is None else plies)
     check_margin(margin)
@@ -80,7 +81,10 @@ def playouts(
 
 
 def best_of(game: Game[Any], samples: int) -> Policy:
-    """The policy that plays the best of so many random actions, by ``heuristic_logits``. It may be used with ``apply_deferred``."""
+    """The policy that plays the best of so many random actions, by ``heuristic_logits``.
+
+    It may be used with ``apply_deferred``.
+    """
 
     def choose(state: Any, key: PRNGKeyArray) -> Action:
         if samples == 1:

@@ -22,8 +22,8 @@ ORACLES = Path(__file__).parents[2] / "shared" / "oracles"
 def batched(game: Game[Any]) -> SimpleNamespace:
     """The functions of a game over batches, compiled once for tests that follow each other."""
     names = (
-        "apply apply_deferred resolve_passes step is_legal legal_actions num_legal sample_action current_player is_terminal is_truncated"
-        " scores returns observe determinize playout init"
+        "apply apply_deferred resolve_passes step is_legal legal_actions num_legal sample_action current_player is_terminal"
+        " is_truncated scores returns observe determinize playout init"
     )
     return SimpleNamespace(**{name: jax.jit(jax.vmap(getattr(game, name))) for name in names.split()})
 

@@ -134,8 +134,8 @@ class Game(ABC, Generic[State]):
     def apply_deferred(self, state: State, action: Action) -> State:
         """``apply`` for loops over many games: the state may still owe a chain of forced skips.
 
-        There ``sample_action`` gives -1 before the end, and ``apply_deferred`` with -1 works off one link of the chain. Nobody but
-        such a loop sees these states: ``resolve_passes`` ends the chain.
+        There ``sample_action`` gives -1 before the end, and ``apply_deferred`` with -1 works off one link of the chain. Nobody
+        but such a loop sees these states: ``resolve_passes`` ends the chain.
         """
         return self.apply(state, action)
 

@@ -55,7 +55,8 @@ class Bench(GameOptions):
 
     def _figures(self, batch: int) -> dict[str, Any]:
         if self.train:
-            from experiments import bench_train, config
+            from experiments import config
+            from experiments.benchmarks import training as bench_train
 
             settings = named(self.set)
             config.changed(config.preset(self.train), settings).make()  # for the error, before a process is started
@@ -63,7 +64,7 @@ class Bench(GameOptions):
         return self._search(batch) if self.search else replace(self, game=self.game or "tilewe")._play(batch)
 
     def _play(self, batch: int) -> dict[str, Any]:
-        from experiments import bench
+        from experiments.benchmarks import play as bench
 
         game = self.make()  # for the error, before a process is started
         if self.form == "board":
@@ -76,7 +77,7 @@ class Bench(GameOptions):
         return bench.measure(self.game, self.options(), *settings)
 
     def _search(self, batch: int) -> dict[str, Any]:
-        from experiments import bench_search
+        from experiments.benchmarks import search as bench_search
 
         if self.game:
             self.make()

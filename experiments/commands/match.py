@@ -64,7 +64,7 @@ class Arena:
         check_writable(self.plot)
         common.ask_for_devices(self.devices)
         from experiments import arena
-        from experiments.ratings import Sprt
+        from experiments.arena.ratings import Sprt
         from search.agents import searches
         from tilewe_jax import records
 

@@ -45,8 +45,8 @@ class Train:
     """Print one JSON object at the end and nothing else."""
 
     def run(self) -> None:
-        from experiments import training
-        from experiments.checkpoint import CheckpointError
+        from experiments.training import run as training
+        from experiments.training.checkpoint import CheckpointError
 
         if self.list:
             print(json.dumps(training.listing()) if self.json else training.listing_text())
@@ -95,7 +95,7 @@ class Report:
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        from experiments import report
+        from experiments.training import report
         from tilewe_jax.files import replacing
 
         check_writable(self.curve)

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from tilewe_jax.bits import popcount, unpack_words
 from tilewe_jax.game import Action, Game, Policy, as_action
-from tilewe_jax.games.polyomino import observation, outlook, rules, symmetry
+from tilewe_jax.games.polyomino import heuristics, observation, rules, symmetry
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.engines import engines
 from tilewe_jax.games.polyomino.pieces import (
     ORIENTATION_OF_CELLS,
     ORIENTATIONS,
@@ -27,6 +26,7 @@ from tilewe_jax.games.polyomino.pieces import (
     normalize,
     rotate,
 )
+from tilewe_jax.games.polyomino.policies import engines
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.games.polyomino.variants import VARIANTS, options_of
 from tilewe_jax.lanes import per_lane, random_words
@@ -121,12 +121,12 @@ class PolyominoGame(Game[State]):
         return _lanes(rules.several, self.config, count=k)(state, random_words(key, 1)[0])
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """By the signs of ``outlook``."""
-        return _lanes(outlook.heuristic_logits, self.config)(state, actions)
+        """By the signs of ``heuristics``."""
+        return _lanes(heuristics.heuristic_logits, self.config)(state, actions)
 
     def heuristic_value(self, state: State) -> Float32[Array, "players"]:
         """By the scores."""
-        return outlook.heuristic_value(self.scores(state))
+        return heuristics.heuristic_value(self.scores(state))
 
     @property
     def num_symmetries(self) -> int:

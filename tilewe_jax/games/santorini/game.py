@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.game import Action, Game, Policy, as_action
 from tilewe_jax.games.santorini import observation, policies, rules, symmetry
-from tilewe_jax.games.santorini.board import SYMBOLS, Move, SantoriniBoard
 from tilewe_jax.games.santorini.config import Cell, Config, Placement
+from tilewe_jax.games.santorini.host import SYMBOLS, Move, SantoriniBoard
 from tilewe_jax.games.santorini.rules import State
 from tilewe_jax.lanes import materialize, per_lane, random_words
 from tilewe_jax.render.svg import grid

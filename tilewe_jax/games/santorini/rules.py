@@ -29,8 +29,8 @@ from tilewe_jax.games.santorini.bitboard import (
     single,
     window,
 )
-from tilewe_jax.games.santorini.board import PIECES
 from tilewe_jax.games.santorini.config import DIRECTIONS, NUM_TURNS, Config
+from tilewe_jax.games.santorini.host import PIECES
 from tilewe_jax.lanes import random_words
 
 Levels = tuple[Bitboard, Bitboard, Bitboard, Bitboard]

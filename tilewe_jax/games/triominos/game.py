@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 
 from tilewe_jax.bits import WORD_BITS, popcount
 from tilewe_jax.game import Action, Game, Policy, as_action
-from tilewe_jax.games.triominos import observation, rules, strategies
+from tilewe_jax.games.triominos import observation, policies, rules
 from tilewe_jax.games.triominos.config import Config, Length, Start
 from tilewe_jax.games.triominos.figure import Placement
 from tilewe_jax.games.triominos.host import Position, unwrapped
@@ -142,7 +142,7 @@ class TriominosGame(Game[State]):
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
         """As the strategy ``block`` has it."""
-        return strategies.heuristic_logits(self.config, state, actions)
+        return policies.heuristic_logits(self.config, state, actions)
 
     def heuristic_value(self, state: State) -> Float32[Array, "players"]:
         """By the points."""
@@ -282,7 +282,7 @@ class TriominosGame(Game[State]):
 
     def policies(self) -> dict[str, Policy]:
         """``random`` among all legal actions, and the players of ``strategies``."""
-        return {**super().policies(), **strategies.policies(self.config)}
+        return {**super().policies(), **policies.policies(self.config)}
 
     def _check(self, state: State, action: int) -> None:
         if not self.is_legal(state, jnp.int32(action)):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int8, Int16, Int32
 
-from tilewe_jax.games.triominos import rules, table, trays
+from tilewe_jax.games.triominos import rules, table, tile_sets
 from tilewe_jax.games.triominos.config import MAX_DRAWS, Config
 from tilewe_jax.games.triominos.rules import State
 from tilewe_jax.games.triominos.tiles import AROUND, ORIENTATIONS
@@ -79,7 +79,7 @@ def tiles_of_slots(
 def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[Array, "size"]:
     """The blocks of ``layout``, one after the other, each row by row."""
     board = state.table
-    own = trays.unpack(config, state.trays[player])
+    own = tile_sets.unpack(config, state.trays[player])
     lies = board.lying >= 0
     column, row = _places(config, board.lying, board.lying)
     turned = (board.turned[:, None] == np.arange(len(ORIENTATIONS), dtype=np.int8)[None]) & lies[:, None]

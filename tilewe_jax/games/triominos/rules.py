@@ -10,11 +10,10 @@ from jaxtyping import Array, Bool, Int8, Int32, PRNGKeyArray, UInt32
 
 from tilewe_jax.bits import WORD_BITS, hash32, kth_set_bit, popcount, systematic_sample
 from tilewe_jax.game import Action
-from tilewe_jax.games.triominos import table
-from tilewe_jax.games.triominos import trays as sets
+from tilewe_jax.games.triominos import table, tile_sets
 from tilewe_jax.games.triominos.config import MAX_DRAWS, Config
 from tilewe_jax.games.triominos.table import Placed, Table
-from tilewe_jax.games.triominos.trays import Tray
+from tilewe_jax.games.triominos.tile_sets import Tray
 from tilewe_jax.lanes import random_words
 
 DRAW_SCORE, PASS_SCORE, OUT_SCORE = -5, -10, 25
@@ -74,9 +73,9 @@ def start(
 ) -> State:
     """The start of a round with the tiles in this order; of those who may start, whoever drew the highest lot does."""
     holder = order // np.int8(config.dealt)
-    trays = jax.vmap(lambda player: sets.pack(holder == player))(jnp.arange(config.players, dtype=jnp.int8))
+    trays = jax.vmap(lambda player: tile_sets.pack(holder == player))(jnp.arange(config.players, dtype=jnp.int8))
     if config.start == "highest":
-        may_start = sets.best(config, trays)
+        may_start = tile_sets.best(config, trays)
     starter = jnp.argmax(jnp.where(may_start, (lots >> np.uint32(1)).astype(jnp.int32), -1)).astype(jnp.int32)
     none = jnp.int32(0)
     return State(
@@ -105,7 +104,7 @@ def turn(config: Config, state: State, action: Action) -> State:
     laid = table.lay(config, state.table, placed)
     laid = jax.tree.map(lambda new, old: jnp.where(places, new, old), laid, state.table)
     drawn = jnp.argmax(state.order == state.drawn.astype(jnp.int8)).astype(jnp.int32)
-    moved = jnp.where(places | draws, sets.single(config, jnp.where(draws, drawn, placed.tile)), np.uint32(0))
+    moved = jnp.where(places | draws, tile_sets.single(config, jnp.where(draws, drawn, placed.tile)), np.uint32(0))
     trays = state.trays ^ jnp.where(mine[:, None], moved[None], np.uint32(0))
 
     gained = jnp.where(places, score, jnp.where(draws, DRAW_SCORE, jnp.where(passes, PASS_SCORE, 0)))
@@ -153,7 +152,7 @@ def is_over(config: Config, state: State) -> Bool[Array, ""]:
 
 def round_result(config: Config, state: State) -> tuple[Bool[Array, "P"], Int32[Array, "P"]]:
     """Who has won the round, and what that scores; nobody and nothing before its end."""
-    values = jax.vmap(partial(sets.value, config))(state.trays)
+    values = jax.vmap(partial(tile_sets.value, config))(state.trays)
     empty = jnp.all(state.trays == 0, axis=1)
     out, total = jnp.any(empty), jnp.sum(values, dtype=jnp.int32)
     lowest = jnp.min(values)
@@ -179,7 +178,7 @@ def legal_words(config: Config, state: State) -> UInt32[Array, "F+words+1"]:
     tray, going = tray_of(state), ~is_over(config, state)
     begins = ~jnp.any(state.table.lying >= 0)
     must_begin = begins & (config.start == "highest")
-    beginners = sets.highest(config, tray) if config.start == "highest" else tray
+    beginners = tile_sets.highest(config, tray) if config.start == "highest" else tray
     beginners = jnp.where(begins, beginners, np.uint32(0))
     may_draw = (state.draws < MAX_DRAWS) & (state.drawn < config.tiles)
     other = jnp.where(must_begin, np.uint32(0), jnp.where(may_draw, np.uint32(1), np.uint32(2)))
@@ -192,7 +191,7 @@ def thirds(config: Config, board: Table, tray: Tray) -> UInt32[Array, "F"]:
     first, second, known = table.corners_of_slots(config, board)
     pair = first.astype(jnp.int32) * config.numbers + second.astype(jnp.int32)
     allowed = jnp.where(known < 0, ~np.uint32(0), np.uint32(1) << jnp.maximum(known, 0).astype(jnp.uint32))
-    bits = jnp.take(sets.fits(config, tray), pair, mode="clip") & allowed
+    bits = jnp.take(tile_sets.fits(config, tray), pair, mode="clip") & allowed
     return jnp.where(board.cells >= 0, bits, np.uint32(0))
 
 
@@ -216,7 +215,7 @@ def action_of(
     """The action of a bit of ``legal_words``."""
     cell = jnp.take(state.table.cells, word, mode="clip").astype(jnp.int32)
     begin = config.first + (word - config.slots) * WORD_BITS + bit
-    last = config.slots + sets.num_words(config)
+    last = config.slots + tile_sets.num_words(config)
     return jnp.where(word < config.slots, cell * config.numbers + bit, jnp.where(word < last, begin, config.draw + bit)).astype(
         jnp.int32
     )
@@ -246,13 +245,13 @@ def determinize(config: Config, state: State, player: Int32[Array, ""], key: PRN
     """The position with the tiles that ``player`` does not see dealt anew to the other trays and the pile."""
     words = random_words(key, config.tiles + 2)
     shuffle, seed = words[: config.tiles], words[config.tiles :]
-    own = sets.unpack(config, state.trays[player])
+    own = tile_sets.unpack(config, state.trays[player])
     unseen = ~own & (state.table.lying < 0)
     rank = jnp.where(unseen, _ranked(jnp.where(unseen, shuffle >> np.uint32(1), ~np.uint32(0))), -1)
     others = jnp.arange(config.players) != player
     sizes = jnp.where(others, tray_sizes(state), 0)
     ends = jnp.sum(jnp.where(np.tri(config.players, dtype=bool), sizes[None], 0), axis=1)
-    dealt = jax.vmap(lambda size, end: sets.pack((rank >= end - size) & (rank < end)))(sizes, ends)
+    dealt = jax.vmap(lambda size, end: tile_sets.pack((rank >= end - size) & (rank < end)))(sizes, ends)
     left = rank - ends[-1]
     return replace(
         state,
@@ -264,7 +263,7 @@ def determinize(config: Config, state: State, player: Int32[Array, ""], key: PRN
 
 def tray_sizes(state: State) -> Int32[Array, "P"]:
     """The number of tiles in each tray."""
-    return jax.vmap(sets.count)(state.trays)
+    return jax.vmap(tile_sets.count)(state.trays)
 
 
 def tray_of(state: State) -> Tray:

@@ -1,0 +1,1 @@
+"""Measurements: play, search, training."""

@@ -1,0 +1,229 @@
+"""How fast games are played: moves per second, and per CPU second of one pinned core.
+
+The measurement runs in processes of its own, because a process must be pinned before JAX starts its threads. On a CPU each of
+``cores`` processes is pinned to one core and plays alone (two pinned processes beat two threads of one); with an accelerator
+there is one process, unpinned. Compilation is measured apart, and the lanes are mixed, some in the opening and some in the
+endgame, before the clock starts.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+STEPS = 64
+PLAYERS = {"triominos": "random_stuck"}
+"""Who plays, where that is not ``random``: what other programs of the game were measured with, so that figures compare."""
+BOARD_ROUNDS = 6
+
+
+def measure(
+    name: str, options: dict[str, Any], form: str, player: str | None, batch: int, seconds: float, cores: int, seed: int
+) -> dict[str, Any]:
+    """Figures of play, as JSON. Raises ``RuntimeError`` where a measuring process fails.
+
+    ``form`` is "stream" (lanes that restart), "games" (played to the end together) or "step" (the public functions).
+    ``player`` is one of ``game.policies()``; by default "random", or what ``PLAYERS`` says.
+    """
+    player = player or PLAYERS.get(name, "random")
+    pins = [None] if has_accelerator() else pinned_cores(cores)
+    settings = json.dumps([name, options, form, player, batch, seconds, seed])
+    workers = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "experiments.benchmarks.play",
+                "--settings",
+                settings,
+                *(["--pin", str(pin)] if pin is not None else []),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for pin in pins
+    ]
+    try:
+        for worker in workers:  # all compiled and warm, then all at once
+            if not worker.stdout or worker.stdout.readline() != "ready\n":
+                raise RuntimeError("a measuring process failed; its message stands above")
+        for worker in workers:
+            assert worker.stdin
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        figures = [json.loads(worker.communicate()[0]) for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
+    total = {field: sum(figure[field] for figure in figures) for field in ("moves", "games", "cpu_seconds")}
+    wall = max(figure["seconds"] for figure in figures)
+    return {
+        **figures[0],
+        **total,
+        "cores": None if pins == [None] else len(pins),
+        "seconds": wall,
+        "cpu_seconds": round(total["cpu_seconds"], 3),
+        "moves_per_second": round(total["moves"] / wall),
+        "moves_per_cpu_second": round(total["moves"] / total["cpu_seconds"]),
+        "games_per_cpu_second": round(total["games"] / total["cpu_seconds"], 1),
+    }
+
+
+def measure_board(players: int, seconds: float, seed: int) -> dict[str, Any]:
+    """CPU microseconds of the host board of Tilewe in random positions after six rounds, as JSON; in this process."""
+    from tilewe_jax.tilewe import Board
+
+    rng = random.Random(seed)
+    boards: list[Board] = []
+    while len(boards) < 40:
+        board = Board(players)
+        while not board.finished and board.ply < BOARD_ROUNDS * players:
+            board.push(rng.choice(board.generate_legal_moves()))
+        if not board.finished:
+            boards.append(board)
+    moves = [rng.choice(board.generate_legal_moves()) for board in boards]
+
+    def push_and_pop() -> None:
+        for board, move in zip(boards, moves, strict=True):
+            board.push(move)
+            board.pop()
+
+    def generate() -> None:
+        for board in boards:
+            board.generate_legal_moves()
+
+    def count() -> None:
+        for board in boards:
+            board.n_legal_moves()
+
+    def create() -> None:
+        for _ in boards:
+            Board(players)
+
+    figures: dict[str, Any] = {"game": "tilewe", "players": players, "form": "board", "positions": len(boards)}
+    figures["legal_moves"] = round(sum(board.n_legal_moves() for board in boards) / len(boards), 1)
+    for function in (generate, count, push_and_pop, create):
+        rounds: list[float] = []
+        until = time.perf_counter() + seconds / 4
+        while not rounds or time.perf_counter() < until:
+            begun = time.process_time()
+            function()
+            rounds.append((time.process_time() - begun) / len(boards))
+        figures[f"{function.__name__}_us"] = round(1e6 * sorted(rounds)[len(rounds) // 2], 2)
+    return figures
+
+
+def has_accelerator() -> bool:
+    """Whether JAX will find one; asked without starting it."""
+    if os.environ.get("JAX_PLATFORMS", "") == "cpu":
+        return False
+    plugins = ("jax_cuda12_plugin", "jax_cuda13_plugin", "jax_rocm7_plugin", "libtpu")
+    device = any(Path(path).exists() for path in ("/dev/nvidiactl", "/dev/kfd", "/dev/accel0", "/dev/vfio/0"))
+    return device and any(importlib.util.find_spec(plugin) for plugin in plugins)
+
+
+def pinned_cores(count: int) -> list[int | None]:
+    """Cores to pin so many processes to; ``None`` where that cannot be done. Raises ``ValueError`` where there are fewer."""
+    if not hasattr(os, "sched_getaffinity"):  # only Linux can pin
+        return [None] * count
+    available = sorted(os.sched_getaffinity(0))
+    if not 1 <= count <= len(available):
+        raise ValueError(f"--cores must be 1 to {len(available)}, the number there are, not {count}")
+    return list(available[:count])
+
+
+def _work(name: str, options: dict[str, Any], form: str, player: str, batch: int, seconds: float, seed: int) -> None:
+    """Measure in this process: print "ready", wait for a line, play for ``seconds``, print the figures."""
+    import jax
+    import jax.numpy as jnp
+
+    from tilewe_jax import env, make
+    from tilewe_jax.game import state_bytes
+
+    game = make(name, **options)
+    # The environment plays at random in a way of its own, faster than a policy that does.
+    policy = None if player == "random" else game.policies()[player]
+    choose = policy or game.sample_action
+
+    def stream(state: env.Stream[Any]) -> tuple[Any, jax.Array, jax.Array]:
+        state, played = env.play(game, state, STEPS, policy)
+        return state, jnp.sum(played.actions >= 0), jnp.sum(played.ended)
+
+    def games(key: jax.Array) -> tuple[Any, jax.Array, jax.Array]:
+        key, now = jax.random.split(key)
+        rollout = env.rollout(game, now, batch, policy)
+        return key, jnp.sum(rollout.lengths), jnp.asarray(batch)
+
+    def step(carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array, jax.Array]:
+        def one(carry: tuple[Any, jax.Array], _: None) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+            state, key = carry
+            key, now, fresh = jax.random.split(key, 3)
+            action = jax.vmap(choose)(state, jax.random.split(now, batch))
+            state = jax.vmap(game.step)(state, action)
+            over = jax.vmap(game.is_terminal)(state)
+            new = jax.vmap(game.init)(jax.random.split(fresh, batch))
+            restart = jax.vmap(lambda over, new, old: jax.tree.map(lambda a, b: jnp.where(over, a, b), new, old))
+            return (restart(over, new, state), key), (jnp.sum(action >= 0), jnp.sum(over))
+
+        carry, (moves, ended) = jax.lax.scan(one, carry, length=STEPS)
+        return carry, jnp.sum(moves), jnp.sum(ended)
+
+    key = jax.random.key(seed)
+    carry: Any
+    run: Callable[[Any], tuple[Any, jax.Array, jax.Array]]
+    if form == "stream":
+        carry, run = env.stream(game, key, batch, 1 << 30, policy), stream
+    elif form == "games":
+        carry, run = key, games
+    else:
+        carry, run = (jax.vmap(game.init)(jax.random.split(key, batch)), key), step
+
+    begun = time.perf_counter()
+    compiled = jax.jit(run).lower(carry).compile()
+    compile_seconds = time.perf_counter() - begun
+    for _ in range(1 if form == "games" else min(4 * game.max_steps // STEPS + 1, 32)):
+        carry, *_ = jax.block_until_ready(compiled(carry))
+
+    print("ready", flush=True)
+    sys.stdin.readline()
+    moves = ended = 0
+    wall, cpu = time.perf_counter(), time.process_time()
+    while (elapsed := time.perf_counter() - wall) < seconds:
+        carry, more_moves, more_ended = compiled(carry)
+        moves, ended = moves + int(more_moves), ended + int(more_ended)
+    cpu_seconds = time.process_time() - cpu
+    figures = {
+        "game": game.id,
+        "options": game.options,
+        "players": game.num_players,
+        "form": form,
+        "player": player,
+        "batch": batch,
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "moves": moves,
+        "games": ended,
+        "seconds": round(elapsed, 3),
+        "cpu_seconds": round(cpu_seconds, 3),
+        "compile_seconds": round(compile_seconds, 2),
+        "state_bytes": state_bytes(game),
+    }
+    print(json.dumps(figures), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--settings", required=True)
+    parser.add_argument("--pin", type=int)
+    arguments = parser.parse_args()
+    if arguments.pin is not None:
+        os.sched_setaffinity(0, {arguments.pin})
+    _work(*json.loads(arguments.settings))

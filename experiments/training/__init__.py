@@ -1,0 +1,1 @@
+"""The training loop: self-play, replay, learning, evaluation, checkpoints."""

@@ -1,0 +1,308 @@
+"""The batched engines against the host engines, and the arena in which they meet."""
+
+import json
+import math
+import sys
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tilewe_jax
+from experiments import arena, cli
+from experiments.arena import ratings
+from tilewe_jax import env, records
+from tilewe_jax.tilewe import Board, Move, engine, piece_tiles
+from tilewe_jax.tilewe.convert import action_of_move, moves_of_action, state_of_board
+
+GAME = tilewe_jax.make("tilewe")
+HOST = {
+    "simple_search": engine.SimpleSearchEngine(),
+    "max_move_diff": engine.MoveDifferenceEngine(),
+    "min_move_diff": engine.MoveDifferenceEngine(style="min"),
+    "most_open_corners": engine.OpenCornersEngine(),
+    "least_open_corners": engine.OpenCornersEngine(style="min"),
+    "largest_piece": engine.PieceSizeEngine(),
+    "smallest_piece": engine.PieceSizeEngine(style="min"),
+    "wall_crawler": engine.TileWeightEngine(),
+    "turtle": engine.TileWeightEngine(style="turtle"),
+    "random": engine.RandomEngine(),
+}
+# The engines of the package themselves, 300 games of ten at random tables: Elo by its formula, one-sided 95 % margin.
+PACKAGE = {
+    "simple_search": (237, 60),
+    "max_move_diff": (162, 52),
+    "largest_piece": (101, 53),
+    "wall_crawler": (71, 54),
+    "most_open_corners": (54, 60),
+    "turtle": (19, 64),
+    "random": (-102, 119),
+}
+
+
+@cache
+def tournament() -> arena.Results:
+    """All ten engines, compiled once."""
+    players = [arena.player(GAME, name) for name in HOST]
+    return arena.compete(GAME, players, 300, 300, 0, lambda _: None, keep=True)
+
+
+def test_batched_engines_choose_what_host_engines_choose() -> None:
+    """Up to ties, along games in which all of them play; every fifth move of each."""
+    checked: Counter[str] = Counter()
+    for record in tournament().records[:30]:
+        board = Board()
+        for action in record.actions:
+            name = record.players[board.current_player]
+            named = moves_of_action(action, board)
+            assert named, f"{name} chose an illegal move"
+            checked[name] += 1
+            if checked[name] % 5 == 0:
+                check_choice(name, board, named)
+            board.push(named[0])
+        assert board.finished
+        assert tuple(board.scores) == record.scores
+    assert all(checked[name] > 100 for name in HOST)
+
+
+def check_choice(name: str, board: Board, named: list[Move]) -> None:
+    host = HOST[name]
+    moves = board.generate_legal_moves()
+    if isinstance(host, engine.SimpleSearchEngine):
+        assert host.search(board, 60) in named
+    elif isinstance(host, engine.TileWeightEngine):
+        if board.ply < board.n_players:
+            corner = board.player_corners()[0]
+            moves, named = ([move for move in some if move.to_tile == corner] for some in (moves, named))
+        assert weight(host, named[0]) == max(weight(host, move) for move in moves)
+    elif not isinstance(host, engine.RandomEngine):
+        best = (max if host.style == "max" else min)(host.score(board, move) for move in moves)
+        assert host.score(board, named[0]) == best
+
+
+def weight(host: engine.TileWeightEngine, move: Move) -> float:
+    return sum(host.weights[tile + move.to_tile - move.contact] for tile in piece_tiles(move.piece, move.rotation))
+
+
+def test_batched_engines_are_as_strong_as_those_of_the_package() -> None:
+    """By its formula, but for the mean: there that of all engines that won, of which the weakest won a game or none."""
+    rows = {row["name"]: row for row in tournament().summary()["players"]}
+    rates = {name: (rows[name]["wins"] + rows[name]["ties"] / 2) / rows[name]["games"] for name in HOST}
+    found = {name: -200 * math.log10(1 / rates[name] - 1) for name in PACKAGE}
+    shift = sum(found[name] - elo for name, (elo, _) in PACKAGE.items()) / len(PACKAGE)
+    for name, (elo, margin) in PACKAGE.items():
+        assert found[name] - shift == pytest.approx(elo, abs=margin), name
+    for name in ("smallest_piece", "min_move_diff", "least_open_corners"):
+        assert rates[name] < rates["random"]
+
+
+def test_what_an_arena_tells() -> None:
+    summary = tournament().summary()
+    assert summary["games"] == 300
+    assert {row["games"] for row in summary["players"]} == {120}
+    assert sum(row["elo"] for row in summary["players"]) == pytest.approx(0, abs=1)
+    assert [row["elo"] for row in summary["players"]] == sorted((row["elo"] for row in summary["players"]), reverse=True)
+    assert sum(row["win_share"] for row in summary["players"]) * 120 == pytest.approx(300, abs=0.1)
+    assert sum(row["elo"] for row in summary["seats"]) == pytest.approx(0, abs=1)
+    assert summary["pairs"]["simple_search"]["random"] > 0.9
+    for one, others in summary["pairs"].items():
+        for other, share in others.items():
+            assert share + summary["pairs"][other][one] == pytest.approx(1, abs=1e-3)
+
+
+def test_random_play_over_moves_is_that_of_the_package() -> None:
+    """Means of the package's random games, each within four standard errors."""
+    games = 4000
+    policy = GAME.policies()["random"]
+    played = jax.device_get(jax.jit(lambda key: env.rollout(GAME, key, games, policy))(jax.random.key(0)))
+    scores, best = played.scores, played.scores == played.scores.max(axis=1, keepdims=True)
+    tied = best.sum(axis=1) > 1
+    assert not played.refused.any()
+    figures = [
+        (played.lengths, 58.72),
+        *zip(scores.T, (60.85, 60.03, 58.97, 58.14), strict=True),
+        *zip((best / best.sum(axis=1, keepdims=True)).T, (0.304, 0.265, 0.227, 0.204), strict=True),
+        (tied, 0.077),
+    ]
+    for values, expected in figures:
+        assert values.mean() == pytest.approx(expected, abs=4 * values.std() / games**0.5)
+    assert played.lengths.std() == pytest.approx(2.83, abs=0.15)
+
+
+def test_ties_are_broken_by_names() -> None:
+    """Where all moves are worth the same, each placement comes as often as it has names."""
+    board = Board.from_moves(["W5n-a1a1"], 1)
+    state, keys = state_of_board(board), jax.random.split(jax.random.key(0), 20_000)
+    game = tilewe_jax.make("tilewe", players=1)
+    chosen = np.asarray(jax.jit(jax.vmap(game.policies()["random"], in_axes=(None, 0)))(state, keys))
+    counts = Counter(chosen.tolist())
+    weights = {action: len(moves_of_action(action, board)) for action in placements(board)}
+    assert sum(weights.values()) == board.n_legal_moves()
+    assert set(counts) == set(weights)
+    assert max(weights.values()) > 1
+    expected = {action: 20_000 * count / sum(weights.values()) for action, count in weights.items()}
+    chi_square = sum((counts[action] - mean) ** 2 / mean for action, mean in expected.items())
+    assert chi_square == pytest.approx(len(weights) - 1, abs=5 * (2 * len(weights)) ** 0.5)
+
+
+def placements(board: Board) -> set[int]:
+    return {action_of_move(move) for move in board.generate_legal_moves()}
+
+
+class Illegal(engine.Engine):
+    def __init__(self) -> None:
+        super().__init__("Illegal")
+
+    def on_search(self, board: Board, seconds: float) -> Move:
+        assert len(board.moves) == board.ply
+        return Move.from_str("O1n-a1j10")
+
+
+class First(engine.Engine):
+    def __init__(self) -> None:
+        super().__init__("First")
+
+    def on_search(self, board: Board, seconds: float) -> Move:
+        return board.generate_legal_moves()[0]
+
+
+def not_an_engine() -> int:
+    return 3
+
+
+def bad_policy():
+    return lambda state, key: jnp.int32(5)
+
+
+SMALL = tilewe_jax.make("tilewe", players=2)
+
+
+def test_host_engines_and_policies_meet_and_forfeit() -> None:
+    texts = ["largest_piece", f"{__name__}:First", f"{__name__}:Illegal", f"{__name__}:bad_policy"]
+    players = [arena.player(SMALL, text) for text in texts]
+    results = arena.compete(SMALL, players, 24, 24, 0, lambda _: None, keep=True)
+    rows = {row["name"]: row for row in results.summary()["players"]}
+    assert set(rows) == {"largest_piece", "First", "Illegal", "bad_policy"}
+    assert rows["Illegal"]["forfeits"] == rows["Illegal"]["games"] == 12
+    assert rows["bad_policy"]["forfeits"] == 12
+    assert rows["First"]["forfeits"] == rows["largest_piece"]["forfeits"] == 0
+    assert "is illegal" in rows["Illegal"]["last_fault"]
+    assert rows["First"]["seconds_per_move"] > 0
+    assert min(rows["First"]["elo"], rows["largest_piece"]["elo"]) > max(rows["Illegal"]["elo"], rows["bad_policy"]["elo"])
+    for record in results.records:
+        board = Board(2)
+        for action in record.actions:
+            mover = record.players[board.current_player]
+            if mover == "First":
+                assert board.generate_legal_moves()[0] in moves_of_action(action, board)
+            board.push(moves_of_action(action, board)[0])
+
+
+def test_games_follow_from_the_seed_in_batches_of_any_size() -> None:
+    game = tilewe_jax.make("santorini", size=4)
+    players = [arena.Player(name, game.sample_action) for name in ("one", "other")]
+
+    def games(batch: int, seed: int) -> list[tuple[int, ...]]:
+        return [record.actions for record in arena.compete(game, players, 8, batch, seed, lambda _: None, keep=True).records]
+
+    assert games(3, 0) == games(8, 0) != games(8, 1)
+
+
+def test_players_that_are_none() -> None:
+    duo = tilewe_jax.make("duo")
+    for game, text, message in [
+        (SMALL, "nobody", "it has random"),
+        (SMALL, "no_such_module:player", "No module"),
+        (SMALL, f"{__name__}:nothing", "nothing"),
+        (SMALL, f"{__name__}:not_an_engine", "neither a policy nor an engine"),
+        (duo, f"{__name__}:First", "engine of tilewe"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            arena.player(game, text)
+    assert arena.player(SMALL, "mine=largest_piece").name == "mine"
+    with pytest.raises(ValueError, match="2 seats"):
+        arena.compete(SMALL, [arena.player(SMALL, "random")], 1, 1, 0, lambda _: None)
+
+
+def test_ratings_find_the_strengths_that_made_the_games() -> None:
+    rng = np.random.default_rng(0)
+    true, seat = np.array([250.0, 100, 0, -100, -250]), np.array([40.0, 10, -10, -40])
+    inside = []
+    for _ in range(40):
+        tables = np.array([rng.permutation(5)[:4] for _ in range(400)])
+        # The order in which a Plackett-Luce model draws is that of log strengths with Gumbel noise.
+        results = (true[tables] + seat) / ratings.ELO + rng.gumbel(size=tables.shape)
+        found = ratings.plackett_luce(tables, results, 5)
+        inside += [abs(found.players - true) < found.player_margins, abs(found.seats - seat)[:4] < found.seat_margins]
+    assert np.concatenate(inside).mean() == pytest.approx(0.95, abs=0.04)
+    np.testing.assert_allclose(found.players, true, atol=60)
+
+
+def test_ratings_of_clear_cases() -> None:
+    tables = np.array([[0, 1], [1, 0]] * 50)
+    ties = ratings.plackett_luce(tables, np.zeros((100, 2)), 2)
+    np.testing.assert_allclose(ties.players, 0, atol=1e-6)
+    always = ratings.plackett_luce(tables, (tables == 0).astype(float), 2)
+    assert np.isfinite(always.players).all()
+    assert always.players[0] > 400
+    with pytest.raises(ValueError, match="two players"):
+        ratings.plackett_luce(tables[:, :1], np.zeros((100, 1)), 2)
+
+
+def test_sequential_tests_decide() -> None:
+    rng = np.random.default_rng(0)
+    test = ratings.Sprt(0, 50)
+    strong = rng.choice([1, 0.5, 0], 2000, p=[0.55, 0.1, 0.35])
+    assert test.test(strong)["verdict"] == "H1"
+    assert test.test(rng.choice([1, 0.5, 0], 2000, p=[0.45, 0.1, 0.45]))["verdict"] == "H0"
+    assert test.test(strong[:3])["verdict"] == test.test(np.array([]))["verdict"] == "continue"
+
+
+def test_arena_command(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["tilewe-jax"])
+    plot, out = tmp_path / "ratings.svg", tmp_path / "games.jsonl"
+    players = ["largest_piece", "smallest_piece", "again=smallest_piece"]
+    common = ["arena", "--players", *players, "--seats", "2", "--batch", "20", "--set", "size=8"]
+    cli.main([*common, "--games", "400", "--sprt", "0", "100", "--json", "--plot", str(plot), "--out", str(out)])
+    told = json.loads(capsys.readouterr().out)
+    assert told["sprt"]["verdict"] == "H1"
+    assert told["games"] < 400
+    assert told["players"][0]["name"] == "largest_piece"
+    assert plot.read_text().count("<circle") == 3
+    game, games = records.read(out)
+    assert records.replay(game, games) == [None] * told["games"]
+    cli.main(["arena", "--list"])
+    assert "simple_search" in capsys.readouterr().out.split()
+    for arguments, message in [
+        (["arena", "--players", "random"], "4 seats"),
+        ([*common, "--sprt", "1", "0"], "lower one"),
+        ([*common, "--plot", str(tmp_path)], "it is a folder"),
+        (["arena", "--players", "nobody"], "no player 'nobody'"),
+    ]:
+        with pytest.raises(SystemExit) as stop:
+            cli.main(arguments)
+        assert stop.value.code == 2
+        assert message in capsys.readouterr().err
+
+
+def test_paired_games_begin_alike() -> None:
+    """The players change seats, and chance deals and opens as before."""
+    game = tilewe_jax.make("santorini", size=4, placement="random")
+    players = [arena.player(game, name) for name in ("random", "greedy")]
+    results = arena.compete(game, players, 12, 12, 0, lambda _: None, keep=True, opening=3)
+    records, tables = results.records, results.all("tables")
+    for one, other in zip(range(0, 12, 2), range(1, 12, 2), strict=True):
+        assert tables[one].tolist() == tables[other].tolist()[::-1]
+        assert records[one].deal == records[other].deal
+        assert records[one].actions[:3] == records[other].actions[:3]
+    assert len({record.actions[:3] for record in records}) == 6
+    summary = results.standings()
+    assert [row["agent"] for row in summary["agents"]] == ["random", "greedy"]
+    assert [row["games"] for row in summary["agents"]] == [12, 12]
+    assert sum(row["win_share"] for row in summary["agents"]) == pytest.approx(1, abs=1e-3)
+    low, high = summary["agents"][1]["interval"]
+    assert 0.5 < low < summary["agents"][1]["win_share"] <= high

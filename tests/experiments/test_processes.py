@@ -1,0 +1,148 @@
+"""Training as processes: two that train together, and such that are killed or run out of disk."""
+
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.training import checkpoint, metrics
+
+SETTINGS = [
+    *(
+        "game=santorini",
+        "options.size=3",
+        "network=tiny",
+        "lanes=8",
+        "steps=8",
+        "simulations=4",
+        "candidates=16",
+        "considered=4",
+    ),
+    *("depth=4", "buffer=16", "fill=8", "batch=8", "checkpoint_every=1", "test_every=1000"),
+]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What is compiled is kept for the processes that follow."""
+    cache = str(tmp_path_factory.mktemp("cache"))
+    return {
+        **os.environ,
+        "JAX_COMPILATION_CACHE_DIR": cache,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "PYTHONWARNINGS": "default",
+    }
+
+
+class Training:
+    """A process that trains."""
+
+    def __init__(self, environment: dict[str, str], *arguments: str, within: tuple[str, ...] = ()) -> None:
+        command = [*within, sys.executable, "-m", "experiments.cli", "train", "--devices", "2", *arguments]
+        self.process = subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE)
+
+    def end(self, seconds: float = 180) -> tuple[int, str]:
+        """Its exit code and what it said."""
+        _, err = self.process.communicate(timeout=seconds)
+        return self.process.returncode, err
+
+
+@pytest.fixture
+def started() -> Iterator[list[Training]]:
+    """Processes, of which none is left behind."""
+    every: list[Training] = []
+    yield every
+    for training in every:
+        training.process.kill()
+        training.process.communicate()
+
+
+def pair(environment: dict[str, str], *arguments: str) -> list[Training]:
+    """The two processes of a run."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    several = "--coordinator", address, "--num-processes", "2", "--process-id"
+    return [Training(environment, *arguments, *several, str(number)) for number in range(2)]
+
+
+def wait_for_rounds(folder: Path, count: int, seconds: float = 180) -> None:
+    end = time.monotonic() + seconds
+    while len(metrics.read(folder / metrics.LINES)) < count:
+        assert time.monotonic() < end, f"no {count} rounds after {seconds} s"
+        time.sleep(0.05)
+
+
+def test_two_processes_train_together_and_end_together(
+    environment: dict[str, str], tmp_path: Path, started: list[Training]
+) -> None:
+    folder = tmp_path / "run"
+    started += pair(environment, "--out", str(folder), "--set", *SETTINGS, "rounds=100000")
+    wait_for_rounds(folder, 3)
+    started[1].process.kill()
+    code, err = started[0].end()
+    assert code == 1
+    assert re.search("another process of the run has ended.* start all of them again with --resume", err), err
+    before = checkpoint.numbers(folder / "checkpoints")[-1]
+
+    started += pair(environment, "--out", str(folder), "--resume", "--set", f"rounds={before + 2}")
+    assert [training.end()[0] for training in started[2:]] == [0, 0]
+    rounds = [row["round"] for row in metrics.read(folder / metrics.LINES)]
+    assert rounds == list(range(1, before + 3))
+    assert (folder / "report.html").exists()
+
+
+def test_a_full_disk_leaves_the_checkpoint_before(environment: dict[str, str], tmp_path: Path, started: list[Training]) -> None:
+    folder = tmp_path / "run"
+    started.append(Training(environment, "--out", str(folder), "--set", *SETTINGS, "rounds=1"))
+    assert started[0].end()[0] == 0
+
+    more = "--resume", "--out", str(folder), "--set", "rounds=2"
+    # No file may be longer than 15 blocks of 1,024 bytes: writing beyond that fails as on a full disk.
+    started.append(Training(environment, *more, within=("bash", "-c", 'ulimit -f 15; exec "$@"', "bash")))
+    code, err = started[1].end()
+    assert code == 1
+    assert "cannot write the checkpoint" in err
+    assert checkpoint.numbers(folder / "checkpoints") == [1]
+    started.append(Training(environment, *more))
+    assert started[2].end()[0] == 0
+    assert checkpoint.numbers(folder / "checkpoints") == [1, 2]
+
+
+@pytest.mark.slow
+def test_killed_ten_times_at_random_moments(environment: dict[str, str], tmp_path: Path, started: list[Training]) -> None:
+    """It always goes on from a whole checkpoint, and in the end it is where a run is that nobody killed."""
+    folder, straight, chance = tmp_path / "run", tmp_path / "straight", random.Random(0)
+    settings = [*SETTINGS, "rounds=400"]
+    begin = ["--out", str(folder), "--set", *settings]
+    started.append(Training(environment, *begin))
+    reached = 0
+    for _ in range(10):
+        wait_for_rounds(folder, reached + 2)
+        time.sleep(3 * chance.random())
+        started[-1].process.send_signal(signal.SIGKILL)
+        started[-1].end()
+        there = checkpoint.numbers(folder / "checkpoints")
+        assert there
+        assert there[-1] >= reached
+        reached = there[-1]
+        started.append(Training(environment, "--resume", "--out", str(folder), "--set", "rounds=400"))
+    assert started[-1].end(600)[0] == 0
+    started.append(Training(environment, "--out", str(straight), "--set", *settings))
+    assert started[-1].end(600)[0] == 0
+
+    def lines(path: Path) -> list[dict[str, Any]]:
+        rows = metrics.read(path / metrics.LINES)
+        return [{key: value for key, value in row.items() if "seconds" not in key} for row in rows]
+
+    assert json.dumps(lines(folder)) == json.dumps(lines(straight))

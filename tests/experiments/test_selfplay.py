@@ -1,0 +1,277 @@
+"""Self-play, the replay buffer, what is learned from it, and the networks."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tilewe_jax
+from experiments import networks
+from experiments.config import Config
+from experiments.training import loss as learning
+from experiments.training import replay, selfplay
+from experiments.training.replay import Positions
+from search.exported import observation_shape
+from tests.search.tictactoe import TicTacToe
+from tests.support import batched, positions, rows
+
+GAME = TicTacToe()
+CONFIG = Config(lanes=8, steps=24, simulations=6, candidates=9, pool=9, considered=4, depth=9, buffer=48, fill=24, resign=0.0)
+
+
+def uniform(state: Any, key: Any) -> Any:
+    """An evaluator that prefers actions by their number."""
+    del state, key
+    return jnp.linspace(0.0, 1.0, 9), jnp.full(2, 0.5)
+
+
+def played(config: Config, seed: int = 0) -> Any:
+    by = selfplay.players(config, GAME, uniform)
+    games = selfplay.begin(GAME, jax.random.key(seed), config.lanes)
+    return jax.jit(lambda games, key: selfplay.play(config, GAME, by, games, key))(games, jax.random.key(seed + 1))
+
+
+def test_positions_follow_from_each_other() -> None:
+    """Each lane is one game after another by the rules, and what a game was worth stands with its last move."""
+    games, moved, ended, tally = jax.device_get(played(CONFIG))
+    step, over, first = jax.jit(GAME.step), GAME.is_terminal, GAME.init(jax.random.key(0))
+    finished = 0
+    for lane in range(CONFIG.lanes):
+        number, ply = 0, 0
+        for t in range(CONFIG.steps):
+            state = rows(rows(moved, t), lane).state
+            if not ply:
+                jax.tree.map(np.testing.assert_array_equal, state, jax.device_get(first))
+            legal = np.flatnonzero(np.asarray(GAME.legal_actions(state)))
+            actions, policy = moved.actions[t, lane], moved.policy[t, lane]
+            assert sorted(actions[actions >= 0].tolist()) == legal.tolist()
+            np.testing.assert_allclose(policy.sum(), 1, rtol=1e-5)
+            assert (policy[actions < 0] == 0).all()
+            assert moved.game[t, lane] == number
+            after = rows(rows(moved, t + 1), lane).state if t + 1 < CONFIG.steps else rows(games, lane).state
+            ends = [a for a in legal if bool(over(step(state, jnp.int32(a))))]
+            if ended[t, lane]:
+                results = {tuple(np.asarray(GAME.returns(step(state, jnp.int32(a)))).tolist()) for a in ends}
+                assert tuple(moved.returns[t, lane].tolist()) in results
+                number, ply, finished = number + 1, 0, finished + 1
+            else:
+                nexts = [jax.device_get(step(state, jnp.int32(a))) for a in legal]
+                assert any(jax.tree.all(jax.tree.map(np.array_equal, after, one)) for one in nexts)
+                assert (moved.returns[t, lane] == 0).all()
+                ply += 1
+        assert games.number[lane] == number
+        assert games.ply[lane] == ply
+    assert tally.games == finished > 10
+    assert tally.moves == tally.full == CONFIG.lanes * CONFIG.steps
+    assert tally.returns.sum() == pytest.approx(finished)
+    assert (moved.surprise > 0).any()
+
+
+def test_fast_searches_are_not_learned_from() -> None:
+    _, moved, _, tally = jax.device_get(played(replace(CONFIG, fast_simulations=2, full_share=0.3)))
+    full = (moved.surprise >= 0).all(axis=1)
+    assert ((moved.surprise >= 0) == full[:, None]).all()  # all lanes alike
+    assert 0 < full.sum() < CONFIG.steps
+    assert tally.full == full.sum() * CONFIG.lanes
+
+
+def test_who_gives_up_loses_and_some_do_not() -> None:
+    """With half a share as clear enough everybody gives up at once; but every tenth game of a lane is played out."""
+    games, moved, ended, tally = jax.device_get(played(replace(CONFIG, resign=0.5)))
+    assert tally.given_up > 0
+    assert tally.checked >= CONFIG.lanes
+    assert 0 < tally.wrong <= tally.checked
+    first = moved.game == 0
+    lengths = first.sum(axis=0)
+    assert (lengths >= 5).all()  # no game of tic-tac-toe is shorter
+    assert ((moved.game == 1).sum(axis=0) == 1).all()
+    assert set(moved.returns[ended].ravel().tolist()) <= {0.0, 0.5, 1.0}
+    assert (games.winner[games.number % 10 != 0] == -1).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
+    """Against a list of games, whatever their lengths, over several turns of the ring."""
+    size, more, lanes = 6, 3, 2
+    ring = replay.empty(GAME, size, lanes, 9)
+    add, history = jax.jit(replay.add), []
+    number = np.zeros(lanes, int)
+    for _ in range(data.draw(st.integers(1, 6))):
+        ended = np.array(
+            data.draw(st.lists(st.lists(st.booleans(), min_size=lanes, max_size=lanes), min_size=more, max_size=more))
+        )
+        game = number + np.cumsum(np.vstack([np.zeros((1, lanes), bool), ended[:-1]]), axis=0)
+        number = game[-1] + ended[-1]
+        outcome = np.where(ended, game + 1, 0).astype(np.float32)
+        new = rows(ring.positions, np.arange(more))
+        outcomes = jnp.asarray(np.stack([outcome, -outcome], axis=-1))
+        ring = add(
+            ring,
+            Positions(new.state, new.actions, new.policy, new.values, jnp.zeros((more, lanes)), jnp.asarray(game, jnp.int32),
+                      outcomes, outcomes, jnp.asarray(ended)),
+            jnp.asarray(ended),
+        )  # fmt: skip
+        history += [(game[t], [bool(number[lane] > game[t, lane]) for lane in range(lanes)]) for t in range(more)]
+    kept = {(len(history) - 1 - back) % size: history[-1 - back] for back in range(min(size, len(history)))}
+    for row in range(size):
+        for lane in range(lanes):
+            if row not in kept:
+                assert int(ring.positions.game[row, lane]) == -1
+                assert not ring.positions.known[row, lane]
+                continue
+            game = int(kept[row][0][lane])
+            over = game < number[lane]
+            assert int(ring.positions.game[row, lane]) == game
+            assert bool(ring.positions.known[row, lane]) == over
+            assert float(ring.positions.returns[row, lane, 0]) == (game + 1 if over else 0)
+
+
+def test_positions_are_drawn_by_surprise() -> None:
+    ring = replay.empty(GAME, 4, 2, 9)
+    surprise = jnp.asarray([[0.0, 1.0], [3.0, -1.0], [9.0, 0.0], [0.0, 0.0]])
+    known = jnp.asarray([[True, True], [True, True], [False, True], [False, False]])
+    ring = replace(ring, positions=replace(ring.positions, surprise=surprise, known=known))
+    draw = jax.jit(replay.sample, static_argnums=(2, 3))
+    drawn = np.asarray(draw(ring, jax.random.key(0), 40_000, 0.5))
+    shares = np.bincount(drawn, minlength=8) / 40_000
+    np.testing.assert_allclose(shares, [0.125, 0.25, 0.5, 0, 0, 0.125, 0, 0], atol=0.01)
+    none = replace(ring, positions=replace(ring.positions, known=known & False))
+    assert (np.asarray(draw(none, jax.random.key(0), 10, 0.5)) == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("duo", {"size": 6, "voluntary_pass": True}), ("santorini", {"placement": "chosen"}), ("triominos", {"players": 3})],
+    ids=str,
+)
+def test_networks_fit_their_games(name: str, options: dict[str, Any]) -> None:
+    game = tilewe_jax.make(name, **options)
+    model = networks.make(game, "tiny", jax.random.key(0))
+
+    @jax.jit
+    @jax.vmap
+    def ask(key: Any) -> Any:
+        state = game.init(key)
+        outputs = model(game.observe(state, game.current_player(state)))
+        return outputs, game.gather_logits(state, outputs.logits, game.sample_actions(state, key, 5))
+
+    outputs, logits = ask(jax.random.split(jax.random.key(1), 4))
+    assert outputs.logits.shape == (4, game.num_logits)
+    assert outputs.win.shape == outputs.margin.shape == (4, game.num_players)
+    assert logits.shape == (4, 5)
+    assert np.isfinite(np.asarray(logits)).all()
+
+
+def test_sizes_grow() -> None:
+    game = tilewe_jax.make("duo_official")
+    counts = [
+        networks.parameters(jax.eval_shape(lambda size=size: networks.make(game, size, jax.random.key(0))))
+        for size in networks.SIZES
+    ]
+    assert counts == sorted(counts)
+    assert counts[1] < 100_000
+    assert 7e6 < counts[-1] < 10e6
+
+
+def test_tiles_of_slots_are_those_that_the_rules_allow() -> None:
+    from tilewe_jax.games.triominos import observation
+
+    game = tilewe_jax.make("triominos")
+    functions, config, compared = batched(game), game.config, 0
+    for ply, (state, _) in enumerate(positions(game, 8, seed=3)):
+        if ply % 15 != 10:
+            continue
+        seen = functions.observe(state, state.current_player)
+        parts = observation.split(config, seen)
+        tile, fits = map(np.asarray, jax.vmap(lambda slots: observation.tiles_of_slots(config, slots))(parts["slots"]))
+        own = np.asarray(parts["tiles"][..., 0]) > 0
+        legal = np.asarray(functions.legal_actions(state))
+        for lane in np.flatnonzero(~np.asarray(functions.is_terminal(state))):
+            one = rows(state, lane)
+            actions = np.asarray(game.compact_actions(one))[: config.slots * config.numbers].reshape(tile[lane].shape)
+            for slot, number in np.argwhere(np.asarray(one.table.cells)[:, None] >= 0 & (actions >= 0)):
+                action = int(actions[slot, number])
+                if action >= 0 and legal[lane, action]:
+                    named = game.describe(one, action)[0]
+                    assert fits[lane, slot, number]
+                    assert own[lane, tile[lane, slot, number]]
+                    assert sorted(named) == sorted("".join(map(str, config.tile_list[tile[lane, slot, number]])))
+                    compared += 1
+    assert compared > 20
+
+
+def test_losses_are_those_of_the_candidates_and_of_the_right_seats() -> None:
+    """Worked out with NumPy, for a position in which the second player moves."""
+    config = replace(CONFIG, root_share=0.25, win_weight=2.0, margin_weight=0.5)
+    state = GAME.step(GAME.init(jax.random.key(0)), jnp.int32(4))
+    outputs = networks.Outputs(jnp.arange(9.0), jnp.asarray([1.0, 0.0]), jnp.asarray([0.0, 0.5]))
+    position = Positions(
+        state,
+        jnp.asarray([8, 0, 2, -1]),
+        jnp.asarray([0.5, 0.25, 0.25, 0.0]),
+        jnp.asarray([0.4, 0.6]),
+        jnp.float32(0),
+        jnp.int32(0),
+        jnp.asarray([0.0, 1.0]),
+        jnp.asarray([0.2, 0.8]),
+        jnp.asarray(True),
+    )
+    total, parts = learning.losses(config, GAME, lambda seen: outputs, position, jax.random.key(0))
+
+    def divergence(target: list[float], logits: list[float]) -> float:
+        guess = np.exp(logits) / np.exp(logits).sum()
+        return float(sum(p * np.log(p / q) for p, q in zip(target, guess, strict=True) if p))
+
+    policy = divergence([0.5, 0.25, 0.25], [8.0, 0.0, 2.0])
+    win = divergence([0.25 * 0.6 + 0.75, 0.25 * 0.4], [1.0, 0.0])  # the mover, seat 1, comes first
+    margin = divergence([0.8, 0.2], [0.0, 0.5])
+    np.testing.assert_allclose([parts.policy, parts.win, parts.margin], [policy, win, margin], rtol=1e-5)
+    np.testing.assert_allclose(total, policy + 2 * win + 0.5 * margin, rtol=1e-5)
+    assert float(parts.agreement) == 1
+    assert np.asarray(parts.calibration)[0].sum() == 2
+    nothing, _ = learning.losses(
+        config, GAME, lambda seen: outputs, replace(position, known=jnp.asarray(False)), jax.random.key(0)
+    )
+    assert float(nothing) == 0
+
+
+def test_a_symmetry_renames_what_is_learned() -> None:
+    """For a network that knows of symmetries, here because it is one that was averaged, the loss is the same in all."""
+    game = tilewe_jax.make("santorini", size=3)
+    config = replace(CONFIG, candidates=16)
+    weights = jax.random.normal(jax.random.key(0), (game.num_logits, *observation_shape(game)))
+
+    def model(seen: Any) -> networks.Outputs:
+        return networks.Outputs(jnp.einsum("achw,chw->a", weights, seen), jnp.zeros(2), jnp.zeros(2))
+
+    state = rows(list(positions(game, 2))[5][0], 0)
+    actions = game.sample_actions(state, jax.random.key(1), 16)
+    there = (actions >= 0).astype(jnp.float32)
+    policy = there / there.sum()
+    position = Positions(
+        state,
+        actions,
+        policy,
+        jnp.full(2, 0.5),
+        jnp.float32(0),
+        jnp.int32(0),
+        jnp.full(2, 0.5),
+        jnp.full(2, 0.5),
+        jnp.asarray(True),
+    )
+    for seed in range(4):
+        key = jax.random.key(seed)
+        index = jax.random.randint(key, (), 0, game.num_symmetries)
+        seen = game.transform(state, index)
+        renamed = jnp.where(actions >= 0, jnp.asarray(game.action_symmetries)[index][jnp.maximum(actions, 0)], -1)
+        turned = replace(position, state=seen, actions=renamed)
+        plain, _ = learning.losses(replace(config, augment=False), game, model, turned, key)
+        augmented, _ = learning.losses(config, game, model, position, key)
+        np.testing.assert_allclose(plain, augmented, rtol=1e-5)
+        assert np.asarray(game.legal_actions(seen))[np.asarray(renamed)[np.asarray(renamed) >= 0]].all()

@@ -1,0 +1,120 @@
+"""Networks as evaluators: from files and factories, of the right shape, averaged over symmetries."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tilewe_jax
+from search import evaluators
+from search import exported as networks
+from search.agents import agent
+from search.mcts import Search
+from search.puct import Puct
+from tests.support import assert_same, positions, rows
+
+GAME = tilewe_jax.make("santorini", size=4)
+SHAPE = networks.observation_shape(GAME)
+
+
+def factory(game: Any) -> networks.Network:
+    """Random weights for any game."""
+    one, other = jax.random.split(jax.random.key(0))
+    size = int(np.prod(networks.observation_shape(game)))
+    first = 0.3 * jax.random.normal(one, (size, game.num_actions))
+    second = 0.3 * jax.random.normal(other, (size, game.num_players))
+    return lambda observation: (observation.ravel() @ first, jax.nn.softmax(observation.ravel() @ second))
+
+
+def midgame(count: int) -> Any:
+    return next(states for ply, (states, _) in enumerate(positions(GAME, count)) if ply == 6)
+
+
+def test_a_file_holds_the_network(tmp_path: Path) -> None:
+    path = tmp_path / "network"
+    networks.save(GAME, factory(GAME), path)
+    saved, made = networks.load(GAME, str(path)), networks.load(GAME, "tests.search.test_networks:factory")
+    observations = jax.random.normal(jax.random.key(1), (3, 2, *SHAPE))
+    for mapped in (lambda apply: apply(observations[0, 0]), lambda apply: jax.vmap(jax.vmap(apply))(observations)):
+        for one, other in zip(jax.jit(lambda: mapped(saved))(), jax.jit(lambda: mapped(made))(), strict=True):  # noqa: B023
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    states, keys = midgame(4), jax.random.split(jax.random.key(3), 4)
+    play = [
+        jax.jit(jax.vmap(agent(GAME, f"gumbel:sims=6,network={name}"))) for name in (path, "tests.search.test_networks:factory")
+    ]
+    assert_same(*(choose(states, keys) for choose in play))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere", "network 'nowhere': No such file or directory; give a file, or module:factory"),
+        ("pyproject.toml", "network 'pyproject.toml' is not a file of a network"),
+        ("no.module:make", "network 'no.module:make': No module named 'no'"),
+        (
+            "tests.search.test_networks:none",
+            "network 'tests.search.test_networks:none': module 'tests.search.test_networks' has no attribute 'none'",
+        ),
+    ],
+)
+def test_what_is_no_network(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        agent(GAME, f"mcts:network={name}")
+
+
+def test_a_network_of_another_game(tmp_path: Path) -> None:
+    other = tilewe_jax.make("santorini", size=5)
+    networks.save(other, factory(other), tmp_path / "network")
+    with pytest.raises(ValueError, match=r"is for observations of shape \(\d+, 5, 5\); those of santorini are \(\d+, 4, 4\)"):
+        networks.load(GAME, str(tmp_path / "network"))
+    with pytest.raises(ValueError, match=r"the network gives logits \(162,\) and values \(2,\); santorini needs \(128,\)"):
+        evaluators.network(GAME, lambda observation: (jnp.zeros(162), jnp.zeros(2)))
+    with pytest.raises(ValueError, match="triominos has no symmetries to average over"):
+        evaluators.network(tilewe_jax.make("triominos"), factory(GAME), symmetries=True)
+
+
+def test_averaged_over_symmetries_it_says_the_same_of_all_of_them() -> None:
+    evaluate = evaluators.network(GAME, factory(GAME), symmetries=True)
+    actions = jnp.arange(GAME.num_actions, dtype=jnp.int32)
+
+    @jax.jit
+    @jax.vmap
+    def ask(state):
+        logits, values = evaluate(state, jax.random.key(0))
+        return logits(actions), values
+
+    state = rows(midgame(4), 2)
+    every = jnp.arange(GAME.num_symmetries, dtype=jnp.int32)
+    logits, values = ask(jax.vmap(GAME.transform, in_axes=(None, 0))(state, every))
+    for index, becomes in enumerate(GAME.action_symmetries):
+        np.testing.assert_allclose(logits[index][becomes], logits[0], atol=1e-4)
+        np.testing.assert_allclose(values[index], values[0], atol=1e-5)
+    assert np.ptp(np.asarray(logits[0])) > 0.01
+
+
+def test_shares_turn_from_the_mover_to_seats() -> None:
+    """The mover comes first in what a network says, and a search counts in seats."""
+    game = tilewe_jax.make("triominos", players=3, tiles=20, tray=3)
+    evaluate = evaluators.network(game, lambda seen: (jnp.zeros(game.num_logits), jnp.array([0.7, 0.2, 0.1])))
+    states = jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), 12))
+    values = jax.jit(jax.vmap(lambda state: evaluate(state, jax.random.key(0))[1]))(states)
+    for player, shares in zip(np.asarray(states.current_player), np.asarray(values), strict=True):
+        np.testing.assert_allclose(np.roll(shares, -player), [0.7, 0.2, 0.1])
+    assert len(set(np.asarray(states.current_player).tolist())) > 1
+
+
+def test_a_search_is_divided_among_devices() -> None:
+    from tilewe_jax.env import split_over_devices
+
+    search = jax.vmap(Search(GAME, evaluators.heuristic(GAME), Puct(), 8, candidates=16))
+    states, keys = midgame(8), jax.random.split(jax.random.key(5), 8)
+    spread = jax.jit(split_over_devices(search, 4))(states, keys)
+    assert len(spread.action.sharding.device_set) == 4
+    alone = jax.jit(search)(states, keys)
+    np.testing.assert_array_equal(spread.action, alone.action)
+    np.testing.assert_array_equal(spread.visits, alone.visits)
+    with pytest.raises(ValueError, match="a batch of 8 cannot be divided among 3 devices; ask for a multiple of 3"):
+        split_over_devices(search, 3)(states, keys)

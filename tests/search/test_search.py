@@ -1,0 +1,531 @@
+"""The search: against mctx, brute force, numbers worked out by hand, and its own laws."""
+
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tilewe_jax
+from search import evaluators
+from search.candidates import candidates
+from search.gumbel import Gumbel, schedule
+from search.mcts import Search
+from search.puct import Puct
+from search.tree import Tree, bytes_per_node, check_memory, reroot
+from tests.search.tictactoe import State, TicTacToe
+from tests.support import assert_same, batched, positions, rows
+
+BATCH = 8
+
+
+class ZeroSum(TicTacToe):
+    """Wins are 1, losses -1, as mctx counts."""
+
+    def returns(self, state):
+        return jnp.where(self.is_terminal(state), 2 * super().returns(state) - 1, 0.0)
+
+
+def oracle(state: State, key: Any) -> tuple[jax.Array, jax.Array]:
+    """A made-up network: the same numbers for the same position, without ties."""
+    del key
+    powers = jnp.asarray(3 ** np.arange(9), jnp.int32)
+    code = jnp.sum((state.cells.astype(jnp.int32) + 1) * powers, dtype=jnp.int32)
+    noise = jnp.sin(code.astype(jnp.float32) * (1 + jnp.arange(10, dtype=jnp.float32)) * 0.37)
+    value = jnp.tanh(noise[9])
+    mine = jnp.where(state.current_player == 0, value, -value)
+    return 1.5 * noise[:9], jnp.stack([mine, -mine])
+
+
+def opening(game: TicTacToe, plies: int, seed: int) -> State:
+    state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (BATCH, *leaf.shape)), game.init(None))
+    for ply in range(plies):
+        action = batched(game).sample_action(state, jax.random.split(jax.random.key(seed + ply), BATCH))
+        state = batched(game).step(state, action)
+    return state
+
+
+def in_mctx(game: TicTacToe, state: State, policy: Any, **options: Any) -> Any:
+    def look(state: State) -> tuple[jax.Array, jax.Array]:
+        logits, values = oracle(state, None)
+        masked = jnp.where(game.legal_actions(state), logits, -jnp.inf)
+        masked = jnp.where(game.is_terminal(state), logits, masked)
+        return jnp.maximum(masked, -1e30), values[state.current_player]
+
+    def recurrent(params: Any, key: Any, action: jax.Array, state: State) -> tuple[Any, Any]:
+        del params, key
+        player = state.current_player
+        after = jax.vmap(game.step)(state, action)
+        over = jax.vmap(game.is_terminal)(after)
+        logits, values = jax.vmap(look)(after)
+        reward = jnp.take_along_axis(jax.vmap(game.returns)(after), player[:, None], axis=1)[:, 0]
+        return mctx.RecurrentFnOutput(
+            reward=reward, discount=jnp.where(over, 0.0, -1.0), prior_logits=logits, value=values
+        ), after
+
+    def run(state: State) -> Any:
+        logits, values = jax.vmap(look)(state)
+        root = mctx.RootFnOutput(prior_logits=logits, value=values, embedding=state)
+        invalid = ~jax.vmap(game.legal_actions)(state)
+        return policy(None, jax.random.key(0), root, recurrent, invalid_actions=invalid, **options)
+
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # mctx needs both
+        return jax.jit(run)(state)
+
+
+def by_action(result: Any) -> np.ndarray:
+    """Visits by action id."""
+    visits = np.zeros((BATCH, 9), int)
+    for lane in range(BATCH):
+        actions = np.asarray(result.actions[lane])
+        visits[lane, actions[actions >= 0]] = np.asarray(result.visits[lane])[actions >= 0]
+    return visits
+
+
+@pytest.mark.parametrize("plies", [0, 3])
+def test_puct_visits_what_mctx_visits(plies: int) -> None:
+    game = ZeroSum()
+    state = opening(game, plies, 1)
+
+    def values(tree: Any, node: Any) -> jax.Array:
+        # mctx does not know which actions are illegal below the root.
+        return jnp.where(tree.children_prior_logits[node] > -1e29, tree.qvalues(node), -1e9)
+
+    theirs = in_mctx(
+        game, state, mctx.muzero_policy, num_simulations=100, qtransform=values, dirichlet_fraction=0.0, temperature=0.0
+    )
+    search = Search(game, oracle, Puct(unvisited=0.0), simulations=100, candidates=9, depth=9)
+    ours = jax.jit(jax.vmap(search))(state, jax.random.split(jax.random.key(1), BATCH))
+    np.testing.assert_array_equal(by_action(ours), np.asarray(theirs.search_tree.summary().visit_counts, int))
+    np.testing.assert_array_equal(ours.action, theirs.action)
+    np.testing.assert_allclose(
+        np.take_along_axis(np.asarray(ours.values), np.asarray(state.current_player)[:, None], axis=1)[:, 0],
+        theirs.search_tree.summary().value,
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(("simulations", "considered"), [(7, 4), (50, 16)])
+def test_gumbel_does_what_mctx_does(simulations: int, considered: int) -> None:
+    game = ZeroSum()
+    state = opening(game, 1, 3)
+    theirs = in_mctx(
+        game,
+        state,
+        mctx.gumbel_muzero_policy,
+        num_simulations=simulations,
+        max_num_considered_actions=considered,
+    )
+    noise = jax.random.gumbel(jax.random.split(jax.random.key(0))[1], (BATCH, 9))  # what mctx draws with that key
+
+    search = Search(game, oracle, Gumbel(simulations, considered), simulations, candidates=9, depth=9)
+
+    def recorded(state: State, key: Any, noise: jax.Array) -> Any:
+        tree = search.begin(state, key)
+        return search.extend(tree, key, jnp.where(tree.action[0] >= 0, noise[tree.action[0]], 0.0))
+
+    ours = jax.jit(jax.vmap(recorded))(state, jax.random.split(jax.random.key(1), BATCH), noise)
+    np.testing.assert_array_equal(by_action(ours), np.asarray(theirs.search_tree.summary().visit_counts, int))
+    np.testing.assert_array_equal(ours.action, theirs.action)
+    weights = np.zeros((BATCH, 9), np.float32)
+    for lane in range(BATCH):
+        actions = np.asarray(ours.actions[lane])
+        weights[lane, actions[actions >= 0]] = np.asarray(ours.policy[lane])[actions >= 0]
+    np.testing.assert_allclose(weights, theirs.action_weights, atol=1e-5)
+
+
+class Table(TicTacToe):
+    """Positions by number: from 0 to 1 and 2, from 1 to 3 and 4, from 2 to 5 and 6; the last four end the game."""
+
+    returned = np.array([(0.0, 0.0)] * 3 + [(1.0, 0.0), (0.0, 1.0), (0.2, 0.8), (0.9, 0.1)], np.float32)
+    guessed = np.array([(0.5, 0.5), (0.6, 0.4), (0.3, 0.7)] + [(9.0, 9.0)] * 4, np.float32)
+    mover = np.array([0, 1, 1, 0, 0, 0, 0], np.int32)
+    num_actions = 2
+
+    def apply(self, state, action):
+        return jnp.where(action >= 0, 2 * state + 1 + action, state)
+
+    def legal_actions(self, state):
+        return jnp.broadcast_to(~self.is_terminal(state), (2,))
+
+    def current_player(self, state):
+        return jnp.asarray(self.mover)[state]
+
+    def is_terminal(self, state):
+        return state >= 3
+
+    def returns(self, state):
+        return jnp.asarray(self.returned)[state]
+
+    def evaluate(self, state, key):
+        del key
+        return jnp.zeros(2), jnp.asarray(self.guessed)[state]
+
+
+def test_a_search_worked_out_by_hand() -> None:
+    """Exploration 1 and the base so large that it stays 1; what has no visits counts 0.5; the first of equals is taken."""
+    game = Table()
+    expected = [  # after each simulation: the position it made; visits of the root, and of its candidates; values of the root
+        (1, 2, (1, 0), (1.1, 0.9)),  # 1 and 1: the first
+        (2, 3, (1, 1), (1.4, 1.6)),  # 0.6 + 0.354 against 0.5 + 0.707
+        (3, 4, (2, 1), (2.4, 1.6)),  # 0.6 + 0.433 against 0.3 + 0.433; below, 1 and 1
+        (4, 5, (3, 1), (2.4, 2.6)),  # 0.8 + 0.333 against 0.3 + 0.5; below, for player 1, 0 + 0.354 against 0.5 + 0.707
+        (5, 6, (3, 2), (2.6, 3.4)),  # 0.533 + 0.280 against 0.3 + 0.559; below, 1 and 1
+    ]
+    for count, (made, visits, edges, values) in enumerate(expected, 1):
+        search = Search(game, game.evaluate, Puct(1.0, exploration_base=1e9, unvisited=0.5), count, candidates=2)
+        result = jax.jit(search)(jnp.int32(0), jax.random.key(0))
+        tree = result.tree
+        assert int(tree.state[count]) == made
+        assert int(tree.visits[0]) == visits
+        assert tuple(result.visits.tolist()) == edges
+        np.testing.assert_allclose(tree.values[0], values, atol=1e-6)
+    assert result.action == 0
+    np.testing.assert_allclose(tree.values[1], (1.6, 1.4), atol=1e-6)
+    np.testing.assert_allclose(result.policy, (0.6, 0.4))
+
+
+def check_laws(tree: Tree, rows_of_children: bool = True) -> None:
+    """Visits and values of a node are its own and those of its children; children come after their parents, each once."""
+    tree = jax.device_get(tree)
+    size = int(tree.size)
+    assert tree.visits[size:].sum() == 0
+    made = tree.child[:size][tree.child[:size] >= 0]
+    assert sorted(made.tolist()) == list(range(1, size))
+    for node in range(size):
+        children = tree.child[node][tree.child[node] >= 0]
+        assert (children > node).all()
+        assert ((tree.child[node] < 0) | (tree.action[node] >= 0)).all()
+        if tree.terminal[node]:
+            assert not len(children)
+            np.testing.assert_allclose(tree.values[node], tree.visits[node] * tree.own[node], rtol=1e-5)
+        elif rows_of_children:
+            assert tree.visits[node] == 1 + tree.visits[children].sum()
+            np.testing.assert_allclose(tree.values[node], tree.own[node] + tree.values[children].sum(axis=0), atol=1e-4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), simulations=st.integers(0, 39))
+def test_laws_of_a_tree(seed: int, simulations: int) -> None:
+    game, step = one_at_a_time()
+    state = opening(game, seed % 6, seed)
+    tree = step.begin(rows(state, seed % BATCH))
+    for i in range(simulations):
+        tree = step.simulate(tree, jnp.int32(i), jax.random.key(seed + i))
+    check_laws(tree)
+
+
+@cache
+def one_at_a_time() -> tuple[TicTacToe, Any]:
+    """A search of which every simulation can be looked at."""
+    game = TicTacToe()
+    search = Search(game, evaluators.playouts(game), Puct(), simulations=40, candidates=9, depth=9)
+    drawn = jnp.full(9, 1 / 9)
+    return game, SimpleNamespace(
+        begin=jax.jit(lambda state: search.begin(state, jax.random.key(0))),
+        simulate=jax.jit(lambda tree, i, key: search.simulate(tree, drawn, i, key)),
+    )
+
+
+def test_games_of_a_batch_do_not_influence_each_other() -> None:
+    game = TicTacToe()
+    search = Search(game, evaluators.playouts(game, 2), Gumbel(30, 4), 30, candidates=5, depth=4)
+    states, keys = opening(game, 3, 7), jax.random.split(jax.random.key(9), BATCH)
+    together, alone = jax.jit(jax.vmap(search)), jax.jit(search)
+    results = together(states, keys)
+    for lane in (0, 5):
+        single = alone(rows(states, lane), keys[lane])
+        np.testing.assert_array_equal(single.visits, results.visits[lane])
+        assert_same(single.tree.child, results.tree.child[lane])
+    mixed = together(states, keys[::-1])
+    assert not np.array_equal(mixed.visits, results.visits)
+    for lane in range(BATCH):
+        check_laws(rows(results.tree, lane), rows_of_children=False)
+
+
+@pytest.mark.parametrize("capacity", [90, 40])
+def test_a_subtree_searched_on_is_what_a_search_from_there_would_be(capacity: int) -> None:
+    """With no noise, and the same rule at the root as below it, the order of the simulations makes no difference."""
+    game = ZeroSum()
+    first = Search(game, oracle, Puct(), 60, candidates=9, depth=9, capacity=capacity)
+    states = opening(game, 2, 11)
+    result = jax.jit(jax.vmap(first))(states, jax.random.split(jax.random.key(1), BATCH))
+    trees = jax.jit(jax.vmap(reroot))(result.tree, result.chosen)
+    after, searched_on = batched(game).step(states, result.action), capacity < 90
+    for lane in range(BATCH):
+        tree, old = rows(trees, lane), rows(result.tree, lane)
+        check_laws(tree, rows_of_children=capacity == 90)
+        root = int(old.child[0, int(result.chosen[lane])])
+        assert_same(rows(tree.state, 0), rows(after, lane))
+        assert int(tree.visits[0]) == int(old.visits[root])
+        assert_same(tree.values[0], old.values[root])
+        assert int(jnp.sum(tree.visits > 0)) == int(tree.size)
+        if capacity == 90 and not searched_on and not bool(tree.terminal[0]):
+            searched_on, visits = True, int(tree.visits[0])
+            more = Search(game, oracle, Puct(), 20, candidates=9, depth=9, capacity=capacity)
+            fresh = Search(game, oracle, Puct(), visits - 1 + 20, candidates=9, depth=9)
+            on = jax.jit(more.extend)(tree, jax.random.key(3))
+            anew = jax.jit(fresh)(rows(after, lane), jax.random.key(4))
+            assert dict(zip(on.actions.tolist(), on.visits.tolist(), strict=True)) == dict(
+                zip(anew.actions.tolist(), anew.visits.tolist(), strict=True)
+            )
+            np.testing.assert_allclose(on.values, anew.values, atol=1e-5)
+    assert searched_on
+
+
+def test_a_full_tree_searches_on_without_growing() -> None:
+    game = TicTacToe()
+    search = Search(game, evaluators.playouts(game), Puct(), 100, candidates=9, depth=9, capacity=20)
+    result = jax.jit(search)(game.init(None), jax.random.key(0))
+    assert int(result.tree.size) == 20
+    assert int(result.tree.visits[0]) == 101
+    assert int(result.visits.sum()) <= 100
+    check_laws(result.tree, rows_of_children=False)
+
+
+ROOM = 32
+
+
+def solve(game: Any, root: Any) -> np.ndarray | None:
+    """The max^n value of every action by brute force, or ``None`` where the game is long."""
+    functions = batched(game)
+
+    def padded(states: Any, index: Any) -> Any:
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[np.resize(index, ROOM)], states)
+
+    levels = [(jax.tree.map(lambda leaf: leaf[None], root), np.zeros(1, int), np.zeros(1, int))]
+    while True:
+        states, made, _ = levels[-1]
+        states = padded(states, np.arange(len(made)))
+        parents, actions = np.nonzero(np.asarray(functions.legal_actions(states))[: len(made)])
+        if len(parents) > ROOM:
+            return None
+        if not len(parents):
+            break
+        levels.append((functions.step(padded(states, parents), np.resize(actions, ROOM).astype(np.int32)), parents, actions))
+    below = np.zeros((0, game.num_players))
+    for depth in range(len(levels) - 1, -1, -1):
+        states, made, _ = levels[depth]
+        states = padded(states, np.arange(len(made)))
+        values, movers = (np.array(ask(states))[: len(made)] for ask in (functions.returns, functions.current_player))
+        if len(below):
+            parents, actions = levels[depth + 1][1:]
+            for node in np.unique(parents):
+                mine = below[parents == node]
+                values[node] = mine[mine[:, movers[node]].argmax()]
+            if not depth:
+                by_action = np.full((game.num_actions, game.num_players), np.nan)
+                by_action[actions] = below
+                return by_action
+        below = values
+    return None
+
+
+def solved_from_its_leaves(tree: Tree) -> np.ndarray:
+    """The max^n value of the root, by the tree alone."""
+    tree = jax.device_get(tree)
+    values = tree.own.copy()
+    for node in range(int(tree.size) - 1, -1, -1):
+        children = tree.child[node][tree.child[node] >= 0]
+        if len(children):
+            values[node] = values[children[values[children, tree.player[node]].argmax()]]
+    return values[0]
+
+
+def with_distinct_payoffs(game: Any) -> Any:
+    """The same game in which every end pays each player something else, so that max^n has one solution."""
+
+    def returns(self: Any, state: Any) -> jax.Array:
+        leaves = [leaf.astype(jnp.uint32).ravel() for leaf in jax.tree.leaves(state)]
+        words = jnp.concatenate(leaves)
+        code = jnp.sum(
+            words * (2 * jnp.arange(words.shape[0], dtype=jnp.uint32) + 1) * jnp.uint32(2654435761), dtype=jnp.uint32
+        )
+        noise = jnp.sin((code >> 8).astype(jnp.float32) * 1e-3 + 2.1 * jnp.arange(game.num_players, dtype=jnp.float32))
+        return jnp.where(self.is_terminal(state), 0.5 + 0.5 * noise, 0.0)
+
+    return type("Distinct", (type(game),), {"returns": returns})(game.config)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("tilewe", {"players": 3, "size": 4, "pieces": ("O1", "I2", "L3")}),
+        pytest.param("tilewe", {"players": 4, "size": 4, "pieces": ("O1", "I2")}, marks=pytest.mark.slow),
+        ("santorini", {"size": 3}),
+        ("triominos", {"players": 3, "tiles": 10, "tray": 2}),
+    ],
+    ids=str,
+)
+def test_the_best_reply_of_small_games(name: str, options: dict[str, Any]) -> None:
+    """From the first position of random games whose rest is short enough for brute force."""
+    game = with_distinct_payoffs(tilewe_jax.make(name, **options))
+    history = list(positions(game, BATCH, seed=2))
+    # Whoever is to find the best for certain must try everything, here by taking what has no visits to be won.
+    selection = Puct(exploration=2.0, unvisited=1.0)
+    search = jax.jit(Search(game, evaluators.uniform(game), selection, 8000, candidates=32, depth=40, capacity=500))
+    solved = 0
+    for lane in range(4):
+        for state, action in history:
+            if action[lane] < 0 or (values := solve(game, rows(state, lane))) is None:
+                continue
+            player = int(state.current_player[lane])
+            result = search(rows(state, lane), jax.random.key(lane))
+            best = np.nanmax(values[:, player])
+            assert values[int(result.action), player] > best - 0.02
+            np.testing.assert_allclose(solved_from_its_leaves(result.tree), values[np.nanargmax(values[:, player])], atol=1e-6)
+            solved += np.isfinite(values[:, 0]).sum() > 1
+            break
+    assert solved
+
+
+def drawn(logits: Any, k: int, draws: int, pool: int = 9) -> tuple[np.ndarray, Any]:
+    """The legal actions of a position with seven, and candidates of it, many times."""
+    game = TicTacToe()
+    state = rows(opening(game, 2, 5), 0)
+    many = jax.jit(jax.vmap(lambda key: candidates(game, state, logits, key, k, pool)))
+    return np.flatnonzero(np.asarray(game.legal_actions(state))), many(jax.random.split(jax.random.key(0), draws))
+
+
+def assert_drawn(counts: np.ndarray, share: Any, draws: int) -> None:
+    assert np.abs((counts / draws - share) / (share * (1 - share) / draws) ** 0.5).max() < 4.5
+
+
+def test_candidates_are_drawn_by_their_priors() -> None:
+    """Without replacement, in proportion; and what is dropped is told."""
+    logits, draws = 0.4 * jnp.arange(9.0), 4000
+    legal, found = drawn(logits, 3, draws)
+    actions = np.asarray(found.actions)
+    assert np.isin(actions, legal).all()
+    assert all(len(set(row)) == 3 for row in actions.tolist())
+    np.testing.assert_array_equal(found.logits, np.asarray(logits)[actions])
+    weights = np.exp(np.asarray(logits))
+    np.testing.assert_allclose(found.dropped, 1 - weights[actions].sum(axis=1) / weights[legal].sum(), atol=1e-5)
+    assert (np.asarray(found.left_out) == 4).all()
+    assert_drawn(np.bincount(actions[:, 0], minlength=9)[legal], weights[legal] / weights[legal].sum(), draws)
+    _, same = drawn(lambda actions: 0.4 * actions.astype(jnp.float32), 3, draws)
+    np.testing.assert_allclose(same.logits, found.logits, rtol=1e-6)
+
+
+def test_without_priors_all_are_as_likely() -> None:
+    legal, found = drawn(None, 3, 4000)
+    actions = np.asarray(found.actions)
+    assert all(len(set(row)) == 3 for row in actions.tolist())
+    assert_drawn(np.bincount(actions.ravel(), minlength=9)[legal], 3 / 7, 4000)
+    np.testing.assert_allclose(found.dropped, 4 / 7, rtol=1e-5)
+    assert (np.asarray(found.left_out) == 4).all()
+
+
+def test_all_are_candidates_where_they_fit() -> None:
+    for logits in (None, jnp.arange(9.0)):
+        legal, found = drawn(logits, 9, 2)
+        for actions, values in zip(np.asarray(found.actions), np.asarray(found.logits), strict=True):
+            assert sorted(actions.tolist()) == sorted([*legal.tolist(), -1, -1])
+            assert (np.isinf(values) == (actions < 0)).all()
+        assert np.abs(np.asarray(found.dropped)).max() < 1e-6
+        assert not np.asarray(found.left_out).any()
+
+
+def test_a_pool_stands_for_all() -> None:
+    """Of seven actions five are looked at; the best two of them are kept, and the mass of all is taken to be 7/5 of theirs."""
+    logits, draws = 0.4 * jnp.arange(9.0), 4000
+    legal, found = drawn(logits, 2, draws, pool=5)
+    actions, weights = np.asarray(found.actions), np.exp(np.asarray(logits))
+    assert np.isin(actions, legal).all()
+    assert (actions[:, 0] != actions[:, 1]).all()
+    exact = 1 - weights[actions].sum(axis=1) / weights[legal].sum()
+    assert abs(float(np.mean(found.dropped)) - exact.mean()) < 0.02
+    assert (np.asarray(found.left_out) == 5).all()
+
+
+def test_a_search_stops_once_it_is_settled() -> None:
+    """It plays what it would have played; and stopped, it is the search of fewer simulations that it then is."""
+    game = TicTacToe()
+    states, keys = opening(game, 4, 3), jax.random.split(jax.random.key(2), BATCH)
+    full, early = (jax.jit(jax.vmap(Search(game, oracle, Puct(), 60, 9, 9, stop_early=stop))) for stop in (False, True))
+    whole, stopped = full(states, keys), early(states, keys)
+    np.testing.assert_array_equal(whole.action, stopped.action)
+    made = np.asarray(stopped.simulations)
+    assert (np.asarray(whole.simulations) == 60).all()
+    assert made.min() < 50
+    for lane in range(BATCH):
+        assert int(stopped.tree.visits[lane, 0]) == 1 + made[lane]
+        visits = np.sort(np.asarray(stopped.visits[lane]))
+        assert made[lane] == 60 or visits[-1] > visits[-2] + 60 - made[lane]
+        check_laws(rows(stopped.tree, lane))
+    assert int(jax.jit(Search(game, oracle, Gumbel(20), 20, 9, stop_early=True))(rows(states, 0), keys[0]).simulations) == 20
+
+
+def test_memory_is_asked_for_before_it_is_taken() -> None:
+    game = tilewe_jax.make("tilewe")
+    check_memory(game, 65, 64, 100)
+    with pytest.raises(
+        MemoryError, match=r"1,000,000,000 trees of 65 nodes with 64 candidates, 1,\d+ bytes a node, need about"
+    ):
+        check_memory(game, 65, 64, 10**9)
+
+
+def test_sequential_halving_visits_all_equally_and_then_the_better_half() -> None:
+    table = schedule(4, 16)
+    assert table[1].tolist() == list(range(16))
+    assert table[4].tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert table[2].tolist() == [n // 2 for n in range(16)]
+
+
+def test_what_nodes_take() -> None:
+    assert bytes_per_node(tilewe_jax.make("tilewe"), 64) <= 1500
+    game = TicTacToe()
+    search = Search(game, evaluators.uniform(game), Puct(), 4, candidates=5)
+    tree = jax.eval_shape(search, game.init(None), jax.random.key(0)).tree
+    assert sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)) == 5 * bytes_per_node(game, 5) + 4
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda game: Search(game, oracle, Puct(), 0), "simulations must be at least 1, not 0"),
+        (lambda game: Search(game, oracle, Puct(), candidates=0), "candidates must be at least 1, not 0"),
+        (lambda game: Search(game, oracle, Puct(), depth=0), "depth must be at least 1, not 0"),
+        (lambda game: Search(game, oracle, Puct(), capacity=0), "capacity must be at least 1, not 0"),
+        (lambda game: Gumbel(0), "simulations must be at least 1, not 0"),
+        (lambda game: Gumbel(8, considered=0), "considered must be at least 1, not 0"),
+        (lambda game: Puct(exploration=-1.0), "exploration must not be negative, not -1.0"),
+        (lambda game: Puct(dirichlet_share=2.0), "dirichlet_share must be between 0 and 1, not 2.0"),
+        (lambda game: evaluators.playouts(game, 0), "playouts must be at least 1, not 0"),
+        (
+            lambda game: evaluators.network(game, lambda planes: (planes.ravel(), jnp.zeros(3))),
+            r"the network gives logits \(18,\) and values \(3,\); tictactoe needs \(9,\) and \(2,\)",
+        ),
+    ],
+)
+def test_bad_settings(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(TicTacToe())
+
+
+def test_noise_temperature_and_forced_playouts() -> None:
+    game = TicTacToe()
+    state, keys = game.init(None), jax.random.split(jax.random.key(0), 64)
+
+    def run(selection: Puct) -> Any:
+        search = Search(game, lambda state, key: (jnp.zeros(9).at[4].set(2.0), jnp.full(2, 0.5)), selection, 40, candidates=9)
+        return jax.jit(jax.vmap(search, in_axes=(None, 0)))(state, keys)
+
+    plain = run(Puct())
+    assert (np.asarray(plain.action) == 4).all()
+    assert len({tuple(sorted(row)) for row in np.asarray(plain.visits).tolist()}) == 1
+    noisy = run(Puct(dirichlet_alpha=0.3, temperature=1.0))
+    assert len({tuple(sorted(row)) for row in np.asarray(noisy.visits).tolist()}) > 10
+    assert len(set(np.asarray(noisy.action).tolist())) > 3
+    forced = run(Puct(forced=2.0, dirichlet_alpha=0.3))
+    shares = np.asarray(forced.policy)
+    np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-5)
+    visited = np.asarray(forced.visits) / np.asarray(forced.visits).sum(axis=1, keepdims=True)
+    assert (shares.max(axis=1) >= visited.max(axis=1) - 1e-6).all()
+    assert (shares.max(axis=1) > visited.max(axis=1) + 1e-3).any()

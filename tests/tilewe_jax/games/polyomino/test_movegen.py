@@ -1,0 +1,122 @@
+"""The generators of legal placements against each other and against the rules on sets of cells."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tilewe_jax
+from tests.support import batched, rows
+from tests.tilewe_jax.games.polyomino.reference import Board
+from tilewe_jax.games.polyomino.game import PolyominoGame
+from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
+
+SIZES = [
+    ("tilewe", {}),
+    ("tilewe", {"players": 2}),
+    ("duo", {}),
+    ("duo_official", {}),
+    ("classic", {}),
+    ("tilewe", {"players": 3, "size": 5}),
+    ("tilewe", {"size": 32}),
+    ("duo", {"size": 3, "pieces": ("O1", "I2", "L3")}),
+    ("classic", {"size": 11}),
+]
+POSITIONS = 20_000
+MORE_POSITIONS = 1_000_000
+
+
+def disagreements(name: str, options: dict, positions: int) -> tuple[int, int]:
+    """Over random games: how many positions were compared, and in how many any of the views differ."""
+    packed, dense = (tilewe_jax.make(name, movegen=movegen, **options) for movegen in ("bitboard", "conv"))
+    batch = 128
+
+    def compare(state, action):
+        conv, grown = dense.placements(state), packed.placements(state)
+        counts = jnp.sum(jax.lax.population_count(conv), axis=0).astype(jnp.uint16)
+        cells = jnp.arange(packed.config.cells, dtype=jnp.uint32)
+        inside = conv[jnp.maximum(action, 0) // packed.config.cells, (action % packed.config.cells) // 32]
+        member = (inside >> (cells[action % packed.config.cells] % 32)) & 1 != 0
+        return jnp.any(conv != grown) | jnp.any(counts != state.legal_counts) | ((action >= 0) & ~member)
+
+    def play(carry, key):
+        state, wrong, seen = carry
+        action = jax.vmap(packed.sample_action)(state, jax.random.split(key, batch))
+        live = action >= 0
+        wrong = wrong + jnp.sum(jax.vmap(compare)(state, action), dtype=jnp.int32)
+        return (jax.vmap(packed.apply)(state, action), wrong, seen + jnp.sum(live, dtype=jnp.int32)), None
+
+    @jax.jit
+    def games(key):
+        start = jax.vmap(packed.init)(jax.random.split(key, batch))
+        keys = jax.random.split(key, packed.max_steps + 1)
+        (_, wrong, seen), _ = jax.lax.scan(play, (start, jnp.int32(0), jnp.int32(0)), keys)
+        return wrong, seen
+
+    wrong = seen = index = 0
+    while seen < positions:
+        more_wrong, more_seen = games(jax.random.key(index))
+        wrong, seen, index = wrong + int(more_wrong), seen + int(more_seen), index + 1
+    return seen, wrong
+
+
+@pytest.mark.parametrize(("name", "options"), SIZES, ids=str)
+def test_convolution_and_growth_agree(name: str, options: dict) -> None:
+    small = options.get("size", 20) < 12
+    seen, wrong = disagreements(name, options, 2_000 if small else POSITIONS)
+    assert wrong == 0
+    assert seen >= (2_000 if small else POSITIONS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "options"), SIZES[:5], ids=str)
+def test_convolution_and_growth_agree_on_a_million_positions(name: str, options: dict) -> None:
+    seen, wrong = disagreements(name, options, MORE_POSITIONS)
+    assert wrong == 0
+    assert seen >= MORE_POSITIONS
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "batch"),
+    [
+        ("tilewe", {"players": 3, "size": 8}, 8),
+        ("duo", {"voluntary_pass": True, "size": 7}, 8),
+        ("duo_official", {"pieces": ("O1", "I2", "L3", "T4", "W5")}, 12),
+        ("classic", {}, 2),
+        ("tilewe", {"size": 32, "pieces": ("I5", "V5", "O1", "Z5")}, 2),
+    ],
+    ids=str,
+)
+def test_whole_games_agree_with_the_rules_on_sets_of_cells(name: str, options: dict, batch: int) -> None:
+    game = tilewe_jax.make(name, **options)
+    play = batched(game)
+    key = jax.random.key(7)
+    state = play.init(jax.random.split(key, batch))
+    boards = [Board(game.config) for _ in range(batch)]
+    for step in range(game.max_steps + 1):
+        masks = np.asarray(play.legal_actions(state))
+        for lane, board in enumerate(boards):
+            compare(game, board, rows(state, lane), masks[lane])
+        action = play.sample_action(state, jax.random.split(jax.random.fold_in(key, step), batch))
+        for board, chosen in zip(boards, np.asarray(action).tolist(), strict=True):
+            if chosen == game.config.num_placements:
+                board.give_up()
+            elif chosen >= 0:
+                cells = frozenset(game.cells_of(chosen))
+                board.place(PIECE_NAMES.index(game.piece_of(chosen)), cells)
+        state = play.step(state, action)
+    assert bool(jnp.all(play.is_terminal(state)))
+
+
+def compare(game: PolyominoGame, board: Board, state, mask: np.ndarray) -> None:
+    over = bool(np.all(state.out))
+    assert over == (len(board.out) == game.num_players)
+    assert np.asarray(game.scores(state)).tolist() == board.scores()
+    if over:
+        assert not mask.any()
+        return
+    assert int(state.current_player) == board.player
+    placements = board.placements(board.player)
+    mine = {frozenset(game.cells_of(action)) for action in np.flatnonzero(mask[: game.config.num_placements]).tolist()}
+    assert mine == placements
+    assert bool(mask[-1]) or not game.config.voluntary_pass

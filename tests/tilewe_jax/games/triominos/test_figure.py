@@ -1,0 +1,209 @@
+"""Placements of Triominos against the verdicts of another program, and the figures of its rules."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from tests.support import ORACLES, traces
+from tests.tilewe_jax.games.triominos import reference
+from tilewe_jax.games.triominos import explain, validate
+from tilewe_jax.games.triominos.figure import Figure
+from tilewe_jax.games.triominos.tiles import (
+    ORIENTATIONS,
+    cells_around,
+    corners,
+    faces_up,
+    neighbours,
+    parse_tile,
+    tile_id,
+    tiles,
+    vertices,
+)
+
+OTHER_HEX_SCORES = (50, 60, 70)
+HEXAGON = [
+    ("044", "CAB", (0, 0)),
+    ("014", "ACB", (1, 0)),
+    ("144", "CAB", (2, 0)),
+    ("344", "BAC", (0, 1)),
+    ("445", "ACB", (2, 1)),
+]
+
+
+def placed(entry: list[Any]) -> tuple[str, str, tuple[int, int]]:
+    tile, orientation, x, y = entry[:4]
+    return tile, ORIENTATIONS[orientation], (x, y)
+
+
+@pytest.mark.parametrize("name", ["random_56", "ring_56", "random_84"])
+def test_verdicts_and_scores_of_the_traces(name: str) -> None:
+    seen = 0
+    for position in traces(f"triominos/oracle_{name}.jsonl.gz"):
+        figure = Figure()
+        for tile, orientation, x, y in position["board"]:
+            figure.place(parse_tile(tile), orientation, (x, y))
+        for number, (tile, orientation, x, y, verdict, *scored, _) in enumerate(position["cand"]):
+            why = figure.why_not(parse_tile(tile), orientation, (x, y))
+            assert (why is None) == (verdict == 1)
+            assert (why is not None and "faces" in why) == (verdict == -1)
+            if verdict == 1:
+                assert list(figure.score(parse_tile(tile), (x, y), OTHER_HEX_SCORES)) == scored
+            if number == seen % len(position["cand"]):
+                placements = [placed(entry) for entry in position["board"]]
+                found = validate(placements, *placed([tile, orientation, x, y]), OTHER_HEX_SCORES)
+                assert found == ((True, *scored[:2], bool(scored[2])) if verdict == 1 else (False, 0, 0, False))
+        seen += 1
+    assert seen > 5000
+
+
+def test_rounds_of_the_traces() -> None:
+    """The slow reference, which the engine will be held against, gives the recorded placements, scores and winners."""
+    for record in traces("triominos/rounds.jsonl.gz"):
+        hands = [[parse_tile(tile) for tile in hand] for hand in record["hands"]]
+        pile = [parse_tile(tile) for tile in record["pile"]]
+        if record["start"] == "highest":
+            assert record["starter"] in reference.starters(hands)
+        played = reference.Round(hands, pile, record["starter"], record["start"] == "highest")
+        for player, what, count, scores in record["log"]:
+            assert not played.reason
+            assert played.player == player
+            legal = played.placements()
+            assert len(legal) == count
+            if what == "draw":
+                assert played.may_draw
+                played.draw()
+            elif what == "pass":
+                assert played.may_pass
+                played.pass_()
+            else:
+                tile, orientation, x, y = what
+                triple = len(set(tile)) == 1
+                assert (parse_tile(tile), orientation % 2 if triple else orientation, (x, y)) in legal
+                played.place((parse_tile(tile), orientation, (x, y)))
+            assert played.scores == scores
+        assert (played.reason, played.winners) == (record["reason"], record["winners"])
+
+
+@pytest.mark.parametrize(
+    ("players", "highest", "start"), [(2, 6, "random"), (4, 5, "highest"), (6, 6, "highest"), (3, 2, "random")]
+)
+def test_the_validator_agrees_with_the_reference_in_whole_rounds(players: int, highest: int, start: str) -> None:
+    """All placements of the player to move, on the frontier and elsewhere, and what they score."""
+    rng = random.Random(players)
+    if highest < 5:  # as many tiles as such a set gives
+        every = list(tiles(highest))
+        rng.shuffle(every)
+        played = reference.Round([every[i::players] for i in range(players)], [], 0)
+    else:
+        played = reference.deal(players, highest, start, rng)
+    figure = Figure()
+    while not played.reason:
+        legal = set(played.placements())
+        for tile in played.hands[played.player]:
+            for orientation in range(2 if len(set(tile)) == 1 else 6):
+                for cell in {(x + dx, y + dy) for x, y in [*played.board, (0, 0)] for dx in (-1, 0, 1) for dy in (-1, 0, 1)}:
+                    if played.must_begin and tile not in reference.forced(played.hands[played.player]):
+                        continue
+                    fits = figure.why_not(tile, orientation, cell) is None
+                    assert fits == ((tile, orientation, cell) in legal)
+                    if fits and played.board:
+                        assert played.score((tile, orientation, cell)) == figure.score(tile, cell)[0]
+        if legal:
+            placement = rng.choice(sorted(legal))
+            played.place(placement)
+            figure.place(*placement)
+        elif played.may_draw:
+            played.draw()
+        else:
+            played.pass_()
+
+
+def test_the_figures_of_the_rules() -> None:
+    path = ORACLES / "triominos" / "doc_figures.json"
+    if not path.exists():
+        pytest.skip("needs the figures")
+    expected = {
+        "hexagon": (62, 1, False),
+        "double_hexagon": (112, 2, True),
+        "triple_hexagon": (162, 3, True),
+        "bridge_completed": (48, 0, True),
+        "bridge_extended": (51, 0, True),
+    }
+    for figure in json.loads(path.read_text()):
+        if figure["new"]:
+            found = validate([placed(entry) for entry in figure["board"]], *placed(figure["new"]))
+            assert found[0]
+            assert found[1:] == expected.pop(figure["fig"]), figure["fig"]
+    assert not expected
+
+
+def test_tiles_are_numbered_by_their_highest_number() -> None:
+    every = tiles(6)
+    assert len(every) == 84
+    assert every[:56] == tiles(5)
+    assert [tile_id(tile) for tile in every] == list(range(84))
+    assert (sum(map(sum, every[:56])), sum(map(sum, every))) == (420, 756)
+
+
+def test_geometry_agrees_with_itself() -> None:
+    for cell in ((0, 0), (1, 0), (-3, 2), (4, -7)):
+        for corner, neighbour in enumerate(neighbours(cell)):
+            assert faces_up(neighbour) != faces_up(cell)
+            shared = set(vertices(cell)) & set(vertices(neighbour))
+            assert shared == set(vertices(cell)) - {vertices(cell)[corner]}
+            assert cell in neighbours(neighbour)
+        for vertex in vertices(cell):
+            assert len(set(cells_around(vertex))) == 6
+            assert all(vertex in vertices(other) for other in cells_around(vertex))
+
+
+def test_each_orientation_is_the_one_before_turned_clockwise() -> None:
+    clockwise = [(left, middle, right) for left, middle, right in (corners((1, 2, 3), i) for i in range(6))]
+    for i, (left, middle, right) in enumerate(clockwise):
+        reading = (left, middle, right) if i % 2 == 0 else (left, right, middle)
+        assert reading in ((1, 2, 3), (2, 3, 1), (3, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("tile", "orientation", "location", "words"),
+    [
+        ("345", "ABC", (1, 1), "valid: 62 points, 12 for the tile and 50 for a hexagon"),
+        ("345", "ACB", (1, 1), "invalid: (1, 1) faces up, and ACB faces the other way"),
+        ("0-4-4", "ABC", (1, 1), "invalid: the tile 0-4-4 lies already"),
+        ("345", "ABC", (2, 0), "invalid: (2, 0) is taken by the tile 1-4-4"),
+        ("245", "ABC", (1, 1), "invalid: the left corner of (1, 1) would be 2, and 3 lies there"),
+        ("345", "ABC", (9, 1), "invalid: no tile shares an edge with (9, 1)"),
+        ("001", "CBA", (-1, 0), "invalid: the middle corner of (-1, 0) would be 0, and 4 lies there"),
+    ],
+)
+def test_explanations(tile: str, orientation: str, location: tuple[int, int], words: str) -> None:
+    assert explain(HEXAGON, tile, orientation, location).startswith(words)
+
+
+def test_the_first_tile() -> None:
+    assert validate([], "555", "ABC", (0, 0)) == (True, 15, 0, False)
+    assert validate([], "012", "BAC", (1, 0)) == (True, 3, 0, False)
+    assert explain([], "012", "ABC", (2, 0)).startswith("invalid: the first tile lies on (0, 0)")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], "521", "ABC", (0, 0)), "is no tile; tiles are three ascending numbers from 0 to 6"),
+        (([], "127", "ABC", (0, 0)), "is no tile"),
+        (([], "1-25", "ABC", (0, 0)), "is no tile"),
+        (([], "125", "abc", (0, 0)), "is no orientation; orientations are ABC, ACB"),
+        (([], "125", "ABC", (0.5, 0)), "is no location; a location is"),
+        (([], "125", "ABC", 3), "is no location"),
+        (([("125", "ABC", (0, 0)), ("125", "ACB", (1, 0))], "001", "ABC", (2, 0)), "placement 2 contradicts.*lies already"),
+        (([("125", "ABC", (0, 0)), ("001", "ACB", (1, 0))], "001", "ABC", (2, 0)), "placement 2 contradicts.*corner"),
+        (([("125", "ABC")], "001", "ABC", (2, 0)), "a placement is"),
+    ],
+)
+def test_bad_input(arguments: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        validate(*arguments)
+    with pytest.raises(ValueError, match=message):
+        explain(*arguments)
