@@ -23,7 +23,7 @@ from experiments.arena.ratings import Sprt, ahead_of, pairwise, plackett_luce
 from experiments.networks import weights as trained
 from search.agents import agent, check_memory, is_search
 from search.exported import as_tree
-from tilewe_jax import env
+from tilewe_jax import batching
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.lanes import where_needed
 from tilewe_jax.records import Record
@@ -392,7 +392,7 @@ class Match:
         action = jnp.full(self.lanes, -1, jnp.int32)
         for index, policy in policies.items():
             ask = partial(_ask, self.shares[index])
-            decide = env.split_over_devices(ask, self.devices, shared=1)
+            decide = batching.split_over_devices(ask, self.devices, shared=1)
             action = jnp.where(mover == index, decide(policy, mover == index, play.state, keys), action)
         if self.opening:
             by_chance = jax.vmap(self.game.sample_action)(play.state, jax.vmap(jax.random.fold_in, (0, None))(play.deals, ply))

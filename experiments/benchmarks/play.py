@@ -145,7 +145,7 @@ def _work(name: str, options: dict[str, Any], form: str, player: str, batch: int
     import jax
     import jax.numpy as jnp
 
-    from tilewe_jax import env, make
+    from tilewe_jax import batching, make
     from tilewe_jax.game import state_bytes
 
     game = make(name, **options)
@@ -153,13 +153,13 @@ def _work(name: str, options: dict[str, Any], form: str, player: str, batch: int
     policy = None if player == "random" else game.policies()[player]
     choose = policy or game.sample_action
 
-    def stream(state: env.Stream[Any]) -> tuple[Any, jax.Array, jax.Array]:
-        state, played = env.play(game, state, STEPS, policy)
+    def stream(state: batching.Stream[Any]) -> tuple[Any, jax.Array, jax.Array]:
+        state, played = batching.run_stream(game, state, STEPS, policy)
         return state, jnp.sum(played.actions >= 0), jnp.sum(played.ended)
 
     def games(key: jax.Array) -> tuple[Any, jax.Array, jax.Array]:
         key, now = jax.random.split(key)
-        rollout = env.rollout(game, now, batch, policy)
+        rollout = batching.rollout(game, now, batch, policy)
         return key, jnp.sum(rollout.lengths), jnp.asarray(batch)
 
     def step(carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array, jax.Array]:
@@ -180,7 +180,7 @@ def _work(name: str, options: dict[str, Any], form: str, player: str, batch: int
     carry: Any
     run: Callable[[Any], tuple[Any, jax.Array, jax.Array]]
     if form == "stream":
-        carry, run = env.stream(game, key, batch, 1 << 30, policy), stream
+        carry, run = batching.init_stream(game, key, batch, 1 << 30, policy), stream
     elif form == "games":
         carry, run = key, games
     else:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from tilewe_jax.game import Game, shapes, state_bytes
+from tilewe_jax.game import Game, state_bytes, state_shapes
 
 State = TypeVar("State")
 
@@ -62,7 +62,7 @@ def empty(game: Game[State], rows: int, lanes: int, candidates: int) -> Replay[S
 
     players = game.num_players
     positions = Positions(
-        state=jax.tree.map(lambda leaf: room(leaf.dtype, *leaf.shape), shapes(game)),
+        state=jax.tree.map(lambda leaf: room(leaf.dtype, *leaf.shape), state_shapes(game)),
         actions=room(jnp.int32, candidates, value=-1),
         policy=room(jnp.float32, candidates),
         values=room(jnp.float32, players),

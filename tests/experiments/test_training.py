@@ -28,7 +28,7 @@ from experiments.training.loop import Program, Run, State
 from experiments.training.metrics import Log
 from tests.experiments.test_cli import run
 from tests.support import assert_same, batched, rows
-from tilewe_jax.registry import games
+from tilewe_jax.registry import available_games
 
 TOY = Config(
     game="tilewe",
@@ -409,7 +409,7 @@ def test_presets_and_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_every_game_has_weights_and_they_are_small() -> None:
-    assert trained.names() == sorted(games())
+    assert trained.names() == sorted(available_games())
     for name in trained.names():
         path = trained.FOLDER / f"{name}.npz"
         assert path.stat().st_size <= 4_000_000

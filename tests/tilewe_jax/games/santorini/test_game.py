@@ -15,7 +15,7 @@ import tilewe_jax
 from experiments.perft import Perft
 from tests.support import assert_same, batched, positions, rows, traces
 from tests.tilewe_jax.games.santorini import reference
-from tilewe_jax import env
+from tilewe_jax import batching
 from tilewe_jax.games.santorini import rules
 from tilewe_jax.games.santorini.config import DIRECTIONS, TURN_162, Config
 from tilewe_jax.games.santorini.host import IllegalMoveError, Place, SantoriniBoard, Turn
@@ -145,7 +145,7 @@ def test_against_the_reference(size: int, every: int) -> None:
 def test_random_games_end_as_those_of_the_reference() -> None:
     """Shares of climbs and of the first mover, and lengths, from random placements, within four standard errors."""
     game = tilewe_jax.make("santorini", placement="random")
-    rollout = jax.jit(lambda key: env.rollout(game, key, 20_000))(jax.random.key(0))
+    rollout = jax.jit(lambda key: batching.rollout(game, key, 20_000))(jax.random.key(0))
     heights = np.asarray(jax.vmap(game.canonical_board_of)(rollout.state))
     climbed = np.any((heights[:, 0] < 0) & (heights[:, 1] == 3), axis=(1, 2))
     ours = np.stack([climbed, np.asarray(rollout.returns)[:, 0], np.asarray(rollout.lengths)], axis=1).astype(float)
