@@ -1,12 +1,13 @@
 """Positions on the host: the plain-Python form in which a game explains its rules to people. Needs no JAX."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class IllegalActionError(ValueError):
     """An action that the rules do not allow. The message names the rule that it breaks."""
 
 
+@runtime_checkable
 class HostPosition(Protocol):
     """A position of a game in plain Python, as ``Game.host`` gives it; immutable to its callers.
 

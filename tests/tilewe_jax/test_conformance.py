@@ -22,7 +22,8 @@ VARIATIONS = [
 )
 def test_every_registered_game_conforms(name: str) -> None:
     # One game of each engine without `jit` too.
-    conformance.check(tilewe_jax.make(name), max_state_bytes=STATE_BYTES[name], eager=name in ("tilewe", "santorini", "triominos"))
+    eager = name in ("tilewe", "santorini", "triominos")
+    conformance.check(tilewe_jax.make(name), max_state_bytes=STATE_BYTES[name], eager=eager)
 
 
 @pytest.mark.parametrize(("name", "options"), VARIATIONS, ids=str)
