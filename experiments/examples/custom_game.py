@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 
 import tilewe_jax
-from search import playouts, puct_policy
+from search import playout_evaluator, puct_policy
 from tilewe_jax import conformance
 from tilewe_jax.game import Action
 
@@ -137,7 +137,7 @@ def main() -> None:
     print(f"1,000 random games: the first player takes {float(games.returns[:, 0].mean()):.0%} of the wins")
 
     # 5. Search: 32 games at once, the first player searches, the second moves at random.
-    evaluator = playouts(game, 1)
+    evaluator = playout_evaluator(game)
 
     def choose(state: State, key: PRNGKeyArray) -> Action:
         search_key, random_key = jax.random.split(key)
