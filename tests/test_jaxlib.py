@@ -12,16 +12,16 @@ def check(result: jax.Array, expected: np.ndarray, issue: str) -> None:
     wrong = np.flatnonzero(np.asarray(result) != expected)
     if wrong.size:
         pytest.fail(
-            f"jaxlib {jaxlib.__version__} miscompiles on this machine ({issue}): {wrong.size} of {expected.size} values are wrong,"
-            f" the first at {wrong[0]}. Results of any game, search or network may be wrong with it; install a version of jaxlib"
-            " that pyproject.toml admits, and exclude this one there if it does not yet.",
+            f"jaxlib {jaxlib.__version__} miscompiles on this machine ({issue}): {wrong.size} of {expected.size} values are"
+            f" wrong, the first at {wrong[0]}. Results of any game, search or network may be wrong with it; install a version"
+            " of jaxlib that pyproject.toml admits, and exclude this one there if it does not yet.",
             pytrace=False,
         )
 
 
 @pytest.mark.parametrize("rows", [32_769, 33_000, 40_000])
 def test_fused_products_of_many_rows(rows: int) -> None:
-    """Parallel loops must cover the last, partial chunk of rows with those rows themselves; jaxlib 0.10.2 takes earlier ones."""
+    """The last, partial chunk of a parallel loop over rows; jaxlib 0.10.2 computes earlier rows there."""
     number = np.arange(rows, dtype=np.float32)
     points = np.stack([number, np.zeros_like(number), np.zeros_like(number)], axis=1)
     squared_norms = jax.jit(jax.vmap(lambda matrix, row: jnp.sum((matrix @ row) ** 2), in_axes=(None, 0)))
@@ -29,7 +29,7 @@ def test_fused_products_of_many_rows(rows: int) -> None:
 
 
 def test_gathers_of_constants() -> None:
-    """A gather under ``vmap`` whose operands are all constants is evaluated by the compiler; up to jaxlib 0.8.1 it transposes."""
+    """A batched gather of constants, which the compiler evaluates; jaxlib 0.8.1 and older mix its rows."""
     table = np.tile(np.arange(6, dtype=np.int32), (2, 1))
     result = jax.jit(lambda: jax.vmap(lambda row: row[jnp.arange(6)])(jnp.asarray(table)) + 1)()
     check(result.ravel(), table.ravel() + 1, "jax#33479")
