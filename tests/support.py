@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from tilewe_jax.game import Game
 
-ORACLES = Path(__file__).parents[2] / "shared" / "oracles"
+ORACLES = Path(os.environ.get("TILEWE_TRACES") or Path(__file__).parents[2] / "shared" / "oracles")
 """Traces of other implementations; not part of the repository, so tests that need them are skipped without."""
 
 
