@@ -33,7 +33,7 @@ def lowest(requirements: list[str]) -> list[str]:
 def run(folder: Path, versions: str, arguments: list[str]) -> tuple[dict[str, str], bool, str, float]:
     """Installs one environment and runs the tests in it: versions, whether all passed, pytest's last line, and seconds."""
     python = folder / "bin" / "python"
-    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    pip = [python, "-m", "pip", "--disable-pip-version-check"]
     dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     constraints = folder / "constraints.txt"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)

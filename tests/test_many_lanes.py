@@ -53,7 +53,7 @@ FUNCTIONS: dict[str, Callable[[Game[Any], Any, Any, Any], Any]] = {
         game.heuristic_value(state),
         game.heuristic_logits(state, action[None]),
     ),
-    "seen": lambda game, state, action, key: (
+    "hidden and mirrored": lambda game, state, action, key: (
         game.determinize(state, game.current_player(state), key),
         game.transform(state, game.num_symmetries - 1),
     ),
