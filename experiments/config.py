@@ -13,11 +13,10 @@ from tyro.conf import Suppress
 from experiments import settings
 from experiments._search_settings import GumbelRule, PuctRule, SearchSettings
 from experiments.arena.ratings import Sprt
+from experiments.game_options import game_option
 from experiments.settings import setting
 from tilewe_jax.game import Game
 from tilewe_jax.registry import make
-
-Rule = PuctRule | GumbelRule
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class SelfplayConfig:
     full_search_prob: float = setting(0.25, minimum=0, maximum=1)
     """Probability of a full search, where there are fast searches."""
     num_determinizations: int = setting(4, minimum=1)
-    """Number of determinizations that are searched for a move where information is hidden; simulations are divided among them."""
+    """Number of determinizations that are searched for a move where information is hidden; they share the simulations."""
     temperature: float = setting(1.0, positive=True)
     """Temperature at which the first moves of a game are drawn from the improved policy."""
     temperature_plies: int = setting(8, minimum=0)
@@ -149,7 +148,7 @@ class EvaluationConfig:
     eval_simulations: int = setting(32, minimum=1, may_change=True)
     """Number of simulations of the agent that is evaluated."""
     eval_opening: int = setting(2, minimum=0, may_change=True)
-    """Number of random moves at the beginning of these games, without which deterministic agents would repeat the same games."""
+    """Number of random moves at the beginning of these games, without which deterministic agents would repeat games."""
     opponents: tuple[str, ...] = setting(("random",), may_change=True)
     """Opponents, as the arena names agents; "last" is the agent of the evaluation before."""
     gate: tuple[float, float] | None = setting(None)
@@ -223,9 +222,11 @@ def changed(config: TrainConfig, given: dict[str, str]) -> TrainConfig:
     Raises ``ValueError`` that names the setting.
     """
     prefix = "game.options."
-    options = dict(config.game.options)
-    for name, text in given.items():
-        if name.startswith(prefix):
-            options[name.removeprefix(prefix)] = settings.value_of(text)
-    config = replace(config, game=replace(config.game, options=options))
-    return settings.changed(config, {name: text for name, text in given.items() if not name.startswith(prefix)})
+    config = settings.changed(config, {name: text for name, text in given.items() if not name.startswith(prefix)})
+    options = {
+        name.removeprefix(prefix): game_option(config.game.id, name.removeprefix(prefix), text)
+        for name, text in given.items()
+        if name.startswith(prefix)
+    }
+    game = replace(config.game, options={**dict(config.game.options), **options})
+    return replace(config, game=game)

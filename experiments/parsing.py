@@ -11,7 +11,11 @@ T = TypeVar("T")
 
 
 class ArgumentError(ValueError):
-    """Arguments that tyro refuses, in one line."""
+    """Arguments that tyro refuses, in one line; ``argument`` is that whose value is wrong, where it is one."""
+
+    def __init__(self, message: str, argument: Any = None) -> None:
+        super().__init__(message)
+        self.argument = argument
 
 
 def parse(kind: Any, arguments: Sequence[str], prog: str, default: Any = tyro.MISSING, description: str | None = None) -> Any:
@@ -39,27 +43,33 @@ def parse(kind: Any, arguments: Sequence[str], prog: str, default: Any = tyro.MI
 
 
 def _refuse(event: _errors.ParseErrorEvent) -> NoReturn:
-    raise ArgumentError(_message(event))
+    raise ArgumentError(_message(event), getattr(event, "argument", None))
 
 
 def _message(event: _errors.ParseErrorEvent) -> str:
     """One line about what is wrong."""
     match event:
         case _errors.UnrecognizedArgs(tokens=tokens):
-            return f"unrecognized options: {' '.join(tokens)}"
+            message = f"unrecognized options: {' '.join(tokens)}"
         case _errors.MissingArgs(missing_arguments=missing):
-            return f"missing: {', '.join(_flag(entry.arg) for entry in missing)}"
+            message = f"missing: {', '.join(_flag(entry.arg) for entry in missing)}"
         case _errors.MissingSubcommand(subcommand_spec=spec, found_token=token):
             names = ", ".join(spec.parser_from_name)
-            return f"expected one of {names}" + (f", not {token!r}" if token else "")
+            message = f"expected one of {names}" + (f", not {token!r}" if token else "")
         case _errors.InvalidChoice(argument=argument, value=value, choices=choices):
-            return f"{_flag(argument)} must be one of {', '.join(choices)}, not {value!r}"
+            message = f"{_flag(argument)} must be one of {', '.join(choices)}, not {value!r}"
         case _errors.BadValue(argument=argument):
-            return f"{_flag(argument)} needs a value"
-        case _errors.InstantiationFailure(argument=argument, message=message):
-            text = " ".join(message.split())
-            return text if argument is None else f"{_flag(argument)}: {text}"
-    return inspect.cleandoc(type(event).__doc__ or "").partition("\n")[0].rstrip(".")
+            message = f"{_flag(argument)} needs a value"
+        case _errors.InstantiationFailure(argument=argument, message=reason):
+            message = reason if argument is None else f"{_flag(argument)}: {reason}"
+        case _:  # tyro may add events
+            message = inspect.cleandoc(type(event).__doc__ or type(event).__name__).partition("\n")[0].rstrip(".")
+    return " ".join(message.split())
+
+
+def form(argument: Any) -> str:
+    """What the value of an argument looks like, as tyro's help says, such as ``INT``."""
+    return str(argument.lowered.metavar)
 
 
 def _flag(argument: Any) -> str:

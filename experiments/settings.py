@@ -8,12 +8,12 @@ import ast
 import inspect
 import json
 import textwrap
-from collections.abc import Iterator
-from dataclasses import MISSING, Field, field, fields, is_dataclass, replace
+from collections.abc import Hashable, Iterator
+from dataclasses import Field, field, fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from experiments.parsing import ArgumentError, parse
+from experiments.parsing import ArgumentError, form, parse
 
 Settings = TypeVar("Settings")
 
@@ -57,24 +57,34 @@ def validate(settings: Any) -> None:
             raise ValueError(f"{name} must {problem}, not {value!r}")
 
 
+_KINDS = {
+    bool: ("true or false", (bool,)),
+    int: ("an integer", (int,)),
+    float: ("a number", (int, float)),
+    str: ("text", (str,)),
+}
+
+
 def _problem(entry: Field[Any], kind: Any, value: Any) -> str | None:
     """What a setting must be, where its value is something else."""
     if get_origin(kind) is Literal:
         return None if value in get_args(kind) else f"be one of {', '.join(get_args(kind))}"
-    if kind in (bool, int, str) and type(value) is not kind:
-        return f"be {_name(kind)}"
-    if kind is float and type(value) not in (int, float):
-        return "be a number"
-    if not isinstance(value, (int, float)):
-        return None
+    if kind in _KINDS and type(value) not in _KINDS[kind][1]:
+        return f"be {_KINDS[kind][0]}"
+    return _out_of_range(entry, value) if kind in (int, float) else None
+
+
+def _out_of_range(entry: Field[Any], value: float) -> str | None:
+    """The range of a setting, where its value lies outside of it."""
     minimum, maximum = entry.metadata.get("minimum"), entry.metadata.get("maximum")
-    if entry.metadata.get("positive") and not value > 0:
-        return "be positive"
-    if minimum is not None and maximum is not None and not minimum <= value <= maximum:
+    if entry.metadata.get("positive"):
+        return None if value > 0 else "be positive"
+    low, high = minimum is None or value >= minimum, maximum is None or value <= maximum
+    if low and high:
+        return None
+    if minimum is not None and maximum is not None:
         return f"be between {minimum} and {maximum}"
-    if minimum is not None and not value >= minimum:
-        return f"be at least {minimum}"
-    return f"be at most {maximum}" if maximum is not None and not value <= maximum else None
+    return f"be at least {minimum}" if not low else f"be at most {maximum}"
 
 
 def changed(settings: Settings, given: dict[str, str]) -> Settings:
@@ -92,9 +102,14 @@ def changed(settings: Settings, given: dict[str, str]) -> Settings:
         words = [word.capitalize() if word.lower() in ("true", "false", "none") else word for word in words]
         arguments += [f"--{name}", *words]
     try:
-        return parse(type(settings), arguments, default=settings, prog="")
+        result: Settings = parse(type(settings), arguments, default=settings, prog="")
     except ArgumentError as error:
-        raise ValueError(str(error)) from None
+        wrong = error.argument.lowered.name_or_flags[0].removeprefix("--") if error.argument else ""
+        if wrong not in types:
+            raise
+        wanted = _KINDS[types[wrong]][0] if types[wrong] in _KINDS else form(error.argument)
+        raise ValueError(f"{wrong} must be {wanted}, not {given[wrong]!r}") from None
+    return result
 
 
 def to_json(settings: Any) -> dict[str, Any]:
@@ -154,17 +169,13 @@ def listing(settings: Any) -> list[dict[str, Any]]:
 
 
 @cache
-def descriptions(kind: type[Any]) -> dict[str, str]:
+def descriptions(kind: Hashable) -> dict[str, str]:
     """The docstrings of a dataclass's fields, by name: the string below each in the source."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    tree = ast.parse(textwrap.dedent(inspect.getsource(cast(type[Any], kind)))).body[0]
     assert isinstance(tree, ast.ClassDef)
     described = {}
     for entry, below in zip(tree.body, tree.body[1:], strict=False):
-        if isinstance(entry, ast.AnnAssign) and isinstance(entry.target, ast.Name) and isinstance(below, ast.Expr):
-            if isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
-                described[entry.target.id] = " ".join(below.value.value.split())
+        match entry, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                described[name] = " ".join(text.split())
     return described
-
-
-def _name(kind: type[Any]) -> str:
-    return {bool: "true or false", int: "an integer", str: "text"}[kind]

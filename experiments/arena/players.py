@@ -125,4 +125,3 @@ def _agent(game: Game[Any], name: str, text: str) -> Player:
     except ValueError as error:
         raise ValueError(str(error) if is_search(text) else f"{error}; or give module:factory") from None
     return Player(name, policy, text if is_search(text) else "", notes[0] if notes else None)
-

@@ -2,8 +2,8 @@
 
 In a game the players are ranked by their results. In the model the first is drawn with probabilities in proportion to the
 players' strengths (times that of the seat), the second likewise from the remaining ones, and so on (Luce 1959, Plackett 1975);
-players with equal results are drawn from the same set (Breslow's treatment of ties). Ratings are on the scale of Elo: 400 points
-are odds of ten to one.
+players with equal results are drawn from the same set (Breslow's treatment of ties). Ratings are on the scale of Elo: 400
+points are odds of ten to one.
 """
 
 import math

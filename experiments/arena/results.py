@@ -103,8 +103,8 @@ class Results:
     def summary(self) -> dict[str, Any]:
         """Standings as JSON, the strongest agent first.
 
-        Intervals (``ci95``) hold 95 % of normal distributions with the variance of the games' results; in that of win rates half
-        a win and half a loss are added, without which results that are all alike would have no variance.
+        Intervals (``ci95``) come from normal distributions with the variance of the games' results; in that of win rates half a
+        win and half a loss are added, without which results that are all alike would have no variance.
         """
         base = {
             "game": self.game.id,

@@ -71,10 +71,7 @@ def make(game: Game[Any], architecture: str, size: str, key: PRNGKeyArray) -> Mo
     """
     if size not in SIZES:
         raise ValueError(f"network.size must be one of {', '.join(SIZES)}, not {size!r}")
-    name = _default(game) if architecture == DEFAULT else architecture
-    if name not in architectures(game):
-        known = ", ".join([DEFAULT, *architectures(game)])
-        raise ValueError(f"network.architecture for {game.id} must be one of {known}, not {architecture!r}")
+    name = resolve(game, architecture)
     factories = _ARCHITECTURES[name]
     model = next(factories[kind] for kind in type(game).__mro__ if kind in factories)(game, SIZES[size], key)
     outputs = jax.eval_shape(model, jax.ShapeDtypeStruct(observation_shape(game), jnp.float32))
@@ -82,6 +79,15 @@ def make(game: Game[Any], architecture: str, size: str, key: PRNGKeyArray) -> Mo
     if tuple(leaf.shape for leaf in outputs) != shapes:
         raise ValueError(f"the network {name} gives {[leaf.shape for leaf in outputs]}; {game.id} needs {list(shapes)}")
     return model
+
+
+def resolve(game: Game[Any], architecture: str) -> str:
+    """The registered name of an architecture, "default" resolved. Raises ``ValueError`` where the game has no such one."""
+    name = _default(game) if architecture == DEFAULT else architecture
+    if name not in architectures(game):
+        known = ", ".join([DEFAULT, *architectures(game)])
+        raise ValueError(f"network.architecture for {game.id} must be one of {known}, not {architecture!r}")
+    return name
 
 
 def _default(game: Game[Any]) -> str:

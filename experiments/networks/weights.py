@@ -1,8 +1,8 @@
 """Files of weights in half precision, with what they were trained for. The shipped ones are found by name.
 
-A file is an ``.npz`` archive: arrays ``w0``, ``w1``, ... in the order of the network's leaves, and ``about``, a JSON object with
-the fields of ``Description`` and ``game_version``, what the run says of itself, and all its settings. Files of the first format,
-which the shipped ones have, hold flat settings instead of a description; ``_description`` reads what is needed of them.
+A file is an ``.npz`` archive: arrays ``w0``, ``w1``, ... in the order of the network's leaves, and ``about``, a JSON object
+with the fields of ``Description`` and ``game_version``, what the run says of itself, and all its settings. Files of the first
+format, which the shipped ones have, hold flat settings instead of a description; ``_description`` reads what is needed of them.
 """
 
 import json

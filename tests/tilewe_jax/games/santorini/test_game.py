@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilewe_jax
-from experiments.perft import Perft
+from experiments.benchmarks.perft import Perft
 from tests.support import assert_same, batched, positions, rows, traces
 from tests.tilewe_jax.games.santorini import reference
 from tilewe_jax import env
