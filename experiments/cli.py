@@ -1,18 +1,15 @@
 """The command line ``tilewe-jax``."""
 
-import contextlib
 import gc
 import inspect
-import io
 import os
 import signal
 import sys
 import threading
 import weakref
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
-import tyro
 from tyro.conf import subcommand
 
 from experiments.commands.bench import Bench
@@ -20,6 +17,7 @@ from experiments.commands.common import FailedError, UsageError
 from experiments.commands.games import Games, Perft, Replay, Rollout, Show
 from experiments.commands.match import Arena, Eval, Selfplay
 from experiments.commands.train import Report, Train
+from experiments.parsing import ArgumentError, parse
 
 # JAX is imported inside the commands: `bench` must not start it, and `--help` need not.
 
@@ -40,7 +38,11 @@ Command = (
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command. Exit code 2 after wrong arguments, 1 where a file is bad or a check failed, 130 after Ctrl-C."""
-    command = _parse(sys.argv[1:] if arguments is None else arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        command = parse(Command, arguments, prog="tilewe-jax", description=inspect.getdoc(sys.modules[__name__]))
+    except ArgumentError as error:
+        _fail(f"{error}; see tilewe-jax --help", 2)
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, _interrupt)
     try:
@@ -76,20 +78,6 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
             return
         frame = frame.f_back
     raise KeyboardInterrupt
-
-
-def _parse(arguments: list[str]) -> Any:
-    message = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(message):
-            return tyro.cli(Command, prog="tilewe-jax", description=inspect.getdoc(sys.modules[__name__]), args=arguments)
-    except SystemExit as stop:
-        if stop.code != 2:
-            raise
-        # tyro draws a box around its message: title, text, a rule, and hints.
-        text = [line.strip("│ ") for line in message.getvalue().splitlines()[1:-1]]
-        rule = next((i for i, line in enumerate(text) if line.startswith("──")), len(text))
-        _fail(" ".join(text[:rule]).strip() + "; see tilewe-jax --help", 2)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -1,302 +1,232 @@
-"""All that decides a training run, as one frozen value."""
+"""All settings of a training run, as one frozen value of nested dataclasses.
 
-import importlib
-import json
-import pkgutil
-from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+Every field says in its docstring what it is, and in its metadata in which range it lies; ``experiments.settings`` checks,
+parses, lists and saves them. The settings of searches are those of ``search``.
+"""
 
-from experiments import presets as configs
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
+
+from tyro.conf import Suppress
+
+from experiments import settings
+from experiments._search_settings import GumbelRule, PuctRule, SearchSettings
 from experiments.arena.ratings import Sprt
-from tilewe_jax import make
+from experiments.game_options import game_option
+from experiments.settings import setting
 from tilewe_jax.game import Game
+from tilewe_jax.registry import make
 
 
 @dataclass(frozen=True)
-class Config:
-    """A training run. Raises ``ValueError`` for settings that make none."""
+class GameConfig:
+    """The game that is learned."""
 
-    game: str = "santorini"
-    """Id of the game."""
-    options: tuple[tuple[str, Any], ...] = ()
-    """Options of the game that differ from its defaults."""
-    seed: int = 0
-    """Decides everything that chance decides."""
-
-    network: str = "nano"
-    """Size of the network, one of ``networks.SIZES``."""
-    init: str = ""
-    """Weights to begin with, as ``weights.load`` finds them; random ones unless given."""
-
-    lanes: int = 256
-    """Games played at once, on all devices together."""
-    steps: int = 32
-    """Moves played in each of them between two rounds of learning."""
-    search: Literal["gumbel", "puct"] = "gumbel"
-    """How moves are searched for: Gumbel AlphaZero, or PUCT with Dirichlet noise."""
-    simulations: int = 32
-    """Of a full search."""
-    fast_simulations: int = 0
-    """Of a fast search, whose move is played and not learned from (playout cap randomisation, Wu 2019); 0 for none."""
-    full_share: float = 0.25
-    """Share of the moves that are searched for in full, where there are fast searches."""
-    candidates: int = 64
-    """Actions that a node keeps, and that the policy learns from."""
-    pool: int = 1024
-    """Legal actions among which a node finds its candidates."""
-    considered: int = 16
-    """Candidates with which a Gumbel search begins at the root."""
-    worlds: int = 4
-    """Searches a move, each of another world, where information is hidden; simulations are divided among them."""
-    depth: int = 32
-    """No simulation goes deeper."""
-    dirichlet: float = 10.0
-    """The parameters of the Dirichlet noise of PUCT sum to this."""
-    temperature: float = 1.0
-    """The first moves are drawn by policy ** (1 / temperature)."""
-    temperature_plies: int = 8
-    """How many; those after them are what the search would play."""
-    margin: float = 0.0
-    """How much it counts by how much a game is won, between 0 and 1, see ``Game.heuristic_value``."""
-    resign: float = 0.0
-    """A game ends when the search gives one seat this share of the win; every tenth is played out. 0 for never."""
-    teach: int = 0
-    """For so many rounds, games are searched without the network, by playouts, or played by ``teacher``: a warm start."""
-    teacher_samples: int = 16
-    """In those playouts each move is the best of so many random ones at a glance, see ``search.evaluators.playouts``."""
-    teacher: str = ""
-    """Who plays these games without any search: a player of the game, or ``glance``, which draws moves by what they look worth,
-    see ``Game.heuristic_logits``. The network learns to play like it, and what such games are worth."""
-
-    buffer: int = 512
-    """Positions that the replay buffer holds of each lane."""
-    fill: int = 64
-    """Positions of each lane to be there before learning begins."""
-    surprise: float = 0.5
-    """Share of the positions that are drawn by how much the search changed the policy (Wu 2019); the rest are drawn alike."""
-    reuse: float = 4.0
-    """How often a position is learned from, on average."""
-
-    batch: int = 256
-    """Positions in a step of the optimiser, on all devices together."""
-    learning_rate: float = 2e-3
-    """Of AdamW, after warming up."""
-    warmup: int = 100
-    """Steps in which the learning rate rises."""
-    weight_decay: float = 1e-4
-    """Of AdamW."""
-    clip: float = 1.0
-    """Gradients of a greater norm are shortened to this."""
-    ema: float = 0.995
-    """The weights that play, are tested and are kept, are an exponential moving average with this decay a step."""
-    win_weight: float = 1.0
-    """Of the loss of the win share, against that of the policy."""
-    margin_weight: float = 0.25
-    """Of the loss of the final ``Game.heuristic_value``."""
-    root_share: float = 0.25
-    """Share of what the search thought of a position, against the outcome of its game, in what the win share learns."""
-    augment: bool = True
-    """Whether positions are learned from as a random symmetry of the game shows them."""
-
-    rounds: int = 1000
-    """Rounds of playing and learning."""
-    minutes: float = 0.0
-    """Ends the run after so much time, tests included; 0 for never."""
-    checkpoint_every: int = 20
-    """Rounds between two checkpoints."""
-    keep: int = 2
-    """Checkpoints that are kept; older ones of this run are deleted."""
-    test_every: int = 50
-    """Rounds between two tests."""
-    test_games: int = 128
-    """Games of a test, against each opponent."""
-    test_simulations: int = 32
-    """Of the player that is tested."""
-    test_opening: int = 2
-    """Moves that chance plays at the beginning of those games; without them, players that leave nothing to chance would play
-    the same games again and again."""
-    gate: tuple[float, float] | None = None
-    """Two Elo. At each test, newer weights begin to play only if a sequential test (SPRT) says that they are stronger than what
-    plays by the second, and not by the first; without, the newest always play."""
-    opponents: tuple[str, ...] = ("random",)
-    """Against whom, as the arena names players. ``last`` is the player of the test before."""
+    id: str = setting("santorini")
+    """Id of the game, as ``tilewe-jax games`` lists them."""
+    options: Annotated[Mapping[str, Any] | tuple[tuple[str, Any], ...], Suppress] = setting(())
+    """Options of the game that differ from its defaults, a mapping; on the command line ``game.options.size=4``."""
 
     def __post_init__(self) -> None:
-        for name in _POSITIVE:
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
-        for name in _SHARES:
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
-        for name in _NOT_NEGATIVE:
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative, not {getattr(self, name)}")
-        if self.search not in get_args(_types()["search"]):
-            raise ValueError(f"search must be one of {', '.join(get_args(_types()['search']))}, not {self.search!r}")
-        if self.buffer % self.steps:
-            raise ValueError(f"buffer must be a multiple of steps, {self.steps}, not {self.buffer}")
-        if self.fill > self.buffer:
-            raise ValueError(f"fill must be at most buffer, {self.buffer}, not {self.fill}")
-        object.__setattr__(self, "options", tuple((name, _frozen(value)) for name, value in self.options))
-        if self.gate is not None:
-            Sprt(*self.gate)
-        object.__setattr__(self, "opponents", tuple(self.opponents))
+        object.__setattr__(self, "options", tuple((name, settings.frozen(value)) for name, value in dict(self.options).items()))
 
     def make(self) -> Game[Any]:
         """The game. Raises ``ValueError`` where there is none with these options."""
-        return make(self.game, **dict(self.options))
+        return make(self.id, **dict(self.options))
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The network that learns."""
+
+    architecture: str = setting("default")
+    """Name of a registered architecture, see ``experiments.networks.register_architecture``; "default" is the game's own."""
+    size: str = setting("nano")
+    """Name of a size, see ``experiments.networks.SIZES``."""
+    init: str = setting("", may_change=True)
+    """Weights to begin with: the name of shipped ones or a file, of any game whose arrays have the same shapes; random ones
+    unless given."""
+
+
+@dataclass(frozen=True)
+class SelfplayConfig:
+    """How games are played to learn from."""
+
+    num_games: int = setting(256, minimum=1)
+    """Number of games played at once, on all devices together."""
+    unroll_length: int = setting(32, minimum=1)
+    """Number of moves played in each game in an iteration."""
+    rule: Literal["gumbel", "puct"] = setting("gumbel")
+    """Action selection of the search: Gumbel AlphaZero, or PUCT with Dirichlet noise."""
+    search: SearchSettings = field(default=SearchSettings(num_simulations=32))
+    """Settings of a full search."""
+    gumbel: GumbelRule = field(default=GumbelRule(gumbel_scale=1.0))
+    """Settings of Gumbel action selection, where ``rule`` is "gumbel"."""
+    puct: PuctRule = field(default=PuctRule(dirichlet_alpha=10 / 64, forced_playouts=2.0))
+    """Settings of PUCT action selection, where ``rule`` is "puct". AlphaZero's ``dirichlet_alpha`` is about 10 divided by the
+    number of candidates."""
+    fast_simulations: int = setting(0, minimum=0)
+    """Simulations of a fast search, whose move is played and not learned from (playout cap randomization, Wu 2019); 0 makes
+    every search a full one."""
+    full_search_prob: float = setting(0.25, minimum=0, maximum=1)
+    """Probability of a full search, where there are fast searches."""
+    num_determinizations: int = setting(4, minimum=1)
+    """Number of determinizations that are searched for a move where information is hidden; they share the simulations."""
+    temperature: float = setting(1.0, positive=True)
+    """Temperature at which the first moves of a game are drawn from the improved policy."""
+    temperature_plies: int = setting(8, minimum=0)
+    """Number of plies whose move is drawn from the policy; later plies play the action that the search chooses."""
+    resign_threshold: float = setting(0.0, minimum=0, maximum=1)
+    """Value of a seat from which on the others resign; every tenth game is played out to count false resignations. 0 turns
+    resignation off."""
+    warmup_iterations: int = setting(0, minimum=0)
+    """Number of iterations at the beginning in which games are played without the network, by ``warmup_policy`` or by searches
+    with playouts."""
+    warmup_policy: str = setting("")
+    """Policy that plays these games without search: one of the game's own, or "heuristic", which draws from
+    ``Game.heuristic_logits``. The network imitates it. Without a name, searches with playouts play."""
+    warmup_samples: int = setting(16, minimum=1)
+    """Number of random actions of which a move in these playouts is the best one, see ``search.evaluators.playouts``."""
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """The replay buffer."""
+
+    replay_size: int = setting(512, minimum=1)
+    """Number of positions that the replay buffer holds per game played at once."""
+    min_replay_size: int = setting(64, minimum=1)
+    """Number of positions per game played at once from which on the network learns."""
+    replay_ratio: float = setting(4.0, positive=True)
+    """Number of times that a position is learned from, on average."""
+    surprise_fraction: float = setting(0.5, minimum=0, maximum=1)
+    """Fraction of the positions that are drawn in proportion to how much the search changed the policy (policy surprise
+    weighting, Wu 2019); the others are drawn uniformly."""
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """What is learned from a position."""
+
+    outcome_loss_weight: float = setting(1.0, minimum=0)
+    """Weight of the loss of the outcome, against that of the policy."""
+    score_loss_weight: float = setting(0.25, minimum=0)
+    """Weight of the loss of the final ``Game.heuristic_value``, against that of the policy."""
+    root_value_weight: float = setting(0.25, minimum=0, maximum=1)
+    """Weight of the value of the search, against the final outcome, in the target of the outcome."""
+    augment: bool = setting(True)
+    """Whether a position is learned from as seen through a random symmetry of the game."""
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """The optimizer: AdamW with a linear warm-up, and an exponential moving average of the weights."""
+
+    batch_size: int = setting(256, minimum=1)
+    """Number of positions in a step of the optimizer, on all devices together."""
+    learning_rate: float = setting(2e-3, positive=True)
+    """Learning rate after the warm-up."""
+    warmup_steps: int = setting(100, minimum=1)
+    """Number of steps in which the learning rate rises to its value."""
+    weight_decay: float = setting(1e-4, minimum=0)
+    """Weight decay of AdamW; biases and gains do not decay."""
+    max_grad_norm: float = setting(1.0, positive=True)
+    """Global norm to which larger gradients are clipped."""
+    ema_decay: float = setting(0.995, minimum=0, maximum=1)
+    """Decay per step of the exponential moving average of the weights, which plays, is evaluated and is kept."""
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Games against fixed opponents while the run goes on."""
+
+    eval_every: int = setting(50, minimum=1, may_change=True)
+    """Number of iterations between two evaluations."""
+    eval_games: int = setting(128, minimum=1, may_change=True)
+    """Number of games of an evaluation against each opponent."""
+    eval_simulations: int = setting(32, minimum=1, may_change=True)
+    """Number of simulations of the agent that is evaluated."""
+    eval_opening: int = setting(2, minimum=0, may_change=True)
+    """Number of random moves at the beginning of these games, without which deterministic agents would repeat games."""
+    opponents: tuple[str, ...] = setting(("random",), may_change=True)
+    """Opponents, as the arena names agents; "last" is the agent of the evaluation before."""
+    gate: tuple[float, float] | None = setting(None)
+    """Two Elo differences: newer weights are accepted for self-play only where a sequential test (SPRT) says that they are
+    stronger by the second and not by the first. Without a gate the newest always play."""
+
+
+@dataclass(frozen=True)
+class CheckpointConfig:
+    """Checkpoints, from which a run is resumed."""
+
+    checkpoint_every: int = setting(20, minimum=1, may_change=True)
+    """Number of iterations between two checkpoints."""
+    num_kept: int = setting(2, minimum=1, may_change=True)
+    """Number of checkpoints that are kept; older ones of this run are deleted."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training run. Raises ``ValueError`` for settings out of their ranges, naming the setting."""
+
+    game: GameConfig = field(default=GameConfig())
+    """The game that is learned."""
+    network: NetworkConfig = field(default=NetworkConfig())
+    """The network that learns."""
+    selfplay: SelfplayConfig = field(default=SelfplayConfig())
+    """How games are played to learn from."""
+    replay: ReplayConfig = field(default=ReplayConfig())
+    """The replay buffer."""
+    loss: LossConfig = field(default=LossConfig())
+    """What is learned from a position."""
+    optimizer: OptimizerConfig = field(default=OptimizerConfig())
+    """The optimizer."""
+    evaluation: EvaluationConfig = field(default=EvaluationConfig())
+    """Games against fixed opponents while the run goes on."""
+    checkpoint: CheckpointConfig = field(default=CheckpointConfig())
+    """Checkpoints, from which a run is resumed."""
+    iterations: int = setting(1000, minimum=1, may_change=True)
+    """Number of iterations of self-play and learning."""
+    max_minutes: float = setting(0.0, minimum=0, may_change=True)
+    """Minutes after which the run ends, evaluations included; 0 sets no limit."""
+    seed: int = setting(0)
+    """Seed of all random numbers of the run."""
+
+    def __post_init__(self) -> None:
+        settings.validate(self)
+        replay, unroll = self.replay, self.selfplay.unroll_length
+        if replay.replay_size % unroll:
+            raise ValueError(
+                f"replay.replay_size must be a multiple of selfplay.unroll_length, {unroll}, not {replay.replay_size}"
+            )
+        if replay.min_replay_size > replay.replay_size:
+            raise ValueError(
+                f"replay.min_replay_size must be at most replay.replay_size, {replay.replay_size}, not {replay.min_replay_size}"
+            )
+        if self.evaluation.gate is not None:
+            Sprt(*self.evaluation.gate)
 
     @property
-    def updates(self) -> int:
-        """Steps of the optimiser in a round."""
-        learned = self.lanes * self.steps * (self.full_share if self.fast_simulations else 1)
-        return max(1, round(learned * self.reuse / self.batch))
-
-    def json(self) -> dict[str, Any]:
-        """The settings as JSON, such that ``from_json`` gives them back."""
-        found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return found
-
-    def differences(self, other: "Config") -> list[str]:
-        """The names of the settings that differ in what they do to a run that goes on; how long it goes on is no such thing."""
-        return [
-            field.name
-            for field in fields(self)
-            if field.name not in _FREE and getattr(self, field.name) != getattr(other, field.name)
-        ]
+    def num_updates(self) -> int:
+        """Number of steps of the optimizer in an iteration."""
+        selfplay = self.selfplay
+        searched = selfplay.num_games * selfplay.unroll_length
+        learned = searched * (selfplay.full_search_prob if selfplay.fast_simulations else 1)
+        return max(1, round(learned * self.replay.replay_ratio / self.optimizer.batch_size))
 
 
-_POSITIVE = (
-    "lanes",
-    "steps",
-    "simulations",
-    "candidates",
-    "pool",
-    "considered",
-    "worlds",
-    "depth",
-    "dirichlet",
-    "temperature",
-    "buffer",
-    "fill",
-    "reuse",
-    "batch",
-    "learning_rate",
-    "warmup",
-    "clip",
-    "teacher_samples",
-    "rounds",
-    "checkpoint_every",
-    "keep",
-    "test_every",
-    "test_games",
-    "test_simulations",
-)
-_SHARES = ("full_share", "margin", "resign", "surprise", "ema", "root_share")
-_NOT_NEGATIVE = (
-    "fast_simulations",
-    "test_opening",
-    "temperature_plies",
-    "teach",
-    "weight_decay",
-    "win_weight",
-    "margin_weight",
-    "minutes",
-)
-_FREE = (
-    "test_opening",
-    "rounds",
-    "minutes",
-    "checkpoint_every",
-    "keep",
-    "test_every",
-    "test_games",
-    "test_simulations",
-    "opponents",
-    "init",
-)
+def changed(config: TrainConfig, given: dict[str, str]) -> TrainConfig:
+    """The settings with some changed by text, by dotted name; ``game.options.size`` is an option of the game.
 
-
-def from_json(given: dict[str, Any]) -> Config:
-    """The settings in JSON. Raises ``ValueError`` for others than there are."""
-    unknown = sorted(given.keys() - _types().keys())
-    if unknown:
-        raise ValueError(f"there is no setting {', '.join(unknown)}")
-    return Config(**{name: _frozen(value) for name, value in given.items()})
-
-
-def preset(name: str) -> Config:
-    """The settings of this name, in ``experiments/configs``, or in a file of Python that defines ``CONFIG``.
-
-    Raises ``ValueError`` where there are none.
+    Raises ``ValueError`` that names the setting.
     """
-    if name.endswith(".py"):
-        space: dict[str, Any] = {}
-        try:
-            exec(compile(Path(name).read_bytes(), name, "exec"), space)
-        except OSError as error:
-            raise ValueError(f"preset {name}: {error.strerror}") from None
-        found = space.get("CONFIG")
-    elif name in presets():
-        found = importlib.import_module(f"experiments.presets.{name}").CONFIG
-    else:
-        raise ValueError(f"there is no preset {name!r}; there are {', '.join(presets())}, or give a file of Python")
-    if not isinstance(found, Config):
-        raise ValueError(f"preset {name} must define CONFIG, an experiments.config.Config, not {found!r}")
-    return found
-
-
-def presets() -> list[str]:
-    """Names of the presets."""
-    return sorted(module.name for module in pkgutil.iter_modules(configs.__path__))
-
-
-def changed(config: Config, settings: dict[str, str]) -> Config:
-    """With settings given as text, like ``lanes=64``; ``options.size=4`` sets an option of the game. Raises ``ValueError``."""
-    given: dict[str, Any] = {}
-    options = dict(config.options)
-    for name, text in settings.items():
-        if name.startswith("options."):
-            options[name.removeprefix("options.")] = _frozen(_parsed(text))
-            continue
-        if name not in _types():
-            raise ValueError(f"there is no setting {name!r}; there are {', '.join(_types())}")
-        given[name] = _converted(name, _types()[name], text)
-    return replace(config, options=tuple(options.items()), **given)
-
-
-def _types() -> dict[str, Any]:
-    return {field.name: field.type for field in fields(Config)}
-
-
-def _converted(name: str, kind: Any, text: str) -> Any:
-    try:
-        if kind is bool:
-            return {"true": True, "false": False, "1": True, "0": False}[text.lower()]
-        if kind in (int, float):
-            return kind(text)
-    except (KeyError, ValueError):
-        raise ValueError(f"{name} must be a {kind.__name__}, not {text!r}") from None
-    if name == "opponents":
-        return tuple(text.split())
-    if name == "gate":
-        try:
-            low, high = (float(part) for part in text.split(","))
-        except ValueError:
-            raise ValueError(f"gate must be two Elo, like 0,20, not {text!r}") from None
-        return low, high
-    if get_origin(kind) is tuple:
-        raise ValueError(f"{name} cannot be set as text; set options.NAME=VALUE")
-    return text
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text.split(",") if "," in text else text
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
+    prefix = "game.options."
+    config = settings.changed(config, {name: text for name, text in given.items() if not name.startswith(prefix)})
+    options = {
+        name.removeprefix(prefix): game_option(config.game.id, name.removeprefix(prefix), text)
+        for name, text in given.items()
+        if name.startswith(prefix)
+    }
+    game = replace(config.game, options={**dict(config.game.options), **options})
+    return replace(config, game=game)

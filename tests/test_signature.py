@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments import signature
+from experiments.benchmarks import signature
 from tests.test_cli import run
 
 TABLE = json.loads((Path(__file__).parent / "data" / "signature.json").read_text())

@@ -1,14 +1,12 @@
-"""Players of the device as engines of ``tilewe_jax.tilewe``."""
+"""Agents of the device as engines of ``tilewe_jax.tilewe``, the way back from ``host_players``."""
 
-from functools import partial
 from typing import Any
 
 import jax
 from jaxtyping import PRNGKeyArray
 
-from experiments.networks import weights as trained
+from experiments.networks import weights
 from search.agents import agent
-from tilewe_jax.game import Policy
 from tilewe_jax.registry import make
 from tilewe_jax.tilewe.board import Board
 from tilewe_jax.tilewe.convert import moves_of_action, state_of_board
@@ -17,10 +15,18 @@ from tilewe_jax.tilewe.move import Move
 
 
 class AgentEngine(Engine):
-    """A player by name, such as ``mcts:sims=64,playouts=4``, that plays on a host board of any number of players.
+    """An agent, such as ``mcts:sims=64,playouts=4``, as an engine that plays on a board of any number of players.
 
-    The seconds for a move are not looked at: how long it searches is part of its name. The first move takes the seconds that
-    compiling takes, for each number of players. Raises ``ValueError`` where there is no such player.
+    The seconds for a move are ignored: how long it searches is part of the agent's settings. The first move takes the seconds
+    that compilation takes, once for each number of players.
+
+    Args:
+        text: the agent.
+        name: name of the engine, by default the text.
+        estimated_elo: as of any engine.
+        seed: seed of its random numbers.
+
+    Raises ``ValueError`` where there is no such agent.
     """
 
     def __init__(self, text: str, name: str | None = None, estimated_elo: float | None = None, seed: int = 0) -> None:
@@ -31,18 +37,18 @@ class AgentEngine(Engine):
         self._policy(4)
 
     def on_search(self, board: Board, seconds: float) -> Move:
-        """The move that the player chooses."""
+        """The move that the agent chooses."""
         del seconds
-        self._key, now = jax.random.split(self._key)
-        action = self._policy(board.n_players)(state_of_board(board), now)
+        self._key, move_key = jax.random.split(self._key)
+        action = self._policy(board.n_players)(state_of_board(board), move_key)
         return moves_of_action(int(action), board)[0]
 
     def _policy(self, players: int) -> Any:
         if players not in self._policies:
-            policy = agent(make("tilewe", players=players), self._text, trained.load)
-            self._policies[players] = jax.jit(partial(_one, policy))
+            policy = agent(make("tilewe", players=players), self._text, weights.load)
+
+            def decide(state: Any, key: PRNGKeyArray) -> Any:
+                return policy(state, key)
+
+            self._policies[players] = jax.jit(decide)
         return self._policies[players]
-
-
-def _one(policy: Policy, state: Any, key: PRNGKeyArray) -> Any:
-    return policy(state, key)

@@ -1,8 +1,8 @@
 """Ratings from games of any number of players, in any seats: a Plackett-Luce model with ties, and tests of two players.
 
-In a game the players are ranked by their results. The model takes it that the first is drawn with chances in proportion to
-the players' strengths (times that of the seat), the second likewise from those left, and so on (Luce 1959, Plackett 1975);
-players with equal results are drawn from the same ones (Breslow's treatment of ties). Ratings are on the scale of Elo: 400
+In a game the players are ranked by their results. In the model the first is drawn with probabilities in proportion to the
+players' strengths (times that of the seat), the second likewise from the remaining ones, and so on (Luce 1959, Plackett 1975);
+players with equal results are drawn from the same set (Breslow's treatment of ties). Ratings are on the scale of Elo: 400
 points are odds of ten to one.
 """
 
@@ -15,24 +15,29 @@ import numpy as np
 
 ELO = 400 / math.log(10)
 _PRIOR = 0.01
-"""Precision of a normal prior on the log strengths; next to nothing, but it keeps a player finite who won or lost all."""
+"""Precision of a normal prior on the log strengths; next to nothing, but it keeps ratings finite of players that won or lost
+every game."""
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """Ratings, and half the widths of their two-sided 95 % intervals, in Elo; their mean is zero."""
+    """Ratings in Elo, of mean zero, with 95 % confidence intervals."""
 
     players: np.ndarray
-    player_margins: np.ndarray
+    """Rating of each player."""
+    player_ci95: np.ndarray
+    """Half the width of the two-sided 95 % interval of each player's rating."""
     seats: np.ndarray
-    seat_margins: np.ndarray
+    """Rating of each seat."""
+    seat_ci95: np.ndarray
+    """Half the width of the two-sided 95 % interval of each seat's rating."""
 
 
-def plackett_luce(tables: np.ndarray, results: np.ndarray, players: int) -> Ratings:
+def plackett_luce(seating: np.ndarray, results: np.ndarray, players: int) -> Ratings:
     """Rate players and seats.
 
     Args:
-        tables: ``int[games, seats]``, who sat where.
+        seating: ``int[games, seats]``, the index of the player in each seat.
         results: ``float[games, seats]``, the higher the better.
         players: number of players.
 
@@ -40,23 +45,23 @@ def plackett_luce(tables: np.ndarray, results: np.ndarray, players: int) -> Rati
     sandwich of Huber 1967), and take the places in one game as one observation. Raises ``ValueError`` without games, or for
     games of one player.
     """
-    games, seats = tables.shape
+    games, seats = seating.shape
     if not games or seats < 2:
         raise ValueError("ratings need games of at least two players")
-    # What each seat of each game is made of: a player and a seat.
+    # The strength of each place of each game is made of a player's and a seat's.
     design = np.zeros((games, seats, players + seats))
-    np.put_along_axis(design[..., :players], tables[..., None], 1, axis=2)
+    np.put_along_axis(design[..., :players], seating[..., None], 1, axis=2)
     design[..., players:] = np.eye(seats)
-    left = results[:, None, :] <= results[:, :, None]  # [game, drawn, left to draw from]
+    remaining = results[:, None, :] <= results[:, :, None]  # [game, drawn, remaining to draw from]
     theta = np.zeros(players + seats)
     for _ in range(100):
         strength = np.exp(design @ theta)
-        chance = left * strength[:, None]
+        chance = remaining * strength[:, None]
         chance /= chance.sum(axis=2, keepdims=True)
         drawn = 1 - chance.sum(axis=1)
         by_game = np.einsum("gs,gsp->gp", drawn, design)
-        spread = np.einsum("gs,st->gst", chance.sum(axis=1), np.eye(seats)) - np.einsum("gis,git->gst", chance, chance)
-        information = np.einsum("gsp,gst,gtq->pq", design, spread, design, optimize=True) + _PRIOR * np.eye(len(theta))
+        covariances = np.einsum("gs,st->gst", chance.sum(axis=1), np.eye(seats)) - np.einsum("gis,git->gst", chance, chance)
+        information = np.einsum("gsp,gst,gtq->pq", design, covariances, design, optimize=True) + _PRIOR * np.eye(len(theta))
         step = np.linalg.solve(information, by_game.sum(axis=0) - _PRIOR * theta)
         theta += step
         if np.abs(step).max() < 1e-9:
@@ -74,23 +79,23 @@ def plackett_luce(tables: np.ndarray, results: np.ndarray, players: int) -> Rati
 
 
 def ahead_of(results: np.ndarray) -> np.ndarray:
-    """For each game whether each seat was ahead of each other, half where they tied; ``[games, seats, seats]``."""
-    one, other = results[:, :, None], results[:, None, :]
-    ahead: np.ndarray = (one > other) + 0.5 * (one == other)
+    """Whether each seat was ahead of each other one, half where they tied; ``[games, seats, seats]``."""
+    mine, theirs = results[:, :, None], results[:, None, :]
+    ahead: np.ndarray = (mine > theirs) + 0.5 * (mine == theirs)
     return ahead
 
 
-def pairwise(tables: np.ndarray, results: np.ndarray, players: int) -> tuple[np.ndarray, np.ndarray]:
-    """How often each player was ahead of each other, ties half, and how often they met; both ``[players, players]``.
+def pairwise(seating: np.ndarray, results: np.ndarray, players: int) -> tuple[np.ndarray, np.ndarray]:
+    """Number of times that each player was ahead of each other one, ties half, and that they met; both ``[players, players]``.
 
     A player that sits in several seats meets another as often.
     """
     ahead = ahead_of(results)
     wins, meetings = np.zeros((players, players)), np.zeros((players, players), int)
-    one = np.broadcast_to(tables[:, :, None], ahead.shape)
-    other = np.broadcast_to(tables[:, None, :], ahead.shape)
-    np.add.at(wins, (one, other), ahead)
-    np.add.at(meetings, (one, other), 1)
+    first = np.broadcast_to(seating[:, :, None], ahead.shape)
+    second = np.broadcast_to(seating[:, None, :], ahead.shape)
+    np.add.at(wins, (first, second), ahead)
+    np.add.at(meetings, (first, second), 1)
     np.fill_diagonal(wins, 0)
     np.fill_diagonal(meetings, 0)
     return wins, meetings
@@ -98,16 +103,19 @@ def pairwise(tables: np.ndarray, results: np.ndarray, players: int) -> tuple[np.
 
 @dataclass(frozen=True)
 class Sprt:
-    """A sequential test whether one player is ``elo0`` or ``elo1`` stronger than another (Wald 1945).
+    """Sequential probability ratio test whether one player is ``elo0`` or ``elo1`` stronger than another (Wald 1945).
 
     The likelihood ratio is that of normal distributions with the variance of the results, as is usual for results with ties.
     """
 
     elo0: float
+    """Elo difference of the hypothesis H0."""
     elo1: float
+    """Elo difference of the hypothesis H1; the larger one."""
     alpha: float = 0.05
-    """Chance of taking the first for the second; ``beta`` that of the other error."""
+    """Probability of deciding for H1 where H0 holds."""
     beta: float = 0.05
+    """Probability of deciding for H0 where H1 holds."""
 
     def __post_init__(self) -> None:
         if not self.elo0 < self.elo1:

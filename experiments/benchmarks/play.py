@@ -2,7 +2,7 @@
 
 The measurement runs in processes of its own, because a process must be pinned before JAX starts its threads. On a CPU each of
 ``cores`` processes is pinned to one core and plays alone (two pinned processes beat two threads of one); with an accelerator
-there is one process, unpinned. Compilation is measured apart, and the lanes are mixed, some in the opening and some in the
+there is one process, unpinned. Compilation is measured apart, and the games are mixed, some in the opening and some in the
 endgame, before the clock starts.
 """
 
@@ -10,7 +10,6 @@ import argparse
 import importlib.util
 import json
 import os
-import random
 import subprocess
 import sys
 import time
@@ -19,22 +18,31 @@ from pathlib import Path
 from typing import Any
 
 STEPS = 64
-PLAYERS = {"triominos": "random_stuck"}
-"""Who plays, where that is not ``random``: what other programs of the game were measured with, so that figures compare."""
-BOARD_ROUNDS = 6
+"""Number of moves in one call of a compiled function."""
+POLICIES = {"triominos": "random_stuck"}
+"""Policy that plays a game, where it is not "random": that with which other programs were measured, so that figures compare."""
 
 
 def measure(
-    name: str, options: dict[str, Any], form: str, player: str | None, batch: int, seconds: float, cores: int, seed: int
+    name: str, options: dict[str, Any], form: str, policy: str | None, batch: int, seconds: float, cores: int, seed: int
 ) -> dict[str, Any]:
-    """Figures of play, as JSON. Raises ``RuntimeError`` where a measuring process fails.
+    """Figures of play, as JSON.
 
-    ``form`` is "stream" (lanes that restart), "games" (played to the end together) or "step" (the public functions).
-    ``player`` is one of ``game.policies()``; by default "random", or what ``PLAYERS`` says.
+    Args:
+        name: id of the game.
+        options: its options.
+        form: "stream" (games that restart at once), "games" (played to the end together) or "step" (the public functions).
+        policy: one of ``game.policies()``; by default "random", or that of ``POLICIES``.
+        batch: number of games played at once.
+        seconds: how long to measure.
+        cores: number of processes, each pinned to a core.
+        seed: seed of the moves.
+
+    Raises ``RuntimeError`` where a measuring process fails.
     """
-    player = player or PLAYERS.get(name, "random")
+    policy = policy or POLICIES.get(name, "random")
     pins = [None] if has_accelerator() else pinned_cores(cores)
-    settings = json.dumps([name, options, form, player, batch, seconds, seed])
+    settings = json.dumps([name, options, form, policy, batch, seconds, seed])
     workers = [
         subprocess.Popen(
             [
@@ -77,52 +85,8 @@ def measure(
     }
 
 
-def measure_board(players: int, seconds: float, seed: int) -> dict[str, Any]:
-    """CPU microseconds of the host board of Tilewe in random positions after six rounds, as JSON; in this process."""
-    from tilewe_jax.tilewe import Board
-
-    rng = random.Random(seed)
-    boards: list[Board] = []
-    while len(boards) < 40:
-        board = Board(players)
-        while not board.finished and board.ply < BOARD_ROUNDS * players:
-            board.push(rng.choice(board.generate_legal_moves()))
-        if not board.finished:
-            boards.append(board)
-    moves = [rng.choice(board.generate_legal_moves()) for board in boards]
-
-    def push_and_pop() -> None:
-        for board, move in zip(boards, moves, strict=True):
-            board.push(move)
-            board.pop()
-
-    def generate() -> None:
-        for board in boards:
-            board.generate_legal_moves()
-
-    def count() -> None:
-        for board in boards:
-            board.n_legal_moves()
-
-    def create() -> None:
-        for _ in boards:
-            Board(players)
-
-    figures: dict[str, Any] = {"game": "tilewe", "players": players, "form": "board", "positions": len(boards)}
-    figures["legal_moves"] = round(sum(board.n_legal_moves() for board in boards) / len(boards), 1)
-    for function in (generate, count, push_and_pop, create):
-        rounds: list[float] = []
-        until = time.perf_counter() + seconds / 4
-        while not rounds or time.perf_counter() < until:
-            begun = time.process_time()
-            function()
-            rounds.append((time.process_time() - begun) / len(boards))
-        figures[f"{function.__name__}_us"] = round(1e6 * sorted(rounds)[len(rounds) // 2], 2)
-    return figures
-
-
 def has_accelerator() -> bool:
-    """Whether JAX will find one; asked without starting it."""
+    """Whether JAX will find an accelerator; asked without starting JAX."""
     if os.environ.get("JAX_PLATFORMS", "") == "cpu":
         return False
     plugins = ("jax_cuda12_plugin", "jax_cuda13_plugin", "jax_rocm7_plugin", "libtpu")
@@ -140,7 +104,7 @@ def pinned_cores(count: int) -> list[int | None]:
     return list(available[:count])
 
 
-def _work(name: str, options: dict[str, Any], form: str, player: str, batch: int, seconds: float, seed: int) -> None:
+def _work(name: str, options: dict[str, Any], form: str, policy_name: str, batch: int, seconds: float, seed: int) -> None:
     """Measure in this process: print "ready", wait for a line, play for ``seconds``, print the figures."""
     import jax
     import jax.numpy as jnp
@@ -150,7 +114,7 @@ def _work(name: str, options: dict[str, Any], form: str, player: str, batch: int
 
     game = make(name, **options)
     # The environment plays at random in a way of its own, faster than a policy that does.
-    policy = None if player == "random" else game.policies()[player]
+    policy = None if policy_name == "random" else game.policies()[policy_name]
     choose = policy or game.sample_action
 
     def stream(state: batching.Stream[Any]) -> tuple[Any, jax.Array, jax.Array]:
@@ -158,22 +122,22 @@ def _work(name: str, options: dict[str, Any], form: str, player: str, batch: int
         return state, jnp.sum(played.actions >= 0), jnp.sum(played.ended)
 
     def games(key: jax.Array) -> tuple[Any, jax.Array, jax.Array]:
-        key, now = jax.random.split(key)
-        rollout = batching.rollout(game, now, batch, policy)
+        key, rollout_key = jax.random.split(key)
+        rollout = batching.rollout(game, rollout_key, batch, policy)
         return key, jnp.sum(rollout.lengths), jnp.asarray(batch)
 
     def step(carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array, jax.Array]:
-        def one(carry: tuple[Any, jax.Array], _: None) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+        def move(carry: tuple[Any, jax.Array], _: None) -> tuple[Any, tuple[jax.Array, jax.Array]]:
             state, key = carry
-            key, now, fresh = jax.random.split(key, 3)
-            action = jax.vmap(choose)(state, jax.random.split(now, batch))
+            key, action_key, init_key = jax.random.split(key, 3)
+            action = jax.vmap(choose)(state, jax.random.split(action_key, batch))
             state = jax.vmap(game.step)(state, action)
             over = jax.vmap(game.is_terminal)(state)
-            new = jax.vmap(game.init)(jax.random.split(fresh, batch))
+            new = jax.vmap(game.init)(jax.random.split(init_key, batch))
             restart = jax.vmap(lambda over, new, old: jax.tree.map(lambda a, b: jnp.where(over, a, b), new, old))
             return (restart(over, new, state), key), (jnp.sum(action >= 0), jnp.sum(over))
 
-        carry, (moves, ended) = jax.lax.scan(one, carry, length=STEPS)
+        carry, (moves, ended) = jax.lax.scan(move, carry, length=STEPS)
         return carry, jnp.sum(moves), jnp.sum(ended)
 
     key = jax.random.key(seed)
@@ -186,9 +150,9 @@ def _work(name: str, options: dict[str, Any], form: str, player: str, batch: int
     else:
         carry, run = (jax.vmap(game.init)(jax.random.split(key, batch)), key), step
 
-    begun = time.perf_counter()
+    started = time.perf_counter()
     compiled = jax.jit(run).lower(carry).compile()
-    compile_seconds = time.perf_counter() - begun
+    compile_seconds = time.perf_counter() - started
     for _ in range(1 if form == "games" else min(4 * game.max_steps // STEPS + 1, 32)):
         carry, *_ = jax.block_until_ready(compiled(carry))
 
@@ -205,7 +169,7 @@ def _work(name: str, options: dict[str, Any], form: str, player: str, batch: int
         "options": game.options,
         "players": game.num_players,
         "form": form,
-        "player": player,
+        "policy": policy_name,
         "batch": batch,
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,

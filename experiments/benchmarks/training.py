@@ -1,4 +1,4 @@
-"""How fast self-play and learning are, and what share of self-play is the network's, for the settings of a run.
+"""How fast self-play and learning are, and which fraction of self-play is the network's, for the settings of a run.
 
 On a CPU in a process pinned to one core, by CPU seconds; compilation excluded.
 """
@@ -14,10 +14,18 @@ from typing import Any
 from experiments.benchmarks.play import has_accelerator, pinned_cores
 
 
-def measure(preset: str, settings: dict[str, str], seconds: float) -> dict[str, Any]:
-    """Figures, as JSON. Raises ``ValueError`` for settings that make no run, ``RuntimeError`` where measuring fails."""
+def measure(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
+    """Figures, as JSON.
+
+    Args:
+        preset: name of a preset.
+        given: settings that differ, as text.
+        seconds: how long to measure.
+
+    Raises ``ValueError`` for settings that make no run, ``RuntimeError`` where measuring fails.
+    """
     pin = None if has_accelerator() else pinned_cores(1)[0]
-    arguments = json.dumps([preset, settings, seconds, pin])
+    arguments = json.dumps([preset, given, seconds, pin])
     done = subprocess.run(
         [sys.executable, "-m", "experiments.benchmarks.training", arguments], stdout=subprocess.PIPE, text=True, check=False
     )
@@ -27,60 +35,61 @@ def measure(preset: str, settings: dict[str, str], seconds: float) -> dict[str, 
     return figures
 
 
-def _work(preset_name: str, settings: dict[str, str], seconds: float) -> dict[str, Any]:
+def _work(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
     import jax
 
-    from experiments import networks
-    from experiments.config import changed, preset
-    from experiments.training.loop import Program, memory_needed
+    from experiments import networks, presets
+    from experiments.config import changed
+    from experiments.training.program import Program, memory_needed
 
-    config = changed(preset(preset_name), settings)
+    config = changed(presets.load(preset), given)
     program = Program(config)
-    game = program.game
+    game, selfplay, search = program.game, config.selfplay, config.selfplay.search
     state = program.begin(config.seed)
 
-    begun = time.perf_counter()
+    started = time.perf_counter()
     play = program.play.lower(state).compile()  # type: ignore[attr-defined]
     learn = program.learn.lower(state).compile()  # type: ignore[attr-defined]
-    compiled = time.perf_counter() - begun
-    for _ in range(max(1, config.fill // config.steps)):
+    compile_seconds = time.perf_counter() - started
+    for _ in range(max(1, config.replay.min_replay_size // selfplay.unroll_length)):
         state, _ = play(state)
 
-    def rounds() -> None:
+    def iteration() -> None:
         nonlocal state
-        state, tally = play(state)
-        jax.block_until_ready(tally)
+        state, stats = play(state)
+        jax.block_until_ready(stats)
 
-    def steps() -> None:
+    def update() -> None:
         nonlocal state
         state, losses = learn(state)
         jax.block_until_ready(losses)
 
-    play_time, learn_time = _per_call(rounds, seconds), _per_call(steps, seconds)
-    lanes = config.lanes // program.mesh.devices.size
+    play_time, learn_time = _per_call(iteration, seconds), _per_call(update, seconds)
+    devices = program.mesh.devices.size
     model = state.learner.average
-    ask = jax.jit(lambda model, seen: jax.vmap(lambda one: networks.predict(model, one))(seen))
-    seen = jax.vmap(game.observe)(state.games.state, jax.vmap(game.current_player)(state.games.state))
+    predict = jax.jit(lambda model, observations: jax.vmap(lambda row: networks.predict(model, row))(observations))
+    observations = jax.vmap(game.observe)(state.games.state, jax.vmap(game.current_player)(state.games.state))
 
-    network_time = _per_call(lambda: jax.block_until_ready(ask(model, seen)), seconds / 2)
-    moves = config.lanes * config.steps
-    share = config.full_share if config.fast_simulations else 1.0
-    simulations = moves * (share * config.simulations + (1 - share) * config.fast_simulations)
+    network_time = _per_call(lambda: jax.block_until_ready(predict(model, observations)), seconds / 2)
+    moves = selfplay.num_games * selfplay.unroll_length
+    full = selfplay.full_search_prob if selfplay.fast_simulations else 1.0
+    simulations = moves * (full * search.num_simulations + (1 - full) * selfplay.fast_simulations)
     # Every position searched is evaluated once more than there are simulations, for its root.
     evaluations = simulations + moves
+    network_fraction = network_time / (selfplay.num_games // devices) * evaluations / devices / play_time
     return {
-        "preset": preset_name,
+        "preset": preset,
         "game": game.id,
-        "network": config.network,
-        "parameters": networks.parameters(model),
-        "lanes": config.lanes,
-        "simulations": config.simulations,
-        "compile_seconds": round(compiled, 1),
+        "network": config.network.size,
+        "parameters": networks.num_parameters(model),
+        "num_games": selfplay.num_games,
+        "num_simulations": search.num_simulations,
+        "compile_seconds": round(compile_seconds, 1),
         "moves_per_second": round(moves / play_time, 1),
         "simulations_per_second": round(simulations / play_time),
-        "network_share": round(min(1.0, network_time / lanes * evaluations / program.mesh.devices.size / play_time), 3),
-        "positions_learned_per_second": round(config.batch / learn_time),
-        "bytes": sum(memory_needed(config, game, program.mesh.devices.size).values()),
+        "network_fraction": round(min(1.0, network_fraction), 3),
+        "positions_learned_per_second": round(config.optimizer.batch_size / learn_time),
+        "bytes": sum(memory_needed(config, game, devices).values()),
         "seconds_are": "wall" if has_accelerator() else "CPU",
     }
 
@@ -92,14 +101,14 @@ def _per_call(function: Callable[[], None], seconds: float) -> float:
     times: list[float] = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 3:
-        begun = clock()
+        started = clock()
         function()
-        times.append(clock() - begun)
+        times.append(clock() - started)
     return sorted(times)[len(times) // 2]
 
 
 if __name__ == "__main__":
-    *given, core = json.loads(sys.argv[1])
+    *settings, core = json.loads(sys.argv[1])
     if core is not None:
         os.sched_setaffinity(0, {core})  # before JAX makes its threads
-    print(json.dumps(_work(*given)))
+    print(json.dumps(_work(*settings)))

@@ -16,21 +16,22 @@ class Bench(GameOptions):
     game: str = ""
     """Id of the game, by default tilewe; with --search, by default a made-up one."""
     form: Literal["stream", "games", "step", "board"] = "stream"
-    """Lanes that restart, games played to the end together, the public step and sample_action; or tilewe's host board."""
-    player: str | None = None
-    """Who plays (`tilewe-jax arena --list`); random, for triominos random_stuck, which draws only when no tile fits."""
+    """Games that restart at once, games played to the end together, the public step and sample_action; or the host board of
+    tilewe."""
+    policy: str | None = None
+    """Policy that plays (`tilewe-jax arena --list`): random, in triominos random_stuck, which draws only when no tile fits."""
     search: bool = False
     """Measure the tree search instead, against mctx where that is installed; without --game on a made-up game."""
     signature: bool = False
     """Play fixed games of every game instead, or with --game of that one, and print hashes of them: see `signature.py`."""
     train: str | None = None
     """Measure self-play and learning instead, with the settings of this preset and what --set gives."""
-    sims: int = 64
-    """Simulations of a search."""
-    candidates: int = 64
-    """Actions that a node of the search keeps."""
+    num_simulations: int = 64
+    """Number of simulations of a search."""
+    num_candidates: int = 64
+    """Number of candidate actions per node of a search."""
     batch: int | None = None
-    """Games played at once, by each process: 4000, for searches 256. Large powers of two are bad for CPU caches."""
+    """Number of games played at once, by each process: 4000, for searches 256. Large powers of two are bad for CPU caches."""
     seconds: float = 5.0
     """How long to measure."""
     cores: int = 1
@@ -45,7 +46,13 @@ class Bench(GameOptions):
             self._signature()
             return
         batch = self.batch or (256 if self.search else 4000)
-        check_positive(batch=batch, seconds=self.seconds, cores=self.cores, sims=self.sims, candidates=self.candidates)
+        check_positive(
+            batch=batch,
+            seconds=self.seconds,
+            cores=self.cores,
+            num_simulations=self.num_simulations,
+            num_candidates=self.num_candidates,
+        )
         try:
             figures = self._figures(batch)
         except (ValueError, RuntimeError) as error:
@@ -59,7 +66,7 @@ class Bench(GameOptions):
         out.print(table)
 
     def _signature(self) -> None:
-        from experiments.signature import COLUMNS, SETUPS, signature
+        from experiments.benchmarks.signature import COLUMNS, SETUPS, signature
 
         if self.players is not None or self.set:
             raise UsageError("--signature plays fixed games; it takes no options of a game")
@@ -82,31 +89,34 @@ class Bench(GameOptions):
 
     def _figures(self, batch: int) -> dict[str, Any]:
         if self.train:
-            from experiments import config
-            from experiments.benchmarks import training as bench_train
-
-            settings = named(self.set)
-            config.changed(config.preset(self.train), settings).make()  # for the error, before a process is started
-            return bench_train.measure(self.train, settings, self.seconds)
+            return self._train(self.train)
         return self._search(batch) if self.search else replace(self, game=self.game or "tilewe")._play(batch)
 
+    def _train(self, preset: str) -> dict[str, Any]:
+        from experiments import config, presets
+        from experiments.benchmarks import training
+
+        given = named(self.set)
+        config.changed(presets.load(preset), given).game.make()  # for the error, before a process is started
+        return training.measure(preset, given, self.seconds)
+
     def _play(self, batch: int) -> dict[str, Any]:
-        from experiments.benchmarks import play as bench
+        from experiments.benchmarks import host, play
 
         game = self.make()  # for the error, before a process is started
         if self.form == "board":
             if game != GameOptions("tilewe", self.players).make():
                 raise UsageError("--form board is about tilewe, without further options")
-            return bench.measure_board(game.num_players, self.seconds, self.seed)
-        if self.player is not None and self.player not in game.policies():
-            raise UsageError(f"{self.game} has no player {self.player!r}; it has {', '.join(game.policies())}")
-        settings = self.form, self.player, batch, self.seconds, self.cores, self.seed
-        return bench.measure(self.game, self.options(), *settings)
+            return host.measure(game.num_players, self.seconds, self.seed)
+        if self.policy is not None and self.policy not in game.policies():
+            raise UsageError(f"{self.game} has no policy {self.policy!r}; it has {', '.join(game.policies())}")
+        settings = self.form, self.policy, batch, self.seconds, self.cores, self.seed
+        return play.measure(self.game, self.options(), *settings)
 
     def _search(self, batch: int) -> dict[str, Any]:
-        from experiments.benchmarks import search as bench_search
+        from experiments.benchmarks import search
 
         if self.game:
-            self.make()
-        settings = batch, self.sims, self.candidates, self.seconds, self.seed
-        return bench_search.measure(self.game or None, self.options(), *settings)
+            self.make()  # for the error, before a process is started
+        settings = batch, self.num_simulations, self.num_candidates, self.seconds, self.seed
+        return search.measure(self.game or None, self.options(), *settings)

@@ -1,7 +1,6 @@
-"""What the commands share: which game, checks of arguments, and what they print with."""
+"""What the commands share: the options that name a game, checks of arguments, and consoles."""
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ err = Console(stderr=True, highlight=False)
 
 
 class UsageError(Exception):
-    """Something in the arguments that only a command can find wrong."""
+    """An argument that only a command can find wrong."""
 
 
 class FailedError(Exception):
@@ -26,19 +25,26 @@ class FailedError(Exception):
 
 @dataclass(frozen=True)
 class GameOptions:
-    """Which game."""
+    """The options of a command that name a game."""
 
     game: str = "tilewe"
     """Id of the game; `tilewe-jax games` lists them."""
     players: int | None = None
-    """Number of players, where the game lets you choose."""
+    """Number of players in a game, where the game lets you choose."""
     set: Annotated[tuple[str, ...], arg(metavar="OPTION=VALUE ...")] = ()
     """Further options of the game, like size=10 pieces=O1,I2 voluntary_pass=true."""
 
     def options(self) -> dict[str, Any]:
         """The options as ``make`` takes them."""
-        given = {} if self.players is None else {"players": self.players}
-        return given | {name: value_of(name, text) for name, text in named(self.set, "OPTION").items()}
+        from experiments.game_options import game_option
+
+        texts = named(self.set, "OPTION")
+        if self.players is not None:
+            texts["players"] = str(self.players)
+        try:
+            return {name: game_option(self.game, name, text) for name, text in texts.items()}
+        except ValueError as error:
+            raise UsageError(str(error)) from None
 
     def make(self) -> Any:
         """The game."""
@@ -58,7 +64,7 @@ def ask_for_devices(count: int) -> None:
 
 
 def check_writable(path: Path | None) -> None:
-    """Find out before the work whether a file can be written after it."""
+    """Check before the work whether a file can be written after it."""
     if path is None:
         return
     folder = path.absolute().parent
@@ -74,27 +80,18 @@ def check_positive(**values: float) -> None:
     """Check numbers by the names of their options."""
     for name, value in values.items():
         if value <= 0:
-            raise UsageError(f"--{name} must be positive, not {value}")
-
-
-def value_of(name: str, text: str) -> Any:
-    """A value given on the command line: JSON, a list of words where the option is one, or a word."""
-    if name == "pieces":
-        return tuple(text.split(","))
-    with contextlib.suppress(json.JSONDecodeError):
-        return tuple(json.loads(f"[{text}]")) if "," in text else json.loads(text)
-    return text
+            raise UsageError(f"--{name.replace('_', '-')} must be positive, not {value}")
 
 
 def named(items: tuple[str, ...], what: str = "SETTING") -> dict[str, str]:
-    """What is given as ``NAME=VALUE``, by name."""
-    given = {}
+    """Texts that are given as ``NAME=VALUE``, by name."""
+    texts = {}
     for item in items:
         name, equals, text = item.partition("=")
         if not equals:
             raise UsageError(f"--set takes {what}=VALUE, not {item!r}")
-        given[name] = text
-    return given
+        texts[name] = text
+    return texts
 
 
 def title(game: Any) -> str:
@@ -105,17 +102,20 @@ def title(game: Any) -> str:
 
 @contextlib.contextmanager
 def progress_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error, shown to people only; it is told how much more was done."""
+    """A progress bar on standard error, shown on terminals only; the function that it gives is called with what was done."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=total)
         yield lambda more: bar.advance(task, more)
 
 
-def plot_ratings(path: Path, game: Any, games: int, bars: list[tuple[str, float, float]]) -> None:
-    """Write a picture of ratings and their intervals."""
+def plot_ratings(path: Path, game: Any, games: int, rows: list[dict[str, Any]]) -> None:
+    """Write a picture of the ratings of agents and their intervals, where they have any."""
     from tilewe_jax.files import replacing
     from tilewe_jax.render.svg import intervals
 
+    bars = [(row["agent"], row["elo"], row["elo_ci95"]) for row in rows if row["elo"] is not None]
+    if not bars:
+        return
     with replacing(path) as file:
         file.write(intervals(f"{title(game)}: Elo after {games:,} games, 95 % intervals", bars))

@@ -1,4 +1,4 @@
-"""Commands about games: list them, play and count them, and look at recorded ones."""
+"""Commands about games: list them, play them at random, count their positions, and look at recorded ones."""
 
 import json
 import sys
@@ -63,12 +63,12 @@ def _show(default: Any) -> str:
 
 @dataclass(frozen=True)
 class Rollout(GameOptions):
-    """Play random games to the end and print what came of them."""
+    """Play random games to the end and print their statistics."""
 
     games: int = 20_000
     """Number of games."""
     batch: int = 4096
-    """Games played at once."""
+    """Number of games played at once."""
     seed: int = 0
     """Seed of the random moves; with batch and devices it decides the games."""
     devices: int = 1
@@ -85,36 +85,36 @@ class Rollout(GameOptions):
         check_writable(self.out)
         common.ask_for_devices(self.devices)
 
-        from experiments.rollouts import play_games
+        from experiments.benchmarks.rollouts import play_games
         from tilewe_jax import records
 
         game = self.make()
         if self.devices > len(jax.devices()):
             raise UsageError(f"--devices must be 1 to {len(jax.devices())}, the number there are, not {self.devices}")
         with progress_bar("playing", self.games) as progress:
-            tally = play_games(game, self.games, self.batch, self.seed, self.devices, self.out is not None, progress)
+            played = play_games(game, self.games, self.batch, self.seed, self.devices, self.out is not None, progress)
         if self.out:
-            records.write(self.out, game, tally.records, self.seed)
-        summary = tally.summary()
+            records.write(self.out, game, played.records, self.seed)
+        summary = played.summary()
         if self.json:
             print(json.dumps(summary))
         else:
-            _print_rollout(game, tally, summary)
+            _print_rollout(game, played, summary)
             if self.out:
-                out.print(f"{len(tally.records):,} games written to {self.out}")
-        if tally.interrupted:
+                out.print(f"{len(played.records):,} games written to {self.out}")
+        if played.interrupted:
             raise KeyboardInterrupt
 
 
-def _print_rollout(game: Any, tally: Any, summary: dict[str, Any]) -> None:
-    if tally.example is not None:
-        print(game.text(tally.example, color=out.is_terminal))
-    table = Table("seat", "mean score", "win share", title=title(game))
+def _print_rollout(game: Any, played: Any, summary: dict[str, Any]) -> None:
+    if played.example is not None:
+        print(game.text(played.example, color=out.is_terminal))
+    table = Table("seat", "mean score", "win rate", title=title(game))
     for seat in range(game.num_players):
         table.add_row(
             str(seat + 1),
             f"{summary['mean_score'][seat]:.2f} ± {summary['score_error'][seat]:.2f}",
-            f"{summary['win_share'][seat]:.4f} ± {summary['win_share_error'][seat]:.4f}",
+            f"{summary['win_rate'][seat]:.4f} ± {summary['win_rate_error'][seat]:.4f}",
         )
     out.print(table)
     out.print(
@@ -128,7 +128,7 @@ class Perft(GameOptions):
     """Count the sequences of legal actions from the start."""
 
     depth: Annotated[int, arg(metavar="N")] = 2
-    """Length of the sequences; all up to it are counted."""
+    """Length of the sequences; all lengths up to it are counted."""
     json: bool = False
     """Print one JSON object and nothing else."""
 
@@ -137,7 +137,7 @@ class Perft(GameOptions):
 
         import jax
 
-        from experiments.perft import Perft as Counter
+        from experiments.benchmarks.perft import Perft as Counter
 
         check_positive(depth=self.depth)
         game = self.make()
@@ -148,9 +148,9 @@ class Perft(GameOptions):
         try:
             for depth in range(1, self.depth + 1):
                 with progress_bar(f"depth {depth}", None) as progress:
-                    begun = time.perf_counter()
+                    started = time.perf_counter()
                     leaves = counter.leaves(root, depth, progress)
-                    rows.append({"depth": depth, "leaves": leaves, "seconds": round(time.perf_counter() - begun, 3)})
+                    rows.append({"depth": depth, "leaves": leaves, "seconds": round(time.perf_counter() - started, 3)})
         except KeyboardInterrupt:
             interrupted = True
         if self.json:
@@ -201,7 +201,7 @@ class Show:
     file: Positional[Path]
     """A file written by `rollout --out`."""
     number: int = 1
-    """Which game of the file, from 1."""
+    """Number of the game in the file, from 1."""
     brief: bool = False
     """Print the board only at the end."""
     svg: Path | None = None

@@ -1,4 +1,4 @@
-"""Commands that let players play each other."""
+"""Commands in which agents play games against each other."""
 
 import json
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from experiments.commands.common import (
     UsageError,
     check_positive,
     check_writable,
+    err,
     out,
     plot_ratings,
     progress_bar,
@@ -22,35 +23,29 @@ from experiments.commands.common import (
 
 
 @dataclass(frozen=True)
-class Arena:
-    """Let players play each other and rate them.
+class Arena(GameOptions):
+    """Let agents play each other and rate them.
 
-    A player is a name (`tilewe-jax arena --list` shows those of a game), a search like mcts:sims=64,playouts=4, or
-    module:factory for what that function gives, a policy or an engine of tilewe; and name=... gives it another name.
+    An agent is a name (`tilewe-jax arena --list` shows those of a game), a search like mcts:sims=64,playouts=4, or
+    module:factory for what that function gives, a policy or a player on the host; and name=... gives it another name.
     """
 
-    players: Annotated[tuple[str, ...], arg(metavar="PLAYER ...")] = ()
-    """Who plays; by default all that the game has. One that is named twice takes two seats."""
-    game: str = "tilewe"
-    """Id of the game; `tilewe-jax games` lists them."""
-    seats: int | None = None
-    """Number of players in a game, where the game lets you choose."""
-    set: Annotated[tuple[str, ...], arg(metavar="OPTION=VALUE ...")] = ()
-    """Further options of the game, like size=10."""
+    agents: Annotated[tuple[str, ...], arg(metavar="AGENT ...")] = ()
+    """Agents that play, by default all that the game has; one that is named twice takes two seats."""
     games: int = 1000
     """Number of games."""
     batch: int = 2000
-    """Games played at once."""
+    """Number of games played at once."""
     seed: int = 0
-    """Decides the games, whatever the batch."""
+    """Seed of the games, whatever the batch."""
     devices: int = 1
     """Number of devices among which a batch is divided; on a CPU they are made."""
     sprt: tuple[float, float] | None = None
-    """Two Elo: stop once it is clear by which of them the first player is stronger than the second."""
+    """Two Elo differences: stop once it is clear by which of them the first agent is stronger than the second."""
     move_seconds: float = 60.0
-    """Time for a move of an engine on the host."""
+    """Time for a move of a player on the host."""
     list: bool = False
-    """List the players of the game, and play no games."""
+    """List the agents of the game, and play no games."""
     out: Path | None = None
     """Write the games to this file, as JSON lines that `replay` and `show` read."""
     plot: Path | None = None
@@ -63,40 +58,30 @@ class Arena:
         check_writable(self.out)
         check_writable(self.plot)
         common.ask_for_devices(self.devices)
-        from experiments import arena
-        from experiments.arena.ratings import Sprt
         from search.agents import searches
         from tilewe_jax import records
 
-        game = GameOptions(self.game, self.seats, self.set).make()
+        game = self.make()
         if self.list:
             names = [*sorted(game.policies()), *searches()]
-            print(json.dumps({"game": game.id, "players": names}) if self.json else "\n".join(names))
+            print(json.dumps({"game": game.id, "agents": names}) if self.json else "\n".join(names))
             return
-        try:
-            players = [arena.player(game, text) for text in self.players or game.policies()]
-            sprt = Sprt(*self.sprt) if self.sprt else None
-            with progress_bar("playing", self.games) as progress:
-                results = arena.compete(
-                    game,
-                    players,
-                    self.games,
-                    self.batch,
-                    self.seed,
-                    progress,
-                    keep=self.out is not None,
-                    sprt=sprt,
-                    move_seconds=self.move_seconds,
-                    devices=self.devices,
-                )
-        except (ValueError, MemoryError) as error:
-            raise UsageError(str(error)) from None
+        results = _play(
+            game,
+            self.agents or tuple(game.policies()),
+            self.games,
+            self.batch,
+            self.seed,
+            keep=self.out is not None,
+            sprt=self.sprt,
+            move_seconds=self.move_seconds,
+            devices=self.devices,
+        )
         summary = results.summary()
         if self.out:
             records.write(self.out, game, results.records, self.seed)
-        rated = [row for row in summary["players"] if row["elo"] is not None]
-        if self.plot and rated:
-            plot_ratings(self.plot, game, results.games, [(row["name"], row["elo"], row["margin"]) for row in rated])
+        if self.plot:
+            plot_ratings(self.plot, game, results.games, summary["agents"])
         if self.json:
             print(json.dumps(summary))
         else:
@@ -105,37 +90,70 @@ class Arena:
             raise KeyboardInterrupt
 
 
+def _play(
+    game: Any,
+    agents: tuple[str, ...],
+    games: int,
+    batch: int,
+    seed: int,
+    sprt: tuple[float, float] | None = None,
+    **options: Any,
+) -> Any:
+    """Play a match of agents that are given as text, with a progress bar; notes on them go to standard error."""
+    from experiments import arena
+
+    try:
+        players = {text: arena.player(game, text) for text in agents}
+        for note in {player.note: None for player in players.values() if player.note}:
+            err.print(note, markup=False, soft_wrap=True)
+        test = arena.Sprt(*sprt) if sprt else None
+        with progress_bar("playing", games) as progress:
+            seats = [players[text] for text in agents]
+            return arena.play_match(game, seats, games, batch, seed, progress, sprt=test, **options)
+    except (ValueError, MemoryError) as error:
+        raise UsageError(str(error)) from None
+
+
+def _elo(row: dict[str, Any]) -> str:
+    return "-" if row["elo"] is None else f"{row['elo']:.0f} ± {row['elo_ci95']:.0f}"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
 def _print_arena(game: Any, summary: dict[str, Any]) -> None:
-    def elo(row: dict[str, Any]) -> str:
-        return "-" if row["elo"] is None else f"{row['elo']:.0f} ± {row['margin']:.0f}"
-
-    def number(value: float | None, form: str) -> str:
-        return "-" if value is None else format(value, form)
-
-    table = Table("player", "Elo", "games", "win share", "ties", "mean score", "legal", "forfeits", title=title(game))
-    for row in summary["players"]:
-        share, score = number(row["win_share"], ".4f"), number(row["mean_score"], ".2f")
-        legal = f"{row['legal_actions']:.0f}"
-        table.add_row(row["name"], elo(row), f"{row['games']:,}", share, f"{row['ties']:,}", score, legal, str(row["forfeits"]))
+    table = Table("agent", "Elo", "games", "win rate", "ties", "mean score", "legal", "forfeits", title=title(game))
+    for row in summary["agents"]:
+        table.add_row(
+            row["agent"],
+            _elo(row),
+            f"{row['games']:,}",
+            _number(row["win_rate"], ".4f"),
+            f"{row['ties']:,}",
+            _number(row["mean_score"], ".2f"),
+            f"{row['legal_actions']:.0f}",
+            str(row["forfeits"]),
+        )
     out.print(table)
-    for row in summary["players"]:
+    for row in summary["agents"]:
         if "last_fault" in row:
-            out.print(f"{row['name']} forfeited, the last time for: {row['last_fault']}", markup=False)
-    names = [row["name"] for row in summary["players"]]
+            out.print(f"{row['agent']} forfeited, the last time for: {row['last_fault']}", markup=False)
+    names = [row["agent"] for row in summary["agents"]]
     if len(names) > 1:
-        pairs = Table("ahead of", *names, title="share of the games of both in which the one was ahead")
+        pairs = Table("ahead of", *names, title="fraction of the games of both in which the row's agent was ahead")
         for name in names:
-            pairs.add_row(name, *(number(summary["pairs"][name].get(other), ".3f") for other in names))
+            pairs.add_row(name, *(_number(summary["pairs"][name].get(opponent), ".3f") for opponent in names))
         out.print(pairs)
-    seats = Table("seat", "Elo", "win share", "mean score")
+    seats = Table("seat", "Elo", "win rate", "mean score")
     for row in summary["seats"]:
-        seats.add_row(str(row["seat"]), elo(row), number(row["win_share"], ".4f"), number(row["mean_score"], ".2f"))
+        seats.add_row(str(row["seat"]), _elo(row), _number(row["win_rate"], ".4f"), _number(row["mean_score"], ".2f"))
     out.print(seats)
     if "sprt" in summary:
         test = summary["sprt"]
         low, high = test["bounds"]
-        found = f"{test['verdict']}, log likelihood ratio {test['llr']}, bounds {low} and {high}"
-        out.print(f"{test['first']} against {test['second']}: {found}")
+        verdict = f"{test['verdict']}, log likelihood ratio {test['llr']}, bounds {low} and {high}"
+        out.print(f"{test['first']} against {test['second']}: {verdict}")
     out.print(
         f"{summary['games']:,} games in {summary['seconds']:.1f} s, after {summary['compile_seconds']:.0f} s of compiling"
     )
@@ -143,16 +161,16 @@ def _print_arena(game: Any, summary: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Selfplay(GameOptions):
-    """Let one player play all seats, and keep the games."""
+    """Let one agent play in all seats, and keep the games."""
 
     agent: str = "mcts:sims=64"
-    """Who plays: a name (`tilewe-jax arena --list`), or a search like mcts:sims=64,playouts=4."""
+    """Agent that plays: a name (`tilewe-jax arena --list`), or a search like mcts:sims=64,playouts=4."""
     games: int = 256
     """Number of games."""
     batch: int = 256
-    """Games played at once."""
+    """Number of games played at once."""
     seed: int = 0
-    """Decides the games, whatever the batch."""
+    """Seed of the games, whatever the batch."""
     devices: int = 1
     """Number of devices among which a batch is divided; on a CPU they are made."""
     out: Path | None = None
@@ -164,20 +182,13 @@ class Selfplay(GameOptions):
         check_positive(games=self.games, batch=self.batch, devices=self.devices)
         check_writable(self.out)
         common.ask_for_devices(self.devices)
-        from experiments import arena
         from search.agents import simulations
         from tilewe_jax import records
 
         game = self.make()
-        try:
-            players = [arena.player(game, self.agent)] * game.num_players
-            with progress_bar("playing", self.games) as progress:
-                keep = self.out is not None
-                results = arena.compete(
-                    game, players, self.games, self.batch, self.seed, progress, keep=keep, devices=self.devices
-                )
-        except (ValueError, MemoryError) as error:
-            raise UsageError(str(error)) from None
+        keep = self.out is not None
+        agents = (self.agent,) * game.num_players
+        results = _play(game, agents, self.games, self.batch, self.seed, keep=keep, devices=self.devices)
         if self.out:
             records.write(self.out, game, results.records, self.seed)
         moves = int(results.all("plies").sum()) if results.games else 0
@@ -210,31 +221,25 @@ class Selfplay(GameOptions):
 
 
 @dataclass(frozen=True)
-class Eval:
-    """Let players play each other, seats balanced, and tell how often each wins, with 95 % intervals."""
+class Eval(GameOptions):
+    """Let agents play each other, seats balanced, and print how often each wins, with 95 % intervals."""
 
-    players: Annotated[tuple[str, ...], arg(metavar="AGENT ...")] = ()
-    """Who plays, as for `arena`; one that is named twice takes two seats. A network is one of a search's settings,
+    agents: Annotated[tuple[str, ...], arg(metavar="AGENT ...")] = ()
+    """Agents that play, as for `arena`; one that is named twice takes two seats. A network is one of a search's settings,
     gumbel:sims=64,network=NAME."""
-    game: str = "tilewe"
-    """Id of the game; `tilewe-jax games` lists them."""
-    seats: int | None = None
-    """Number of players in a game, where the game lets you choose."""
-    set: Annotated[tuple[str, ...], arg(metavar="OPTION=VALUE ...")] = ()
-    """Further options of the game, like size=10."""
     run_folder: Annotated[Path | None, arg(name="run")] = None
-    """A run of `train`: all the weights that it kept play, each as `gumbel` with so many simulations."""
-    sims: int = 32
-    """Simulations of those."""
+    """A run of `train`: all the weights that it kept play, each as `gumbel`."""
+    num_simulations: int = 32
+    """Number of simulations of those."""
     games: int = 400
     """Number of games."""
     opening: int = 0
-    """Moves that chance plays at the beginning. Games come in sets, in which the players sit in all seats in turn, and chance
-    deals and plays alike."""
+    """Number of random moves at the beginning. Games come in sets, in which the agents sit in all seats in turn, with the same
+    deal and the same opening."""
     batch: int = 256
-    """Games played at once."""
+    """Number of games played at once."""
     seed: int = 0
-    """Decides the games, whatever the batch."""
+    """Seed of the games, whatever the batch."""
     devices: int = 1
     """Number of devices among which a batch is divided; on a CPU they are made."""
     plot: Path | None = None
@@ -243,46 +248,46 @@ class Eval:
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        check_positive(games=self.games, batch=self.batch, devices=self.devices, sims=self.sims)
+        sizes = {"games": self.games, "batch": self.batch, "devices": self.devices, "num_simulations": self.num_simulations}
+        check_positive(**sizes)
         check_writable(self.plot)
         common.ask_for_devices(self.devices)
-        from experiments import arena, config
 
-        texts = list(self.players)
+        agents = self.agents
         if self.run_folder:
-            try:
-                made = config.from_json(json.loads((self.run_folder / "config.json").read_text()))
-            except (OSError, ValueError) as error:
-                raise UsageError(f"{self.run_folder} has no run: {error}") from None
-            game = made.make()
+            game = _game_of_run(self.run_folder)
             weights = sorted((self.run_folder / "weights").glob("*.npz"))
-            texts += [f"{path.stem}=gumbel:sims={self.sims},network={path}" for path in weights]
+            agents += tuple(f"{path.stem}=gumbel:sims={self.num_simulations},network={path}" for path in weights)
         else:
-            game = GameOptions(self.game, self.seats, self.set).make()
-        if not texts:
-            raise UsageError("--players are needed, or --run")
-        try:
-            players = [arena.player(game, text) for text in texts]
-            with progress_bar("playing", self.games) as progress:
-                settings = self.games, self.batch, self.seed, progress
-                results = arena.compete(game, players, *settings, devices=self.devices, opening=self.opening)
-        except (ValueError, MemoryError) as error:
-            raise UsageError(str(error)) from None
+            game = self.make()
+        if not agents:
+            raise UsageError("--agents are needed, or --run")
+        results = _play(game, agents, self.games, self.batch, self.seed, devices=self.devices, opening=self.opening)
         if not results.games:
             raise KeyboardInterrupt
-        summary = results.standings()
+        summary = results.summary()
         if self.plot:
-            bars = [(row["agent"], row["elo"], row["elo_margin"]) for row in summary["agents"] if row["elo"] is not None]
-            plot_ratings(self.plot, game, results.games, bars)
+            plot_ratings(self.plot, game, results.games, summary["agents"])
         if self.json:
             print(json.dumps(summary))
         else:
-            table = Table("agent", "games", "wins", "ties", "win share", "95 % interval", "Elo", title=title(game))
+            table = Table("agent", "games", "wins", "ties", "win rate", "95 % interval", "Elo", title=title(game))
             for row in summary["agents"]:
-                low, high = row["interval"]
-                rating = "-" if row["elo"] is None else f"{row['elo']:.0f} ± {row['elo_margin']:.0f}"
+                low, high = row["win_rate_ci95"]
                 counts = (str(row[name]) for name in ("games", "wins", "ties"))
-                table.add_row(row["agent"], *counts, f"{row['win_share']:.4f}", f"{low:.4f} to {high:.4f}", rating)
+                rate = _number(row["win_rate"], ".4f")
+                table.add_row(row["agent"], *counts, rate, f"{low:.4f} to {high:.4f}", _elo(row))
             out.print(table)
         if results.interrupted:
             raise KeyboardInterrupt
+
+
+def _game_of_run(folder: Path) -> Any:
+    """The game of a run of `train`."""
+    from experiments.training.checkpoint import CheckpointError
+    from experiments.training.run import read_config
+
+    try:
+        return read_config(folder).game.make()
+    except (CheckpointError, ValueError) as error:
+        raise UsageError(str(error)) from None

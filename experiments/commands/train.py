@@ -1,4 +1,4 @@
-"""Commands that train, and tell of it."""
+"""Commands that train, and report on training."""
 
 import json
 import os
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from rich.table import Table
 from tyro.conf import Positional, arg
 
 from experiments.commands import common
-from experiments.commands.common import FailedError, UsageError, check_positive, check_writable, err, named
+from experiments.commands.common import FailedError, UsageError, check_positive, check_writable, err, named, out
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class Train:
     preset: str | None = None
     """Settings by name (`tilewe-jax train --list`), or a file of Python that defines CONFIG."""
     set: Annotated[tuple[str, ...], arg(metavar="SETTING=VALUE ...")] = ()
-    """Settings that differ, like lanes=64 options.size=4; `--list` shows all."""
+    """Settings that differ, like selfplay.num_games=64 game.options.size=4; `--list` shows all."""
     out: Path | None = None
-    """The folder of the run: checkpoints, weights, metrics, games of its tests, and the report."""
+    """Folder of the run: checkpoints, weights, metrics, games of its evaluations, and the report."""
     resume: bool = False
     """Go on with the run in the folder, with its settings."""
     devices: int | None = None
@@ -34,11 +35,11 @@ class Train:
     coordinator: str | None = None
     """Address of the first process, like host:port, where there are several."""
     num_processes: int | None = None
-    """How many there are."""
+    """Number of processes."""
     process_id: int | None = None
-    """Which one this is, from 0."""
+    """Number of this process, from 0."""
     distributed: bool = False
-    """Several processes, of which the cluster tells."""
+    """Several processes, which the cluster knows."""
     list: bool = False
     """List the presets and the settings, and train nothing."""
     json: bool = False
@@ -49,7 +50,7 @@ class Train:
         from experiments.training.checkpoint import CheckpointError
 
         if self.list:
-            print(json.dumps(training.listing()) if self.json else training.listing_text())
+            _list(self.json)
             return
         if self.out is None:
             raise UsageError("--out is needed, the folder of the run")
@@ -57,8 +58,8 @@ class Train:
             check_positive(devices=self.devices)
             common.ask_for_devices(self.devices)
         given = named(self.set)
-        several = (self.coordinator, self.num_processes, self.process_id)
-        if any(value is not None for value in several) and None in several:
+        processes = (self.coordinator, self.num_processes, self.process_id)
+        if any(value is not None for value in processes) and None in processes:
             raise UsageError("--coordinator, --num-processes and --process-id are given together")
         if self.coordinator is not None or self.distributed:
             training.join(self.coordinator, self.num_processes, self.process_id)
@@ -71,10 +72,10 @@ class Train:
             raise FailedError(str(error)) from None
         except training.LostProcessError as error:
             # JAX would wait for the other processes before it lets this one go.
-            told = (
+            message = (
                 f"another process of the run has ended, or cannot be reached ({error}); start all of them again with --resume"
             )
-            print(f"tilewe-jax: {told}", file=sys.stderr)
+            print(f"tilewe-jax: {message}", file=sys.stderr)
             sys.stderr.flush()
             os._exit(1)
         if self.json and summary:
@@ -83,12 +84,28 @@ class Train:
             raise KeyboardInterrupt
 
 
+def _list(as_json: bool) -> None:
+    """Print the presets and all settings."""
+    from experiments import presets, settings
+    from experiments.config import TrainConfig
+
+    rows = settings.listing(TrainConfig())
+    if as_json:
+        print(json.dumps({"presets": presets.names(), "settings": rows}))
+        return
+    out.print(f"presets: {', '.join(presets.names())}")
+    table = Table("setting", "default", "what")
+    for row in rows:
+        table.add_row(row["name"], str(row["default"]), row["description"])
+    out.print(table)
+
+
 @dataclass(frozen=True)
 class Report:
     """Write the report of a run of `train`: one HTML file with all its curves and games."""
 
     folder: Positional[Path]
-    """The folder of the run."""
+    """Folder of the run."""
     curve: Path | None = None
     """Also write a picture of its wins against each opponent to this file, as SVG."""
     json: bool = False

@@ -2,6 +2,12 @@
 
 from dataclasses import replace
 
+from experiments.config import GameConfig
 from experiments.presets import tilewe_cpu
 
-CONFIG = replace(tilewe_cpu.CONFIG, game="classic", init="tilewe", minutes=30.0)
+CONFIG = replace(
+    tilewe_cpu.CONFIG,
+    game=GameConfig("classic"),
+    network=replace(tilewe_cpu.CONFIG.network, init="tilewe"),
+    max_minutes=30.0,
+)

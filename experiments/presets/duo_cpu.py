@@ -2,6 +2,13 @@
 
 from dataclasses import replace
 
+from experiments.config import GameConfig
 from experiments.presets import duo_official_cpu
 
-CONFIG = replace(duo_official_cpu.CONFIG, game="duo", init="duo_official", teach=0, minutes=30.0)
+CONFIG = replace(
+    duo_official_cpu.CONFIG,
+    game=GameConfig("duo"),
+    network=replace(duo_official_cpu.CONFIG.network, init="duo_official"),
+    selfplay=replace(duo_official_cpu.CONFIG.selfplay, warmup_iterations=0),
+    max_minutes=30.0,
+)

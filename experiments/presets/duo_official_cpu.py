@@ -1,28 +1,46 @@
-"""Blokus Duo by the book on a CPU, after a warm start from games at a glance."""
+"""Blokus Duo by the book on a CPU, after a warm start from games by the heuristic policy."""
 
-from experiments.config import Config
+from experiments._search_settings import SearchSettings
+from experiments.config import (
+    EvaluationConfig,
+    GameConfig,
+    LossConfig,
+    NetworkConfig,
+    OptimizerConfig,
+    ReplayConfig,
+    SelfplayConfig,
+    TrainConfig,
+)
 
-CONFIG = Config(
-    game="duo_official",
-    network="nano",
-    lanes=128,
-    steps=32,
-    simulations=32,
-    candidates=64,
-    pool=256,
-    buffer=512,
-    fill=32,
-    reuse=2.0,
-    batch=128,
-    root_share=0.5,
-    margin=0.3,
-    teach=40,
-    teacher="glance",
-    temperature_plies=4,
-    rounds=2000,
-    minutes=60.0,
-    test_every=20,
-    test_games=64,
-    test_simulations=64,
-    opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "last"),
+CONFIG = TrainConfig(
+    game=GameConfig("duo_official"),
+    network=NetworkConfig(size="nano"),
+    selfplay=SelfplayConfig(
+        num_games=128,
+        unroll_length=32,
+        warmup_iterations=40,
+        warmup_policy="heuristic",
+        temperature_plies=4,
+        search=SearchSettings(
+            num_simulations=32,
+            num_candidates=64,
+            candidate_pool=256,
+            score_weight=0.3,
+        ),
+    ),
+    replay=ReplayConfig(
+        replay_size=512,
+        min_replay_size=32,
+        replay_ratio=2.0,
+    ),
+    loss=LossConfig(root_value_weight=0.5),
+    optimizer=OptimizerConfig(batch_size=128),
+    evaluation=EvaluationConfig(
+        eval_every=20,
+        eval_games=64,
+        eval_simulations=64,
+        opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "last"),
+    ),
+    iterations=2000,
+    max_minutes=60.0,
 )

@@ -1,26 +1,46 @@
 """Blokus Duo by the book on an accelerator, with the size of the strongest published network."""
 
-from experiments.config import Config
+from experiments._search_settings import SearchSettings
+from experiments.config import (
+    CheckpointConfig,
+    EvaluationConfig,
+    GameConfig,
+    NetworkConfig,
+    OptimizerConfig,
+    ReplayConfig,
+    SelfplayConfig,
+    TrainConfig,
+)
 
-CONFIG = Config(
-    game="duo_official",
-    network="large",
-    lanes=2048,
-    steps=16,
-    simulations=64,
-    candidates=64,
-    buffer=512,
-    fill=32,
-    reuse=2.0,
-    batch=2048,
-    ema=0.999,
-    learning_rate=0.001,
-    margin=0.2,
-    temperature_plies=4,
-    rounds=5000,
-    checkpoint_every=50,
-    test_every=100,
-    test_games=256,
-    test_simulations=64,
-    opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "last"),
+CONFIG = TrainConfig(
+    game=GameConfig("duo_official"),
+    network=NetworkConfig(size="large"),
+    selfplay=SelfplayConfig(
+        num_games=2048,
+        unroll_length=16,
+        temperature_plies=4,
+        search=SearchSettings(
+            num_simulations=64,
+            num_candidates=64,
+            score_weight=0.2,
+        ),
+    ),
+    replay=ReplayConfig(
+        replay_size=512,
+        min_replay_size=32,
+        replay_ratio=2.0,
+    ),
+    optimizer=OptimizerConfig(
+        batch_size=2048,
+        ema_decay=0.999,
+        learning_rate=0.001,
+    ),
+    evaluation=EvaluationConfig(
+        eval_every=100,
+        eval_games=256,
+        eval_simulations=64,
+        opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "last"),
+    ),
+    checkpoint=CheckpointConfig(checkpoint_every=50),
+    iterations=5000,
 )

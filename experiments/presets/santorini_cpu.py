@@ -1,21 +1,38 @@
 """Santorini 5 x 5 on a CPU: ahead of 64 random playouts after minutes, and strong after an hour."""
 
-from experiments.config import Config
+from experiments._search_settings import SearchSettings
+from experiments.config import (
+    EvaluationConfig,
+    GameConfig,
+    NetworkConfig,
+    OptimizerConfig,
+    ReplayConfig,
+    SelfplayConfig,
+    TrainConfig,
+)
 
-CONFIG = Config(
-    game="santorini",
-    network="nano",
-    lanes=256,
-    steps=32,
-    simulations=32,
-    candidates=96,
-    buffer=512,
-    fill=64,
-    reuse=4.0,
-    batch=256,
-    rounds=400,
-    minutes=60.0,
-    test_every=50,
-    test_games=128,
-    opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "one_ply", "last"),
+CONFIG = TrainConfig(
+    game=GameConfig("santorini"),
+    network=NetworkConfig(size="nano"),
+    selfplay=SelfplayConfig(
+        num_games=256,
+        unroll_length=32,
+        search=SearchSettings(
+            num_simulations=32,
+            num_candidates=96,
+        ),
+    ),
+    replay=ReplayConfig(
+        replay_size=512,
+        min_replay_size=64,
+        replay_ratio=4.0,
+    ),
+    optimizer=OptimizerConfig(batch_size=256),
+    evaluation=EvaluationConfig(
+        eval_every=50,
+        eval_games=128,
+        opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "one_ply", "last"),
+    ),
+    iterations=400,
+    max_minutes=60.0,
 )

@@ -1,24 +1,43 @@
 """Santorini 5 x 5 on an accelerator."""
 
-from experiments.config import Config
+from experiments._search_settings import SearchSettings
+from experiments.config import (
+    EvaluationConfig,
+    GameConfig,
+    NetworkConfig,
+    OptimizerConfig,
+    ReplayConfig,
+    SelfplayConfig,
+    TrainConfig,
+)
 
-CONFIG = Config(
-    game="santorini",
-    network="small",
-    lanes=4096,
-    steps=32,
-    simulations=64,
-    candidates=128,
-    buffer=512,
-    fill=64,
-    reuse=2.0,
-    batch=4096,
-    ema=0.99,
-    learning_rate=0.003,
-    rounds=2000,
-    minutes=60.0,
-    test_every=50,
-    test_games=512,
-    test_simulations=64,
-    opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "one_ply", "last"),
+CONFIG = TrainConfig(
+    game=GameConfig("santorini"),
+    network=NetworkConfig(size="small"),
+    selfplay=SelfplayConfig(
+        num_games=4096,
+        unroll_length=32,
+        search=SearchSettings(
+            num_simulations=64,
+            num_candidates=128,
+        ),
+    ),
+    replay=ReplayConfig(
+        replay_size=512,
+        min_replay_size=64,
+        replay_ratio=2.0,
+    ),
+    optimizer=OptimizerConfig(
+        batch_size=4096,
+        ema_decay=0.99,
+        learning_rate=0.003,
+    ),
+    evaluation=EvaluationConfig(
+        eval_every=50,
+        eval_games=512,
+        eval_simulations=64,
+        opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "one_ply", "last"),
+    ),
+    iterations=2000,
+    max_minutes=60.0,
 )

@@ -1,1 +1,7 @@
-"""The training loop: self-play, replay, learning, evaluation, checkpoints."""
+"""Training: self-play, replay, loss, the loop around them, checkpoints, evaluation, metrics and the report."""
+
+from experiments.training.loop import Run
+from experiments.training.program import Program, TrainState
+from experiments.training.run import train
+
+__all__ = ["Program", "Run", "TrainState", "train"]

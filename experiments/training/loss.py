@@ -1,4 +1,4 @@
-"""What is learned from positions: the losses, and a round of steps of the optimiser."""
+"""The losses, and a step of the optimizer."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -10,130 +10,135 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
-from experiments.config import Config
-from experiments.networks import Model, ask
+from experiments.config import LossConfig, OptimizerConfig, TrainConfig
+from experiments.networks import Model, evaluate
 from experiments.training.replay import UNKNOWN, Positions, Replay, sample, take
 from tilewe_jax.game import Game
 
 BINS = 10
-"""Of the calibration of win shares."""
+"""Number of bins in the calibration of outcomes."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Learner:
-    """A network that learns."""
+    """A network that learns, with its optimizer."""
 
     model: Model
+    """Weights that the optimizer updates."""
     average: Model
-    """The moving average of its weights."""
-    passed: Model | None
-    """What passed the gate last, where there is one."""
-    optimiser: Any
+    """Exponential moving average of these weights."""
+    accepted: Model | None
+    """Weights that passed the gate last, where there is a gate."""
+    optimizer: Any
+    """State of the optimizer."""
     steps: Int32[Array, ""]
+    """Number of steps made."""
 
     @property
-    def plays(self) -> Model:
+    def acting(self) -> Model:
         """The weights that play."""
-        return self.average if self.passed is None else self.passed
+        return self.average if self.accepted is None else self.accepted
 
 
 class Losses(NamedTuple):
-    """Means over the positions of a batch."""
+    """Losses and metrics, means over the positions of a batch."""
 
     policy: Float32[Array, ""]
-    """Cross entropy of the improved policy, among the candidates of the search, less the entropy of that policy."""
-    win: Float32[Array, ""]
-    """Cross entropy of the share of the win, less that of the target."""
-    margin: Float32[Array, ""]
-    """Likewise of the final estimate."""
+    """Divergence of the network's policy from the improved policy, among the candidates of the search, in nats."""
+    outcome: Float32[Array, ""]
+    """Divergence of the expected outcome from its target, in nats."""
+    score: Float32[Array, ""]
+    """Divergence of the expected score from the final ``Game.heuristic_value``, in nats."""
     entropy: Float32[Array, ""]
-    """Of the network's policy among the candidates."""
+    """Entropy of the network's policy among the candidates, in nats."""
     agreement: Float32[Array, ""]
     """How often the network's first choice is that of the search."""
     calibration: Float32[Array, "3 BINS"]
-    """By the share of the win that the network gives a seat: how many seats, their shares as given, and as they were."""
+    """Binned by the outcome that the network expects for a seat: number of seats, sum of expected and of real outcomes."""
 
 
-def optimiser(config: Config) -> optax.GradientTransformation:
-    """AdamW with a warm-up; biases and gains do not decay."""
-    rate = optax.linear_schedule(config.learning_rate / config.warmup, config.learning_rate, config.warmup)
+def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
+    """AdamW with gradient clipping and a linear warm-up; biases and gains do not decay."""
+    rate = optax.linear_schedule(config.learning_rate / config.warmup_steps, config.learning_rate, config.warmup_steps)
 
     def decays(model: Model) -> Any:
         return jax.tree.map(lambda leaf: leaf.ndim > 1, model)
 
     adam = optax.adamw(rate, weight_decay=config.weight_decay, mask=decays)
-    return optax.chain(optax.clip_by_global_norm(config.clip), adam)
+    return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), adam)
 
 
-def start(config: Config, model: Model) -> Learner:
+def start(config: TrainConfig, model: Model) -> Learner:
     """A learner that begins with these weights."""
-    return Learner(model, model, model if config.gate else None, optimiser(config).init(model), jnp.int32(0))
+    accepted = model if config.evaluation.gate else None
+    return Learner(model, model, accepted, make_optimizer(config.optimizer).init(model), jnp.int32(0))
 
 
-def losses(
-    config: Config, game: Game[Any], model: Model, position: Positions[Any], key: PRNGKeyArray
+def position_loss(
+    config: LossConfig, game: Game[Any], model: Model, position: Positions[Any], key: PRNGKeyArray
 ) -> tuple[Float32[Array, ""], Losses]:
-    """The loss of one position, and what it is made of.
+    """The loss of one position, and its parts; 0 where the outcome is not known.
 
-    The policy learns among the candidates alone: of the others the search says nothing.
+    The policy is learned among the candidates alone: the search says nothing of other actions.
     """
-    state, actions = position.state, position.actions
+    state, actions = position.state, position.candidates
     if config.augment and game.num_symmetries > 1:
         index = jax.random.randint(key, (), 0, game.num_symmetries)
         state = game.transform(state, index)
         renamed = jnp.asarray(game.action_symmetries)[index][jnp.maximum(actions, 0)]
         actions = jnp.where(actions >= 0, renamed, -1)
     player = game.current_player(state)
-    outputs = ask(model, game.observe(state, player))
+    outputs = evaluate(model, game.observe(state, player))
 
-    there = actions >= 0
-    logits = jnp.where(there, game.gather_logits(state, outputs.logits, actions), -1e9)
-    guess = jax.nn.log_softmax(logits)
-    policy = -jnp.sum(jnp.where(there, position.policy * guess, 0.0)) - entropy(position.policy)
-    seats = (player + jnp.arange(game.num_players)) % game.num_players  # the network counts from the mover
-    searched = jnp.where(position.values == UNKNOWN, position.returns, position.values)
-    shares = ((1 - config.root_share) * position.returns + config.root_share * searched)[seats]
-    win = -jnp.sum(shares * jax.nn.log_softmax(outputs.win)) - entropy(shares)
-    final = position.margin[seats]
-    margin = -jnp.sum(final * jax.nn.log_softmax(outputs.margin)) - entropy(final)
+    valid = actions >= 0
+    logits = jnp.where(valid, game.gather_logits(state, outputs.logits, actions), -1e9)
+    log_probs = jax.nn.log_softmax(logits)
+    policy = -jnp.sum(jnp.where(valid, position.policy * log_probs, 0.0)) - entropy(position.policy)
+    seats = (player + jnp.arange(game.num_players)) % game.num_players  # outputs are relative to the player to move
+    searched = jnp.where(position.root_value == UNKNOWN, position.returns, position.root_value)
+    target = ((1 - config.root_value_weight) * position.returns + config.root_value_weight * searched)[seats]
+    outcome = -jnp.sum(target * jax.nn.log_softmax(outputs.outcome_logits)) - entropy(target)
+    final = position.score_value[seats]
+    score = -jnp.sum(final * jax.nn.log_softmax(outputs.score_logits)) - entropy(final)
 
-    given = jax.nn.softmax(outputs.win)
-    bins = jax.nn.one_hot(jnp.minimum((given * BINS).astype(jnp.int32), BINS - 1), BINS)
-    calibration = jnp.stack([jnp.ones_like(given), given, position.returns[seats]]) @ bins
+    expected = jax.nn.softmax(outputs.outcome_logits)
+    bins = jax.nn.one_hot(jnp.minimum((expected * BINS).astype(jnp.int32), BINS - 1), BINS)
+    calibration = jnp.stack([jnp.ones_like(expected), expected, position.returns[seats]]) @ bins
     agrees = jnp.argmax(logits) == jnp.argmax(position.policy)
-    total = policy + config.win_weight * win + config.margin_weight * margin
-    parts = Losses(policy, win, margin, entropy(jnp.exp(guess)), agrees.astype(jnp.float32), calibration)
-    counts = (position.known & (jnp.sum(there) > 0)).astype(jnp.float32)
-    return counts * total, jax.tree.map(lambda leaf: counts * leaf, parts)
+    total = policy + config.outcome_loss_weight * outcome + config.score_loss_weight * score
+    parts = Losses(policy, outcome, score, entropy(jnp.exp(log_probs)), agrees.astype(jnp.float32), calibration)
+    weight = (position.finished & (jnp.sum(valid) > 0)).astype(jnp.float32)
+    return weight * total, jax.tree.map(lambda leaf: weight * leaf, parts)
 
 
 def learn(
-    config: Config, game: Game[Any], learner: Learner, replay: Replay[Any], key: PRNGKeyArray, axis: str, devices: int
+    config: TrainConfig, game: Game[Any], learner: Learner, replay: Replay[Any], key: PRNGKeyArray, axis: str, devices: int
 ) -> tuple[Learner, Losses]:
-    """A step of the optimiser, each device with its part of the batch from its part of the buffer.
+    """A step of the optimizer, each device with its part of the batch from its part of the buffer.
 
     Steps are not scanned: in a loop, XLA's CPU compiler makes the gradients of convolutions thirty times as slow.
     """
-    count = config.batch // devices
-    draw, turn = jax.random.split(jax.random.fold_in(key, lax.axis_index(axis)))
-    batch = take(replay, sample(replay, draw, count, config.surprise))
+    count = config.optimizer.batch_size // devices
+    key_sample, key_loss = jax.random.split(jax.random.fold_in(key, lax.axis_index(axis)))
+    batch = take(replay, sample(replay, key_sample, count, config.replay.surprise_fraction))
 
     def loss(model: Model) -> tuple[Array, Losses]:
-        total, parts = jax.vmap(partial(losses, config, game, model))(batch, jax.random.split(turn, count))
+        per_position = jax.vmap(partial(position_loss, config.loss, game, model))
+        total, parts = per_position(batch, jax.random.split(key_loss, count))
         return jnp.mean(total), jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), parts)
 
     grads, parts = lax.pmean(jax.grad(loss, has_aux=True)(learner.model), axis)
     with jax.numpy_dtype_promotion("standard"):  # optax mixes integers and floats
-        changes, state = optimiser(config).update(grads, learner.optimiser, learner.model)
-    model = optax.apply_updates(learner.model, changes)
+        updates, optimizer = make_optimizer(config.optimizer).update(grads, learner.optimizer, learner.model)
+    model = optax.apply_updates(learner.model, updates)
     # At first the average follows quickly, or it would remember the random weights for long.
-    done = learner.steps.astype(jnp.float32)
-    decay = jnp.minimum(config.ema, (1 + done) / (10 + done))
+    steps = learner.steps.astype(jnp.float32)
+    decay = jnp.minimum(config.optimizer.ema_decay, (1 + steps) / (10 + steps))
     average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, learner.average, model)
-    return Learner(model, average, learner.passed, state, learner.steps + 1), parts
+    return Learner(model, average, learner.accepted, optimizer, learner.steps + 1), parts
 
 
 def entropy(policy: Float32[Array, "K"]) -> Float32[Array, ""]:
-    """In nats."""
+    """Entropy of a probability vector, in nats."""
     return -jnp.sum(jax.scipy.special.xlogy(policy, policy))

@@ -1,4 +1,4 @@
-"""What a run tells of itself while it goes on: JSON lines, TensorBoard events, and a line for people."""
+"""The log of a run: JSON lines, TensorBoard events, and a line for people."""
 
 import json
 import time
@@ -10,117 +10,149 @@ import numpy as np
 from rich.console import Console
 from tensorboardX import SummaryWriter
 
-from experiments.config import Config
+from experiments.config import TrainConfig
 from experiments.training.loss import Losses
-from experiments.training.selfplay import Tally
+from experiments.training.selfplay import SelfplayStats
 from tilewe_jax.files import replacing
 
-LINES = "metrics.jsonl"
-TESTS = "tests.jsonl"
-_EVERY = 30.0
-"""Seconds between two lines where nobody watches."""
+METRICS = "metrics.jsonl"
+"""File with one line per iteration."""
+EVALUATIONS = "evaluations.jsonl"
+"""File with one line per evaluation."""
+_SECONDS_BETWEEN_LINES = 30.0
+"""Seconds between two lines on a console that is no terminal."""
 
 
 class Log:
-    """The log of a run in a folder; of one that goes on, what came after ``round`` is dropped. ``console`` is for people."""
+    """The log of a run in a folder.
 
-    def __init__(self, folder: Path, config: Config, console: Console | None, round: int = 0) -> None:
+    Args:
+        folder: folder of the run.
+        config: its settings.
+        console: where people follow, if they do.
+        iteration: the last iteration of a run that is resumed; what was logged after it is dropped.
+    """
+
+    def __init__(self, folder: Path, config: TrainConfig, console: Console | None, iteration: int = 0) -> None:
         self.config, self.console = config, console
-        self.paths = folder / LINES, folder / TESTS
-        self.lines, self.tests = ([row for row in read(path) if row["round"] <= round] for path in self.paths)
+        self._paths = folder / METRICS, folder / EVALUATIONS
+        self.lines, self.evaluations = ([row for row in read(path) if row["iteration"] <= iteration] for path in self._paths)
         self.seconds = self.lines[-1]["seconds"] if self.lines else 0.0
         self.games = sum(row["games"] for row in self.lines)
-        for path, rows in zip(self.paths, (self.lines, self.tests), strict=True):
+        for path, rows in zip(self._paths, (self.lines, self.evaluations), strict=True):
             with replacing(path, "w") as file:
                 file.writelines(json.dumps(row) + "\n" for row in rows)
-        self.events = SummaryWriter(str(folder / "events"), purge_step=round)
-        self.told = time.monotonic()
-        # One line that changes where somebody watches, else a line now and then.
-        self.status = console.status("") if console and console.is_terminal else None
-        if self.status:
-            self.status.start()
-        self.begun = round
+        self._events = SummaryWriter(str(folder / "events"), purge_step=iteration)
+        self._last_line = time.monotonic()
+        # One line that changes on a terminal, else a line now and then.
+        self._status = console.status("") if console and console.is_terminal else None
+        if self._status:
+            self._status.start()
+        self._first = iteration + 1
 
     def close(self) -> None:
-        """Write what is left."""
-        if self.status:
-            self.status.stop()
-        self.events.close()
+        """Write what is buffered."""
+        if self._status:
+            self._status.stop()
+        self._events.close()
 
-    def round(self, number: int, seconds: float, played: float, learned: float, tally: Tally, losses: Sequence[Losses]) -> None:
-        """Add a round."""
-        games, full, simulations = int(tally.games), max(1, int(tally.full)), self._simulations(tally)
+    def add_iteration(
+        self,
+        iteration: int,
+        seconds: float,
+        play_seconds: float,
+        learn_seconds: float,
+        stats: SelfplayStats,
+        losses: Sequence[Losses],
+    ) -> None:
+        """Add an iteration.
+
+        Args:
+            iteration: its number.
+            seconds: wall time of the run so far.
+            play_seconds: wall time of self-play in this iteration.
+            learn_seconds: wall time of learning in this iteration.
+            stats: statistics of self-play.
+            losses: losses of each step of the optimizer.
+        """
+        games, full, simulations = int(stats.games), max(1, int(stats.full_searches)), self._simulations(stats)
         self.seconds, self.games = seconds, self.games + games
         row: dict[str, Any] = {
-            "round": number,
+            "iteration": iteration,
             "seconds": round(seconds, 3),
-            "play_seconds": round(played, 3),
-            "learn_seconds": round(learned, 3),
+            "play_seconds": round(play_seconds, 3),
+            "learn_seconds": round(learn_seconds, 3),
             "games": games,
-            "moves": int(tally.moves),
+            "moves": int(stats.moves),
             "simulations": simulations,
-            "plies": int(tally.plies),
-            "returns": np.asarray(tally.returns).tolist(),
-            "search_entropy": float(tally.entropy) / full,
-            "surprise": float(tally.surprise) / full,
-            "given_up": int(tally.given_up),
-            "given_up_checked": int(tally.checked),
-            "given_up_wrong": int(tally.wrong),
+            "plies": int(stats.plies),
+            "returns": np.asarray(stats.returns).tolist(),
+            "search_entropy": float(stats.entropy) / full,
+            "surprise": float(stats.surprise) / full,
+            "resigned": int(stats.resigned),
+            "resignations_checked": int(stats.resignations_checked),
+            "false_resignations": int(stats.false_resignations),
         }
         if losses:
-            names = ("policy", "win", "margin", "entropy", "agreement")
-            row |= {name: float(np.mean([getattr(part, name) for part in losses])) for name in names}
+            for name in ("policy", "outcome", "score"):
+                row[f"{name}_loss"] = float(np.mean([getattr(part, name) for part in losses]))
+            row["policy_entropy"] = float(np.mean([part.entropy for part in losses]))
+            row["agreement"] = float(np.mean([part.agreement for part in losses]))
             row["calibration"] = np.mean([part.calibration for part in losses], axis=0).round(5).tolist()
         self.lines.append(row)
-        _append(self.paths[0], row)
+        _append(self._paths[0], row)
         for name, value in row.items():
-            if isinstance(value, (int, float)) and name != "round":
-                self.events.add_scalar(name, value, number)
-        self._tell(row)
+            if isinstance(value, (int, float)) and name != "iteration":
+                self._events.add_scalar(name, value, iteration)
+        self._print(row)
 
-    def test(self, number: int, seconds: float, found: dict[str, Any]) -> None:
-        """Add the games of a test."""
-        row = {"round": number, "seconds": round(seconds, 3), "games_before": self.games, **found}
-        self.tests.append(row)
-        _append(self.paths[1], row)
-        for opponent, figures in found["opponents"].items():
-            self.events.add_scalar(f"win_share/{opponent}", figures["win_share"], number)
+    def add_evaluation(self, iteration: int, seconds: float, figures: dict[str, Any]) -> None:
+        """Add the games of an evaluation."""
+        row = {"iteration": iteration, "seconds": round(seconds, 3), "games_before": self.games, **figures}
+        self.evaluations.append(row)
+        _append(self._paths[1], row)
+        for opponent, result in figures["opponents"].items():
+            self._events.add_scalar(f"win_rate/{opponent}", result["win_rate"], iteration)
             if self.console:
-                share, error = figures["win_share"], figures["error"]
-                self.console.print(f"round {number}: against {opponent} {share:.1%} ± {error:.1%}", markup=False)
+                rate, error = result["win_rate"], result["standard_error"]
+                self.console.print(f"iteration {iteration}: against {opponent} {rate:.1%} ± {error:.1%}", markup=False)
 
-    def _simulations(self, tally: Tally) -> int:
-        fast = int(tally.moves) - int(tally.full)
-        return int(tally.full) * self.config.simulations + fast * self.config.fast_simulations
+    def _simulations(self, stats: SelfplayStats) -> int:
+        fast = int(stats.moves) - int(stats.full_searches)
+        selfplay = self.config.selfplay
+        return int(stats.full_searches) * selfplay.search.num_simulations + fast * selfplay.fast_simulations
 
-    def _tell(self, row: dict[str, Any]) -> None:
-        now = time.monotonic()
-        if not self.console or not (self.status or now - self.told > _EVERY or row["round"] == self.begun + 1):
+    def _print(self, row: dict[str, Any]) -> None:
+        clock = time.monotonic()
+        due = self._status or clock - self._last_line > _SECONDS_BETWEEN_LINES or row["iteration"] == self._first
+        if not self.console or not due:
             return
-        self.told = now
-        last = self.lines[-10:]
-        span = max(sum(line["play_seconds"] + line["learn_seconds"] for line in last), 1e-9)
-        left = (self.config.rounds - row["round"]) * self.seconds / row["round"]
-        if self.config.minutes:
-            left = min(left, max(0.0, self.config.minutes * 60 - self.seconds))
+        self._last_line = clock
+        recent = self.lines[-10:]
+        span = max(sum(line["play_seconds"] + line["learn_seconds"] for line in recent), 1e-9)
+        left = (self.config.iterations - row["iteration"]) * self.seconds / row["iteration"]
+        if self.config.max_minutes:
+            left = min(left, max(0.0, self.config.max_minutes * 60 - self.seconds))
+        filled = min(1.0, row["iteration"] * self.config.selfplay.unroll_length / self.config.replay.replay_size)
         parts = [
-            f"round {row['round']:,}",
+            f"iteration {row['iteration']:,}",
             f"{self.games:,} games",
-            f"{sum(line['games'] for line in last) / span:.1f} games/s",
+            f"{sum(line['games'] for line in recent) / span:.1f} games/s",
             f"{row['simulations'] / max(row['play_seconds'], 1e-9):,.0f} simulations/s",
-            f"buffer {min(1.0, row['round'] * self.config.steps / self.config.buffer):.0%}",
+            f"replay buffer {filled:.0%}",
         ]
-        if "policy" in row:
-            parts.append(f"losses: policy {row['policy']:.3f}, win {row['win']:.3f}, margin {row['margin']:.3f}")
+        if "policy_loss" in row:
+            losses = (f"{name} {row[f'{name}_loss']:.3f}" for name in ("policy", "outcome", "score"))
+            parts.append(f"losses: {', '.join(losses)}")
         parts.append(f"{left / 60:,.0f} min left")
-        if self.status:
-            self.status.update("  ".join(parts))
+        if self._status:
+            self._status.update("  ".join(parts))
         else:
             self.console.print("  ".join(parts), markup=False, highlight=False)
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file of JSON lines; none where there is no file. A last line that was cut off does not count."""
+    """The rows of a file of JSON lines, none where there is no file; a last line that was cut off is left out."""
     try:
         lines = path.read_text().splitlines()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The report of a run: one HTML file with everything in it, pictures and games too, that needs no network."""
+"""The report of a run: one HTML file with everything in it, pictures and games too, that loads nothing from elsewhere."""
 
 import html
 import io
@@ -20,9 +20,9 @@ from tilewe_jax import records
 from tilewe_jax.files import replacing
 
 _GAMES = 6
-"""Example games at most."""
+"""Maximum number of example games."""
 _PICTURES = 80
-"""Positions of a game at most."""
+"""Maximum number of positions of a game."""
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
@@ -58,100 +58,114 @@ def write(folder: Path) -> Path:
         config = json.loads((folder / "config.json").read_text())
     except (OSError, ValueError):
         raise ValueError(f"{folder} has no run: there is no config.json in it") from None
-    rows, tests = metrics.read(folder / metrics.LINES), metrics.read(folder / metrics.TESTS)
-    parts = [_summary(config, rows, tests)]
+    rows, evaluations = metrics.read(folder / metrics.METRICS), metrics.read(folder / metrics.EVALUATIONS)
+    parts = [_summary(config, rows, evaluations)]
     if rows:
         parts.append(_section("Learning", _learning(rows)))
-    if tests:
-        parts.append(_section("Strength", _strength(tests)))
+    if evaluations:
+        parts.append(_section("Strength", _strength(evaluations)))
     if rows:
         parts.append(_section("Games and search", _playing(rows)))
         parts.append(_section("Throughput", _throughput(rows)))
     if games := _games(folder):
-        parts.append("<h2>Games of the tests</h2>" + "".join(games))
-    settings = "".join(f"<tr><td>{_text(name)}<td>{_text(value)}" for name, value in config.items())
+        parts.append("<h2>Games of the evaluations</h2>" + "".join(games))
+    settings = "".join(f"<tr><td>{_text(name)}<td>{_text(value)}" for name, value in _flat(config))
     parts.append(f"<details><summary>All settings</summary><table>{settings}</table></details>")
     path = folder / "report.html"
     with replacing(path, "w") as file:
-        file.write(_PAGE.format(title=f"Training of {_text(config['game'])}", body="\n".join(parts)))
+        file.write(_PAGE.format(title=f"Training of {_text(config['game']['id'])}", body="\n".join(parts)))
     return path
 
 
 def curve(folder: Path) -> str:
-    """How often the player of a run won against each opponent, in the course of the run: the text of an SVG file.
+    """Win rates against each opponent in the course of a run: the text of an SVG file.
 
-    Raises ``ValueError`` where there were no tests.
+    Raises ``ValueError`` where there were no evaluations.
     """
-    tests = metrics.read(folder / metrics.TESTS)
-    if not tests:
-        raise ValueError(f"{folder} has no tests to draw a curve of")
-    return _strength(tests)[0]
+    evaluations = metrics.read(folder / metrics.EVALUATIONS)
+    if not evaluations:
+        raise ValueError(f"{folder} has no evaluations to draw a curve of")
+    return _strength(evaluations)[0]
 
 
-def elo(tests: Sequence[dict[str, Any]]) -> list[tuple[str, float, float]]:
-    """Ratings, and half the widths of their 95 % intervals, of all that played in the tests, from all those games together.
+def elo(evaluations: Sequence[dict[str, Any]]) -> list[tuple[str, float, float]]:
+    """Ratings of all agents of the evaluations from all games together: name, Elo, half the width of the 95 % interval.
 
-    The player of a test is named by its round, opponents by their names.
+    The agent of the run is named by the iteration of the evaluation, opponents by their names.
     """
     names: dict[str, int] = {}
-    tables: list[np.ndarray] = []
+    seating: list[np.ndarray] = []
     results: list[np.ndarray] = []
     before = ""
-    for test in tests:
-        now = str(test["round"])
-        for opponent, found in test["opponents"].items():
-            sits = [now, before if opponent == "last" else opponent]
-            index = np.array([names.setdefault(name, len(names)) for name in sits])
-            tables.append(index[np.array(found["tables"])])
-            results.append(np.array(found["results"], float))
-        before = now
-    if not tables or tables[0].shape[1] < 2:
+    for evaluation in evaluations:
+        current = str(evaluation["iteration"])
+        for opponent, figures in evaluation["opponents"].items():
+            pair = [current, before if opponent == "last" else opponent]
+            index = np.array([names.setdefault(name, len(names)) for name in pair])
+            seating.append(index[np.array(figures["seating"])])
+            results.append(np.array(figures["results"], float))
+        before = current
+    if not seating or seating[0].shape[1] < 2:
         return []
-    rated = plackett_luce(np.concatenate(tables), np.concatenate(results), len(names))
-    return [(name, float(rated.players[i]), float(rated.player_margins[i])) for name, i in names.items()]
+    rated = plackett_luce(np.concatenate(seating), np.concatenate(results), len(names))
+    return [(name, float(rated.players[i]), float(rated.player_ci95[i])) for name, i in names.items()]
 
 
-def _summary(config: dict[str, Any], rows: list[dict[str, Any]], tests: list[dict[str, Any]]) -> str:
-    facts = {"game": config["game"], "options": dict(config["options"]) or "default", "network": config["network"]}
+def _flat(config: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Nested settings by their dotted names."""
+    rows: list[tuple[str, Any]] = []
+    for name, value in config.items():
+        rows += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+    return rows
+
+
+def _summary(config: dict[str, Any], rows: list[dict[str, Any]], evaluations: list[dict[str, Any]]) -> str:
+    game, network = config["game"], config["network"]
+    facts = {
+        "game": game["id"],
+        "options": dict(game["options"]) or "default",
+        "network": f"{network['architecture']} architecture, {network['size']}",
+    }
     if rows:
         games = sum(row["games"] for row in rows)
         facts |= {
-            "rounds": f"{rows[-1]['round']:,}",
+            "iterations": f"{rows[-1]['iteration']:,}",
             "hours": f"{rows[-1]['seconds'] / 3600:.2f}",
             "games": f"{games:,}",
             "moves": f"{sum(row['moves'] for row in rows):,}",
         }
-    if tests:
-        for name, found in tests[-1]["opponents"].items():
-            facts[f"against {name}"] = f"{found['win_share']:.1%} ± {found['error']:.1%} of the last test"
+    if evaluations:
+        for name, figures in evaluations[-1]["opponents"].items():
+            rate, error = figures["win_rate"], figures["standard_error"]
+            facts[f"against {name}"] = f"{rate:.1%} ± {error:.1%} in the last evaluation"
     return "<table>" + "".join(f"<tr><th>{_text(name)}<td>{_text(value)}" for name, value in facts.items()) + "</table>"
 
 
 def _learning(rows: list[dict[str, Any]]) -> list[str]:
-    learned = [row for row in rows if "policy" in row]
+    learned = [row for row in rows if "policy_loss" in row]
     if not learned:
         return []
-    x = [row["round"] for row in learned]
+    x = [row["iteration"] for row in learned]
 
     def losses(axes: Any) -> None:
-        for name in ("policy", "win", "margin"):
-            axes.plot(x, _smooth([row[name] for row in learned]), label=name)
-        axes.set_xlabel("round")
+        for name in ("policy", "outcome", "score"):
+            axes.plot(x, _smooth([row[f"{name}_loss"] for row in learned]), label=name)
+        axes.set_xlabel("iteration")
         axes.set_ylabel("loss above the entropy of its target, nats")
         axes.legend()
 
     def agreement(axes: Any) -> None:
         axes.plot(x, _smooth([row["agreement"] for row in learned]))
-        axes.set_xlabel("round")
+        axes.set_xlabel("iteration")
         axes.set_ylabel("first choice is that of the search")
 
     def calibration(axes: Any) -> None:
-        count, given, won = np.sum([row["calibration"] for row in learned[-max(1, len(learned) // 5) :]], axis=0)
-        there = count > 0
+        sums = np.sum([row["calibration"] for row in learned[-max(1, len(learned) // 5) :]], axis=0)
+        count, expected, real = sums[:, sums[0] > 0]
         axes.plot([0, 1], [0, 1], color="#bbb", linewidth=1)
-        axes.scatter(given[there] / count[there], won[there] / count[there], s=200 * np.sqrt(count[there] / count.sum()))
-        axes.set_xlabel(f"share of the win that the network gives a seat, in {BINS} bins")
-        axes.set_ylabel("share that it had")
+        axes.scatter(expected / count, real / count, s=200 * np.sqrt(count / count.sum()))
+        axes.set_xlabel(f"outcome that the network expects for a seat, in {BINS} bins")
+        axes.set_ylabel("mean outcome of these seats")
 
     return [
         _plot("Losses", losses),
@@ -160,28 +174,28 @@ def _learning(rows: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _strength(tests: list[dict[str, Any]]) -> list[str]:
-    def shares(axes: Any) -> None:
-        for name in dict.fromkeys(name for test in tests for name in test["opponents"]):
-            mine = [test for test in tests if name in test["opponents"]]
-            found = [test["opponents"][name] for test in mine]
-            x, y, error = ([*column] for column in zip(*_points(mine, found), strict=True))
+def _strength(evaluations: list[dict[str, Any]]) -> list[str]:
+    def win_rates(axes: Any) -> None:
+        for name in dict.fromkeys(name for evaluation in evaluations for name in evaluation["opponents"]):
+            points = [(row["games_before"], row["opponents"][name]) for row in evaluations if name in row["opponents"]]
+            x, y = [games for games, _ in points], [figures["win_rate"] for _, figures in points]
+            error = [figures["standard_error"] for _, figures in points]
             axes.errorbar(x, y, 1.96 * np.array(error), label=name, capsize=3)
         axes.set_xlabel("games of self-play")
-        axes.set_ylabel("share of the wins, 95 % intervals")
+        axes.set_ylabel("win rate, 95 % intervals")
         axes.set_ylim(0, 1.03)
         axes.legend(loc="lower right", fontsize=8)
 
-    rated = {name: (rating, margin) for name, rating, margin in elo(tests)}
-    mine = [test for test in tests if str(test["round"]) in rated]
+    rated = {name: (rating, ci95) for name, rating, ci95 in elo(evaluations)}
+    own = [evaluation for evaluation in evaluations if str(evaluation["iteration"]) in rated]
 
     def against(what: str, scale: float) -> Callable[[Any], None]:
         def draw(axes: Any) -> None:
-            ratings = [rated[str(test["round"])] for test in mine]
-            x = [test[what] / scale for test in mine]
-            axes.errorbar(x, [rating for rating, _ in ratings], [margin for _, margin in ratings], capsize=3)
-            others = [name for name in rated if name not in {str(test["round"]) for test in mine}]
-            for name in others:
+            ratings = [rated[str(evaluation["iteration"])] for evaluation in own]
+            x = [evaluation[what] / scale for evaluation in own]
+            axes.errorbar(x, [rating for rating, _ in ratings], [ci95 for _, ci95 in ratings], capsize=3)
+            opponents = [name for name in rated if name not in {str(evaluation["iteration"]) for evaluation in own}]
+            for name in opponents:
                 axes.axhline(rated[name][0], color="#999", linewidth=1)
                 axes.annotate(name, (x[0], rated[name][0]), fontsize=8, color="#555")
             axes.set_xlabel("hours" if what == "seconds" else "games of self-play")
@@ -189,43 +203,39 @@ def _strength(tests: list[dict[str, Any]]) -> list[str]:
 
         return draw
 
-    plots = [_plot("Wins against each opponent", shares)]
-    if mine:
+    plots = [_plot("Win rate against each opponent", win_rates)]
+    if own:
         plots += [_plot("Elo over games", against("games_before", 1)), _plot("Elo over hours", against("seconds", 3600))]
     return plots
 
 
-def _points(tests: list[dict[str, Any]], found: list[dict[str, Any]]) -> list[tuple[float, float, float]]:
-    return [(test["games_before"], each["win_share"], each["error"]) for test, each in zip(tests, found, strict=True)]
-
-
 def _playing(rows: list[dict[str, Any]]) -> list[str]:
-    x = [row["round"] for row in rows]
+    x = [row["iteration"] for row in rows]
 
     def entropy(axes: Any) -> None:
         axes.plot(x, _smooth([row["search_entropy"] for row in rows]), label="search")
-        learned = [row for row in rows if "entropy" in row]
-        axes.plot([row["round"] for row in learned], _smooth([row["entropy"] for row in learned]), label="network")
+        learned = [row for row in rows if "policy_entropy" in row]
+        axes.plot([row["iteration"] for row in learned], _smooth([row["policy_entropy"] for row in learned]), label="network")
         axes.plot(x, _smooth([row["surprise"] for row in rows]), label="surprise: search against network")
-        axes.set_xlabel("round")
+        axes.set_xlabel("iteration")
         axes.set_ylabel("nats")
         axes.legend()
 
     def length(axes: Any) -> None:
         ended = [row for row in rows if row["games"]]
-        axes.plot([row["round"] for row in ended], _smooth([row["plies"] / row["games"] for row in ended]))
-        axes.set_xlabel("round")
+        axes.plot([row["iteration"] for row in ended], _smooth([row["plies"] / row["games"] for row in ended]))
+        axes.set_xlabel("iteration")
         axes.set_ylabel("moves of a game")
 
     def seats(axes: Any) -> None:
         last = rows[-max(1, len(rows) // 5) :]
         games = max(1, sum(row["games"] for row in last))
-        share = np.sum([row["returns"] for row in last], axis=0) / games
-        error = 1.96 * np.sqrt(np.maximum(share * (1 - share), 0) / games)
-        axes.bar(np.arange(len(share)) + 1, share, yerr=error, capsize=4)
-        axes.set_xticks(np.arange(len(share)) + 1)
+        rate = np.sum([row["returns"] for row in last], axis=0) / games
+        error = 1.96 * np.sqrt(np.maximum(rate * (1 - rate), 0) / games)
+        axes.bar(np.arange(len(rate)) + 1, rate, yerr=error, capsize=4)
+        axes.set_xticks(np.arange(len(rate)) + 1)
         axes.set_xlabel(f"seat, last {games:,} games of self-play")
-        axes.set_ylabel("share of the wins, 95 % intervals")
+        axes.set_ylabel("win rate, 95 % intervals")
 
     return [_plot("Entropy of the policy", entropy), _plot("Length of games", length), _plot("Seats", seats)]
 
@@ -242,7 +252,7 @@ def _throughput(rows: list[dict[str, Any]]) -> list[str]:
         axes.plot(x, _smooth([row["play_seconds"] for row in rows]), label="self-play")
         axes.plot(x, _smooth([row["learn_seconds"] for row in rows]), label="learning")
         axes.set_xlabel("hours")
-        axes.set_ylabel("seconds of a round")
+        axes.set_ylabel("seconds of an iteration")
         axes.set_ylim(bottom=0)
         axes.legend()
 
@@ -250,23 +260,23 @@ def _throughput(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _games(folder: Path) -> list[str]:
-    """The games of the last tests, as pictures to step through."""
+    """Games of the last evaluations, as pictures to step through."""
     shown: list[str] = []
     for path in sorted((folder / "games").glob("*.jsonl"), reverse=True):
         if len(shown) >= _GAMES:
             break
-        game, found = records.read(path)
+        game, recorded = records.read(path)
         step = jax.jit(game.apply)
-        for record in found[:1]:
+        for record in recorded[:1]:
             state = game.init_from_deal(record.deal)
             pictures = [_picture(game.svg(state), "start")]
             for ply, action in enumerate(record.actions[:_PICTURES], 1):
-                who = int(game.current_player(state))
-                name = record.players[who] if record.players else f"player {who + 1}"
-                said = f"{ply}. {name} (seat {who + 1}): {game.action_name(action, state)}"
+                seat = int(game.current_player(state))
+                name = record.players[seat] if record.players else f"player {seat + 1}"
+                caption = f"{ply}. {name} (seat {seat + 1}): {game.action_name(action, state)}"
                 state = step(state, jnp.int32(action))
-                pictures.append(_picture(game.svg(state), said))
-            title = f"round {int(path.stem.split('-')[0]):,}: {', '.join(record.players)}; scores {list(record.scores)}"
+                pictures.append(_picture(game.svg(state), caption))
+            title = f"iteration {int(path.stem.split('-')[0]):,}: {', '.join(record.players)}; scores {list(record.scores)}"
             controls = (
                 f'<button class="back">&larr;</button> <input type="range" min="0" max="{len(pictures) - 1}" value="0">'
                 ' <button class="on">&rarr;</button> <output></output>'
@@ -275,9 +285,9 @@ def _games(folder: Path) -> list[str]:
     return shown
 
 
-def _picture(svg: str, said: str) -> str:
+def _picture(svg: str, caption: str) -> str:
     # As images, since identifiers in one drawing must not meet those of another.
-    return f'<img alt="{_text(said)}" src="data:image/svg+xml,{quote(svg)}">'
+    return f'<img alt="{_text(caption)}" src="data:image/svg+xml,{quote(svg)}">'
 
 
 def _plot(title: str, draw: Callable[[Any], None]) -> str:

@@ -1,8 +1,7 @@
-"""What `tilewe-jax train` does around a run: settings, processes, signals, and the report at the end."""
+"""A training run around its loop, as `tilewe-jax train` starts it: settings, processes, signals, and the report at the end."""
 
 import json
 import signal
-from dataclasses import fields
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -10,12 +9,13 @@ from typing import Any
 import jax
 from rich.console import Console
 
-from experiments import config as settings
-from experiments.config import Config
+from experiments import config, presets, settings
+from experiments.config import TrainConfig
 from experiments.training import report
 from experiments.training.checkpoint import CheckpointError
-from experiments.training.loop import Program, Run
+from experiments.training.loop import Run
 from experiments.training.metrics import Log
+from experiments.training.program import Program
 
 
 class LostProcessError(Exception):
@@ -23,12 +23,18 @@ class LostProcessError(Exception):
 
 
 def train(
-    config: Config, folder: Path, resume: bool = False, devices: int | None = None, console: Console | None = None
+    config: TrainConfig, folder: Path, resume: bool = False, devices: int | None = None, console: Console | None = None
 ) -> dict[str, Any] | None:
-    """Train, into a folder, and write the report; ``None`` in processes that do not lead.
+    """Train, into a folder, and write the report.
 
-    ``resume`` goes on from the newest checkpoint in the folder, ``devices`` is their number in each process, all unless given,
-    and ``console`` is where people may follow.
+    Args:
+        config: settings of the run.
+        folder: folder of the run.
+        resume: whether to go on from the newest checkpoint in the folder.
+        devices: number of devices of each process, by default all.
+        console: where people follow.
+
+    Returns figures of the run as JSON; ``None`` in processes that do not lead.
 
     Raises ``ValueError`` for settings that do not fit, ``MemoryError`` where memory does not suffice, ``CheckpointError`` where
     there is nothing to resume, ``OSError`` where the folder cannot be written.
@@ -38,7 +44,9 @@ def train(
         parts = ", ".join(f"{what} {size / 1e6:,.0f} MB" for what, size in run.needed().items())
         console.print(f"memory of each device, about: {parts}", highlight=False)
     state = run.resume() if resume else run.start()
-    log = Log(folder, config, console, int(state.round)) if run.leads else None
+    if console and run.leads and run.note:
+        console.print(run.note, markup=False, highlight=False, soft_wrap=True)
+    log = Log(folder, config, console, int(state.iteration)) if run.leads else None
     stopped: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -47,7 +55,7 @@ def train(
             raise KeyboardInterrupt
         stopped.append(number)
         if console:
-            console.print("ending after this round; once more to end at once")
+            console.print("ending after this iteration; once more to end at once")
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -65,9 +73,9 @@ def train(
         return None
     path = report.write(folder)
     if console:
-        console.print(f"{int(state.round):,} rounds, {log.games:,} games, {log.seconds / 60:.1f} min; report: {path}")
+        console.print(f"{int(state.iteration):,} iterations, {log.games:,} games, {log.seconds / 60:.1f} min; report: {path}")
     return {
-        "rounds": int(state.round),
+        "iterations": int(state.iteration),
         "games": log.games,
         "seconds": round(log.seconds, 1),
         "report": str(path),
@@ -76,38 +84,30 @@ def train(
 
 
 def join(coordinator: str | None, count: int | None, number: int | None) -> None:
-    """Join the other processes of a run; without arguments as the cluster tells."""
-    # Or JAX's own watch would abort those that are left, before they can say what has happened.
+    """Join the other processes of a run; without arguments as the cluster says."""
+    # Or JAX's own watch would abort the remaining processes before they can say what has happened.
     jax.config.update("jax_enable_recoverability", True)
     jax.distributed.initialize(coordinator, count, number, heartbeat_timeout_seconds=30)
 
 
-def configured(preset: str | None, given: dict[str, str], folder: Path, resume: bool) -> Config:
-    """The settings of a preset, or of the run in a folder that is to go on, with those that are given as text.
+def configured(preset: str | None, given: dict[str, str], folder: Path, resume: bool) -> TrainConfig:
+    """The settings of a preset, or of the run in a folder that is to be resumed, with those that are given as text.
 
     Raises ``ValueError`` for wrong settings, ``CheckpointError`` where there is no run.
     """
-    return settings.changed(_settings_of(folder, preset) if resume else settings.preset(preset) if preset else Config(), given)
-
-
-def _settings_of(folder: Path, preset: str | None) -> Config:
+    if not resume:
+        return config.changed(presets.load(preset) if preset else TrainConfig(), given)
     if preset:
         raise ValueError("--resume goes on with the settings of the run, so --preset has no meaning with it")
+    return config.changed(read_config(folder), given)
+
+
+def read_config(folder: Path) -> TrainConfig:
+    """The settings of the run in a folder. Raises ``CheckpointError`` where there is no run, or one of another version."""
     path = folder / "config.json"
     try:
-        return settings.from_json(json.loads(path.read_text()))
-    except FileNotFoundError:
-        raise CheckpointError(f"{folder} has no run to go on with: there is no {path.name} in it") from None
+        return settings.from_json(TrainConfig, json.loads(path.read_text()))
+    except OSError:
+        raise CheckpointError(f"{folder} has no run: there is no {path.name} in it") from None
     except (ValueError, TypeError) as error:
         raise CheckpointError(f"{path}: {error}") from None
-
-
-def listing() -> dict[str, Any]:
-    """The presets and the settings."""
-    return {"presets": settings.presets(), "settings": {field.name: field.default for field in fields(Config)}}
-
-
-def listing_text() -> str:
-    """The same for people."""
-    found = listing()
-    return "\n".join(["presets: " + ", ".join(found["presets"]), *(f"{k}={v}" for k, v in found["settings"].items())])

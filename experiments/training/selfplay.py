@@ -1,236 +1,176 @@
 """Self-play: thousands of games at once, searched, moved, recorded and restarted in one compiled loop."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from experiments.config import Config
-from experiments.networks import Model, predict
+from experiments.config import SelfplayConfig
+from experiments.training.agents import Searcher
 from experiments.training.loss import entropy
-from experiments.training.replay import UNKNOWN, Positions
-from search.agents import agent
-from search.candidates import candidates
-from search.determinization import Worlds, is_hidden
-from search.evaluators import Evaluator, network, playouts
-from search.gumbel import Gumbel
-from search.mcts import Decision, Search, Selection
-from search.puct import Puct
+from experiments.training.replay import Positions
+from search.mcts import Decision
 from tilewe_jax.game import Game
 
 State = TypeVar("State")
-Searcher = Callable[[Any, PRNGKeyArray], Decision]
-"""What searches one position."""
 
-_PLAYED_OUT = 10
-"""One game in so many is played to its end where others are given up, to see how often that would be wrong."""
+_PLAYED_OUT_DIVISOR = 10
+"""One game in so many is played to its end although seats would resign, to count false resignations."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Games(Generic[State]):
-    """Games under way, ``[lanes, ...]``."""
+class SelfplayState(Generic[State]):
+    """The G games under way, ``[G, ...]``."""
 
     state: State
+    """States of the games."""
     key: PRNGKeyArray
-    ply: Int32[Array, "lanes"]
-    """Moves played."""
-    number: Int32[Array, "lanes"]
-    """Games begun in the lane before this one."""
-    winner: Int32[Array, "lanes"]
-    """The seat for which the others would have given up, in games that are played out all the same; else -1."""
+    """One key per game."""
+    ply: Int32[Array, "G"]
+    """Number of moves played in the game."""
+    game_index: Int32[Array, "G"]
+    """Number of games finished before this one."""
+    winner: Int32[Array, "G"]
+    """The seat to which the others would have resigned, in games that are played out all the same; else -1."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Tally:
-    """Sums over the moves and the games of a round; P players."""
+class SelfplayStats:
+    """Sums over the moves and the finished games of an iteration; P players."""
 
     moves: Int32[Array, ""]
-    full: Int32[Array, ""]
-    """Moves that were searched for in full."""
+    """Number of moves."""
+    full_searches: Int32[Array, ""]
+    """Number of moves of a full search."""
     entropy: Float32[Array, ""]
-    """Of the improved policies of these, in nats."""
+    """Sum of the entropies of the improved policies of full searches, in nats."""
     surprise: Float32[Array, ""]
+    """Sum of the divergences of these policies from their priors, in nats."""
     games: Int32[Array, ""]
-    """Games that ended."""
+    """Number of finished games."""
     plies: Int32[Array, ""]
-    """Their moves."""
+    """Number of moves of these games."""
     returns: Float32[Array, "P"]
-    given_up: Int32[Array, ""]
-    """Games given up."""
-    checked: Int32[Array, ""]
-    """Games that would have been given up, but were played out."""
-    wrong: Int32[Array, ""]
-    """Those that the seat did not win for which the others would have given up."""
+    """Sum of their returns by seat."""
+    resigned: Int32[Array, ""]
+    """Number of games that ended by resignation."""
+    resignations_checked: Int32[Array, ""]
+    """Number of games that were played out although seats would have resigned."""
+    false_resignations: Int32[Array, ""]
+    """Number of these that the seat to which the others would have resigned did not win."""
 
 
-def begin(game: Game[State], key: PRNGKeyArray, lanes: int) -> Games[State]:
+def begin(game: Game[State], key: PRNGKeyArray, num_games: int) -> SelfplayState[State]:
     """New games."""
-    first, key = jax.random.split(key)
-    none = jnp.zeros(lanes, jnp.int32)
-    return Games(jax.vmap(game.init)(jax.random.split(first, lanes)), jax.random.split(key, lanes), none, none, none - 1)
-
-
-def searcher(config: Config, game: Game[Any], evaluate: Evaluator, simulations: int, noise: bool = True) -> Searcher:
-    """The search of a run; without ``noise`` as it is tested, and as fast searches are made."""
-    worlds = config.worlds if is_hidden(game) else 1
-    each = max(1, simulations // worlds)
-    search = Search(
-        game,
-        evaluate,
-        selection(config, each, noise),
-        each,
-        config.candidates,
-        config.depth,
-        pool=config.pool,
-        margin=config.margin,
-    )
-    if is_hidden(game):
-        return Worlds(search, worlds)
-    return lambda state, key: search(state, key).decision
-
-
-def selection(config: Config, simulations: int, noise: bool) -> Selection:
-    """How candidates are chosen."""
-    if config.search == "gumbel":
-        return Gumbel(simulations, config.considered, scale=1.0 if noise else 0.0)
-    alpha = config.dirichlet / config.candidates
-    return Puct(dirichlet_alpha=alpha, forced=2.0) if noise else Puct()
-
-
-def evaluator(config: Config, game: Game[Any], model: Model) -> Evaluator:
-    """The network as what looks at leaves."""
-    return network(game, lambda seen: predict(model, seen, config.margin))
-
-
-def players(config: Config, game: Game[Any], evaluate: Evaluator) -> tuple[Searcher, Searcher | None]:
-    """Who plays: the full search, and the fast one where there are such."""
-    fast = searcher(config, game, evaluate, config.fast_simulations, noise=False) if config.fast_simulations else None
-    return searcher(config, game, evaluate, config.simulations), fast
-
-
-def teachers(config: Config, game: Game[Any]) -> tuple[Searcher, Searcher | None]:
-    """Who plays before there is a network to ask: searches by playouts, or a player of the game."""
-    if not config.teacher:
-        return players(config, game, playouts(game, 1, priors=True, samples=config.teacher_samples, margin=config.margin))
-    nothing = jnp.full(game.num_players, UNKNOWN)
-
-    def glance(state: Any, key: PRNGKeyArray) -> Decision:
-        one, other = jax.random.split(key)
-        found = candidates(game, state, partial(game.heuristic_logits, state), one, config.candidates, config.pool)
-        policy = jnp.where(found.actions >= 0, jax.nn.softmax(found.logits), 0.0)
-        chosen = jax.random.categorical(other, found.logits)
-        return Decision(found.actions[chosen], found.actions, policy, policy, nothing)
-
-    def imitate(state: Any, key: PRNGKeyArray) -> Decision:
-        one, other = jax.random.split(key)
-        action = policy(state, one)
-        # Next to what it does stand others, of which the network learns that the teacher does not do them.
-        rest = game.sample_actions(state, other, config.candidates - 1)
-        actions = jnp.concatenate([action[None], jnp.where(rest == action, -1, rest)])
-        there = (actions >= 0).astype(jnp.float32)
-        chosen = there * (jnp.arange(config.candidates) == 0).astype(jnp.float32)
-        return Decision(action, actions, there / jnp.maximum(jnp.sum(there), 1.0), chosen, nothing)
-
-    if config.teacher == "glance":
-        return glance, None
-    policy = agent(game, config.teacher)
-    return imitate, None
+    key_init, key = jax.random.split(key)
+    none = jnp.zeros(num_games, jnp.int32)
+    state = jax.vmap(game.init)(jax.random.split(key_init, num_games))
+    return SelfplayState(state, jax.random.split(key, num_games), none, none, none - 1)
 
 
 def play(
-    config: Config, game: Game[State], by: tuple[Searcher, Searcher | None], games: Games[State], key: PRNGKeyArray
-) -> tuple[Games[State], Positions[State], Bool[Array, "T lanes"], Tally]:
-    """Play ``config.steps`` moves in every lane, ``by`` a full and a fast search; where a game ends, the next one starts.
+    config: SelfplayConfig,
+    game: Game[State],
+    agents: tuple[Searcher, Searcher | None],
+    games: SelfplayState[State],
+    key: PRNGKeyArray,
+) -> tuple[SelfplayState[State], Positions[State], Bool[Array, "T G"], SelfplayStats]:
+    """Play ``config.unroll_length`` moves in every game; where a game ends, the next one starts.
 
-    ``key`` is the same for all parts of a divided batch: whether a move is searched for in full is decided for all lanes alike,
-    since a batch takes as long as its longest search. All else follows from the keys of the lanes.
+    Args:
+        config: settings of self-play.
+        game: the game.
+        agents: a full and a fast search.
+        games: the games under way.
+        key: the same for all parts of a divided batch: whether a move is searched in full is decided for all games alike,
+            since a batch takes as long as its longest search. All else follows from the keys of the games.
 
-    Returns the games, the positions searched, which of them was the last of its game, and sums for the report.
+    Returns the games, the positions searched, whether each of them was the last of its game, and statistics.
     """
-    full, fast = jax.vmap(by[0]), jax.vmap(by[1]) if by[1] else None
+    full, fast = jax.vmap(agents[0]), jax.vmap(agents[1]) if agents[1] else None
 
-    def move(games: Games[State], key: PRNGKeyArray) -> tuple[Games[State], tuple[Positions[State], Array, Tally]]:
+    def move(
+        games: SelfplayState[State], key: PRNGKeyArray
+    ) -> tuple[SelfplayState[State], tuple[Positions[State], Array, SelfplayStats]]:
         keys = jax.vmap(partial(jax.random.split, num=4))(games.key)
         if fast:
-            in_full = jax.random.uniform(key) < config.full_share
-            found = lax.cond(in_full, full, fast, games.state, keys[:, 0])
+            in_full = jax.random.uniform(key) < config.full_search_prob
+            result = lax.cond(in_full, full, fast, games.state, keys[:, 0])
         else:
             in_full = jnp.asarray(True)
-            found = full(games.state, keys[:, 0])
-        action = jax.vmap(partial(_draw, config))(found, games.ply, keys[:, 1])
+            result = full(games.state, keys[:, 0])
+        action = jax.vmap(partial(_draw, config))(result, games.ply, keys[:, 1])
         state = jax.vmap(game.apply)(games.state, action)
         over = jax.vmap(game.is_terminal)(state)
         returns = jax.vmap(game.returns)(state)
-        margin = jax.vmap(game.heuristic_value)(state)
+        score_value = jax.vmap(game.heuristic_value)(state)
 
-        # Who is as good as beaten gives up; one game in so many goes on to see whether that is right.
-        best = jnp.argmax(found.values, axis=1).astype(jnp.int32)
-        clear = (jnp.max(found.values, axis=1) >= config.resign) & (config.resign > 0)
-        goes_on = games.number % _PLAYED_OUT == 0
-        gives_up = clear & ~goes_on & ~over
-        winner = jnp.where(clear & goes_on & (games.winner < 0), best, games.winner)
-        returns = jnp.where(gives_up[:, None], jax.nn.one_hot(best, game.num_players), returns)
-        margin = jnp.where(gives_up[:, None], found.values, margin)
-        ended = over | gives_up
+        best = jnp.argmax(result.values, axis=1).astype(jnp.int32)
+        decided = (jnp.max(result.values, axis=1) >= config.resign_threshold) & (config.resign_threshold > 0)
+        played_out = games.game_index % _PLAYED_OUT_DIVISOR == 0
+        resigns = decided & ~played_out & ~over
+        winner = jnp.where(decided & played_out & (games.winner < 0), best, games.winner)
+        returns = jnp.where(resigns[:, None], jax.nn.one_hot(best, game.num_players), returns)
+        score_value = jnp.where(resigns[:, None], result.values, score_value)
+        ended = over | resigns
 
-        surprise = jax.vmap(_surprise)(found)
-        moved = Positions(
+        surprise = jax.vmap(_surprise)(result)
+        positions = Positions(
             state=games.state,
-            actions=found.actions,
-            policy=found.policy,
-            values=found.values,
+            candidates=result.actions,
+            policy=result.policy,
+            root_value=result.values,
             surprise=jnp.where(in_full, surprise, -1.0),
-            game=games.number,
+            game_index=games.game_index,
             returns=jnp.where(ended[:, None], returns, 0.0),
-            margin=jnp.where(ended[:, None], margin, 0.0),
-            known=ended,
+            score_value=jnp.where(ended[:, None], score_value, 0.0),
+            finished=ended,
         )
         count, ends = partial(jnp.sum, dtype=jnp.int32), ended.astype(jnp.int32)
         checked = ended & (winner >= 0)
         won = jnp.take_along_axis(returns, jnp.maximum(winner, 0)[:, None], axis=1)[:, 0]
         weight = in_full.astype(jnp.float32)
-        tally = Tally(
+        stats = SelfplayStats(
             moves=count(jnp.ones_like(ended)),
-            full=count(jnp.broadcast_to(in_full, ended.shape)),
-            entropy=weight * jnp.sum(jax.vmap(entropy)(found.policy)),
+            full_searches=count(jnp.broadcast_to(in_full, ended.shape)),
+            entropy=weight * jnp.sum(jax.vmap(entropy)(result.policy)),
             surprise=weight * jnp.sum(surprise),
             games=count(ends),
             plies=count(ends * (games.ply + 1)),
-            returns=jnp.sum(moved.returns, axis=0),
-            given_up=count(gives_up),
-            checked=count(checked),
-            wrong=count(checked & (won < 1)),
+            returns=jnp.sum(positions.returns, axis=0),
+            resigned=count(resigns),
+            resignations_checked=count(checked),
+            false_resignations=count(checked & (won < 1)),
         )
         fresh = jax.vmap(game.init)(keys[:, 2])
         state = jax.tree.map(lambda new, old: jnp.where(ended.reshape(-1, *[1] * (old.ndim - 1)), new, old), fresh, state)
-        games = Games(
+        games = SelfplayState(
             state,
             keys[:, 3],
             jnp.where(ended, 0, games.ply + 1),
-            games.number + ends,
+            games.game_index + ends,
             jnp.where(ended, -1, winner),
         )
-        return games, (moved, ended, tally)
+        return games, (positions, ended, stats)
 
-    games, (moved, ended, tally) = lax.scan(move, games, jax.random.split(key, config.steps))
-    return games, moved, ended, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), tally)
-
-
-def _draw(config: Config, found: Decision, ply: Int32[Array, ""], key: PRNGKeyArray) -> Int32[Array, ""]:
-    """The move: in the first plies drawn from the policy, then the one that the search would play."""
-    logits = jnp.where(found.policy > 0, jnp.log(found.policy), -jnp.inf) / config.temperature
-    drawn = found.actions[jax.random.categorical(key, logits)]
-    return jnp.where((ply < config.temperature_plies) & jnp.any(found.policy > 0), drawn, found.action)
+    games, (positions, ended, stats) = lax.scan(move, games, jax.random.split(key, config.unroll_length))
+    return games, positions, ended, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), stats)
 
 
-def _surprise(found: Decision) -> Float32[Array, ""]:
-    """The divergence of the improved policy from the prior."""
-    ratio = jnp.log(jnp.maximum(found.policy, 1e-9)) - jnp.log(jnp.maximum(found.prior, 1e-9))
-    return jnp.maximum(jnp.sum(jnp.where(found.policy > 0, found.policy * ratio, 0.0)), 0.0)
+def _draw(config: SelfplayConfig, result: Decision, ply: Int32[Array, ""], key: PRNGKeyArray) -> Int32[Array, ""]:
+    """The action to play: in the first plies drawn from the improved policy, later the one that the search chooses."""
+    logits = jnp.where(result.policy > 0, jnp.log(result.policy), -jnp.inf) / config.temperature
+    drawn = result.actions[jax.random.categorical(key, logits)]
+    return jnp.where((ply < config.temperature_plies) & jnp.any(result.policy > 0), drawn, result.action)
+
+
+def _surprise(result: Decision) -> Float32[Array, ""]:
+    """Kullback-Leibler divergence of the improved policy from the prior, in nats."""
+    ratio = jnp.log(jnp.maximum(result.policy, 1e-9)) - jnp.log(jnp.maximum(result.prior, 1e-9))
+    return jnp.maximum(jnp.sum(jnp.where(result.policy > 0, result.policy * ratio, 0.0)), 0.0)

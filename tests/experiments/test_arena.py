@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 import sys
 from collections import Counter
 from functools import cache
@@ -48,7 +49,7 @@ PACKAGE = {
 def tournament() -> arena.Results:
     """All ten engines, compiled once."""
     players = [arena.player(GAME, name) for name in HOST]
-    return arena.compete(GAME, players, 300, 300, 0, lambda _: None, keep=True)
+    return arena.play_match(GAME, players, 300, 300, 0, keep=True)
 
 
 def test_batched_engines_choose_what_host_engines_choose() -> None:
@@ -90,7 +91,7 @@ def weight(host: engine.TileWeightEngine, move: Move) -> float:
 
 def test_batched_engines_are_as_strong_as_those_of_the_package() -> None:
     """By its formula, but for the mean: there that of all engines that won, of which the weakest won a game or none."""
-    rows = {row["name"]: row for row in tournament().summary()["players"]}
+    rows = {row["agent"]: row for row in tournament().summary()["agents"]}
     rates = {name: (rows[name]["wins"] + rows[name]["ties"] / 2) / rows[name]["games"] for name in HOST}
     found = {name: -200 * math.log10(1 / rates[name] - 1) for name in PACKAGE}
     shift = sum(found[name] - elo for name, (elo, _) in PACKAGE.items()) / len(PACKAGE)
@@ -100,18 +101,18 @@ def test_batched_engines_are_as_strong_as_those_of_the_package() -> None:
         assert rates[name] < rates["random"]
 
 
-def test_what_an_arena_tells() -> None:
+def test_summary_of_a_match() -> None:
     summary = tournament().summary()
     assert summary["games"] == 300
-    assert {row["games"] for row in summary["players"]} == {120}
-    assert sum(row["elo"] for row in summary["players"]) == pytest.approx(0, abs=1)
-    assert [row["elo"] for row in summary["players"]] == sorted((row["elo"] for row in summary["players"]), reverse=True)
-    assert sum(row["win_share"] for row in summary["players"]) * 120 == pytest.approx(300, abs=0.1)
+    assert {row["games"] for row in summary["agents"]} == {120}
+    assert sum(row["elo"] for row in summary["agents"]) == pytest.approx(0, abs=1)
+    assert [row["elo"] for row in summary["agents"]] == sorted((row["elo"] for row in summary["agents"]), reverse=True)
+    assert sum(row["win_rate"] for row in summary["agents"]) * 120 == pytest.approx(300, abs=0.1)
     assert sum(row["elo"] for row in summary["seats"]) == pytest.approx(0, abs=1)
     assert summary["pairs"]["simple_search"]["random"] > 0.9
-    for one, others in summary["pairs"].items():
-        for other, share in others.items():
-            assert share + summary["pairs"][other][one] == pytest.approx(1, abs=1e-3)
+    for agent, opponents in summary["pairs"].items():
+        for opponent, fraction in opponents.items():
+            assert fraction + summary["pairs"][opponent][agent] == pytest.approx(1, abs=1e-3)
 
 
 def test_random_play_over_moves_is_that_of_the_package() -> None:
@@ -184,8 +185,10 @@ SMALL = tilewe_jax.make("tilewe", players=2)
 def test_host_engines_and_policies_meet_and_forfeit() -> None:
     texts = ["largest_piece", f"{__name__}:First", f"{__name__}:Illegal", f"{__name__}:bad_policy"]
     players = [arena.player(SMALL, text) for text in texts]
-    results = arena.compete(SMALL, players, 24, 24, 0, lambda _: None, keep=True)
-    rows = {row["name"]: row for row in results.summary()["players"]}
+    before = random.getstate()
+    results = arena.play_match(SMALL, players, 24, 24, 0, keep=True)
+    assert random.getstate() == before, "the global random numbers are as they were"
+    rows = {row["agent"]: row for row in results.summary()["agents"]}
     assert set(rows) == {"largest_piece", "First", "Illegal", "bad_policy"}
     assert rows["Illegal"]["forfeits"] == rows["Illegal"]["games"] == 12
     assert rows["bad_policy"]["forfeits"] == 12
@@ -207,7 +210,7 @@ def test_games_follow_from_the_seed_in_batches_of_any_size() -> None:
     players = [arena.Player(name, game.sample_action) for name in ("one", "other")]
 
     def games(batch: int, seed: int) -> list[tuple[int, ...]]:
-        return [record.actions for record in arena.compete(game, players, 8, batch, seed, lambda _: None, keep=True).records]
+        return [record.actions for record in arena.play_match(game, players, 8, batch, seed, keep=True).records]
 
     assert games(3, 0) == games(8, 0) != games(8, 1)
 
@@ -218,14 +221,14 @@ def test_players_that_are_none() -> None:
         (SMALL, "nobody", "it has random"),
         (SMALL, "no_such_module:player", "No module"),
         (SMALL, f"{__name__}:nothing", "nothing"),
-        (SMALL, f"{__name__}:not_an_engine", "neither a policy nor an engine"),
+        (SMALL, f"{__name__}:not_an_engine", "neither a policy nor a player on the host"),
         (duo, f"{__name__}:First", "engine of tilewe"),
     ]:
         with pytest.raises(ValueError, match=message):
             arena.player(game, text)
     assert arena.player(SMALL, "mine=largest_piece").name == "mine"
     with pytest.raises(ValueError, match="2 seats"):
-        arena.compete(SMALL, [arena.player(SMALL, "random")], 1, 1, 0, lambda _: None)
+        arena.play_match(SMALL, [arena.player(SMALL, "random")], 1, 1, 0)
 
 
 def test_ratings_find_the_strengths_that_made_the_games() -> None:
@@ -233,24 +236,24 @@ def test_ratings_find_the_strengths_that_made_the_games() -> None:
     true, seat = np.array([250.0, 100, 0, -100, -250]), np.array([40.0, 10, -10, -40])
     inside = []
     for _ in range(40):
-        tables = np.array([rng.permutation(5)[:4] for _ in range(400)])
+        seating = np.array([rng.permutation(5)[:4] for _ in range(400)])
         # The order in which a Plackett-Luce model draws is that of log strengths with Gumbel noise.
-        results = (true[tables] + seat) / ratings.ELO + rng.gumbel(size=tables.shape)
-        found = ratings.plackett_luce(tables, results, 5)
-        inside += [abs(found.players - true) < found.player_margins, abs(found.seats - seat)[:4] < found.seat_margins]
+        results = (true[seating] + seat) / ratings.ELO + rng.gumbel(size=seating.shape)
+        rated = ratings.plackett_luce(seating, results, 5)
+        inside += [abs(rated.players - true) < rated.player_ci95, abs(rated.seats - seat)[:4] < rated.seat_ci95]
     assert np.concatenate(inside).mean() == pytest.approx(0.95, abs=0.04)
-    np.testing.assert_allclose(found.players, true, atol=60)
+    np.testing.assert_allclose(rated.players, true, atol=60)
 
 
 def test_ratings_of_clear_cases() -> None:
-    tables = np.array([[0, 1], [1, 0]] * 50)
-    ties = ratings.plackett_luce(tables, np.zeros((100, 2)), 2)
+    seating = np.array([[0, 1], [1, 0]] * 50)
+    ties = ratings.plackett_luce(seating, np.zeros((100, 2)), 2)
     np.testing.assert_allclose(ties.players, 0, atol=1e-6)
-    always = ratings.plackett_luce(tables, (tables == 0).astype(float), 2)
+    always = ratings.plackett_luce(seating, (seating == 0).astype(float), 2)
     assert np.isfinite(always.players).all()
     assert always.players[0] > 400
     with pytest.raises(ValueError, match="two players"):
-        ratings.plackett_luce(tables[:, :1], np.zeros((100, 1)), 2)
+        ratings.plackett_luce(seating[:, :1], np.zeros((100, 1)), 2)
 
 
 def test_sequential_tests_decide() -> None:
@@ -265,23 +268,23 @@ def test_sequential_tests_decide() -> None:
 def test_arena_command(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["tilewe-jax"])
     plot, out = tmp_path / "ratings.svg", tmp_path / "games.jsonl"
-    players = ["largest_piece", "smallest_piece", "again=smallest_piece"]
-    common = ["arena", "--players", *players, "--seats", "2", "--batch", "20", "--set", "size=8"]
+    agents = ["largest_piece", "smallest_piece", "again=smallest_piece"]
+    common = ["arena", "--agents", *agents, "--players", "2", "--batch", "20", "--set", "size=8"]
     cli.main([*common, "--games", "400", "--sprt", "0", "100", "--json", "--plot", str(plot), "--out", str(out)])
-    told = json.loads(capsys.readouterr().out)
-    assert told["sprt"]["verdict"] == "H1"
-    assert told["games"] < 400
-    assert told["players"][0]["name"] == "largest_piece"
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["sprt"]["verdict"] == "H1"
+    assert summary["games"] < 400
+    assert summary["agents"][0]["agent"] == "largest_piece"
     assert plot.read_text().count("<circle") == 3
     game, games = records.read(out)
-    assert records.replay(game, games) == [None] * told["games"]
+    assert records.replay(game, games) == [None] * summary["games"]
     cli.main(["arena", "--list"])
     assert "simple_search" in capsys.readouterr().out.split()
     for arguments, message in [
-        (["arena", "--players", "random"], "4 seats"),
+        (["arena", "--agents", "random"], "4 seats"),
         ([*common, "--sprt", "1", "0"], "lower one"),
         ([*common, "--plot", str(tmp_path)], "it is a folder"),
-        (["arena", "--players", "nobody"], "no player 'nobody'"),
+        (["arena", "--agents", "nobody"], "no player 'nobody'"),
     ]:
         with pytest.raises(SystemExit) as stop:
             cli.main(arguments)
@@ -293,16 +296,16 @@ def test_paired_games_begin_alike() -> None:
     """The players change seats, and chance deals and opens as before."""
     game = tilewe_jax.make("santorini", size=4, placement="random")
     players = [arena.player(game, name) for name in ("random", "greedy")]
-    results = arena.compete(game, players, 12, 12, 0, lambda _: None, keep=True, opening=3)
-    records, tables = results.records, results.all("tables")
-    for one, other in zip(range(0, 12, 2), range(1, 12, 2), strict=True):
-        assert tables[one].tolist() == tables[other].tolist()[::-1]
-        assert records[one].deal == records[other].deal
-        assert records[one].actions[:3] == records[other].actions[:3]
+    results = arena.play_match(game, players, 12, 12, 0, keep=True, opening=3)
+    records, seating = results.records, results.all("seating")
+    for first, second in zip(range(0, 12, 2), range(1, 12, 2), strict=True):
+        assert seating[first].tolist() == seating[second].tolist()[::-1]
+        assert records[first].deal == records[second].deal
+        assert records[first].actions[:3] == records[second].actions[:3]
     assert len({record.actions[:3] for record in records}) == 6
-    summary = results.standings()
-    assert [row["agent"] for row in summary["agents"]] == ["random", "greedy"]
+    summary = results.summary()
+    assert [row["agent"] for row in summary["agents"]] == ["greedy", "random"]
     assert [row["games"] for row in summary["agents"]] == [12, 12]
-    assert sum(row["win_share"] for row in summary["agents"]) == pytest.approx(1, abs=1e-3)
-    low, high = summary["agents"][1]["interval"]
-    assert 0.5 < low < summary["agents"][1]["win_share"] <= high
+    assert sum(row["win_rate"] for row in summary["agents"]) == pytest.approx(1, abs=1e-3)
+    low, high = summary["agents"][0]["win_rate_ci95"]
+    assert 0.5 < low < summary["agents"][0]["win_rate"] <= high

@@ -47,7 +47,7 @@ def test_rollout_replay_and_show(capsys: pytest.CaptureFixture[str], tmp_path: P
     summary = json.loads(out)
     assert summary["games"] == 50
     assert summary["moves"] == sum(len(json.loads(line)["actions"]) for line in path.read_text().splitlines()[1:])
-    assert sum(summary["win_share"]) == pytest.approx(1, abs=1e-3)
+    assert sum(summary["win_rate"]) == pytest.approx(1, abs=1e-3)
     assert not summary["interrupted"]
 
     code, out, _ = run(capsys, "rollout", *SMALL, "--games", "50", "--batch", "16")
@@ -126,7 +126,7 @@ def test_bench(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, *arguments)
     assert (code, err) == (0, "")
     figures = json.loads(out)
-    assert figures["player"] == "random"
+    assert figures["policy"] == "random"
     for name in ("game", "players", "batch", "device", "jax", "moves", "games", "seconds", "cpu_seconds"):
         assert name in figures
     for name in ("moves_per_second", "moves_per_cpu_second", "compile_seconds", "state_bytes"):
@@ -135,7 +135,7 @@ def test_bench(form: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_bench_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--search", "--batch", "4", "--sims", "6", "--candidates", "5", "--seconds", "0.1", "--json"]
+    arguments = ["--search", "--batch", "4", "--num-simulations", "6", "--num-candidates", "5", "--seconds", "0.1", "--json"]
     code, out, err = run(capsys, "bench", *arguments)
     assert (code, err) == (0, "")
     figures = json.loads(out)
@@ -147,10 +147,10 @@ def test_bench_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Expected one of"),
-        (["roll"], "Unrecognized options: roll"),
-        (["rollout", "--bacth", "3"], "Unrecognized options: --bacth"),
-        (["rollout", "--batch", "many"], "--batch"),
+        ([], "expected one of games, rollout, "),
+        (["roll"], "unrecognized options: roll"),
+        (["rollout", "--bacth", "3"], "unrecognized options: --bacth"),
+        (["rollout", "--batch", "many"], "--batch: invalid literal for int() with base 10: 'many'"),
         (["rollout", "--batch", "0"], "--batch must be positive, not 0"),
         (["rollout", "--games", "-1"], "--games must be positive, not -1"),
         (["rollout", "--game", "chess"], "there is no game 'chess'; there are tilewe, duo"),
@@ -161,17 +161,17 @@ def test_bench_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
         (["rollout", "--game", "triominos", "--players", "7"], "players must be 2 to 6, not 7"),
         (["rollout", "--game", "triominos", "--set", "start=first"], "start must be one of random, highest, winner"),
         (["rollout", "--game", "triominos", "--set", "hex_scores=50,60"], "hex_scores must be three integers"),
-        (["bench", "--game", "triominos", "--player", "best"], "triominos has no player 'best'; it has random, random_stuck"),
+        (["bench", "--game", "triominos", "--policy", "best"], "triominos has no policy 'best'; it has random, random_stuck"),
         (["rollout", "--set", "size"], "--set takes OPTION=VALUE"),
         (["rollout", "--set", "size=40"], "size must be 3 to 32, not 40"),
         (["rollout", "--out", "/no/such/folder/file"], "there is no folder /no/such/folder"),
         (["rollout", "--devices", "64", "--games", "1"], "--devices must be 1 to 4"),
         (["perft", "--depth", "0"], "--depth must be positive"),
         (["bench", "--cores", "999"], "--cores must be 1 to"),
-        (["bench", "--form", "fast"], "--form"),
-        (["bench", "--search", "--sims", "0"], "--sims must be positive, not 0"),
+        (["bench", "--form", "fast"], "--form must be one of stream, games, step, board, not 'fast'"),
+        (["bench", "--search", "--num-simulations", "0"], "--num-simulations must be positive, not 0"),
         (["bench", "--search", "--game", "chess"], "there is no game 'chess'"),
-        (["show"], "file"),
+        (["show"], "missing: FILE"),
     ],
 )
 def test_wrong_arguments_give_one_line_and_exit_code_2(

@@ -18,17 +18,20 @@ import pytest
 from experiments.training import checkpoint, metrics
 
 SETTINGS = [
-    *(
-        "game=santorini",
-        "options.size=3",
-        "network=tiny",
-        "lanes=8",
-        "steps=8",
-        "simulations=4",
-        "candidates=16",
-        "considered=4",
-    ),
-    *("depth=4", "buffer=16", "fill=8", "batch=8", "checkpoint_every=1", "test_every=1000"),
+    "game.id=santorini",
+    "game.options.size=3",
+    "network.size=tiny",
+    "selfplay.num_games=8",
+    "selfplay.unroll_length=8",
+    "selfplay.search.num_simulations=4",
+    "selfplay.search.num_candidates=16",
+    "selfplay.search.max_depth=4",
+    "selfplay.gumbel.max_num_considered_actions=4",
+    "replay.replay_size=16",
+    "replay.min_replay_size=8",
+    "optimizer.batch_size=8",
+    "checkpoint.checkpoint_every=1",
+    "evaluation.eval_every=1000",
 ]
 
 
@@ -76,10 +79,10 @@ def pair(environment: dict[str, str], *arguments: str) -> list[Training]:
     return [Training(environment, *arguments, *several, str(number)) for number in range(2)]
 
 
-def wait_for_rounds(folder: Path, count: int, seconds: float = 180) -> None:
+def wait_for_iterations(folder: Path, count: int, seconds: float = 180) -> None:
     end = time.monotonic() + seconds
-    while len(metrics.read(folder / metrics.LINES)) < count:
-        assert time.monotonic() < end, f"no {count} rounds after {seconds} s"
+    while len(metrics.read(folder / metrics.METRICS)) < count:
+        assert time.monotonic() < end, f"no {count} iterations after {seconds} s"
         time.sleep(0.05)
 
 
@@ -87,27 +90,27 @@ def test_two_processes_train_together_and_end_together(
     environment: dict[str, str], tmp_path: Path, started: list[Training]
 ) -> None:
     folder = tmp_path / "run"
-    started += pair(environment, "--out", str(folder), "--set", *SETTINGS, "rounds=100000")
-    wait_for_rounds(folder, 3)
+    started += pair(environment, "--out", str(folder), "--set", *SETTINGS, "iterations=100000")
+    wait_for_iterations(folder, 3)
     started[1].process.kill()
     code, err = started[0].end()
     assert code == 1
     assert re.search("another process of the run has ended.* start all of them again with --resume", err), err
     before = checkpoint.numbers(folder / "checkpoints")[-1]
 
-    started += pair(environment, "--out", str(folder), "--resume", "--set", f"rounds={before + 2}")
+    started += pair(environment, "--out", str(folder), "--resume", "--set", f"iterations={before + 2}")
     assert [training.end()[0] for training in started[2:]] == [0, 0]
-    rounds = [row["round"] for row in metrics.read(folder / metrics.LINES)]
-    assert rounds == list(range(1, before + 3))
+    iterations = [row["iteration"] for row in metrics.read(folder / metrics.METRICS)]
+    assert iterations == list(range(1, before + 3))
     assert (folder / "report.html").exists()
 
 
 def test_a_full_disk_leaves_the_checkpoint_before(environment: dict[str, str], tmp_path: Path, started: list[Training]) -> None:
     folder = tmp_path / "run"
-    started.append(Training(environment, "--out", str(folder), "--set", *SETTINGS, "rounds=1"))
+    started.append(Training(environment, "--out", str(folder), "--set", *SETTINGS, "iterations=1"))
     assert started[0].end()[0] == 0
 
-    more = "--resume", "--out", str(folder), "--set", "rounds=2"
+    more = "--resume", "--out", str(folder), "--set", "iterations=2"
     # No file may be longer than 15 blocks of 1,024 bytes: writing beyond that fails as on a full disk.
     started.append(Training(environment, *more, within=("bash", "-c", 'ulimit -f 15; exec "$@"', "bash")))
     code, err = started[1].end()
@@ -123,26 +126,26 @@ def test_a_full_disk_leaves_the_checkpoint_before(environment: dict[str, str], t
 def test_killed_ten_times_at_random_moments(environment: dict[str, str], tmp_path: Path, started: list[Training]) -> None:
     """It always goes on from a whole checkpoint, and in the end it is where a run is that nobody killed."""
     folder, straight, chance = tmp_path / "run", tmp_path / "straight", random.Random(0)
-    settings = [*SETTINGS, "rounds=400"]
+    settings = [*SETTINGS, "iterations=400"]
     begin = ["--out", str(folder), "--set", *settings]
     started.append(Training(environment, *begin))
     reached = 0
     for _ in range(10):
-        wait_for_rounds(folder, reached + 2)
+        wait_for_iterations(folder, reached + 2)
         time.sleep(3 * chance.random())
         started[-1].process.send_signal(signal.SIGKILL)
         started[-1].end()
-        there = checkpoint.numbers(folder / "checkpoints")
-        assert there
-        assert there[-1] >= reached
-        reached = there[-1]
-        started.append(Training(environment, "--resume", "--out", str(folder), "--set", "rounds=400"))
+        kept = checkpoint.numbers(folder / "checkpoints")
+        assert kept
+        assert kept[-1] >= reached
+        reached = kept[-1]
+        started.append(Training(environment, "--resume", "--out", str(folder), "--set", "iterations=400"))
     assert started[-1].end(600)[0] == 0
     started.append(Training(environment, "--out", str(straight), "--set", *settings))
     assert started[-1].end(600)[0] == 0
 
     def lines(path: Path) -> list[dict[str, Any]]:
-        rows = metrics.read(path / metrics.LINES)
+        rows = metrics.read(path / metrics.METRICS)
         return [{key: value for key, value in row.items() if "seconds" not in key} for row in rows]
 
     assert json.dumps(lines(folder)) == json.dumps(lines(straight))

@@ -1,4 +1,4 @@
-"""Self-play, the replay buffer, what is learned from it, and the networks."""
+"""Self-play, the replay buffer, the losses, and the networks."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,16 +12,21 @@ from hypothesis import strategies as st
 
 import tilewe_jax
 from experiments import networks
-from experiments.config import Config
-from experiments.training import loss as learning
-from experiments.training import replay, selfplay
+from experiments._search_settings import GumbelRule, SearchSettings
+from experiments.config import LossConfig, SelfplayConfig
+from experiments.training import agents, loss, replay, selfplay
 from experiments.training.replay import Positions
 from search.exported import observation_shape
 from tests.search.tictactoe import TicTacToe
 from tests.support import batched, positions, rows
 
 GAME = TicTacToe()
-CONFIG = Config(lanes=8, steps=24, simulations=6, candidates=9, pool=9, considered=4, depth=9, buffer=48, fill=24, resign=0.0)
+CONFIG = SelfplayConfig(
+    num_games=8,
+    unroll_length=24,
+    search=SearchSettings(num_simulations=6, num_candidates=9, candidate_pool=9, max_depth=9),
+    gumbel=GumbelRule(max_num_considered_actions=4, gumbel_scale=1.0),
+)
 
 
 def uniform(state: Any, key: Any) -> Any:
@@ -30,30 +35,30 @@ def uniform(state: Any, key: Any) -> Any:
     return jnp.linspace(0.0, 1.0, 9), jnp.full(2, 0.5)
 
 
-def played(config: Config, seed: int = 0) -> Any:
-    by = selfplay.players(config, GAME, uniform)
-    games = selfplay.begin(GAME, jax.random.key(seed), config.lanes)
-    return jax.jit(lambda games, key: selfplay.play(config, GAME, by, games, key))(games, jax.random.key(seed + 1))
+def played(config: SelfplayConfig, seed: int = 0) -> Any:
+    players = agents.full_and_fast(config, GAME, uniform)
+    games = selfplay.begin(GAME, jax.random.key(seed), config.num_games)
+    return jax.jit(lambda games, key: selfplay.play(config, GAME, players, games, key))(games, jax.random.key(seed + 1))
 
 
 def test_positions_follow_from_each_other() -> None:
-    """Each lane is one game after another by the rules, and what a game was worth stands with its last move."""
-    games, moved, ended, tally = jax.device_get(played(CONFIG))
+    """Each column is one game after another by the rules, and the outcome of a game stands with its last move."""
+    games, moved, ended, stats = jax.device_get(played(CONFIG))
     step, over, first = jax.jit(GAME.step), GAME.is_terminal, GAME.init(jax.random.key(0))
     finished = 0
-    for lane in range(CONFIG.lanes):
+    for lane in range(CONFIG.num_games):
         number, ply = 0, 0
-        for t in range(CONFIG.steps):
+        for t in range(CONFIG.unroll_length):
             state = rows(rows(moved, t), lane).state
             if not ply:
                 jax.tree.map(np.testing.assert_array_equal, state, jax.device_get(first))
             legal = np.flatnonzero(np.asarray(GAME.legal_actions(state)))
-            actions, policy = moved.actions[t, lane], moved.policy[t, lane]
+            actions, policy = moved.candidates[t, lane], moved.policy[t, lane]
             assert sorted(actions[actions >= 0].tolist()) == legal.tolist()
             np.testing.assert_allclose(policy.sum(), 1, rtol=1e-5)
             assert (policy[actions < 0] == 0).all()
-            assert moved.game[t, lane] == number
-            after = rows(rows(moved, t + 1), lane).state if t + 1 < CONFIG.steps else rows(games, lane).state
+            assert moved.game_index[t, lane] == number
+            after = rows(rows(moved, t + 1), lane).state if t + 1 < CONFIG.unroll_length else rows(games, lane).state
             ends = [a for a in legal if bool(over(step(state, jnp.int32(a))))]
             if ended[t, lane]:
                 results = {tuple(np.asarray(GAME.returns(step(state, jnp.int32(a)))).tolist()) for a in ends}
@@ -61,37 +66,37 @@ def test_positions_follow_from_each_other() -> None:
                 number, ply, finished = number + 1, 0, finished + 1
             else:
                 nexts = [jax.device_get(step(state, jnp.int32(a))) for a in legal]
-                assert any(jax.tree.all(jax.tree.map(np.array_equal, after, one)) for one in nexts)
+                assert any(jax.tree.all(jax.tree.map(np.array_equal, after, following)) for following in nexts)
                 assert (moved.returns[t, lane] == 0).all()
                 ply += 1
-        assert games.number[lane] == number
+        assert games.game_index[lane] == number
         assert games.ply[lane] == ply
-    assert tally.games == finished > 10
-    assert tally.moves == tally.full == CONFIG.lanes * CONFIG.steps
-    assert tally.returns.sum() == pytest.approx(finished)
+    assert stats.games == finished > 10
+    assert stats.moves == stats.full_searches == CONFIG.num_games * CONFIG.unroll_length
+    assert stats.returns.sum() == pytest.approx(finished)
     assert (moved.surprise > 0).any()
 
 
 def test_fast_searches_are_not_learned_from() -> None:
-    _, moved, _, tally = jax.device_get(played(replace(CONFIG, fast_simulations=2, full_share=0.3)))
+    _, moved, _, stats = jax.device_get(played(replace(CONFIG, fast_simulations=2, full_search_prob=0.3)))
     full = (moved.surprise >= 0).all(axis=1)
-    assert ((moved.surprise >= 0) == full[:, None]).all()  # all lanes alike
-    assert 0 < full.sum() < CONFIG.steps
-    assert tally.full == full.sum() * CONFIG.lanes
+    assert ((moved.surprise >= 0) == full[:, None]).all()  # all games alike
+    assert 0 < full.sum() < CONFIG.unroll_length
+    assert stats.full_searches == full.sum() * CONFIG.num_games
 
 
-def test_who_gives_up_loses_and_some_do_not() -> None:
-    """With half a share as clear enough everybody gives up at once; but every tenth game of a lane is played out."""
-    games, moved, ended, tally = jax.device_get(played(replace(CONFIG, resign=0.5)))
-    assert tally.given_up > 0
-    assert tally.checked >= CONFIG.lanes
-    assert 0 < tally.wrong <= tally.checked
-    first = moved.game == 0
+def test_seats_resign_and_every_tenth_game_is_played_out() -> None:
+    """With half a win as threshold everybody resigns at once; but every tenth game of a column is played out."""
+    games, moved, ended, stats = jax.device_get(played(replace(CONFIG, resign_threshold=0.5)))
+    assert stats.resigned > 0
+    assert stats.resignations_checked >= CONFIG.num_games
+    assert 0 < stats.false_resignations <= stats.resignations_checked
+    first = moved.game_index == 0
     lengths = first.sum(axis=0)
     assert (lengths >= 5).all()  # no game of tic-tac-toe is shorter
-    assert ((moved.game == 1).sum(axis=0) == 1).all()
+    assert ((moved.game_index == 1).sum(axis=0) == 1).all()
     assert set(moved.returns[ended].ravel().tolist()) <= {0.0, 0.5, 1.0}
-    assert (games.winner[games.number % 10 != 0] == -1).all()
+    assert (games.winner[games.game_index % 10 != 0] == -1).all()
 
 
 @settings(max_examples=20, deadline=None)
@@ -113,7 +118,7 @@ def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
         outcomes = jnp.asarray(np.stack([outcome, -outcome], axis=-1))
         ring = add(
             ring,
-            Positions(new.state, new.actions, new.policy, new.values, jnp.zeros((more, lanes)), jnp.asarray(game, jnp.int32),
+            Positions(new.state, new.candidates, new.policy, new.root_value, jnp.zeros((more, lanes)), jnp.asarray(game, jnp.int32),
                       outcomes, outcomes, jnp.asarray(ended)),
             jnp.asarray(ended),
         )  # fmt: skip
@@ -122,26 +127,26 @@ def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
     for row in range(size):
         for lane in range(lanes):
             if row not in kept:
-                assert int(ring.positions.game[row, lane]) == -1
-                assert not ring.positions.known[row, lane]
+                assert int(ring.positions.game_index[row, lane]) == -1
+                assert not ring.positions.finished[row, lane]
                 continue
             game = int(kept[row][0][lane])
             over = game < number[lane]
-            assert int(ring.positions.game[row, lane]) == game
-            assert bool(ring.positions.known[row, lane]) == over
+            assert int(ring.positions.game_index[row, lane]) == game
+            assert bool(ring.positions.finished[row, lane]) == over
             assert float(ring.positions.returns[row, lane, 0]) == (game + 1 if over else 0)
 
 
 def test_positions_are_drawn_by_surprise() -> None:
     ring = replay.empty(GAME, 4, 2, 9)
     surprise = jnp.asarray([[0.0, 1.0], [3.0, -1.0], [9.0, 0.0], [0.0, 0.0]])
-    known = jnp.asarray([[True, True], [True, True], [False, True], [False, False]])
-    ring = replace(ring, positions=replace(ring.positions, surprise=surprise, known=known))
+    finished = jnp.asarray([[True, True], [True, True], [False, True], [False, False]])
+    ring = replace(ring, positions=replace(ring.positions, surprise=surprise, finished=finished))
     draw = jax.jit(replay.sample, static_argnums=(2, 3))
     drawn = np.asarray(draw(ring, jax.random.key(0), 40_000, 0.5))
     shares = np.bincount(drawn, minlength=8) / 40_000
     np.testing.assert_allclose(shares, [0.125, 0.25, 0.5, 0, 0, 0.125, 0, 0], atol=0.01)
-    none = replace(ring, positions=replace(ring.positions, known=known & False))
+    none = replace(ring, positions=replace(ring.positions, finished=finished & False))
     assert (np.asarray(draw(none, jax.random.key(0), 10, 0.5)) == -1).all()
 
 
@@ -152,7 +157,7 @@ def test_positions_are_drawn_by_surprise() -> None:
 )
 def test_networks_fit_their_games(name: str, options: dict[str, Any]) -> None:
     game = tilewe_jax.make(name, **options)
-    model = networks.make(game, "tiny", jax.random.key(0))
+    model = networks.make(game, "default", "tiny", jax.random.key(0))
 
     @jax.jit
     @jax.vmap
@@ -163,15 +168,46 @@ def test_networks_fit_their_games(name: str, options: dict[str, Any]) -> None:
 
     outputs, logits = ask(jax.random.split(jax.random.key(1), 4))
     assert outputs.logits.shape == (4, game.num_logits)
-    assert outputs.win.shape == outputs.margin.shape == (4, game.num_players)
+    assert outputs.outcome_logits.shape == outputs.score_logits.shape == (4, game.num_players)
     assert logits.shape == (4, 5)
     assert np.isfinite(np.asarray(logits)).all()
+
+
+def test_architectures_are_chosen_by_name() -> None:
+    """A registered one is found for games of its class only, and the game's own is the default."""
+    santorini, triominos = tilewe_jax.make("santorini", size=3), tilewe_jax.make("triominos")
+    assert networks.architectures(santorini) == ["resnet", "mlp"]
+    assert networks.architectures(triominos) == ["message_passing", "mlp"]
+    assert networks.architectures(GAME) == ["mlp"]
+
+    def structure(architecture: str) -> Any:
+        return jax.tree.structure(jax.eval_shape(lambda: networks.make(santorini, architecture, "tiny", jax.random.key(0))))
+
+    assert structure("default") == structure("resnet") != structure("mlp")
+    with pytest.raises(ValueError, match="network.architecture for santorini must be one of default, resnet, mlp, not 'gnn'"):
+        networks.make(santorini, "gnn", "tiny", jax.random.key(0))
+    with pytest.raises(ValueError, match="there is an architecture 'mlp' for Game already"):
+        networks.register_architecture("mlp", networks.registry.ResidualMLP)
+
+    def wrong(game: Any, size: networks.Size, key: Any) -> networks.Model:
+        model = networks.make(game, "mlp", "tiny", key)
+        return lambda observation: model(observation)._replace(logits=jnp.zeros(3))
+
+    registered = networks.registry._ARCHITECTURES
+    networks.register_architecture("wrong", wrong, type(GAME))
+    try:
+        assert networks.architectures(GAME) == ["mlp", "wrong"]
+        assert "wrong" not in networks.architectures(santorini)
+        with pytest.raises(ValueError, match=r"the network wrong gives .* tictactoe needs"):
+            networks.make(GAME, "wrong", "tiny", jax.random.key(0))
+    finally:
+        del registered["wrong"]
 
 
 def test_sizes_grow() -> None:
     game = tilewe_jax.make("duo_official")
     counts = [
-        networks.parameters(jax.eval_shape(lambda size=size: networks.make(game, size, jax.random.key(0))))
+        networks.num_parameters(jax.eval_shape(lambda size=size: networks.make(game, "default", size, jax.random.key(0))))
         for size in networks.SIZES
     ]
     assert counts == sorted(counts)
@@ -187,18 +223,17 @@ def test_tiles_of_slots_are_those_that_the_rules_allow() -> None:
     for ply, (state, _) in enumerate(positions(game, 8, seed=3)):
         if ply % 15 != 10:
             continue
-        seen = functions.observe(state, state.current_player)
-        parts = observation.split(config, seen)
+        parts = observation.split(config, functions.observe(state, state.current_player))
         tile, fits = map(np.asarray, jax.vmap(lambda slots: observation.tiles_of_slots(config, slots))(parts["slots"]))
         own = np.asarray(parts["tiles"][..., 0]) > 0
         legal = np.asarray(functions.legal_actions(state))
         for lane in np.flatnonzero(~np.asarray(functions.is_terminal(state))):
-            one = rows(state, lane)
-            actions = np.asarray(game.compact_actions(one))[: config.slots * config.numbers].reshape(tile[lane].shape)
-            for slot, number in np.argwhere(np.asarray(one.table.cells)[:, None] >= 0 & (actions >= 0)):
+            position = rows(state, lane)
+            actions = np.asarray(game.compact_actions(position))[: config.slots * config.numbers].reshape(tile[lane].shape)
+            for slot, number in np.argwhere(np.asarray(position.table.cells)[:, None] >= 0 & (actions >= 0)):
                 action = int(actions[slot, number])
                 if action >= 0 and legal[lane, action]:
-                    named = game.describe(one, action)[0]
+                    named = game.describe(position, action)[0]
                     assert fits[lane, slot, number]
                     assert own[lane, tile[lane, slot, number]]
                     assert sorted(named) == sorted("".join(map(str, config.tile_list[tile[lane, slot, number]])))
@@ -208,7 +243,7 @@ def test_tiles_of_slots_are_those_that_the_rules_allow() -> None:
 
 def test_losses_are_those_of_the_candidates_and_of_the_right_seats() -> None:
     """Worked out with NumPy, for a position in which the second player moves."""
-    config = replace(CONFIG, root_share=0.25, win_weight=2.0, margin_weight=0.5)
+    config = LossConfig(root_value_weight=0.25, outcome_loss_weight=2.0, score_loss_weight=0.5)
     state = GAME.step(GAME.init(jax.random.key(0)), jnp.int32(4))
     outputs = networks.Outputs(jnp.arange(9.0), jnp.asarray([1.0, 0.0]), jnp.asarray([0.0, 0.5]))
     position = Positions(
@@ -222,38 +257,37 @@ def test_losses_are_those_of_the_candidates_and_of_the_right_seats() -> None:
         jnp.asarray([0.2, 0.8]),
         jnp.asarray(True),
     )
-    total, parts = learning.losses(config, GAME, lambda seen: outputs, position, jax.random.key(0))
+    total, parts = loss.position_loss(config, GAME, lambda observation: outputs, position, jax.random.key(0))
 
     def divergence(target: list[float], logits: list[float]) -> float:
         guess = np.exp(logits) / np.exp(logits).sum()
         return float(sum(p * np.log(p / q) for p, q in zip(target, guess, strict=True) if p))
 
     policy = divergence([0.5, 0.25, 0.25], [8.0, 0.0, 2.0])
-    win = divergence([0.25 * 0.6 + 0.75, 0.25 * 0.4], [1.0, 0.0])  # the mover, seat 1, comes first
-    margin = divergence([0.8, 0.2], [0.0, 0.5])
-    np.testing.assert_allclose([parts.policy, parts.win, parts.margin], [policy, win, margin], rtol=1e-5)
-    np.testing.assert_allclose(total, policy + 2 * win + 0.5 * margin, rtol=1e-5)
+    outcome = divergence([0.25 * 0.6 + 0.75, 0.25 * 0.4], [1.0, 0.0])  # the mover, seat 1, comes first
+    score = divergence([0.8, 0.2], [0.0, 0.5])
+    np.testing.assert_allclose([parts.policy, parts.outcome, parts.score], [policy, outcome, score], rtol=1e-5)
+    np.testing.assert_allclose(total, policy + 2 * outcome + 0.5 * score, rtol=1e-5)
     assert float(parts.agreement) == 1
     assert np.asarray(parts.calibration)[0].sum() == 2
-    nothing, _ = learning.losses(
-        config, GAME, lambda seen: outputs, replace(position, known=jnp.asarray(False)), jax.random.key(0)
-    )
+    unfinished = replace(position, finished=jnp.asarray(False))
+    nothing, _ = loss.position_loss(config, GAME, lambda observation: outputs, unfinished, jax.random.key(0))
     assert float(nothing) == 0
 
 
 def test_a_symmetry_renames_what_is_learned() -> None:
     """For a network that knows of symmetries, here because it is one that was averaged, the loss is the same in all."""
     game = tilewe_jax.make("santorini", size=3)
-    config = replace(CONFIG, candidates=16)
+    config = LossConfig()
     weights = jax.random.normal(jax.random.key(0), (game.num_logits, *observation_shape(game)))
 
-    def model(seen: Any) -> networks.Outputs:
-        return networks.Outputs(jnp.einsum("achw,chw->a", weights, seen), jnp.zeros(2), jnp.zeros(2))
+    def model(observation: Any) -> networks.Outputs:
+        return networks.Outputs(jnp.einsum("achw,chw->a", weights, observation), jnp.zeros(2), jnp.zeros(2))
 
     state = rows(list(positions(game, 2))[5][0], 0)
     actions = game.sample_actions(state, jax.random.key(1), 16)
-    there = (actions >= 0).astype(jnp.float32)
-    policy = there / there.sum()
+    valid = (actions >= 0).astype(jnp.float32)
+    policy = valid / valid.sum()
     position = Positions(
         state,
         actions,
@@ -268,10 +302,10 @@ def test_a_symmetry_renames_what_is_learned() -> None:
     for seed in range(4):
         key = jax.random.key(seed)
         index = jax.random.randint(key, (), 0, game.num_symmetries)
-        seen = game.transform(state, index)
+        transformed = game.transform(state, index)
         renamed = jnp.where(actions >= 0, jnp.asarray(game.action_symmetries)[index][jnp.maximum(actions, 0)], -1)
-        turned = replace(position, state=seen, actions=renamed)
-        plain, _ = learning.losses(replace(config, augment=False), game, model, turned, key)
-        augmented, _ = learning.losses(config, game, model, position, key)
+        turned = replace(position, state=transformed, candidates=renamed)
+        plain, _ = loss.position_loss(replace(config, augment=False), game, model, turned, key)
+        augmented, _ = loss.position_loss(config, game, model, position, key)
         np.testing.assert_allclose(plain, augmented, rtol=1e-5)
-        assert np.asarray(game.legal_actions(seen))[np.asarray(renamed)[np.asarray(renamed) >= 0]].all()
+        assert np.asarray(game.legal_actions(transformed))[np.asarray(renamed)[np.asarray(renamed) >= 0]].all()

@@ -17,45 +17,45 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments import networks
-from experiments.config import Config
-from experiments.networks import weights as trained
-from experiments.training import checkpoint, metrics, report
-from experiments.training import evaluation as testing
-from experiments.training import loss as learning
+from experiments import networks, presets, settings
+from experiments._search_settings import SearchSettings
+from experiments.config import (
+    CheckpointConfig,
+    EvaluationConfig,
+    GameConfig,
+    LossConfig,
+    NetworkConfig,
+    OptimizerConfig,
+    ReplayConfig,
+    SelfplayConfig,
+    TrainConfig,
+)
+from experiments.networks import weights
+from experiments.training import Program, Run, TrainState, checkpoint, loss, metrics, report
 from experiments.training.checkpoint import CheckpointError
-from experiments.training.loop import Program, Run, State
+from experiments.training.evaluation import Evaluation
 from experiments.training.metrics import Log
 from tests.experiments.test_cli import run
 from tests.support import assert_same, batched, rows
 from tilewe_jax.registry import available_games
 
-TOY = Config(
-    game="tilewe",
-    options=(("players", 2), ("size", 4), ("pieces", ("I2", "L3"))),
-    network="tiny",
-    lanes=64,
-    steps=16,
-    simulations=16,
-    candidates=24,
-    pool=64,
-    depth=6,
-    buffer=128,
-    fill=32,
-    batch=128,
-    learning_rate=5e-3,
-    warmup=20,
-    ema=0.98,
-    temperature_plies=1,
-    root_share=0.0,
-    rounds=20,
-    checkpoint_every=10,
-    test_every=10,
-    test_games=16,
-    test_simulations=4,
-    opponents=("random", "last"),
+TOY = TrainConfig(
+    game=GameConfig("tilewe", {"players": 2, "size": 4, "pieces": ("I2", "L3")}),
+    network=NetworkConfig(size="tiny"),
+    selfplay=SelfplayConfig(
+        num_games=64,
+        unroll_length=16,
+        search=SearchSettings(num_simulations=16, num_candidates=24, candidate_pool=64, max_depth=6),
+        temperature_plies=1,
+    ),
+    replay=ReplayConfig(replay_size=128, min_replay_size=32),
+    loss=LossConfig(root_value_weight=0.0),
+    optimizer=OptimizerConfig(batch_size=128, learning_rate=5e-3, warmup_steps=20, ema_decay=0.98),
+    evaluation=EvaluationConfig(eval_every=10, eval_games=16, eval_simulations=4, opponents=("random", "last")),
+    checkpoint=CheckpointConfig(checkpoint_every=10),
+    iterations=20,
 )
-GAME = TOY.make()
+GAME = TOY.game.make()
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +63,11 @@ def program() -> Program:
     return Program(TOY, 1)
 
 
-def trained_in(folder: Path, program: Program, config: Config, resume: bool = False) -> State:
+def trained_in(folder: Path, program: Program, config: TrainConfig, resume: bool = False) -> TrainState:
     """A run to its end."""
     going = Run(config, folder, program)
     state = going.resume() if resume else going.start()
-    log = Log(folder, config, None, int(state.round))
+    log = Log(folder, config, None, int(state.iteration))
     try:
         return going.train(state, log)
     finally:
@@ -91,29 +91,29 @@ def levels_of(game: Any) -> list[tuple[Any, tuple[np.ndarray, ...]]]:
         count, parts = len(jax.tree.leaves(states)[0]), []
         for start in range(0, count, room):
             index = np.minimum(np.arange(start, start + room), count - 1)
-            found = function(rows(states, index), *(arg[index] for arg in args))
-            parts.append(jax.tree.map(lambda leaf, start=start: np.asarray(leaf)[: count - start], found))
+            part = function(rows(states, index), *(arg[index] for arg in args))
+            parts.append(jax.tree.map(lambda leaf, start=start: np.asarray(leaf)[: count - start], part))
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init(jax.random.key(0)))
     levels: list[tuple[Any, tuple[np.ndarray, ...]]] = []
     while True:
         parents, actions = np.nonzero(ask(functions.legal_actions, states))
-        told = ask(functions.returns, states), ask(functions.current_player, states)
+        outcome = ask(functions.returns, states), ask(functions.current_player, states)
         if not len(parents):
-            return [*levels, (states, (parents, actions, parents, *told))]
+            return [*levels, (states, (parents, actions, parents, *outcome))]
         after = ask(functions.step, rows(states, parents), actions.astype(np.int32))
         numbers: dict[bytes, int] = {}
         codes = [b"".join(leaf[i].tobytes() for leaf in jax.tree.leaves(after)) for i in range(len(parents))]
         child = np.array([numbers.setdefault(code, len(numbers)) for code in codes])
         _, first = np.unique(child, return_index=True)
-        levels.append((states, (parents, actions, child, *told)))
+        levels.append((states, (parents, actions, child, *outcome)))
         states = rows(after, first)
 
 
 def test_a_toy_game_is_learned_to_perfection(folder: Path) -> None:
     """The network alone, without search, never loses what it could have, whatever the other does (exhaustive max^n)."""
-    model = trained.read(GAME, folder / "weights" / f"{TOY.rounds:06d}.npz").model
+    model = weights.read(GAME, folder / "weights" / f"{TOY.iterations:06d}.npz").model
 
     @jax.jit
     @jax.vmap
@@ -122,7 +122,7 @@ def test_a_toy_game_is_learned_to_perfection(folder: Path) -> None:
         return jnp.argmax(jnp.where(GAME.legal_actions(state), logits, -jnp.inf))
 
     levels = levels_of(GAME)
-    assert sum(len(told[3]) for _, told in levels) > 1000
+    assert sum(len(level[3]) for _, level in levels) > 1000
     # For each position: its max^n value, and what each player gets who follows the network while the other does its worst.
     best = held = np.zeros((0, 2))
     chances = 0
@@ -149,15 +149,15 @@ def test_a_toy_game_is_learned_to_perfection(folder: Path) -> None:
 
 
 def test_what_a_run_leaves_behind(folder: Path) -> None:
-    lines, tests = metrics.read(folder / metrics.LINES), metrics.read(folder / metrics.TESTS)
-    assert [row["round"] for row in lines] == list(range(1, TOY.rounds + 1))
-    assert all(row["moves"] == TOY.lanes * TOY.steps for row in lines)
+    lines, evaluations = metrics.read(folder / metrics.METRICS), metrics.read(folder / metrics.EVALUATIONS)
+    assert [row["iteration"] for row in lines] == list(range(1, TOY.iterations + 1))
+    assert all(row["moves"] == TOY.selfplay.num_games * TOY.selfplay.unroll_length for row in lines)
     assert sum(row["games"] for row in lines) > 3000
-    assert lines[-1]["policy"] < lines[1]["policy"]
+    assert lines[-1]["policy_loss"] < lines[1]["policy_loss"]
     assert lines[-1]["agreement"] > 0.5
-    assert [list(test["opponents"]) for test in tests] == [["random"], ["random", "last"]]
-    assert tests[-1]["opponents"]["random"]["win_share"] > 0.5
-    ratings = {name: (rating, margin) for name, rating, margin in report.elo(tests)}
+    assert [list(row["opponents"]) for row in evaluations] == [["random"], ["random", "last"]]
+    assert evaluations[-1]["opponents"]["random"]["win_rate"] > 0.5
+    ratings = {name: (rating, ci95) for name, rating, ci95 in report.elo(evaluations)}
     assert set(ratings) == {"10", "20", "random"}
     assert ratings["20"][0] > ratings["random"][0]
     assert checkpoint.numbers(folder / "checkpoints") == [10, 20]
@@ -167,29 +167,29 @@ def test_what_a_run_leaves_behind(folder: Path) -> None:
 
 def test_a_report_before_any_game_has_ended(folder: Path, tmp_path: Path) -> None:
     shutil.copy(folder / "config.json", tmp_path)
-    first = {**metrics.read(folder / metrics.LINES)[0], "games": 0, "plies": 0, "returns": [0.0, 0.0]}
-    (tmp_path / metrics.LINES).write_text(json.dumps(first) + "\n")
+    first = {**metrics.read(folder / metrics.METRICS)[0], "games": 0, "plies": 0, "returns": [0.0, 0.0]}
+    (tmp_path / metrics.METRICS).write_text(json.dumps(first) + "\n")
     assert "Length of games" in report.write(tmp_path).read_text()
 
 
 class _Outside(HTMLParser):
-    """Whatever a page would fetch."""
+    """The addresses that a page would fetch."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.addresses: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
             if name in ("src", "href", "data") and value and not value.startswith(("data:", "#")):
-                self.found.append(value)
+                self.addresses.append(value)
 
 
 def test_the_report_needs_no_network(folder: Path) -> None:
     text = (folder / "report.html").read_text()
     page = _Outside()
     page.feed(text)
-    assert not page.found
+    assert not page.addresses
     assert "@import" not in text
     assert "Elo over hours" in text
     assert text.count('class="game"') == 3
@@ -209,24 +209,25 @@ def test_the_report_in_a_browser(folder: Path) -> None:
 
 
 def test_only_what_is_stronger_passes_the_gate(folder: Path, tmp_path: Path) -> None:
-    strong = trained.read(GAME, folder / "weights" / f"{TOY.rounds:06d}.npz").model
-    weak = networks.make(GAME, TOY.network, jax.random.key(7))
-    config = replace(TOY, gate=(0.0, 50.0), test_games=512, test_opening=1, test_simulations=1)
-    tests = testing.Tests(config, GAME, tmp_path)
-    assert tests.gate(strong, weak)["verdict"] == "H1"
-    assert tests.gate(weak, strong)["verdict"] == "H0"
-    learner = learning.start(config, weak)
-    assert learner.plays is weak
-    assert replace(learner, average=strong).plays is weak, "weights that have not passed do not play"
-    assert replace(learner, average=strong, passed=None).plays is strong, "without a gate the newest play"
+    strong = weights.read(GAME, folder / "weights" / f"{TOY.iterations:06d}.npz").model
+    weak = networks.make(GAME, "default", "tiny", jax.random.key(7))
+    gated = replace(TOY.evaluation, gate=(0.0, 50.0), eval_games=512, eval_opening=1, eval_simulations=1)
+    config = replace(TOY, evaluation=gated)
+    evaluation = Evaluation(config, GAME, tmp_path)
+    assert evaluation.gate(strong, weak)["verdict"] == "H1"
+    assert evaluation.gate(weak, strong)["verdict"] == "H0"
+    learner = loss.start(config, weak)
+    assert learner.acting is weak
+    assert replace(learner, average=strong).acting is weak, "weights that have not passed do not play"
+    assert replace(learner, average=strong, accepted=None).acting is strong, "without a gate the newest play"
 
 
 def test_eval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    weights = folder / "weights" / f"{TOY.rounds:06d}.npz"
+    path = folder / "weights" / f"{TOY.iterations:06d}.npz"
     options = [
         "--game",
         "tilewe",
-        "--seats",
+        "--players",
         "2",
         "--set",
         "size=4",
@@ -237,47 +238,52 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "40",
         "--json",
     ]
-    code, out, err = run(capsys, "eval", "--players", "random", f"mine=gumbel:sims=4,network={weights}", *options)
+    code, out, err = run(capsys, "eval", "--agents", "random", f"mine=gumbel:sims=4,network={path}", *options)
     assert (code, err) == (0, "")
-    one, other = json.loads(out)["agents"]
-    assert [one["agent"], other["agent"]] == ["random", "mine"]
-    assert one["games"] == other["games"] == 40
-    assert one["wins"] + other["wins"] + one["ties"] == 40
-    assert one["win_share"] + other["win_share"] == pytest.approx(1)
-    assert other["interval"][0] < other["win_share"] < other["interval"][1]
-    assert other["win_share"] > 0.6
-    code, _, err = run(capsys, "eval", "--game", "duo", "--players", "random", f"gumbel:network={weights}")
+    rows = {row["agent"]: row for row in json.loads(out)["agents"]}
+    chance, mine = rows["random"], rows["mine"]
+    assert chance["games"] == mine["games"] == 40
+    assert chance["wins"] + mine["wins"] + chance["ties"] == 40
+    assert chance["win_rate"] + mine["win_rate"] == pytest.approx(1)
+    assert mine["win_rate_ci95"][0] < mine["win_rate"] < mine["win_rate_ci95"][1]
+    assert mine["win_rate"] > 0.6
+    code, _, err = run(capsys, "eval", "--game", "duo", "--agents", "random", f"gumbel:network={path}")
     assert code == 2
-    assert f"{weights} is for tilewe (players=2, size=4, pieces=['I2', 'L3']), not for duo" in err
-    code, _, err = run(capsys, "eval", "--players", "random", "gumbel:network=nobody")
+    assert f"{path} is for tilewe (players=2, size=4, pieces=['I2', 'L3']), not for duo: the rules differ" in err
+    code, _, err = run(capsys, "eval", "--agents", "random", "gumbel:network=nobody")
     assert code == 2
     assert "give a file, or module:factory; shipped are" in err
 
 
 @pytest.fixture(scope="module")
 def halfway(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that was stopped after two rounds."""
+    """A run that was stopped after three iterations."""
     path: Path = tmp_path_factory.mktemp("runs") / "half"
     trained_in(path, program, SHORT)
     return path
 
 
-SHORT = replace(TOY, rounds=3, checkpoint_every=2, test_every=100)
+SHORT = replace(
+    TOY,
+    iterations=3,
+    checkpoint=replace(TOY.checkpoint, checkpoint_every=2),
+    evaluation=replace(TOY.evaluation, eval_every=100),
+)
 
 
 def test_a_run_goes_on_bit_for_bit(program: Program, halfway: Path, tmp_path: Path) -> None:
-    straight = trained_in(tmp_path / "straight", program, replace(SHORT, rounds=5))
+    straight = trained_in(tmp_path / "straight", program, replace(SHORT, iterations=5))
     shutil.copytree(halfway, tmp_path / "resumed")
-    shutil.rmtree(tmp_path / "resumed" / "checkpoints" / "000003")  # as if killed in the third round
-    resumed = trained_in(tmp_path / "resumed", program, replace(SHORT, rounds=5), resume=True)
+    shutil.rmtree(tmp_path / "resumed" / "checkpoints" / "000003")  # as if killed in the third iteration
+    resumed = trained_in(tmp_path / "resumed", program, replace(SHORT, iterations=5), resume=True)
     assert_same(jax.tree.map(_raw, resumed), jax.tree.map(_raw, straight))
 
     def lines(name: str) -> list[dict[str, Any]]:
-        found = metrics.read(tmp_path / name / metrics.LINES)
-        return [{key: value for key, value in row.items() if "seconds" not in key} for row in found]
+        rows = metrics.read(tmp_path / name / metrics.METRICS)
+        return [{key: value for key, value in row.items() if "seconds" not in key} for row in rows]
 
     assert lines("resumed") == lines("straight")
-    seconds = [row["seconds"] for row in metrics.read(tmp_path / "resumed" / metrics.LINES)]
+    seconds = [row["seconds"] for row in metrics.read(tmp_path / "resumed" / metrics.METRICS)]
     assert seconds == sorted(seconds)
 
 
@@ -290,16 +296,16 @@ def test_on_several_devices_it_plays_the_same_games(program: Program, halfway: P
     four = Program(SHORT, 4)
     alone, divided = program.begin(0), four.begin(0)
     assert len(divided.games.ply.sharding.device_set) == 4
-    alone, one = program.play(alone)
-    divided, other = four.play(divided)
+    alone, stats = program.play(alone)
+    divided, divided_stats = four.play(divided)
     assert_same(jax.tree.map(_raw, divided.games), jax.tree.map(_raw, alone.games))
-    assert int(one.games) == int(other.games) > 0
+    assert int(stats.games) == int(divided_stats.games) > 0
     state = Run(SHORT, halfway, four).resume()
-    assert int(state.round) == 3
+    assert int(state.iteration) == 3
     state, losses = four.learn(state)
     assert all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(losses))
-    assert len(state.replay.positions.known.sharding.device_set) == 4
-    with pytest.raises(ValueError, match="lanes must be a multiple of the number of devices, 3, not 64"):
+    assert len(state.replay.positions.finished.sharding.device_set) == 4
+    with pytest.raises(ValueError, match="selfplay.num_games must be a multiple of the number of devices, 3, not 64"):
         Program(SHORT, 3)
 
 
@@ -315,7 +321,12 @@ def damage(change: Callable[[Path], None]) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("config", "version", "harm", "message"),
     [
-        (replace(SHORT, reuse=2.0), 1, None, r"other settings: reuse was 4.0 and is 2.0"),
+        (
+            replace(SHORT, replay=replace(SHORT.replay, replay_ratio=2.0)),
+            1,
+            None,
+            "other settings: replay.replay_ratio was 4.0 and is 2.0",
+        ),
         (SHORT, 2, None, "is of version 1 of tilewe, which now is 2"),
         (SHORT, 1, damage(lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])), "000003 is damaged"),
         (SHORT, 1, damage(Path.unlink), "000003 is damaged"),
@@ -328,7 +339,7 @@ def test_checkpoints_that_cannot_go_on(
     halfway: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    config: Config,
+    config: TrainConfig,
     version: int,
     harm: Any,
     message: str,
@@ -347,7 +358,7 @@ def test_only_what_is_ours_is_deleted(program: Program, tmp_path: Path) -> None:
     (tmp_path / "000001").mkdir()
     (tmp_path / "000001" / "notes").write_text("not a checkpoint")
     for number in (5, 6, 7):
-        checkpoint.save(tmp_path, number, state, TOY, 1, keep=2)
+        checkpoint.save(tmp_path, number, state, TOY, 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["000001", "000006", "000007"]
     assert checkpoint.numbers(tmp_path) == [6, 7]
 
@@ -361,7 +372,7 @@ def test_folders_that_cannot_be_used(
     assert (code, err.count("there is no config.json in it")) == (1, 1)
     if os.geteuid():  # nothing is read-only to root
         (tmp_path / "locked").mkdir(mode=0o500)
-        code, _, err = run(capsys, "train", "--out", str(tmp_path / "locked" / "run"), "--set", "network=tiny")
+        code, _, err = run(capsys, "train", "--out", str(tmp_path / "locked" / "run"), "--set", "network.size=tiny")
         assert code == 1
         assert "Permission denied" in err
 
@@ -369,20 +380,28 @@ def test_folders_that_cannot_be_used(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--set", "lanse=3"], "there is no setting 'lanse'; there are game, options, seed"),
-        (["--set", "lanes=many"], "lanes must be a int, not 'many'"),
-        (["--set", "lanes=0"], "lanes must be positive, not 0"),
-        (["--set", "full_share=2"], "full_share must be between 0 and 1, not 2.0"),
-        (["--set", "buffer=100"], "buffer must be a multiple of steps, 32, not 100"),
-        (["--set", "network=huge"], "network must be one of tiny, nano, small, medium, large, not 'huge'"),
-        (["--set", "search=alphabeta"], "search must be one of gumbel, puct, not 'alphabeta'"),
-        (["--set", "gate=20,0"], "the first Elo of a sequential test must be the lower one, not 20.0 and 0.0"),
-        (["--set", "gate=5"], "gate must be two Elo, like 0,20, not '5'"),
-        (["--set", "options.size=2"], "size must be"),
-        (["--set", "lanes=100000000"], "GB a device are needed"),
+        (
+            ["--set", "selfplay.num_gmaes=3"],
+            "there is no setting 'selfplay.num_gmaes'; there are game.id, game.options, network",
+        ),
+        (["--set", "selfplay.num_games=many"], "selfplay.num_games must be an integer, not 'many'"),
+        (["--set", "selfplay.num_games=0"], "selfplay.num_games must be at least 1, not 0"),
+        (["--set", "selfplay.full_search_prob=2"], "selfplay.full_search_prob must be between 0 and 1, not 2.0"),
+        (["--set", "selfplay.search.num_simulations=x"], "selfplay.search.num_simulations must be an integer, not 'x'"),
+        (["--set", "selfplay.search.num_simulations=0"], "num_simulations must be at least 1, not 0"),
+        (["--set", "replay.replay_size=100"], "replay.replay_size must be a multiple of selfplay.unroll_length, 32, not 100"),
+        (["--set", "network.size=huge"], "network.size must be one of tiny, nano, small, medium, large, not 'huge'"),
+        (["--set", "network.architecture=gnn"], "network.architecture for santorini must be one of default, resnet, mlp"),
+        (["--set", "selfplay.rule=alphabeta"], "selfplay.rule must be one of gumbel, puct, not 'alphabeta'"),
+        (["--set", "evaluation.gate=20 0"], "the first Elo of a sequential test must be the lower one, not 20.0 and 0.0"),
+        (["--set", "evaluation.gate=5"], "evaluation.gate must be {None}|{FLOAT FLOAT}, not '5'"),
+        (["--set", "loss.augment=perhaps"], "loss.augment must be true or false, not 'perhaps'"),
+        (["--set", "game.options.size=2"], "size must be"),
+        (["--set", "game.id=chess", "game.options.size=2"], "there is no game 'chess'"),
+        (["--set", "selfplay.num_games=100000000"], "GB a device are needed"),
         (["--preset", "chess"], "there is no preset 'chess'; there are classic_cpu, "),
-        (["--preset", "nothing.py"], "preset nothing.py: No such file or directory"),
-        (["--set", "init=nobody"], "init must be shipped weights"),
+        (["--preset", "nothing.py"], "there is no preset nothing.py: there is no such file"),
+        (["--set", "network.init=nobody"], "network.init must be shipped weights"),
         (["--coordinator", "localhost:1"], "--coordinator, --num-processes and --process-id are given together"),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
@@ -399,18 +418,73 @@ def test_presets_and_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> 
     listed = json.loads(out)
     assert code == 0
     assert {"santorini_cpu", "duo_official_gpu", "tilewe_cpu", "triominos_gpu"} <= set(listed["presets"])
-    assert listed["settings"]["lanes"] == Config().lanes
-    from experiments.config import from_json, preset
-
+    rows = {row["name"]: row for row in listed["settings"]}
+    assert rows["selfplay.num_games"]["default"] == TrainConfig().selfplay.num_games
+    assert all(row["description"][0].isupper() and row["description"].endswith(".") for row in rows.values())
+    code, out, _ = run(capsys, "train", "--list")
+    assert code == 0
+    assert "selfplay.search.num_simulations" in out
     for name in listed["presets"]:
-        config = preset(name)
-        assert from_json(json.loads(json.dumps(config.json()))) == config
-        assert config.make().id == config.game
+        config = presets.load(name)
+        assert settings.from_json(TrainConfig, json.loads(json.dumps(settings.to_json(config)))) == config
+        assert config.game.make().id == config.game.id
 
 
 def test_every_game_has_weights_and_they_are_small() -> None:
-    assert trained.names() == sorted(available_games())
-    for name in trained.names():
-        path = trained.FOLDER / f"{name}.npz"
+    assert weights.names() == sorted(available_games())
+    for name in weights.names():
+        path = weights.FOLDER / f"{name}.npz"
         assert path.stat().st_size <= 4_000_000
-        assert trained.read(tilewe_jax.make(name), path).config.game == name
+        shipped = weights.read(tilewe_jax.make(name), path)
+        assert shipped.description.game == name
+        assert shipped.note is None
+
+
+def test_weights_load_wherever_they_fit(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where options differ it is said in one line; where rules or arrays differ they are refused, and the difference named."""
+    near = tilewe_jax.make("santorini", placement="random")
+    shipped = weights.read(near, weights.FOLDER / "santorini.npz")
+    assert shipped.note is not None
+    assert (
+        "santorini.npz was trained for santorini, not for santorini (placement=random): placement was default" in shipped.note
+    )
+    original = weights.read(tilewe_jax.make("santorini"), weights.FOLDER / "santorini.npz")
+    assert_same(shipped.model, original.model)
+    agents = ["random", "gumbel:sims=2,network=santorini"]
+    few = ["--games", "2", "--batch", "2", "--json"]
+    code, out, err = run(capsys, "eval", "--game", "santorini", "--set", "placement=random", "--agents", *agents, *few)
+    assert code == 0
+    assert json.loads(out)["games"] == 2
+    assert err == f"{shipped.note}\n"
+
+    for game, message in (
+        (
+            tilewe_jax.make("santorini", placement="chosen"),
+            "it holds 27 arrays, and .* has 29 .*placement was default and is chosen",
+        ),
+        (tilewe_jax.make("duo"), "is for santorini, not for duo: the rules differ"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            weights.read(game, weights.FOLDER / "santorini.npz")
+    with pytest.raises(ValueError, match=r"its tower.stem.weight has shape .* players was 4 and is 2"):
+        weights.read(tilewe_jax.make("tilewe", players=2), weights.FOLDER / "tilewe.npz")
+    assert weights.read(tilewe_jax.make("classic"), weights.FOLDER / "tilewe.npz", any_game=True).note
+
+    mine = folder / "weights" / f"{TOY.iterations:06d}.npz"
+    about = weights.read(GAME, mine)
+    assert about.description == weights.Description("tilewe", GAME.options, "resnet", "tiny", 0.0)
+    assert settings.from_json(TrainConfig, about.about["config"]) == TOY
+    for damaged in (b"", b"no archive", mine.read_bytes()[:-100], mine.read_bytes()[:2000] + b"x" + mine.read_bytes()[2001:]):
+        (tmp_path / "damaged.npz").write_bytes(damaged)
+        with pytest.raises(ValueError, match="damaged.npz is not a file of weights, as training writes it"):
+            weights.read(GAME, tmp_path / "damaged.npz")
+
+
+def test_an_ablation_of_two_architectures_is_one_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["selfplay.num_games=4", "selfplay.unroll_length=4", "selfplay.search.num_simulations=2", "replay.replay_size=4"]
+    few += ["replay.min_replay_size=4", "optimizer.batch_size=4", "network.size=tiny", "game.options.size=3", "iterations=1"]
+    few += ["network.architecture=mlp"]
+    code, _, err = run(capsys, "train", "--out", str(tmp_path / "run"), "--devices", "1", "--set", *few, "--json")
+    assert (code, err) == (0, "")
+    game = tilewe_jax.make("santorini", size=3)
+    assert weights.read(game, tmp_path / "run" / "weights" / "000001.npz").description.architecture == "mlp"

@@ -116,9 +116,9 @@ def test_engine_on_the_host_board() -> None:
 def test_a_search_beats_chance() -> None:
     game = tilewe_jax.make("santorini", size=4)
     players = [arena.player(game, "search=gumbel:sims=24,considered=8,candidates=32"), arena.player(game, "random")]
-    results = arena.compete(game, players, 64, 64, 0, lambda _: None)
-    share = {row["name"]: row["win_share"] for row in results.summary()["players"]}
-    assert share["search"] > 0.8
+    results = arena.play_match(game, players, 64, 64, 0)
+    win_rate = {row["agent"]: row["win_rate"] for row in results.summary()["agents"]}
+    assert win_rate["search"] > 0.8
     assert not results.all("forfeits").any()
 
 

@@ -6,7 +6,7 @@ import jax
 import pytest
 
 import tilewe_jax
-from experiments.rollouts import play_games
+from experiments.benchmarks.rollouts import play_games
 from tilewe_jax import records
 from tilewe_jax.records import Record, RecordError
 

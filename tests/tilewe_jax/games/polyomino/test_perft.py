@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments.perft import Perft
+from experiments.benchmarks.perft import Perft
 from tests.support import traces
 
 KNOWN = [

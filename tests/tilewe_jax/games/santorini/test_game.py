@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilewe_jax
-from experiments.perft import Perft
+from experiments.benchmarks.perft import Perft
 from tests.support import assert_same, batched, positions, rows, sampled_and_full, traces
 from tests.tilewe_jax.games.santorini import reference
 from tilewe_jax import batching
@@ -467,11 +467,11 @@ def test_players_win_and_do_not_let_win(name: str) -> None:
 
 
 def test_players_by_strength() -> None:
-    from experiments.arena import compete, player
+    from experiments.arena import play_match, player
 
-    results = compete(GAME, [player(GAME, name) for name in ("random", "greedy", "one_ply")], 300, 300, 0, lambda _: None)
-    share = {row["name"]: row["win_share"] for row in results.summary()["players"]}
-    assert share["random"] < 0.2 < share["greedy"] < share["one_ply"]
+    results = play_match(GAME, [player(GAME, name) for name in ("random", "greedy", "one_ply")], 300, 300, 0)
+    win_rate = {row["agent"]: row["win_rate"] for row in results.summary()["agents"]}
+    assert win_rate["random"] < 0.2 < win_rate["greedy"] < win_rate["one_ply"]
 
 
 def test_states_are_small() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments.perft import Perft
+from experiments.benchmarks.perft import Perft
 from tests.support import assert_same, rows, traces
 from tests.tilewe_jax.games.triominos import reference
 from tilewe_jax.games.triominos import table

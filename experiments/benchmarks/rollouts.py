@@ -1,4 +1,4 @@
-"""A given number of random games, with statistics and records."""
+"""Random games in batches, with statistics and records."""
 
 import time
 from collections.abc import Callable
@@ -18,27 +18,29 @@ class Batch:
     """Games that were finished together."""
 
     lengths: np.ndarray
-    """``[games]``"""
+    """Number of actions, ``[games]``."""
     scores: np.ndarray
-    """``[games, players]``"""
+    """Final scores, ``[games, players]``."""
     returns: np.ndarray
-    """``[games, players]``"""
+    """Outcomes, ``[games, players]``."""
     example: Any
     """Final state of one game."""
     records: list[Record]
-    """One a game, where they are kept."""
+    """One record per game, where they are kept."""
 
 
 @dataclass
-class Tally:
-    """The games played so far."""
+class RandomGames:
+    """The random games played so far."""
 
     game: Game[Any]
+    """The game that was played."""
     batches: list[Batch] = field(default_factory=list)
-    """A batch stands here whole or not at all, whenever the games are interrupted."""
+    """Finished batches; a batch is here whole or not at all, whenever play is interrupted."""
     seconds: float = 0.0
-    """Time spent playing, without compilation."""
+    """Wall time spent playing, without compilation."""
     interrupted: bool = False
+    """Whether play was interrupted before all games were played."""
 
     @property
     def games(self) -> int:
@@ -52,7 +54,7 @@ class Tally:
 
     @property
     def records(self) -> list[Record]:
-        """Of all games."""
+        """Records of all games."""
         return [record for batch in self.batches for record in batch.records]
 
     @property
@@ -73,7 +75,7 @@ class Tally:
             return values.mean(axis=0).round(4).tolist(), error.round(4).tolist()
 
         mean_score, score_error = mean_and_error(scores)
-        win_share, win_share_error = mean_and_error(returns)
+        win_rate, win_rate_error = mean_and_error(returns)
         return {
             "game": self.game.id,
             "options": self.game.options,
@@ -84,8 +86,8 @@ class Tally:
             "moves_per_second": round(self.moves / self.seconds) if self.seconds else 0,
             "mean_score": mean_score,
             "score_error": score_error,
-            "win_share": win_share,
-            "win_share_error": win_share_error,
+            "win_rate": win_rate,
+            "win_rate_error": win_rate_error,
             "ties": int(np.sum(np.sum(returns > 0, axis=1) > 1)) if players > 1 else 0,
             "interrupted": self.interrupted,
         }
@@ -93,40 +95,46 @@ class Tally:
 
 def play_games(
     game: Game[Any], games: int, batch: int, seed: int, devices: int, keep: bool, progress: Callable[[int], None]
-) -> Tally:
-    """Play ``games`` random games, ``batch`` at a time over ``devices``; Ctrl-C ends early with what was finished.
+) -> RandomGames:
+    """Play random games; Ctrl-C ends early with the batches that were finished.
 
-    ``keep`` keeps a record of every game; ``progress`` is told the number of games in each finished batch. The games
-    follow from ``seed``, ``batch`` and ``devices``.
+    Args:
+        game: the game.
+        games: number of games.
+        batch: number of games played at once.
+        seed: with ``batch`` and ``devices`` it decides the games.
+        devices: number of devices over which a batch is divided.
+        keep: whether a record of every game is kept.
+        progress: called with the number of games of each finished batch.
     """
-    lanes = -(-min(batch, games) // devices)
+    per_device = -(-min(batch, games) // devices)
 
     def play(key: jax.Array) -> tuple[Any, Any]:
         if not keep:
-            return batching.rollout(game, key, lanes), None
-        trajectory = batching.trajectories(game, key, lanes)
+            return batching.rollout(game, key, per_device), None
+        trajectory = batching.trajectories(game, key, per_device)
         return trajectory.rollout, (trajectory.initial, trajectory.actions)
 
     def keys(index: int) -> jax.Array:
         return jax.random.split(jax.random.fold_in(jax.random.key(seed), index), devices)
 
-    tally = Tally(game)
+    result = RandomGames(game)
     try:
         compiled = jax.jit(batching.over_devices(play, devices)).lower(keys(0)).compile()
-        begun = time.perf_counter()
-        left = games
-        while left:
-            played = jax.device_get(compiled(keys(len(tally.batches))))
-            rollout, recorded = jax.tree.map(lambda leaf, left=left: leaf.reshape(-1, *leaf.shape[2:])[:left], played)
+        started = time.perf_counter()
+        remaining = games
+        while remaining:
+            played = jax.device_get(compiled(keys(len(result.batches))))
+            rollout, recorded = jax.tree.map(lambda leaf, count=remaining: leaf.reshape(-1, *leaf.shape[2:])[:count], played)
             records = _records(game, rollout, *recorded) if keep else []
             example = jax.tree.map(lambda leaf: leaf[-1].copy(), rollout.state)
-            tally.batches.append(Batch(rollout.lengths, rollout.scores, rollout.returns, example, records))
-            tally.seconds = time.perf_counter() - begun
-            left -= len(rollout.lengths)
+            result.batches.append(Batch(rollout.lengths, rollout.scores, rollout.returns, example, records))
+            result.seconds = time.perf_counter() - started
+            remaining -= len(rollout.lengths)
             progress(len(rollout.lengths))
     except KeyboardInterrupt:
-        tally.interrupted = True
-    return tally
+        result.interrupted = True
+    return result
 
 
 def _records(game: Game[Any], rollout: batching.Rollout[Any], first: Any, actions: np.ndarray) -> list[Record]:

@@ -25,7 +25,7 @@ from search.information import OneTree
 from search.mcts import Result, Search
 from search.select import Puct
 from tilewe_jax import make
-from tilewe_jax.env import Trajectory, trajectories
+from tilewe_jax.batching import Trajectory, trajectories
 from tilewe_jax.game import Game
 
 RANDOM_GAMES = 64

@@ -1,4 +1,4 @@
-"""Perft: how many sequences of legal actions there are, of each length. The way to find a wrong rule."""
+"""Perft: the number of sequences of legal actions of each length, by which wrong rules are found."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +13,12 @@ BATCH = 256  # states expanded at once; with 36,400 actions their masks take 9 M
 
 
 class Perft:
-    """Counts sequences of legal actions of a game; sequences cut short by the end of the game do not count."""
+    """Counts sequences of legal actions of a game; sequences cut short by the end of the game do not count.
+
+    Args:
+        game: the game.
+        batch: number of states that are expanded at once.
+    """
 
     def __init__(self, game: Game[Any], batch: int = BATCH) -> None:
         self.batch = batch
@@ -22,7 +27,11 @@ class Perft:
         self._apply = jax.jit(jax.vmap(game.apply))
 
     def leaves(self, state: Any, depth: int, progress: Callable[[int], None] = lambda leaves: None) -> int:
-        """Number of sequences of ``depth`` actions from one state. ``progress`` is told how many more were found."""
+        """Number of sequences of ``depth`` actions from one state.
+
+        ``progress`` is called with the number of sequences that were counted since the call before. Raises ``ValueError`` for a
+        negative depth.
+        """
         if depth < 0:
             raise ValueError(f"depth must not be negative, but is {depth}")
         if depth == 0:
@@ -37,15 +46,15 @@ class Perft:
         return sum(self._leaves(children, depth - 1, progress) for children in self._children(states))
 
     def _children(self, states: Any) -> Iterator[Any]:
-        """The states after every legal action, some at a time."""
+        """The states after every legal action, at most a batch at a time."""
         for part, size in self._parts(states):
             parent, action = np.nonzero(np.asarray(self._masks(part))[:size])
             for start in range(0, len(action), self.batch):
                 span = slice(start, start + self.batch)
-                some = jax.tree.map(lambda leaf, some=parent[span]: np.asarray(leaf)[some], part)
-                (padded, actions), size_ = self._pad((some, action[span].astype(np.int32)))
+                parents = jax.tree.map(lambda leaf, rows=parent[span]: np.asarray(leaf)[rows], part)
+                (padded, actions), count = self._pad((parents, action[span].astype(np.int32)))
                 children = jax.device_get(self._apply(padded, jnp.asarray(actions)))
-                yield jax.tree.map(lambda leaf, size_=size_: leaf[:size_], children)
+                yield jax.tree.map(lambda leaf, count=count: leaf[:count], children)
 
     def _parts(self, states: Any) -> Iterator[tuple[Any, int]]:
         count = len(jax.tree.leaves(states)[0])
@@ -53,7 +62,7 @@ class Perft:
             yield self._pad(jax.tree.map(lambda leaf, start=start: leaf[start : start + self.batch], states))
 
     def _pad(self, states: Any) -> tuple[Any, int]:
-        """Repeat the last state up to a full batch, so that everything is compiled once; and how many are real."""
+        """The states with the last one repeated up to a full batch, so that everything is compiled once; and their number."""
         size = len(jax.tree.leaves(states)[0])
         return jax.tree.map(
             lambda leaf: np.pad(leaf, [(0, self.batch - size)] + [(0, 0)] * (leaf.ndim - 1), "edge"), states

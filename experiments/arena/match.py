@@ -1,0 +1,297 @@
+"""Matches of any players, a batch of games at a time: policies decide on the device, players on the host game by game."""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.arena.players import ForfeitError, HostGame, HostPlayer, Player
+from experiments.arena.ratings import Sprt
+from experiments.arena.results import Batch, Results
+from search.agents import check_memory
+from search.exported import as_tree
+from tilewe_jax import batching
+from tilewe_jax.game import Game, Policy
+from tilewe_jax.lanes import where_needed
+from tilewe_jax.records import Record
+from tilewe_jax.schedule import balanced_schedule
+
+
+def play_match(
+    game: Game[Any],
+    players: Sequence[Player],
+    games: int,
+    batch: int,
+    seed: int,
+    progress: Callable[[int], None] = lambda games: None,
+    keep: bool = False,
+    sprt: Sprt | None = None,
+    move_seconds: float = 60.0,
+    devices: int = 1,
+    opening: int | None = None,
+) -> Results:
+    """Compile a ``Match`` and play ``games`` games of it, ``batch`` at a time; arguments as there and in ``Match.play``."""
+    started = time.perf_counter()
+    match = Match(game, players, min(batch, games), seed, move_seconds, devices, opening)
+    seconds = time.perf_counter() - started
+    return replace(match.play(games, progress, keep, sprt), compile_seconds=seconds)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _Play:
+    """A batch of games under way; seats come first, ``[seats, batch]``."""
+
+    state: Any
+    """States, ``[batch, ...]``."""
+    keys: jax.Array
+    """One key per game."""
+    deals: jax.Array
+    """One key per game for what chance decides before the players do; equal in games that are paired."""
+    forfeited: jax.Array
+    """Whether the player in each seat has forfeited."""
+    plies: jax.Array
+    """Number of actions of each seat."""
+    legal: jax.Array
+    """Sum over these actions of the number of legal ones."""
+
+
+class Match:
+    """Games between the same players, compiled once, a batch at a time.
+
+    Every player sits in every seat equally often. One that chooses an illegal action, or fails, forfeits: random actions are
+    played for it from there on, and it is ranked behind those that did not. The games follow from the seed alone, whatever the
+    batch, where players on the host draw random numbers from the seed that they get, and do not look at the clock.
+
+    Args:
+        game: the game.
+        players: at least as many as the game has seats. A player that is given twice takes two seats and has one rating.
+        batch: number of games played at once.
+        seed: decides the games.
+        move_seconds: time for a move of a player on the host.
+        devices: number of devices over which policies decide, each for its part of the batch.
+        opening: number of random moves at the beginning; games are then paired: in as many games as there are seats the same
+            players sit in all seats in turn, with the same deal and the same opening. ``None`` pairs no games.
+
+    Raises ``ValueError`` where there are fewer players than seats, or where the batch cannot be divided among the devices, and
+    ``MemoryError`` where searches do not fit into memory.
+    """
+
+    def __init__(
+        self,
+        game: Game[Any],
+        players: Sequence[Player],
+        batch: int,
+        seed: int,
+        move_seconds: float = 60.0,
+        devices: int = 1,
+        opening: int | None = None,
+    ) -> None:
+        seats = game.num_players
+        if len(players) < seats:
+            raise ValueError(
+                f"{game.id} has {seats} seats, and there are fewer players than that, {len(players)}; one may be named twice"
+            )
+        self.game, self.batch, self.seed, self.move_seconds, self.devices = game, batch, seed, move_seconds, devices
+        self.opening = opening
+        self.names = list(dict.fromkeys(player.name for player in players))
+        agents = [next(player.agent for player in players if player.name == name) for name in self.names]
+        self._entries = np.array([self.names.index(player.name) for player in players])
+        # A player in one of n entries is to move in about one of n games.
+        self._divisors = [len(players) // int((self._entries == index).sum()) for index in range(len(self.names))]
+        for player in players:
+            if player.search:
+                check_memory(game, player.search, -(-batch // self._divisors[self.names.index(player.name)]))
+        self._host_players = {index: agent for index, agent in enumerate(agents) if isinstance(agent, HostPlayer)}
+        self._policies: dict[int, Policy] = {
+            index: as_tree(agent) for index, agent in enumerate(agents) if not isinstance(agent, HostPlayer)
+        }
+        number, ply = jnp.zeros(batch, jnp.int32), jnp.int32(0)
+        seating = jnp.zeros((seats, batch), jnp.int32)
+        play = jax.eval_shape(self._start, number)
+        self._compiled_start = jax.jit(self._start).lower(number).compile()
+        self._compiled_choose = jax.jit(self._choose).lower(self._policies, play, ply, seating).compile()
+        self._compiled_move = jax.jit(self._move).lower(play, ply, number).compile()
+        self._compiled_end = (
+            jax.jit(lambda state: (jax.vmap(game.scores)(state), jax.vmap(game.returns)(state))).lower(play.state).compile()
+        )
+
+    def replace(self, name: str, policy: Policy) -> None:
+        """Give a player another policy of the same kind: the same function with other weights (``jax.tree_util.Partial``)."""
+        self._policies[self.names.index(name)] = as_tree(policy)
+
+    def play(
+        self,
+        games: int,
+        progress: Callable[[int], None] = lambda games: None,
+        keep: bool = False,
+        sprt: Sprt | None = None,
+    ) -> Results:
+        """Play games; Ctrl-C ends early with the batches that were finished.
+
+        Args:
+            games: number of games.
+            progress: called with the number of games of each finished batch.
+            keep: whether a record of every game is kept.
+            sprt: tests the first player against the second after each batch, and ends the match once it has decided.
+
+        Raises ``ValueError`` for a sequential test of fewer than two players.
+        """
+        if sprt and len(self.names) < 2:
+            raise ValueError("a sequential test needs two players")
+        schedule = balanced_schedule(len(self._entries), self.game.num_players, games, random.Random(f"{self.seed}/schedule"))
+        seating = self._entries[np.array(schedule)]
+        results = Results(self.game, self.names)
+        started, cpu_started = time.perf_counter(), time.process_time()
+        try:
+            for first in range(0, games, self.batch):
+                count = min(self.batch, games - first)
+                results.batches.append(self._play(first, seating[first : first + count], keep, results))
+                results.seconds, results.cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
+                progress(count)
+                if sprt:
+                    results.sprt = {"first": self.names[0], "second": self.names[1], **sprt.test(results.against())}
+                    if results.sprt["verdict"] != "continue":
+                        break
+        except KeyboardInterrupt:
+            results.interrupted = True
+        return results
+
+    def _start(self, number: jax.Array) -> _Play:
+        """New games, each decided by its number."""
+        fold = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
+        keys = fold(jax.random.key(self.seed), number)
+        deals = keys if self.opening is None else fold(jax.random.key(self.seed), number // self.game.num_players)
+        none = jnp.zeros((self.game.num_players, self.batch), jnp.int32)
+        return _Play(jax.vmap(self.game.init)(deals), keys, deals, none != 0, none, none)
+
+    def _keys(self, play: _Play, ply: jax.Array) -> jax.Array:
+        """Two keys per game at a ply: for the player, and for the random action where the player fails."""
+        return jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, ply)))(play.keys)
+
+    def _choose(
+        self, policies: dict[int, Policy], play: _Play, ply: jax.Array, seating: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Actions of the policies; and the player to move, -1 where the game is over or that player has forfeited."""
+        keys = self._keys(play, ply)[:, 0]
+        over = jax.vmap(self.game.is_terminal)(play.state)
+        seat = jax.vmap(self.game.current_player)(play.state)
+        forfeited = jnp.take_along_axis(play.forfeited, seat[None], axis=0)[0]
+        mover = jnp.where(over | forfeited, -1, jnp.take_along_axis(seating, seat[None], axis=0)[0])
+        action = jnp.full(self.batch, -1, jnp.int32)
+        for index, policy in policies.items():
+            decide = batching.split_over_devices(partial(_decide, self._divisors[index]), self.devices, shared=1)
+            action = jnp.where(mover == index, decide(policy, mover == index, play.state, keys), action)
+        if self.opening:
+            random_action = jax.vmap(self.game.sample_action)(
+                play.state, jax.vmap(jax.random.fold_in, (0, None))(play.deals, ply)
+            )
+            action = jnp.where(ply < self.opening, random_action, action)
+            mover = jnp.where(ply < self.opening, -1, mover)
+        return action, mover
+
+    def _move(self, play: _Play, ply: jax.Array, action: jax.Array) -> tuple[_Play, jax.Array]:
+        """Play the actions, and random ones in place of illegal ones; also those that were played, -1 in finished games."""
+        game, state = self.game, play.state
+        over = jax.vmap(game.is_terminal)(state)
+        legal = jax.vmap(game.is_legal)(state, action)
+        action = jnp.where(legal, action, jax.vmap(game.sample_action)(state, self._keys(play, ply)[:, 1]))
+        seats = jnp.arange(game.num_players)[:, None]
+        moving = (seats == jax.vmap(game.current_player)(state)[None]) & ~over[None]
+        moved = moving.astype(jnp.int32)
+        return _Play(
+            jax.vmap(game.apply)(state, action),
+            play.keys,
+            play.deals,
+            play.forfeited | (moving & ~legal[None]),
+            play.plies + moved,
+            play.legal + moved * jax.vmap(game.num_legal)(state)[None],
+        ), action
+
+    def _play(self, first: int, seating: np.ndarray, keep: bool, results: Results) -> Batch:
+        """Play the ``first``-th game and the following, one for each row of ``seating``."""
+        count, seats = seating.shape
+        padded = np.zeros((self.batch, seats), np.int32)
+        padded[:count] = seating
+        number = first + np.arange(self.batch)
+        play = self._compiled_start(jnp.asarray(number, jnp.int32))
+        begin = play.state
+        deals = [self.game.deal(_row(begin, index)) for index in range(count)] if keep else []
+        host_games = {
+            index: HostGame(self.game, partial(_row, begin, index))
+            for index in range(count)
+            if self._host_players.keys() & set(padded[index].tolist())
+        }
+        actions: list[np.ndarray] = []
+        seats_first = jnp.asarray(padded.T)
+        for ply in range(self.game.max_steps):
+            # To the host and back, since they may lie on several devices.
+            choice = self._compiled_choose(self._policies, play, np.int32(ply), seats_first)
+            action, mover = (np.array(part) for part in choice)
+            self._ask_host_players(action, mover[:count], host_games, number, ply, results)
+            play, action = self._compiled_move(play, np.int32(ply), action)
+            actions.append(np.asarray(action)[:count])
+            for index, host_game in host_games.items():
+                if actions[-1][index] >= 0:
+                    host_game.actions.append(int(actions[-1][index]))
+            if np.all(actions[-1] < 0):
+                break
+        return self._batch(play, seating, np.stack(actions, axis=1), deals)
+
+    def _ask_host_players(
+        self,
+        action: np.ndarray,
+        mover: np.ndarray,
+        host_games: dict[int, HostGame],
+        number: np.ndarray,
+        ply: int,
+        results: Results,
+    ) -> None:
+        """Write the actions of players on the host into ``action``; one that forfeits leaves -1."""
+        if not self._host_players:
+            return
+        for index, player in enumerate(mover.tolist()):
+            if player not in self._host_players:
+                continue
+            name, seed = self.names[player], f"{self.seed}/{number[index]}/{ply}"
+            started = time.perf_counter()
+            try:
+                action[index] = self._host_players[player].choose(host_games[index], self.move_seconds, seed)
+            except ForfeitError as forfeit:
+                results.faults[name] = str(forfeit)
+            spent = results.host_seconds.get(name, 0.0) + time.perf_counter() - started
+            results.host_seconds[name] = spent
+
+    def _batch(self, play: _Play, seating: np.ndarray, actions: np.ndarray, deals: list[Any]) -> Batch:
+        """The finished games; ``actions`` is ``[games, plies]``."""
+        count = len(seating)
+        scores, returns = (np.asarray(values)[:count] for values in self._compiled_end(play.state))
+        forfeits, plies, legal = (np.asarray(counts).T[:count] for counts in (play.forfeited, play.plies, play.legal))
+        records = []
+        for index, deal in enumerate(deals):
+            played = tuple(actions[index][actions[index] >= 0].tolist())
+            names = tuple(self.names[player] for player in seating[index])
+            records.append(Record(deal, played, tuple(scores[index].tolist()), tuple(returns[index].tolist()), names))
+        return Batch(seating, scores, forfeits, plies, legal, records)
+
+
+def _decide(divisor: int, policy: Policy, mine: jax.Array, state: Any, keys: jax.Array) -> jax.Array:
+    """Actions of a policy in the games where it is to move; it is asked about those alone, one in ``divisor`` at a time."""
+    impl = jax.random.key_impl(keys)
+
+    def decide(state: Any, words: jax.Array) -> jax.Array:
+        return jax.vmap(policy, in_axes=(-1, 0))(state, jax.random.wrap_key_data(words.T, impl=impl))
+
+    batch_last = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), (state, jax.random.key_data(keys)))
+    return where_needed(mine, decide, batch_last, jnp.full(mine.shape, -1, jnp.int32), divisor)
+
+
+def _row(states: Any, index: int) -> Any:
+    """One state of a batch."""
+    return jax.tree.map(lambda leaf: leaf[index], states)

@@ -1,0 +1,127 @@
+"""Players of the arena: policies on the device, and players on the host, by name."""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from experiments.networks import weights
+from search.agents import agent, is_search
+from search.exported import Network
+from tilewe_jax.game import Game, Policy
+
+View = TypeVar("View")
+
+
+@dataclass
+class HostGame:
+    """A game under way, as players on the host see it."""
+
+    game: Game[Any]
+    """The rules."""
+    start: Callable[[], Any]
+    """Gives the state of the new game."""
+    actions: list[int] = field(default_factory=list)
+    """Ids of the actions played so far."""
+    _views: dict[str, tuple[Any, int]] = field(default_factory=dict)
+
+    def view(self, name: str, begin: Callable[[], View], play: Callable[[View, int], View]) -> View:
+        """The position in the form of some library, kept up to date and shared by all players that ask for it by ``name``.
+
+        ``begin`` makes the starting position, and ``play`` gives the position after an action.
+        """
+        position, played = self._views.get(name) or (begin(), 0)
+        for action in self.actions[played:]:
+            position = play(position, action)
+        self._views[name] = position, len(self.actions)
+        return position
+
+
+@runtime_checkable
+class HostPlayer(Protocol):
+    """A player that decides on the host, one game at a time."""
+
+    name: str
+
+    def choose(self, game: HostGame, seconds: float, seed: str) -> int:
+        """The id of the action to play. Raises ``ForfeitError`` where there is none, or none in time.
+
+        Args:
+            game: the game under way; the player must leave it as it is.
+            seconds: time for the move.
+            seed: differs for every move of every game, for players that draw random numbers.
+        """
+        ...
+
+
+class ForfeitError(Exception):
+    """Why a player lost the right to move."""
+
+
+@dataclass(frozen=True)
+class Player:
+    """A player of the arena."""
+
+    name: str
+    agent: Policy | HostPlayer
+    search: str = ""
+    """The agent text, where the player searches."""
+    note: str | None = None
+    """Something people should know about it, like weights that were trained for other options of the game."""
+
+
+def player(game: Game[Any], text: str) -> Player:
+    """The player that a text stands for.
+
+    Args:
+        game: the game to be played.
+        text: an agent (``search.agents.agent``), or ``module:factory``, which is called without arguments and gives a policy or
+            a player on the host. ``name=...`` gives it another name.
+
+    Raises ``ValueError`` where there is no such player, or where it does not play this game.
+    """
+    head, equals, tail = text.partition("=")
+    name, what = (head, tail) if equals and ":" not in head else ("", text)
+    module, colon, factory = what.partition(":")
+    if is_search(what) or not colon:
+        return _agent(game, name or what, what)
+    try:
+        value = getattr(importlib.import_module(module), factory)()
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"player {what!r}: {error}") from None
+    try:
+        adapted = adapt(game, value)
+    except ValueError as error:
+        raise ValueError(f"player {what!r} {error}") from None
+    if adapted is None:
+        raise ValueError(f"player {what!r} gave {value!r}, which is neither a policy nor a player on the host")
+    return Player(name or getattr(value, "name", factory), adapted)
+
+
+def adapt(game: Game[Any], value: Any) -> Policy | HostPlayer | None:
+    """A value as a policy or a player on the host: through an adapter for its class, or as it is; ``None`` where it is neither.
+
+    Raises ``ValueError`` where an adapter says that it does not play this game.
+    """
+    from experiments.arena.host_players import ADAPTERS
+
+    for kind, adapter in ADAPTERS.items():
+        if isinstance(value, kind):
+            return adapter(game, value)
+    return value if isinstance(value, HostPlayer) or callable(value) else None
+
+
+def _agent(game: Game[Any], name: str, text: str) -> Player:
+    notes: list[str] = []
+
+    def load(game: Game[Any], network: str) -> Network:
+        loaded = weights.load(game, network)
+        if note := getattr(loaded, "note", None):
+            notes.append(note)
+        return loaded
+
+    try:
+        policy = agent(game, text, load)
+    except ValueError as error:
+        raise ValueError(str(error) if is_search(text) else f"{error}; or give module:factory") from None
+    return Player(name, policy, text if is_search(text) else "", notes[0] if notes else None)

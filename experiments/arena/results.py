@@ -1,0 +1,188 @@
+"""Results of matches: the games that were played, and their standings, as JSON."""
+
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from experiments.arena.ratings import Ratings, ahead_of, pairwise, plackett_luce
+from tilewe_jax.game import Game
+from tilewe_jax.records import Record
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Games that were played together; arrays are ``[games, seats]``."""
+
+    seating: np.ndarray
+    """Index of the player in each seat."""
+    scores: np.ndarray
+    """Final scores."""
+    forfeits: np.ndarray
+    """Whether the player in the seat forfeited."""
+    plies: np.ndarray
+    """Number of actions by each seat."""
+    legal: np.ndarray
+    """Sum over these actions of the number of legal ones."""
+    records: list[Record]
+    """One record per game, where they are kept."""
+
+
+@dataclass
+class Results:
+    """The games played so far, and what they took."""
+
+    game: Game[Any]
+    names: list[str]
+    """Names of the players."""
+    batches: list[Batch] = field(default_factory=list)
+    """Finished batches; a batch is here whole or not at all, whenever the match is interrupted."""
+    seconds: float = 0.0
+    """Wall time spent playing, without compilation."""
+    cpu_seconds: float = 0.0
+    """CPU time spent playing."""
+    compile_seconds: float = 0.0
+    """Wall time spent compiling."""
+    host_seconds: dict[str, float] = field(default_factory=dict)
+    """Wall time that each player on the host took."""
+    sprt: dict[str, Any] | None = None
+    """Result of the sequential test, where one was asked for."""
+    faults: dict[str, str] = field(default_factory=dict)
+    """Why each player forfeited, the last time."""
+    interrupted: bool = False
+    """Whether the match was interrupted before all games were played."""
+
+    @property
+    def games(self) -> int:
+        """Number of games."""
+        return sum(len(batch.seating) for batch in self.batches)
+
+    @property
+    def records(self) -> list[Record]:
+        """Records of all games."""
+        return [record for batch in self.batches for record in batch.records]
+
+    def all(self, name: str) -> np.ndarray:
+        """An array of ``Batch``, of all games."""
+        return np.concatenate([getattr(batch, name) for batch in self.batches])
+
+    def ranked_by(self) -> np.ndarray:
+        """What players are ranked by, ``[games, seats]``: scores, and less than any score for those that forfeited."""
+        scores = self.all("scores")
+        return np.where(self.all("forfeits"), scores.min() - 1, scores).astype(float)
+
+    def winners(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Whether each seat came first, ``[games, seats]``; whether one did alone, ``[games, 1]``; each seat's outcome."""
+        ranked_by = self.ranked_by()
+        best: np.ndarray = ranked_by == ranked_by.max(axis=1, keepdims=True)
+        count = best.sum(axis=1, keepdims=True)
+        return best, count == 1, best / count
+
+    def outcomes(self, player: int) -> np.ndarray:
+        """Outcomes of a player, one per game in which it sat, the mean of its seats: a game is one observation."""
+        mine = self.all("seating") == player
+        sat = mine.any(axis=1)
+        outcomes: np.ndarray = (self.winners()[2] * mine).sum(axis=1)[sat] / mine.sum(axis=1)[sat]
+        return outcomes
+
+    def against(self, first: int = 0, second: int = 1) -> np.ndarray:
+        """For every game of two players how often the first came before the second, ties half; between 0 and 1."""
+        seating = self.all("seating")
+        both = (seating == first)[:, :, None] & (seating == second)[:, None, :]
+        met = both.sum(axis=(1, 2))
+        ahead: np.ndarray = (ahead_of(self.ranked_by()) * both).sum(axis=(1, 2))[met > 0] / met[met > 0]
+        return ahead
+
+    def ratings(self) -> Ratings | None:
+        """Ratings of players and seats; ``None`` where there is nothing to compare."""
+        if self.game.num_players < 2:
+            return None
+        return plackett_luce(self.all("seating"), self.ranked_by(), len(self.names))
+
+    def summary(self) -> dict[str, Any]:
+        """Standings as JSON, the strongest agent first.
+
+        Intervals (``ci95``) come from normal distributions with the variance of the games' results; in that of win rates half a
+        win and half a loss are added, without which results that are all alike would have no variance.
+        """
+        base = {
+            "game": self.game.id,
+            "options": self.game.options,
+            "games": self.games,
+            "seconds": round(self.seconds, 3),
+            "cpu_seconds": round(self.cpu_seconds, 3),
+            "compile_seconds": round(self.compile_seconds, 1),
+            "interrupted": self.interrupted,
+        }
+        if not self.games:
+            return {**base, "agents": [], "seats": [], "pairs": {}}
+        rated = self.ratings()
+        rows = [self._agent(index, rated) for index in range(len(self.names))]
+        rows.sort(key=lambda row: -(row["elo"] if rated else row["mean_score"] or 0.0))
+        _, alone, outcome = self.winners()
+        scores = self.all("scores")
+        seats = [
+            {
+                "seat": seat + 1,
+                "elo": round(float(rated.seats[seat]), 1) if rated else None,
+                "elo_ci95": round(float(rated.seat_ci95[seat]), 1) if rated else None,
+                "win_rate": _mean(outcome[:, seat]),
+                "mean_score": _mean(scores[:, seat]),
+            }
+            for seat in range(self.game.num_players)
+        ]
+        tied = round(float(1 - alone.mean()), 4)
+        summary = {**base, "tied": tied, "agents": rows, "seats": seats, "pairs": self._pairs()}
+        return summary if self.sprt is None else {**summary, "sprt": self.sprt}
+
+    def _agent(self, index: int, rated: Ratings | None) -> dict[str, Any]:
+        """The row of a player."""
+        name, mine = self.names[index], self.all("seating") == index
+        best, alone, _ = self.winners()
+        scores, plies, legal, forfeits = map(self.all, ("scores", "plies", "legal", "forfeits"))
+        outcomes = self.outcomes(index)
+        low, high = _interval(outcomes)
+        row: dict[str, Any] = {
+            "agent": name,
+            "elo": round(float(rated.players[index]), 1) if rated else None,
+            "elo_ci95": round(float(rated.player_ci95[index]), 1) if rated else None,
+            "games": len(outcomes),
+            "wins": int((best & alone & mine).sum()),
+            "ties": int((best & ~alone & mine).any(axis=1).sum()),
+            "win_rate": _mean(outcomes),
+            "win_rate_ci95": [round(low, 4), round(high, 4)],
+            "mean_score": _mean(scores[mine]),
+            "plies": _mean(plies[mine]),
+            "legal_actions": round(float(legal[mine].sum() / max(1, plies[mine].sum())), 1),
+            "forfeits": int(forfeits[mine].sum()),
+        }
+        if name in self.host_seconds:
+            row["seconds_per_move"] = self.host_seconds[name] / max(1, int(plies[mine].sum()))
+        if name in self.faults:
+            row["last_fault"] = self.faults[name]
+        return row
+
+    def _pairs(self) -> dict[str, dict[str, float]]:
+        """For each player the fraction of the games of both in which it came before each other one."""
+        wins, meetings = pairwise(self.all("seating"), self.ranked_by(), len(self.names))
+        return {
+            name: {
+                opponent: round(float(wins[i, j] / meetings[i, j]), 4)
+                for j, opponent in enumerate(self.names)
+                if i != j and meetings[i, j]
+            }
+            for i, name in enumerate(self.names)
+        }
+
+
+def _interval(outcomes: np.ndarray) -> tuple[float, float]:
+    """The 95 % interval of the mean of outcomes."""
+    observed = np.append(outcomes, [0.0, 1.0])
+    mean = float(outcomes.mean()) if outcomes.size else 0.0
+    error = NormalDist().inv_cdf(0.975) * float(observed.std()) / max(1, len(observed)) ** 0.5
+    return max(0.0, mean - error), min(1.0, mean + error)
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return round(float(values.mean()), 4) if values.size else None

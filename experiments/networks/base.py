@@ -1,0 +1,66 @@
+"""What every network is: its outputs, its size, and how it is asked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float32
+
+
+class Outputs(NamedTuple):
+    """The output of a network for one position; values of P seats are relative: the observer's seat first."""
+
+    logits: Float32[Array, "num_logits"]
+    """Policy logits, see ``Game.gather_logits``."""
+    outcome_logits: Float32[Array, "P"]
+    """Logits of the expected outcome: the softmax is each seat's expected share of the win."""
+    score_logits: Float32[Array, "P"]
+    """Logits of the expected ``Game.heuristic_value`` at the end of the game, which says by how much it is won."""
+
+
+Model = Callable[[Array], Outputs]
+"""A network with its weights: a pytree that maps the observation of one position to ``Outputs``."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of a network."""
+
+    channels: int
+    """Channels of the residual tower; in message passing the features of each node; a perceptron is four times as wide."""
+    blocks: int
+    """Residual blocks of two layers each; in message passing the number of rounds."""
+
+
+SIZES = {
+    "tiny": Size(16, 1),
+    "nano": Size(32, 3),
+    "small": Size(64, 6),
+    "medium": Size(128, 8),
+    "large": Size(192, 12),
+}
+"""Sizes by name. ``nano`` is for CPUs, ``large`` the size of the strongest published network for Blokus Duo."""
+
+
+def evaluate(model: Model, observation: Array) -> Outputs:
+    """Outputs of the network; on accelerators it computes in bfloat16, while weights and outputs are float32 everywhere."""
+    return model(observation if jax.default_backend() == "cpu" else observation.astype(jnp.bfloat16))
+
+
+def predict(model: Model, observation: Array, score_weight: float = 0.0) -> tuple[Array, Array]:
+    """Policy logits and values by relative seat: a ``search.exported.Network``, once a model is bound.
+
+    Values are expected outcomes, mixed with the expected score by ``score_weight`` between 0 and 1.
+    """
+    outputs = evaluate(model, observation)
+    values = jax.nn.softmax(outputs.outcome_logits)
+    if score_weight:
+        values = (1 - score_weight) * values + score_weight * jax.nn.softmax(outputs.score_logits)
+    return outputs.logits, values
+
+
+def num_parameters(model: Model) -> int:
+    """Number of weights."""
+    return sum(leaf.size for leaf in jax.tree.leaves(model))

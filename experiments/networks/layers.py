@@ -1,0 +1,131 @@
+"""Layers that several architectures share: convolutions, dense layers, RMSNorm, residual blocks, and the value head.
+
+A layer is a pytree of its weights (equinox) and a function of one position; ``jax.vmap`` makes it a function of many. Boards
+are ``[height, width, channels]``, channels last, which is what CPUs are fast at.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Float32, PRNGKeyArray
+
+
+class Conv(eqx.Module):
+    """A two-dimensional convolution of ``[height, width, channels]`` with ``SAME`` padding."""
+
+    weight: Float[Array, "rows columns before after"]
+    bias: Float[Array, "after"]
+
+    def __init__(self, before: int, after: int, side: int, key: PRNGKeyArray, scale: float = 1.0) -> None:
+        self.weight = normal(key, (side, side, before, after), scale * (2 / (side * side * before)) ** 0.5)
+        self.bias = jnp.zeros(after)
+
+    def __call__(self, x: Float[Array, "height width before"]) -> Float[Array, "height width after"]:
+        names = ("NHWC", "HWIO", "NHWC")
+        y = lax.conv_general_dilated(x[None], self.weight.astype(x.dtype), (1, 1), "SAME", dimension_numbers=names)[0]
+        return y + self.bias.astype(x.dtype)[None, None]
+
+
+class Linear(eqx.Module):
+    """The dense layer ``x @ weight + bias``, for any number of leading axes."""
+
+    weight: Float[Array, "before after"]
+    bias: Float[Array, "after"]
+
+    def __init__(self, before: int, after: int, key: PRNGKeyArray, scale: float = 1.0) -> None:
+        self.weight = normal(key, (before, after), scale * (1 / before) ** 0.5)
+        self.bias = jnp.zeros(after)
+
+    def __call__(self, x: Float[Array, "*rows before"]) -> Float[Array, "*rows after"]:
+        y = x @ self.weight.astype(x.dtype)
+        return y + jnp.broadcast_to(self.bias.astype(x.dtype), y.shape)
+
+
+class RMSNorm(eqx.Module):
+    """Root mean square normalisation over all numbers of a position, with a gain per channel (Zhang and Sennrich 2019)."""
+
+    gain: Float[Array, "channels"]
+
+    def __init__(self, channels: int) -> None:
+        self.gain = jnp.ones(channels)
+
+    def __call__(self, x: Float[Array, "*rows channels"]) -> Float[Array, "*rows channels"]:
+        inverse = lax.rsqrt(jnp.mean(jnp.square(x.astype(jnp.float32))) + 1e-6)
+        return x * jnp.broadcast_to(inverse.astype(x.dtype) * self.gain.astype(x.dtype), x.shape)
+
+
+class ResidualBlock(eqx.Module):
+    """Pre-activation residual block of two 3 x 3 convolutions with global pooling between them (KataGo, Wu 2019)."""
+
+    norm: RMSNorm
+    first: Conv
+    pooled: Linear
+    second: Conv
+
+    def __init__(self, channels: int, key: PRNGKeyArray) -> None:
+        key_first, key_pooled, key_second = jax.random.split(key, 3)
+        self.norm = RMSNorm(channels)
+        self.first = Conv(channels, channels, 3, key_first)
+        self.pooled = Linear(2 * channels, channels, key_pooled)
+        self.second = Conv(channels, channels, 3, key_second, scale=0.1)  # close to the identity at first
+
+    def __call__(self, x: Float[Array, "height width channels"]) -> Float[Array, "height width channels"]:
+        y = self.first(jax.nn.relu(self.norm(x)))
+        y = y + self.pooled(global_pool(jax.nn.relu(y)))[None, None]
+        return x + self.second(jax.nn.relu(y))
+
+
+class ResidualTower(eqx.Module):
+    """A convolutional stem and residual blocks: planes in, ``[height, width, channels]`` out.
+
+    Planes that are constant over the board (global features) enter through a dense layer instead of the convolution.
+    """
+
+    stem: Conv
+    global_features: Linear
+    blocks: list[ResidualBlock]
+    norm: RMSNorm
+    spatial: int = eqx.field(static=True)
+    """Number of spatial planes; they come first, and the planes after them are constant."""
+
+    def __init__(self, planes: int, spatial: int, channels: int, blocks: int, key: PRNGKeyArray) -> None:
+        key_stem, key_global, *block_keys = jax.random.split(key, 2 + blocks)
+        self.spatial = spatial
+        self.stem = Conv(spatial, channels, 3, key_stem)
+        self.global_features = Linear(planes - spatial, channels, key_global)
+        self.blocks = [ResidualBlock(channels, block_key) for block_key in block_keys]
+        self.norm = RMSNorm(channels)
+
+    def __call__(self, planes: Float[Array, "planes height width"]) -> Float[Array, "height width channels"]:
+        x = self.stem(jnp.moveaxis(planes[: self.spatial], 0, -1))
+        x = x + self.global_features(planes[self.spatial :, 0, 0])[None, None]
+        for block in self.blocks:
+            x = block(x)
+        return jax.nn.relu(self.norm(x))
+
+
+class ValueHead(eqx.Module):
+    """A hidden layer and, for each of P seats, a logit of the outcome and a logit of the score."""
+
+    hidden: Linear
+    out: Linear
+
+    def __init__(self, features: int, players: int, key: PRNGKeyArray) -> None:
+        key_hidden, key_out = jax.random.split(key)
+        self.hidden = Linear(features, 64, key_hidden)
+        self.out = Linear(64, 2 * players, key_out, scale=0.1)
+
+    def __call__(self, features: Float[Array, "features"]) -> tuple[Float32[Array, "P"], Float32[Array, "P"]]:
+        outcome, score = self.out(jax.nn.relu(self.hidden(features))).astype(jnp.float32).reshape(2, -1)
+        return outcome, score
+
+
+def global_pool(x: Float[Array, "height width channels"]) -> Float[Array, "2*channels"]:
+    """The mean and the maximum of each channel over the board."""
+    return jnp.concatenate([jnp.mean(x, axis=(0, 1)), jnp.max(x, axis=(0, 1))])
+
+
+def normal(key: PRNGKeyArray, shape: tuple[int, ...], deviation: float) -> Array:
+    """Initial weights, normally distributed with mean 0."""
+    return deviation * jax.random.normal(key, shape)

@@ -1,0 +1,181 @@
+"""Nested settings as frozen dataclasses: ranges in the fields' metadata, dotted names, text, and JSON.
+
+A setting is a dataclass field made by ``setting``, with a docstring below it. ``validate``, ``changed``, ``from_json`` and
+``listing`` work on any such tree of dataclasses, and name a setting by its path, like ``selfplay.search.num_simulations``.
+"""
+
+import ast
+import inspect
+import json
+import textwrap
+from collections.abc import Hashable, Iterator
+from dataclasses import Field, field, fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from experiments.parsing import ArgumentError, form, parse
+
+Settings = TypeVar("Settings")
+
+
+def setting(
+    default: Any,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    positive: bool = False,
+    may_change: bool = False,
+) -> Any:
+    """A dataclass field with a range.
+
+    Args:
+        default: value unless given.
+        minimum: smallest allowed value.
+        maximum: largest allowed value.
+        positive: whether only values above 0 are allowed.
+        may_change: whether a run may be resumed with another value.
+    """
+    metadata = {"minimum": minimum, "maximum": maximum, "positive": positive, "may_change": may_change}
+    return field(default=default, metadata=metadata)
+
+
+def leaves(settings: Any, prefix: str = "") -> Iterator[tuple[str, Field[Any], Any, Any]]:
+    """All settings in a tree: dotted name, field, type, and value."""
+    types = get_type_hints(type(settings))
+    for entry in fields(settings):
+        value, name = getattr(settings, entry.name), prefix + entry.name
+        if is_dataclass(value):
+            yield from leaves(value, name + ".")
+        else:
+            yield name, entry, types[entry.name], value
+
+
+def validate(settings: Any) -> None:
+    """Check the type and the range of every setting in a tree. Raises ``ValueError`` that names the setting."""
+    for name, entry, kind, value in leaves(settings):
+        if problem := _problem(entry, kind, value):
+            raise ValueError(f"{name} must {problem}, not {value!r}")
+
+
+_KINDS = {
+    bool: ("true or false", (bool,)),
+    int: ("an integer", (int,)),
+    float: ("a number", (int, float)),
+    str: ("text", (str,)),
+}
+
+
+def _problem(entry: Field[Any], kind: Any, value: Any) -> str | None:
+    """What a setting must be, where its value is something else."""
+    if get_origin(kind) is Literal:
+        return None if value in get_args(kind) else f"be one of {', '.join(get_args(kind))}"
+    if kind in _KINDS and type(value) not in _KINDS[kind][1]:
+        return f"be {_KINDS[kind][0]}"
+    return _out_of_range(entry, value) if kind in (int, float) else None
+
+
+def _out_of_range(entry: Field[Any], value: float) -> str | None:
+    """The range of a setting, where its value lies outside of it."""
+    minimum, maximum = entry.metadata.get("minimum"), entry.metadata.get("maximum")
+    if entry.metadata.get("positive"):
+        return None if value > 0 else "be positive"
+    low, high = minimum is None or value >= minimum, maximum is None or value <= maximum
+    if low and high:
+        return None
+    if minimum is not None and maximum is not None:
+        return f"be between {minimum} and {maximum}"
+    return f"be at least {minimum}" if not low else f"be at most {maximum}"
+
+
+def changed(settings: Settings, given: dict[str, str]) -> Settings:
+    """The settings with some changed by text, like ``{"selfplay.num_games": "64"}``.
+
+    Values are parsed by tyro: several words make a tuple, ``none`` stands for ``None``. Raises ``ValueError`` that names the
+    setting.
+    """
+    types = {name: kind for name, _, kind, _ in leaves(settings)}
+    arguments: list[str] = []
+    for name, text in given.items():
+        if name not in types:
+            raise ValueError(f"there is no setting {name!r}; there are {', '.join(types)}")
+        words = text.split() if get_origin(types[name]) is not None and get_origin(types[name]) is not Literal else [text]
+        words = [word.capitalize() if word.lower() in ("true", "false", "none") else word for word in words]
+        arguments += [f"--{name}", *words]
+    try:
+        result: Settings = parse(type(settings), arguments, default=settings, prog="")
+    except ArgumentError as error:
+        wrong = error.argument.lowered.name_or_flags[0].removeprefix("--") if error.argument else ""
+        if wrong not in types:
+            raise
+        wanted = _KINDS[types[wrong]][0] if types[wrong] in _KINDS else form(error.argument)
+        raise ValueError(f"{wrong} must be {wanted}, not {given[wrong]!r}") from None
+    return result
+
+
+def to_json(settings: Any) -> dict[str, Any]:
+    """The settings as nested JSON, such that ``from_json`` gives them back."""
+    return {
+        entry.name: to_json(value) if is_dataclass(value) else json.loads(json.dumps(value))
+        for entry in fields(settings)
+        for value in [getattr(settings, entry.name)]
+    }
+
+
+def from_json(kind: type[Settings], given: Any, prefix: str = "") -> Settings:
+    """The settings in nested JSON; settings that are not given have their defaults. Raises ``ValueError`` for unknown ones."""
+    if not isinstance(given, dict):
+        raise ValueError(f"{prefix.rstrip('.') or 'settings'} must be a JSON object, not {given!r}")
+    known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
+    if unknown := sorted(given.keys() - known.keys()):
+        raise ValueError(f"there is no setting {', '.join(prefix + name for name in unknown)}")
+    types = get_type_hints(kind)
+    values = {
+        name: from_json(types[name], value, f"{prefix}{name}.") if is_dataclass(types[name]) else frozen(value)
+        for name, value in given.items()
+    }
+    return kind(**values)
+
+
+def frozen(value: Any) -> Any:
+    """The value with lists as tuples."""
+    return tuple(map(frozen, value)) if isinstance(value, (list, tuple)) else value
+
+
+def differences(settings: Settings, others: Settings) -> list[str]:
+    """Settings that differ, and with which a run may not be resumed: "name was ... and is ..."."""
+    before = {name: value for name, _, _, value in leaves(others)}
+    return [
+        f"{name} was {before[name]!r} and is {value!r}"
+        for name, entry, _, value in leaves(settings)
+        if value != before[name] and not entry.metadata.get("may_change")
+    ]
+
+
+def listing(settings: Any) -> list[dict[str, Any]]:
+    """All settings: ``name``, ``default`` and ``description``."""
+    rows: list[dict[str, Any]] = []
+
+    def add(settings: Any, prefix: str) -> None:
+        described = descriptions(type(settings))
+        for entry in fields(settings):
+            value, name = getattr(settings, entry.name), prefix + entry.name
+            if is_dataclass(value):
+                add(value, name + ".")
+            else:
+                rows.append({"name": name, "default": value, "description": described.get(entry.name, "")})
+
+    add(settings, "")
+    return rows
+
+
+@cache
+def descriptions(kind: Hashable) -> dict[str, str]:
+    """The docstrings of a dataclass's fields, by name: the string below each in the source."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(cast(type[Any], kind)))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    described = {}
+    for entry, below in zip(tree.body, tree.body[1:], strict=False):
+        match entry, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                described[name] = " ".join(text.split())
+    return described

@@ -1,0 +1,155 @@
+"""The compiled functions of a run, and its state as one pytree.
+
+Two functions take the state on: ``play`` puts positions into the replay buffer, ``learn`` learns from them. Games and buffer
+are divided by games over the devices, the rest is the same on all of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Int32, PRNGKeyArray
+
+from experiments import networks
+from experiments.config import TrainConfig
+from experiments.training import agents, loss, replay, selfplay
+from experiments.training.loss import Learner, Losses
+from experiments.training.replay import Replay
+from experiments.training.selfplay import SelfplayState, SelfplayStats
+from search.determinization import is_hidden
+from search.exported import observation_shape
+from search.tree import bytes_per_node
+from tilewe_jax.game import Game
+
+_AXIS = "data"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class TrainState:
+    """The whole state of a run."""
+
+    learner: Learner
+    """The network that learns."""
+    games: SelfplayState[Any]
+    """The games under way."""
+    replay: Replay[Any]
+    """The replay buffer."""
+    keys: PRNGKeyArray
+    """Two keys: for self-play and for learning."""
+    iteration: Int32[Array, ""]
+    """Number of iterations of self-play."""
+
+
+_Update = Callable[[TrainState], tuple[TrainState, Any]]
+
+
+class Program:
+    """The compiled functions of a run.
+
+    Args:
+        config: settings of the run.
+        devices: number of devices of each process, by default all.
+
+    Raises ``ValueError`` where games or batch cannot be divided among the devices.
+    """
+
+    def __init__(self, config: TrainConfig, devices: int | None = None) -> None:
+        self.config, self.game = config, config.game.make()
+        available = jax.devices()
+        count = len(available) if devices is None else devices * jax.process_count()
+        divided = {"selfplay.num_games": config.selfplay.num_games, "optimizer.batch_size": config.optimizer.batch_size}
+        for name, value in divided.items():
+            if value % count:
+                raise ValueError(f"{name} must be a multiple of the number of devices, {count}, not {value}")
+        self.mesh = Mesh(np.array(available[:count]), (_AXIS,))
+        everywhere, by_game = PartitionSpec(), PartitionSpec(_AXIS)
+        # The positions of the buffer are [rows, games, ...].
+        buffer: Any = Replay(PartitionSpec(None, _AXIS), everywhere)  # type: ignore[arg-type]
+        self._specs = TrainState(everywhere, by_game, buffer, everywhere, everywhere)  # type: ignore[arg-type]
+        shaped = jax.eval_shape(self._begin, 0)
+        self.shardings = jax.tree.map(
+            lambda spec, part: jax.tree.map(lambda _: NamedSharding(self.mesh, spec), part),
+            self._specs,
+            shaped,
+            is_leaf=lambda leaf: isinstance(leaf, PartitionSpec),
+        )
+        self.like: TrainState = jax.tree.map(
+            lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), shaped, self.shardings
+        )
+        """Shapes and shardings of the state."""
+        self.begin: Callable[[int], TrainState] = jax.jit(self._begin, out_shardings=self.shardings)
+        """Makes the state of a new run from a seed."""
+        self.play = self._divided(partial(self._play, False))
+        """Plays ``unroll_length`` moves in every game."""
+        self.warm_up = self._divided(partial(self._play, True))
+        """Like ``play``, by the agents of the warm-up."""
+        self.learn = self._divided(self._learn)
+        """Makes a step of the optimizer."""
+        accept = jax.jit(lambda state: replace(state, learner=replace(state.learner, accepted=state.learner.average)))
+        self.accept: Callable[[TrainState], TrainState] = accept
+        """Makes the newest weights those that play, where there is a gate."""
+
+    def _divided(self, function: _Update) -> _Update:
+        """A function compiled for all devices, each with its part of the state."""
+        mapped = jax.shard_map(
+            function, mesh=self.mesh, in_specs=(self._specs,), out_specs=(self._specs, PartitionSpec()), check_vma=False
+        )
+        compiled: _Update = jax.jit(mapped, donate_argnums=0)
+        return compiled
+
+    def _begin(self, seed: int | Array) -> TrainState:
+        config = self.config
+        key_model, key_games, key_run = jax.random.split(jax.random.key(seed), 3)
+        num_games = config.selfplay.num_games
+        model = networks.make(self.game, config.network.architecture, config.network.size, key_model)
+        return TrainState(
+            learner=loss.start(config, model),
+            games=selfplay.begin(self.game, key_games, num_games),
+            replay=replay.empty(self.game, config.replay.replay_size, num_games, config.selfplay.search.num_candidates),
+            keys=jax.random.split(key_run),
+            iteration=jnp.int32(0),
+        )
+
+    def _play(self, warm_up: bool, state: TrainState) -> tuple[TrainState, SelfplayStats]:
+        config, game = self.config.selfplay, self.game
+        key = jax.random.fold_in(state.keys[0], state.iteration)
+        if warm_up:
+            players = agents.warmup_agents(config, game)
+        else:
+            players = agents.full_and_fast(config, game, agents.network_evaluator(config, game, state.learner.acting))
+        games, positions, ended, stats = selfplay.play(config, game, players, state.games, key)
+        after = replace(state, games=games, replay=replay.add(state.replay, positions, ended), iteration=state.iteration + 1)
+        return after, jax.lax.psum(stats, _AXIS)
+
+    def _learn(self, state: TrainState) -> tuple[TrainState, Losses]:
+        key = jax.random.fold_in(state.keys[1], state.learner.steps)
+        devices = self.mesh.devices.size
+        learner, losses = loss.learn(self.config, self.game, state.learner, state.replay, key, _AXIS, devices)
+        return replace(state, learner=learner), losses
+
+
+def memory_needed(config: TrainConfig, game: Game[Any], devices: int) -> dict[str, int]:
+    """Estimated bytes that each device needs, by purpose."""
+    network, selfplay_config, search = config.network, config.selfplay, config.selfplay.search
+    model = jax.eval_shape(lambda: networks.make(game, network.architecture, network.size, jax.random.key(0)))
+    weights = 4 * networks.num_parameters(model)
+    games = selfplay_config.num_games // devices
+    determinizations = selfplay_config.num_determinizations if is_hidden(game) else 1
+    nodes = games * determinizations * (search.num_simulations // determinizations + 1)
+    size = networks.SIZES[network.size]
+    rows = int(np.prod(observation_shape(game)[-2:], dtype=np.int64))
+    activations = 4 * size.channels * rows * (4 * size.blocks + 4) * (config.optimizer.batch_size // devices)
+    position = replay.bytes_per_position(game, search.num_candidates)
+    return {
+        "replay buffer": config.replay.replay_size * games * position,
+        "positions of an iteration": selfplay_config.unroll_length * games * position,
+        "search trees": 2 * nodes * bytes_per_node(game, search.num_candidates),
+        "weights, their average and the optimizer": 4 * weights,
+        "activations": activations,
+    }
