@@ -64,7 +64,7 @@ class Config:
     teach: int = 0
     """For so many rounds, games are searched without the network, by playouts, or played by ``teacher``: a warm start."""
     teacher_samples: int = 16
-    """In those playouts each move is the best of so many random ones at a glance, see ``search.evaluators.playouts``."""
+    """In those playouts each move is the best of so many random ones at a glance, see ``search.playout_evaluator``."""
     teacher: str = ""
     """Who plays these games without any search: a player of the game, or ``glance``, which draws moves by what they look worth,
     see ``Game.heuristic_logits``. The network learns to play like it, and what such games are worth."""

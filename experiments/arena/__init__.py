@@ -21,8 +21,8 @@ import numpy as np
 
 from experiments.arena.ratings import Sprt, ahead_of, pairwise, plackett_luce
 from experiments.networks import weights as trained
-from search.agents import agent, check_memory, is_search
 from search.exported import as_tree
+from search.spec import RULES, AgentSpec, build, check_memory
 from tilewe_jax import env
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.lanes import where_needed
@@ -40,23 +40,24 @@ class Player:
 
     name: str
     mind: Policy | Engine
-    search: str = ""
-    """The text that stands for it, where that is a search."""
+    search: AgentSpec | None = None
+    """The agent, where it searches."""
 
 
 def player(game: Game[Any], text: str) -> Player:
-    """The player that a text stands for: an ``agent`` of the search, or ``module:factory``, called without arguments.
+    """The player that a text stands for: an ``AgentSpec`` of the search, or ``module:factory``, called without arguments.
 
     ``name=...`` gives it another name. Raises ``ValueError`` where there is none.
     """
     head, equals, tail = text.partition("=")
     name, what = (head, tail) if equals and ":" not in head else ("", text)
     module, colon, factory = what.partition(":")
-    if is_search(what) or not colon:
+    if module in RULES or not colon:
         try:
-            return Player(name or what, agent(game, what, trained.load), what if is_search(what) else "")
+            spec = AgentSpec.parse(what)
+            return Player(name or what, build(spec, game, trained.load), spec if spec.is_search else None)
         except ValueError as error:
-            raise ValueError(str(error) if is_search(what) else f"{error}; or give module:factory") from None
+            raise ValueError(str(error) if module in RULES else f"{error}; or give module:factory") from None
     try:
         mind = getattr(importlib.import_module(module), factory)()
     except (ImportError, AttributeError) as error:
@@ -321,7 +322,7 @@ class Match:
         self.shares = [len(players) // int((self.entry == index).sum()) for index in range(len(self.names))]
         for player in players:
             if player.search:
-                check_memory(game, player.search, -(-lanes // self.shares[self.names.index(player.name)]))
+                check_memory(player.search, game, -(-lanes // self.shares[self.names.index(player.name)]))
         self.engines = {index: mind for index, mind in enumerate(minds) if isinstance(mind, Engine)}
         self.policies = {index: as_tree(mind) for index, mind in enumerate(minds) if not isinstance(mind, Engine)}
         number, ply = jnp.zeros(lanes, jnp.int32), jnp.int32(0)

@@ -7,7 +7,7 @@ import jax
 from jaxtyping import PRNGKeyArray
 
 from experiments.networks import weights as trained
-from search.agents import agent
+from search.spec import AgentSpec, build
 from tilewe_jax.game import Policy
 from tilewe_jax.registry import make
 from tilewe_jax.tilewe.board import Board
@@ -17,7 +17,7 @@ from tilewe_jax.tilewe.move import Move
 
 
 class AgentEngine(Engine):
-    """A player by name, such as ``mcts:sims=64,playouts=4``, that plays on a host board of any number of players.
+    """A player by name, such as ``puct:num_simulations=64``, that plays on a host board of any number of players.
 
     The seconds for a move are not looked at: how long it searches is part of its name. The first move takes the seconds that
     compiling takes, for each number of players. Raises ``ValueError`` where there is no such player.
@@ -25,7 +25,7 @@ class AgentEngine(Engine):
 
     def __init__(self, text: str, name: str | None = None, estimated_elo: float | None = None, seed: int = 0) -> None:
         super().__init__(name or text, estimated_elo)
-        self._text = text
+        self._spec = AgentSpec.parse(text)
         self._key = jax.random.key(seed)
         self._policies: dict[int, Any] = {}
         self._policy(4)
@@ -39,7 +39,7 @@ class AgentEngine(Engine):
 
     def _policy(self, players: int) -> Any:
         if players not in self._policies:
-            policy = agent(make("tilewe", players=players), self._text, trained.load)
+            policy = build(self._spec, make("tilewe", players=players), trained.load)
             self._policies[players] = jax.jit(partial(_one, policy))
         return self._policies[players]
 

@@ -25,7 +25,7 @@ from experiments.commands.common import (
 class Arena:
     """Let players play each other and rate them.
 
-    A player is a name (`tilewe-jax arena --list` shows those of a game), a search like mcts:sims=64,playouts=4, or
+    A player is a name (`tilewe-jax arena --list` shows those of a game), a search like puct:num_simulations=64, or
     module:factory for what that function gives, a policy or an engine of tilewe; and name=... gives it another name.
     """
 
@@ -65,12 +65,12 @@ class Arena:
         common.ask_for_devices(self.devices)
         from experiments import arena
         from experiments.arena.ratings import Sprt
-        from search.agents import searches
+        from search import search_agents
         from tilewe_jax import records
 
         game = GameOptions(self.game, self.seats, self.set).make()
         if self.list:
-            names = [*sorted(game.policies()), *searches()]
+            names = [*sorted(game.policies()), *search_agents()]
             print(json.dumps({"game": game.id, "players": names}) if self.json else "\n".join(names))
             return
         try:
@@ -145,8 +145,8 @@ def _print_arena(game: Any, summary: dict[str, Any]) -> None:
 class Selfplay(GameOptions):
     """Let one player play all seats, and keep the games."""
 
-    agent: str = "mcts:sims=64"
-    """Who plays: a name (`tilewe-jax arena --list`), or a search like mcts:sims=64,playouts=4."""
+    agent: str = "puct:num_simulations=64"
+    """Who plays: a name (`tilewe-jax arena --list`), or a search like puct:num_simulations=64,num_playouts=4."""
     games: int = 256
     """Number of games."""
     batch: int = 256
@@ -165,7 +165,6 @@ class Selfplay(GameOptions):
         check_writable(self.out)
         common.ask_for_devices(self.devices)
         from experiments import arena
-        from search.agents import simulations
         from tilewe_jax import records
 
         game = self.make()
@@ -182,6 +181,8 @@ class Selfplay(GameOptions):
             records.write(self.out, game, results.records, self.seed)
         moves = int(results.all("plies").sum()) if results.games else 0
         seconds = max(results.seconds, 1e-9)
+        searcher = players[0].search
+        simulations = moves * searcher.num_simulations(game) if searcher else 0
         summary = {
             "game": game.id,
             "options": game.options,
@@ -192,7 +193,7 @@ class Selfplay(GameOptions):
             "cpu_seconds": round(results.cpu_seconds, 3),
             "compile_seconds": round(results.compile_seconds, 1),
             "games_per_second": round(results.games / seconds, 2),
-            "simulations_per_second": round(moves * simulations(game, self.agent) / seconds),
+            "simulations_per_second": round(simulations / seconds),
             "mean_score": results.all("scores").mean(axis=0).round(4).tolist() if results.games else [],
             "interrupted": results.interrupted,
         }
@@ -215,7 +216,7 @@ class Eval:
 
     players: Annotated[tuple[str, ...], arg(metavar="AGENT ...")] = ()
     """Who plays, as for `arena`; one that is named twice takes two seats. A network is one of a search's settings,
-    gumbel:sims=64,network=NAME."""
+    gumbel:num_simulations=64,network=NAME."""
     game: str = "tilewe"
     """Id of the game; `tilewe-jax games` lists them."""
     seats: int | None = None
@@ -256,7 +257,8 @@ class Eval:
                 raise UsageError(f"{self.run_folder} has no run: {error}") from None
             game = made.make()
             weights = sorted((self.run_folder / "weights").glob("*.npz"))
-            texts += [f"{path.stem}=gumbel:sims={self.sims},network={path}" for path in weights]
+            search = f"gumbel:num_simulations={self.sims},gumbel_scale=1"
+            texts += [f"{path.stem}={search},network={path}" for path in weights]
         else:
             game = GameOptions(self.game, self.seats, self.set).make()
         if not texts:

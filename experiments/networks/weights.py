@@ -95,12 +95,12 @@ class TrainedNetwork(eqx.Module):
     """A network as searches call it."""
 
     model: networks.Model
-    margin: float = eqx.field(static=True)
-    """That of its values."""
+    score_weight: float = eqx.field(static=True)
+    """Weight of the score utility in its values, which searches take over."""
 
     def __call__(self, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Logits and shares."""
-        return networks.predict(self.model, observation, self.margin)
+        return networks.predict(self.model, observation, self.score_weight)
 
 
 def _name(game: Game[Any]) -> str:

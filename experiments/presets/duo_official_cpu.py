@@ -24,5 +24,5 @@ CONFIG = Config(
     test_every=20,
     test_games=64,
     test_simulations=64,
-    opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "last"),
+    opponents=("puct:num_simulations=64,num_playouts=1,num_samples=1,priors=0,score_weight=0", "last"),
 )

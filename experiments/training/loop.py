@@ -29,9 +29,9 @@ from experiments.training.loss import Learner, Losses
 from experiments.training.metrics import Log
 from experiments.training.replay import Replay
 from experiments.training.selfplay import Games, Tally
-from search.determinization import is_hidden
+from search.determinization import has_hidden_information
 from search.exported import observation_shape
-from search.tree import bytes_per_node, memory
+from search.memory import bytes_per_node, device_memory
 from tilewe_jax.files import replacing
 from tilewe_jax.game import Game
 
@@ -127,7 +127,7 @@ class Program:
 def memory_needed(config: Config, game: Game[Any], devices: int) -> dict[str, int]:
     """Bytes that each device needs, by what for; an estimate, made before anything is."""
     weights = 4 * networks.parameters(jax.eval_shape(lambda: networks.make(game, config.network, jax.random.key(0))))
-    lanes, worlds = config.lanes // devices, config.worlds if is_hidden(game) else 1
+    lanes, worlds = config.lanes // devices, config.worlds if has_hidden_information(game) else 1
     trees = lanes * worlds * (config.simulations // worlds + 1) * bytes_per_node(game, config.candidates)
     size = networks.SIZES[config.network]
     rows = int(np.prod(observation_shape(game)[-2:], dtype=np.int64))
@@ -146,7 +146,7 @@ class Run:
 
     def __init__(self, config: Config, folder: Path, program: Program) -> None:
         self.config, self.folder, self.program, self.game = config, folder, program, program.game
-        needed, there = sum(self.needed().values()), memory()
+        needed, there = sum(self.needed().values()), device_memory()
         if needed > there:
             parts = ", ".join(f"{what} {size / 1e9:.1f} GB" for what, size in self.needed().items())
             raise MemoryError(f"about {needed / 1e9:.1f} GB a device are needed ({parts}), and there are {there / 1e9:.1f} GB")

@@ -14,17 +14,26 @@ from experiments.config import Config
 from experiments.networks import Model, predict
 from experiments.training.loss import entropy
 from experiments.training.replay import UNKNOWN, Positions
-from search.agents import agent
-from search.candidates import candidates
-from search.determinization import Worlds, is_hidden
-from search.evaluators import Evaluator, network, playouts
-from search.gumbel import Gumbel
-from search.mcts import Decision, Search, Selection
-from search.puct import Puct
+from search import (
+    AgentSpec,
+    Determinized,
+    Evaluator,
+    GumbelRule,
+    PolicyOutput,
+    PuctRule,
+    Search,
+    SearchSettings,
+    SelectionRule,
+    build,
+    has_hidden_information,
+    network_evaluator,
+    playout_evaluator,
+    sample_candidates,
+)
 from tilewe_jax.game import Game
 
 State = TypeVar("State")
-Searcher = Callable[[Any, PRNGKeyArray], Decision]
+Searcher = Callable[[Any, PRNGKeyArray], PolicyOutput]
 """What searches one position."""
 
 _PLAYED_OUT = 10
@@ -79,34 +88,31 @@ def begin(game: Game[State], key: PRNGKeyArray, lanes: int) -> Games[State]:
 
 def searcher(config: Config, game: Game[Any], evaluate: Evaluator, simulations: int, noise: bool = True) -> Searcher:
     """The search of a run; without ``noise`` as it is tested, and as fast searches are made."""
-    worlds = config.worlds if is_hidden(game) else 1
-    each = max(1, simulations // worlds)
-    search = Search(
-        game,
-        evaluate,
-        selection(config, each, noise),
-        each,
-        config.candidates,
-        config.depth,
-        pool=config.pool,
-        margin=config.margin,
+    worlds = config.worlds if has_hidden_information(game) else 1
+    settings = SearchSettings(
+        num_simulations=max(1, simulations // worlds),
+        num_candidates=config.candidates,
+        candidate_pool=config.pool,
+        max_depth=config.depth,
+        score_weight=config.margin,
     )
-    if is_hidden(game):
-        return Worlds(search, worlds)
-    return lambda state, key: search(state, key).decision
+    search = Search(game, evaluate, selection(config, noise), settings)
+    if has_hidden_information(game):
+        return Determinized(search, worlds)
+    return lambda state, key: search(state, key).policy_output
 
 
-def selection(config: Config, simulations: int, noise: bool) -> Selection:
+def selection(config: Config, noise: bool) -> SelectionRule:
     """How candidates are chosen."""
     if config.search == "gumbel":
-        return Gumbel(simulations, config.considered, scale=1.0 if noise else 0.0)
+        return GumbelRule(config.considered, gumbel_scale=1.0 if noise else 0.0)
     alpha = config.dirichlet / config.candidates
-    return Puct(dirichlet_alpha=alpha, forced=2.0) if noise else Puct()
+    return PuctRule(dirichlet_alpha=alpha, forced_playouts=2.0) if noise else PuctRule()
 
 
 def evaluator(config: Config, game: Game[Any], model: Model) -> Evaluator:
     """The network as what looks at leaves."""
-    return network(game, lambda seen: predict(model, seen, config.margin))
+    return network_evaluator(game, lambda seen: predict(model, seen, config.margin))
 
 
 def players(config: Config, game: Game[Any], evaluate: Evaluator) -> tuple[Searcher, Searcher | None]:
@@ -118,17 +124,19 @@ def players(config: Config, game: Game[Any], evaluate: Evaluator) -> tuple[Searc
 def teachers(config: Config, game: Game[Any]) -> tuple[Searcher, Searcher | None]:
     """Who plays before there is a network to ask: searches by playouts, or a player of the game."""
     if not config.teacher:
-        return players(config, game, playouts(game, 1, priors=True, samples=config.teacher_samples, margin=config.margin))
+        evaluate = playout_evaluator(game, priors=True, num_samples=config.teacher_samples, score_weight=config.margin)
+        return players(config, game, evaluate)
     nothing = jnp.full(game.num_players, UNKNOWN)
 
-    def glance(state: Any, key: PRNGKeyArray) -> Decision:
+    def glance(state: Any, key: PRNGKeyArray) -> PolicyOutput:
         one, other = jax.random.split(key)
-        found = candidates(game, state, partial(game.heuristic_logits, state), one, config.candidates, config.pool)
+        logits = partial(game.heuristic_logits, state)
+        found = sample_candidates(game, state, logits, one, config.candidates, config.pool)
         policy = jnp.where(found.actions >= 0, jax.nn.softmax(found.logits), 0.0)
         chosen = jax.random.categorical(other, found.logits)
-        return Decision(found.actions[chosen], found.actions, policy, policy, nothing)
+        return PolicyOutput(found.actions[chosen], found.actions, policy, policy, nothing)
 
-    def imitate(state: Any, key: PRNGKeyArray) -> Decision:
+    def imitate(state: Any, key: PRNGKeyArray) -> PolicyOutput:
         one, other = jax.random.split(key)
         action = policy(state, one)
         # Next to what it does stand others, of which the network learns that the teacher does not do them.
@@ -136,11 +144,11 @@ def teachers(config: Config, game: Game[Any]) -> tuple[Searcher, Searcher | None
         actions = jnp.concatenate([action[None], jnp.where(rest == action, -1, rest)])
         there = (actions >= 0).astype(jnp.float32)
         chosen = there * (jnp.arange(config.candidates) == 0).astype(jnp.float32)
-        return Decision(action, actions, there / jnp.maximum(jnp.sum(there), 1.0), chosen, nothing)
+        return PolicyOutput(action, actions, there / jnp.maximum(jnp.sum(there), 1.0), chosen, nothing)
 
     if config.teacher == "glance":
         return glance, None
-    policy = agent(game, config.teacher)
+    policy = build(AgentSpec.parse(config.teacher), game)
     return imitate, None
 
 
@@ -171,21 +179,21 @@ def play(
         margin = jax.vmap(game.heuristic_value)(state)
 
         # Who is as good as beaten gives up; one game in so many goes on to see whether that is right.
-        best = jnp.argmax(found.values, axis=1).astype(jnp.int32)
-        clear = (jnp.max(found.values, axis=1) >= config.resign) & (config.resign > 0)
+        best = jnp.argmax(found.value, axis=1).astype(jnp.int32)
+        clear = (jnp.max(found.value, axis=1) >= config.resign) & (config.resign > 0)
         goes_on = games.number % _PLAYED_OUT == 0
         gives_up = clear & ~goes_on & ~over
         winner = jnp.where(clear & goes_on & (games.winner < 0), best, games.winner)
         returns = jnp.where(gives_up[:, None], jax.nn.one_hot(best, game.num_players), returns)
-        margin = jnp.where(gives_up[:, None], found.values, margin)
+        margin = jnp.where(gives_up[:, None], found.value, margin)
         ended = over | gives_up
 
         surprise = jax.vmap(_surprise)(found)
         moved = Positions(
             state=games.state,
-            actions=found.actions,
+            actions=found.candidates,
             policy=found.policy,
-            values=found.values,
+            values=found.value,
             surprise=jnp.where(in_full, surprise, -1.0),
             game=games.number,
             returns=jnp.where(ended[:, None], returns, 0.0),
@@ -223,14 +231,14 @@ def play(
     return games, moved, ended, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), tally)
 
 
-def _draw(config: Config, found: Decision, ply: Int32[Array, ""], key: PRNGKeyArray) -> Int32[Array, ""]:
+def _draw(config: Config, found: PolicyOutput, ply: Int32[Array, ""], key: PRNGKeyArray) -> Int32[Array, ""]:
     """The move: in the first plies drawn from the policy, then the one that the search would play."""
     logits = jnp.where(found.policy > 0, jnp.log(found.policy), -jnp.inf) / config.temperature
-    drawn = found.actions[jax.random.categorical(key, logits)]
+    drawn = found.candidates[jax.random.categorical(key, logits)]
     return jnp.where((ply < config.temperature_plies) & jnp.any(found.policy > 0), drawn, found.action)
 
 
-def _surprise(found: Decision) -> Float32[Array, ""]:
+def _surprise(found: PolicyOutput) -> Float32[Array, ""]:
     """The divergence of the improved policy from the prior."""
-    ratio = jnp.log(jnp.maximum(found.policy, 1e-9)) - jnp.log(jnp.maximum(found.prior, 1e-9))
+    ratio = jnp.log(jnp.maximum(found.policy, 1e-9)) - jnp.log(jnp.maximum(found.prior_probs, 1e-9))
     return jnp.maximum(jnp.sum(jnp.where(found.policy > 0, found.policy * ratio, 0.0)), 0.0)

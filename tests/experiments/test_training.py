@@ -237,7 +237,7 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "40",
         "--json",
     ]
-    code, out, err = run(capsys, "eval", "--players", "random", f"mine=gumbel:sims=4,network={weights}", *options)
+    code, out, err = run(capsys, "eval", "--players", "random", f"mine=gumbel:num_simulations=4,network={weights}", *options)
     assert (code, err) == (0, "")
     one, other = json.loads(out)["agents"]
     assert [one["agent"], other["agent"]] == ["random", "mine"]
