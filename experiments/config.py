@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 from tyro.conf import Suppress
 
 from experiments import settings
-from experiments._search_settings import GumbelRule, PuctRule, SearchSettings
 from experiments.arena.ratings import Sprt
 from experiments.game_options import game_option
 from experiments.settings import setting
+from search import GumbelRule, PuctRule, SearchSettings
 from tilewe_jax.game import Game
 from tilewe_jax.registry import make
 

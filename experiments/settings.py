@@ -156,7 +156,7 @@ def listing(settings: Any) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
 
     def add(settings: Any, prefix: str) -> None:
-        described = descriptions(type(settings))
+        described = descriptions(cast(Hashable, type(settings)))
         for entry in fields(settings):
             value, name = getattr(settings, entry.name), prefix + entry.name
             if is_dataclass(value):

@@ -1,1 +1,79 @@
-"""Batched tree search over the ``Game`` protocol of ``tilewe_jax``; knows no particular game."""
+"""Batched tree search over the ``Game`` protocol of ``tilewe_jax``; knows no particular game.
+
+The public names stand here. As a function of a position: ``puct_policy``, ``gumbel_policy``, and for hidden information
+``determinized_policy`` and ``ismcts_policy``; as values: ``Search``, ``Determinized``, ``InformationSetSearch``; by text:
+``AgentSpec`` and ``build``.
+"""
+
+from search.candidates import Candidates, sample_candidates
+from search.determinization import Determinized
+from search.evaluators import (
+    Evaluation,
+    Evaluator,
+    EvaluatorSettings,
+    dense_logits,
+    heuristic_evaluator,
+    network_evaluator,
+    playout_evaluator,
+    uniform_evaluator,
+    uniform_logits,
+)
+from search.exported import Network
+from search.exported import load as load_network
+from search.exported import save as save_network
+from search.gumbel import GumbelRule
+from search.ismcts import InformationSetSearch
+from search.mcts import Search
+from search.memory import bytes_per_node
+from search.output import PolicyOutput, SearchOutput
+from search.policies import determinized_policy, gumbel_policy, ismcts_policy, puct_policy
+from search.puct import PuctRule
+from search.reuse import SubtreeReuse
+from search.rules import ChildStats, RootContext, SelectionRule
+from search.settings import SearchSettings
+from search.spec import AgentSpec, build, build_search, build_subtree_reuse, check_memory, search_agents
+from search.tree import Tree, child_stats, init_tree, subtree
+
+__all__ = [
+    "AgentSpec",
+    "Candidates",
+    "ChildStats",
+    "Determinized",
+    "Evaluation",
+    "Evaluator",
+    "EvaluatorSettings",
+    "GumbelRule",
+    "InformationSetSearch",
+    "Network",
+    "PolicyOutput",
+    "PuctRule",
+    "RootContext",
+    "Search",
+    "SearchOutput",
+    "SearchSettings",
+    "SelectionRule",
+    "SubtreeReuse",
+    "Tree",
+    "build",
+    "build_search",
+    "build_subtree_reuse",
+    "bytes_per_node",
+    "check_memory",
+    "child_stats",
+    "dense_logits",
+    "determinized_policy",
+    "gumbel_policy",
+    "heuristic_evaluator",
+    "init_tree",
+    "ismcts_policy",
+    "load_network",
+    "network_evaluator",
+    "playout_evaluator",
+    "puct_policy",
+    "sample_candidates",
+    "save_network",
+    "search_agents",
+    "subtree",
+    "uniform_evaluator",
+    "uniform_logits",
+]

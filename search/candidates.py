@@ -1,4 +1,4 @@
-"""The K actions that a node keeps."""
+"""The K candidate actions of a node, sampled by their priors without replacement (as in Sampled MuZero, Hubert et al. 2021)."""
 
 from typing import Any, NamedTuple
 
@@ -6,49 +6,59 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
-from search.evaluators import Logits
+from search.evaluators import LogitsFn, uniform_logits
+from search.settings import DEFAULT_CANDIDATE_POOL
 from tilewe_jax.game import Game
-
-POOL = 1024
-"""Of more legal actions than this, so many are looked at."""
 
 
 class Candidates(NamedTuple):
     """The candidates of a node, and what is left out."""
 
     actions: Int32[Array, "K"]
-    """-1 in places left over."""
+    """Action ids; -1 in places left over."""
     logits: Float32[Array, "K"]
     """Minus infinity in places left over."""
-    dropped: Float32[Array, ""]
-    """The share of the prior that other legal actions have."""
-    left_out: Int32[Array, ""]
-    """The number of these."""
+    truncated_prior: Float32[Array, ""]
+    """Prior probability of the legal actions that are no candidates."""
+    num_truncated: Int32[Array, ""]
+    """Number of these actions."""
 
 
-def candidates(game: Game[Any], state: Any, logits: Logits, key: PRNGKeyArray, k: int, pool: int = POOL) -> Candidates:
-    """K legal actions.
+def sample_candidates(
+    game: Game[Any],
+    state: Any,
+    logits: LogitsFn,
+    key: PRNGKeyArray,
+    num_candidates: int,
+    candidate_pool: int | None = None,
+) -> Candidates:
+    """K legal actions: all of them where they fit, else drawn without replacement by softmax(logits).
 
-    They are all legal actions where those fit. Else they are drawn without replacement by softmax(logits), that is, they are
-    the best by logit + Gumbel noise (Kool et al. 2019); without logits all are equally likely. Always the highest logits would
-    be the lowest ids where priors are equal, which in Tilewe are the smallest pieces.
+    They are drawn as the best by logit + Gumbel noise (Kool et al. 2019). Always the highest logits would be the lowest ids
+    where priors are equal, which in Tilewe are the smallest pieces.
 
-    No more than ``pool`` legal actions are looked at, and taken for the others.
+    Args:
+        game: the game.
+        state: the position.
+        logits: the logits of legal actions. ``uniform_logits`` is recognised: nothing is scored then, K are drawn at once.
+        key: consumed.
+        num_candidates: K.
+        candidate_pool: at most this many legal actions are scored, a uniform sample that stands for all of them. ``None`` is
+            ``DEFAULT_CANDIDATE_POOL``.
     """
-    one, other = jax.random.split(key)
-    size = min(pool, game.num_actions) if logits is not None else k
-    actions = game.sample_actions(state, one, max(size, k))
-    there = actions >= 0
-    count, legal = jnp.sum(there, dtype=jnp.int32), game.num_legal(state)
-    if logits is None:
-        found = jnp.zeros(actions.shape, jnp.float32)
-    else:
-        found = logits(actions) if callable(logits) else jnp.take(logits, actions, mode="clip")
-    found = jnp.where(there, found, -jnp.inf)
-    every = jax.nn.logsumexp(found) + jnp.log(legal.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32))
-    if actions.shape[0] > k:
-        _, best = jax.lax.top_k(found + jax.random.gumbel(other, found.shape), k)
-        actions, found = actions[best], found[best]
-    mass = jnp.exp(jax.nn.logsumexp(found) - every)
+    candidate_pool = DEFAULT_CANDIDATE_POOL if candidate_pool is None else candidate_pool
+    key_actions, key_noise = jax.random.split(key)
+    is_uniform = logits is uniform_logits
+    size = num_candidates if is_uniform else min(candidate_pool, game.num_actions)
+    actions = game.sample_actions(state, key_actions, max(size, num_candidates))
+    available = actions >= 0
+    count, legal = jnp.sum(available, dtype=jnp.int32), game.num_legal(state)
+    scores = jnp.where(available, logits(actions), -jnp.inf)
+    # The mass of all legal actions, as that of the sample stands for it.
+    total = jax.nn.logsumexp(scores) + jnp.log(legal.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32))
+    if actions.shape[0] > num_candidates:
+        _, best = jax.lax.top_k(scores + jax.random.gumbel(key_noise, scores.shape), num_candidates)
+        actions, scores = actions[best], scores[best]
+    mass = jnp.exp(jax.nn.logsumexp(scores) - total)
     kept = jnp.sum(actions >= 0, dtype=jnp.int32)
-    return Candidates(actions, found, jnp.where(kept > 0, jnp.maximum(1 - mass, 0.0), 0.0), legal - kept)
+    return Candidates(actions, scores, jnp.where(kept > 0, jnp.maximum(1 - mass, 0.0), 0.0), legal - kept)

@@ -1,61 +1,68 @@
-"""Searches for games with hidden information: several worlds that the mover cannot tell apart, one search each.
+"""Search of games with hidden information by determinization (perfect-information Monte Carlo, PIMC).
 
-In each world the search knows everything, the others' trays included, and so it plans as if it would know then which world it
-is in, and values hiding and finding out too little (strategy fusion, Frank and Basin 1998). Adding up over worlds helps against
-chance in the sample, not against that.
+Several determinizations, positions that the mover cannot tell apart, are searched separately. In each of them the search knows
+everything, what others hide included, and so it plans as if the mover would know later which one is real, and values hiding and
+finding out too little (strategy fusion, Frank and Basin 1998). Adding up over determinizations helps against chance in the
+sample, not against that; ``InformationSetSearch`` does.
 """
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, PRNGKeyArray
 
-from search.mcts import Decision, Search
-from search.tree import check_counts
-from tilewe_jax.game import Game
+from search.mcts import Search
+from search.output import PolicyOutput
+from search.settings import check_number
 
 State = TypeVar("State")
 
 
-def is_hidden(game: Game[Any]) -> bool:
-    """Whether players of the game do not see all."""
-    return game.has_hidden_information
-
-
 @dataclass(frozen=True)
-class Worlds(Generic[State]):
-    """A search of sampled worlds. Raises ``ValueError`` for less than one."""
+class Determinized(Generic[State]):
+    """A search of sampled determinizations: ``search(state, key) -> PolicyOutput``.
+
+    Every determinization is searched with all simulations of the settings. Raises ``ValueError`` for less than one.
+    """
 
     search: Search[State]
-    count: int = 4
+    num_determinizations: int = 4
 
     def __post_init__(self) -> None:
-        check_counts(worlds=self.count)
+        check_number("num_determinizations", self.num_determinizations, 1)
 
-    def __call__(self, state: State, key: PRNGKeyArray) -> Decision:
-        """What to play: of the candidates of all worlds the K that have the highest shares of the policy on average."""
+    def __call__(self, state: State, key: PRNGKeyArray) -> PolicyOutput:
+        """Search what the mover knows of a position.
+
+        Of the candidates of all determinizations, the K with the highest mean policy are the candidates of the output, and the
+        first of them is the action.
+
+        Args:
+            state: the position; what its mover cannot see makes no difference.
+            key: consumed.
+        """
         game = self.search.game
         player = game.current_player(state)
-        one, other = (jax.random.split(part, self.count) for part in jax.random.split(key))
-        worlds = jax.vmap(game.determinize, in_axes=(None, None, 0))(state, player, one)
-        found = jax.vmap(self.search)(worlds, other)
-        actions = found.actions.ravel()
+        keys_determinize, keys_search = (jax.random.split(part, self.num_determinizations) for part in jax.random.split(key))
+        states = jax.vmap(game.determinize, in_axes=(None, None, 0))(state, player, keys_determinize)
+        outputs = jax.vmap(self.search)(states, keys_search)
+        actions = outputs.candidates.ravel()
         same = actions[:, None] == actions[None]
         index = jnp.arange(actions.shape[0])
-        first = ~jnp.any(same & (index[None] < index[:, None]), axis=1) & (actions >= 0)
+        is_first = ~jnp.any(same & (index[None] < index[:, None]), axis=1) & (actions >= 0)
 
-        def mean(shares: Float32[Array, "D K"]) -> Float32[Array, "D*K"]:
-            total = jnp.sum(jnp.where(same, shares.ravel()[None] / self.count, 0.0), axis=1)
-            return jnp.where(first, total, -1.0)
+        def mean_by_action(probs: Float32[Array, "D K"]) -> Float32[Array, "D*K"]:
+            total = jnp.sum(jnp.where(same, probs.ravel()[None] / self.num_determinizations, 0.0), axis=1)
+            return jnp.where(is_first, total, -1.0)
 
-        policy, best = jax.lax.top_k(mean(found.policy), self.search.candidates)
-        there = policy >= 0
-        return Decision(
+        policy, best = jax.lax.top_k(mean_by_action(outputs.policy), self.search.settings.num_candidates)
+        available = policy >= 0
+        return PolicyOutput(
             action=actions[best[0]],
-            actions=jnp.where(there, actions[best], -1),
-            prior=jnp.where(there, mean(found.prior)[best], 0.0),
-            policy=jnp.where(there, policy, 0.0),
-            values=jnp.mean(found.values, axis=0),
+            candidates=jnp.where(available, actions[best], -1),
+            prior_probs=jnp.where(available, mean_by_action(outputs.prior_probs)[best], 0.0),
+            policy=jnp.where(available, policy, 0.0),
+            value=jnp.mean(outputs.value, axis=0),
         )

@@ -1,95 +1,171 @@
-"""What a position is worth, and which actions look good, before anything is searched."""
+"""Evaluators: the value of a position and the logits of its actions, before anything below it is searched."""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
 from search.exported import Network, observation_shape
-from search.tree import check_counts
+from search.settings import check_number, check_settings, setting
 from tilewe_jax.game import Action, Game, Policy
 
-Logits = Float32[Array, "num_actions"] | Callable[[Int32[Array, "k"]], Float32[Array, "k"]] | None
-"""Of all actions, legal or not; or what gives those of some legal ones; or ``None`` where all are equal."""
-Evaluation = tuple[Logits, Float32[Array, "P"]]
-"""Logits, and the share of the win that each may expect."""
+LogitsFn = Callable[[Int32[Array, "k"]], Float32[Array, "k"]]
+"""Logits of some legal actions of one position, ``int32[k] -> float32[k]``; called for the actions that are looked at alone."""
+
+
+class Evaluation(NamedTuple):
+    """What an evaluator says of a position; P players."""
+
+    logits: LogitsFn
+    """Logits of legal actions: ``uniform_logits``, ``dense_logits(array)``, or any other function."""
+    value: Float32[Array, "P"]
+    """Expected outcome of every player, by seat; the outcomes of a game sum to 1."""
+
+
 Evaluator = Callable[[Any, PRNGKeyArray], Evaluation]
+"""``evaluator(state, key) -> Evaluation``, for one position; the key is consumed."""
 
 
-def uniform(game: Game[Any]) -> Evaluator:
-    """Knows nothing: equal logits, equal shares."""
+def uniform_logits(actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+    """All actions alike. ``sample_candidates`` recognises this function, and then scores nothing."""
+    return jnp.zeros(actions.shape, jnp.float32)
+
+
+def dense_logits(logits: Float32[Array, "num_actions"]) -> LogitsFn:
+    """The logits of all actions, legal or not, as a function of some of them."""
+    return lambda actions: jnp.take(logits, actions, mode="clip")
+
+
+def uniform_evaluator(game: Game[Any]) -> Evaluator:
+    """The evaluator that knows nothing: equal logits, equal values."""
 
     def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
         del state, key
-        return None, jnp.full(game.num_players, 1 / game.num_players, jnp.float32)
+        return Evaluation(uniform_logits, jnp.full(game.num_players, 1 / game.num_players, jnp.float32))
 
     return evaluate
 
 
-def heuristic(game: Game[Any]) -> Evaluator:
-    """``heuristic_logits`` and ``heuristic_value`` of the game."""
+def heuristic_evaluator(game: Game[Any]) -> Evaluator:
+    """The static heuristics of a game, ``heuristic_logits`` and ``heuristic_value``."""
 
     def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
         del key
-        return lambda actions: game.heuristic_logits(state, actions), game.heuristic_value(state)
+        return Evaluation(lambda actions: game.heuristic_logits(state, actions), game.heuristic_value(state))
 
     return evaluate
 
 
-def playouts(
+def playout_evaluator(
     game: Game[Any],
-    count: int = 1,
+    num_playouts: int = 1,
     *,
     priors: bool = False,
-    policy: Policy | None = None,
-    samples: int = 1,
-    plies: int | None = None,
-    margin: float = 0.0,
+    playout_policy: Policy | None = None,
+    num_samples: int = 1,
+    max_plies: int = 0,
+    score_weight: float = 0.0,
 ) -> Evaluator:
-    """The mean outcome of ``count`` games played from a position.
+    """The mean outcome of games played from a position (Monte Carlo rollouts).
 
-    They are played by ``policy``, or else by ``best_of``: with one sample at random. After ``plies`` actions they are cut off,
-    and worth what ``heuristic_value`` says. ``margin`` is the share that ``heuristic_value`` has in the outcome of a game
-    played to its end. Logits are those of ``heuristic_logits`` with ``priors``, else equal. Raises ``ValueError`` for less than
-    one game, sample or ply.
+    Args:
+        game: the game.
+        num_playouts: games played from each position.
+        priors: whether the logits are those of ``heuristic_logits``; uniform otherwise.
+        playout_policy: plays the games; by default ``best_of(game, num_samples)``.
+        num_samples: each move is the best of so many random ones by ``heuristic_logits``; 1 plays at random.
+        max_plies: games are cut off after so many actions and are then worth ``heuristic_value``; 0 plays to the end.
+        score_weight: weight of ``heuristic_value`` in the outcome of games played to the end.
+
+    Raises:
+        ValueError: a number is out of range.
     """
-    check_counts(playouts=count, samples=samples, plies=1 if plies is None else plies)
-    check_margin(margin)
-    choose = policy or best_of(game, samples)
-    move = game.apply if policy else game.apply_deferred
+    check_number("num_playouts", num_playouts, 1)
+    check_number("num_samples", num_samples, 1)
+    check_number("max_plies", max_plies, 0)
+    check_number("score_weight", score_weight, 0, 1)
+    choose = playout_policy or best_of(game, num_samples)
+    apply = game.apply if playout_policy else game.apply_deferred
 
     def play(state: Any, key: PRNGKeyArray) -> Float32[Array, "P"]:
         def goes_on(carry: tuple[Any, PRNGKeyArray, Array]) -> Array:
-            left = ~game.is_terminal(carry[0])
-            return left if plies is None else left & (carry[2] < plies)
+            state, _, ply = carry
+            running = ~game.is_terminal(state)
+            return running & (ply < max_plies) if max_plies else running
 
-        def go(carry: tuple[Any, PRNGKeyArray, Array]) -> tuple[Any, PRNGKeyArray, Array]:
+        def move(carry: tuple[Any, PRNGKeyArray, Array]) -> tuple[Any, PRNGKeyArray, Array]:
             state, key, ply = carry
-            key, now = jax.random.split(key)
-            return move(state, choose(state, now)), key, ply + 1
+            key, move_key = jax.random.split(key)
+            return apply(state, choose(state, move_key)), key, ply + 1
 
-        last, _, _ = jax.lax.while_loop(goes_on, go, (state, key, jnp.int32(0)))
-        return jnp.where(game.is_terminal(last), outcome(game, last, margin), game.heuristic_value(last))
+        last, _, _ = jax.lax.while_loop(goes_on, move, (state, key, jnp.int32(0)))
+        return jnp.where(game.is_terminal(last), terminal_value(game, last, score_weight), game.heuristic_value(last))
 
     def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
-        shares = jnp.mean(jax.vmap(play, in_axes=(None, 0))(state, jax.random.split(key, count)), axis=0)
-        return (lambda actions: game.heuristic_logits(state, actions)) if priors else None, shares
+        value = jnp.mean(jax.vmap(play, in_axes=(None, 0))(state, jax.random.split(key, num_playouts)), axis=0)
+        return Evaluation((lambda actions: game.heuristic_logits(state, actions)) if priors else uniform_logits, value)
 
     return evaluate
 
 
-def best_of(game: Game[Any], samples: int) -> Policy:
+def network_evaluator(game: Game[Any], network: Network, symmetries: bool = False) -> Evaluator:
+    """A network as evaluator.
+
+    Args:
+        game: the game.
+        network: maps ``Game.observe`` of the mover to logits, ``float[num_logits]``, see ``Game.gather_logits``, and to the
+            expected outcome by seat from the mover's on, ``float[num_players]``.
+        symmetries: whether the network is asked about the position under all symmetries of the game, and averaged.
+
+    Raises:
+        ValueError: the network gives other shapes, or the game has no symmetries.
+    """
+    if symmetries and game.num_symmetries == 1:
+        raise ValueError(f"{game.id} has no symmetries to average over")
+    logits, value = jax.eval_shape(network, jax.ShapeDtypeStruct(observation_shape(game), jnp.float32))
+    if logits.shape != (game.num_logits,) or value.shape != (game.num_players,):
+        raise ValueError(
+            f"the network gives logits {logits.shape} and values {value.shape}; {game.id} needs ({game.num_logits},) and"
+            f" ({game.num_players},)"
+        )
+
+    def predict(state: Any) -> tuple[Array, Array]:
+        player = game.current_player(state)
+        logits, value = network(game.observe(state, player))
+        seats = (jnp.arange(game.num_players) - player) % game.num_players
+        return logits.astype(jnp.float32), value.astype(jnp.float32)[seats]
+
+    def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
+        del key
+        if not symmetries:
+            logits, value = predict(state)
+            return Evaluation(lambda actions: game.gather_logits(state, logits, actions), value)
+        indices = jnp.arange(game.num_symmetries, dtype=jnp.int32)
+        transformed = jax.vmap(game.transform, in_axes=(None, 0))(state, indices)
+        all_logits, values = jax.vmap(predict)(transformed)
+
+        def mean_logits(actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+            renamed = jnp.take(jnp.asarray(game.action_symmetries), actions, axis=1, mode="clip")
+            return jnp.mean(jax.vmap(game.gather_logits)(transformed, all_logits, renamed), axis=0)
+
+        return Evaluation(mean_logits, jnp.mean(values, axis=0))
+
+    return evaluate
+
+
+def best_of(game: Game[Any], num_samples: int) -> Policy:
     """The policy that plays the best of so many random actions, by ``heuristic_logits``.
 
     It may be used with ``apply_deferred``.
     """
 
     def choose(state: Any, key: PRNGKeyArray) -> Action:
-        if samples == 1:
+        if num_samples == 1:
             return game.sample_action(state, key)
-        actions = game.sample_actions(state, key, samples)
+        actions = game.sample_actions(state, key, num_samples)
         best = jnp.argmax(jnp.where(actions >= 0, game.heuristic_logits(state, actions), -jnp.inf))
         # All places are left over only where nobody can move.
         return jnp.where(actions[0] >= 0, actions[best], -1)
@@ -97,53 +173,60 @@ def best_of(game: Game[Any], samples: int) -> Policy:
     return choose
 
 
-def outcome(game: Game[Any], state: Any, margin: float) -> Float32[Array, "P"]:
-    """Who has won, and with the weight ``margin`` by how much; of a game that is over."""
+def terminal_value(game: Game[Any], state: Any, score_weight: float | None) -> Float32[Array, "P"]:
+    """The value of a finished game: win or loss, mixed with the score utility ``heuristic_value`` by its weight, if any."""
     returns = game.returns(state)
-    return (1 - margin) * returns + margin * game.heuristic_value(state) if margin else returns
+    return (1 - score_weight) * returns + score_weight * game.heuristic_value(state) if score_weight else returns
 
 
-def check_margin(margin: float) -> None:
-    """Raise ``ValueError`` where a margin is no share."""
-    if not 0 <= margin <= 1:
-        raise ValueError(f"margin must be between 0 and 1, not {margin}")
+@dataclass(frozen=True)
+class EvaluatorSettings:
+    """The evaluator of an agent: playouts, heuristics, or a network. Raises ``ValueError`` for numbers out of range."""
 
+    num_playouts: int = setting(1, 0)
+    """Games played from each leaf; 0 takes the static ``Game.heuristic_value`` instead."""
+    num_samples: int = setting(16, 1)
+    """In those games each move is the best of so many random ones by ``Game.heuristic_logits``; 1 plays at random."""
+    playout_policy: str = ""
+    """A policy of the game that plays those games instead."""
+    max_plies: int = setting(0, 0)
+    """Those games are cut off after so many actions; 0 plays to the end."""
+    priors: bool = True
+    """Whether actions have priors by ``Game.heuristic_logits``; uniform otherwise."""
+    network: str = ""
+    """A network in place of all above: a file that ``save_network`` has written, or ``module:factory``."""
+    symmetries: bool = False
+    """Whether the network is averaged over all symmetries of the position."""
 
-def network(game: Game[Any], apply: Network, symmetries: bool = False) -> Evaluator:
-    """``apply`` maps an observation to logits, see ``Game.gather_logits``, and to shares by seat from the mover's on.
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if self.symmetries and not self.network:
+            raise ValueError("symmetries are asked of a network; name one")
+        for name in ("playout_policy", "network"):
+            if "," in getattr(self, name):
+                raise ValueError(f"{name} must not contain a comma: {getattr(self, name)!r}")
 
-    With ``symmetries`` it is asked about the position as all symmetries of the game show it, and what it says is averaged.
-    Raises ``ValueError`` where it gives other shapes than ``[num_logits]`` and ``[num_players]``, or where the game has no
-    symmetries.
-    """
-    if symmetries and game.num_symmetries == 1:
-        raise ValueError(f"{game.id} has no symmetries to average over")
-    logits, values = jax.eval_shape(apply, jax.ShapeDtypeStruct(observation_shape(game), jnp.float32))
-    if logits.shape != (game.num_logits,) or values.shape != (game.num_players,):
-        raise ValueError(
-            f"the network gives logits {logits.shape} and values {values.shape}; {game.id} needs ({game.num_logits},) and"
-            f" ({game.num_players},)"
+    def build(self, game: Game[Any], score_weight: float, network: Network | None = None) -> Evaluator:
+        """The evaluator. Raises ``ValueError`` where it does not fit the game.
+
+        Args:
+            game: the game.
+            score_weight: weight of the score utility in the outcome of playouts.
+            network: what the name ``network`` stands for, already loaded.
+        """
+        if network is not None:
+            return network_evaluator(game, network, self.symmetries)
+        if not self.num_playouts:
+            return heuristic_evaluator(game) if self.priors else uniform_evaluator(game)
+        policies = game.policies() if self.playout_policy else {}
+        if self.playout_policy and self.playout_policy not in policies:
+            raise ValueError(f"{game.id} has no policy {self.playout_policy!r}; it has {', '.join(policies)}")
+        return playout_evaluator(
+            game,
+            self.num_playouts,
+            priors=self.priors,
+            playout_policy=policies.get(self.playout_policy),
+            num_samples=self.num_samples,
+            max_plies=self.max_plies,
+            score_weight=score_weight,
         )
-
-    def look(state: Any) -> tuple[Array, Array]:
-        player = game.current_player(state)
-        logits, values = apply(game.observe(state, player))
-        seats = (jnp.arange(game.num_players) - player) % game.num_players
-        return logits.astype(jnp.float32), values.astype(jnp.float32)[seats]
-
-    def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
-        del key
-        if not symmetries:
-            logits, values = look(state)
-            return lambda actions: game.gather_logits(state, logits, actions), values
-        indices = jnp.arange(game.num_symmetries, dtype=jnp.int32)
-        seen = jax.vmap(game.transform, in_axes=(None, 0))(state, indices)
-        every, shares = jax.vmap(look)(seen)
-
-        def of(actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-            renamed = jnp.take(jnp.asarray(game.action_symmetries), actions, axis=1, mode="clip")
-            return jnp.mean(jax.vmap(game.gather_logits)(seen, every, renamed), axis=0)
-
-        return of, jnp.mean(shares, axis=0)
-
-    return evaluate

@@ -1,15 +1,14 @@
-"""One tree for a game with hidden information: over what the observer may know, with another world in each simulation.
+"""Single-observer information-set MCTS (Cowling, Powley and Whitehouse 2012): one tree for all determinizations.
 
-The trees of ``determinize.Worlds`` know which world they are in, and plan as if the mover did. Here all worlds share one tree,
-whose nodes are what has been done since the root, so that an action is judged by what it is worth on average over the worlds
-(Cowling, Powley and Whitehouse 2012, single-observer information set search). That ends strategy fusion for what the observer
-decides; except that what the observer draws within the tree is not told apart. The others decide as if they knew no more than
-the observer.
+The trees of ``Determinized`` know which determinization they search, and plan as if the mover did. Here every simulation draws
+another determinization, and all share one tree, whose nodes are the actions since the root, so that an action is judged by its
+mean value over the determinizations. That ends strategy fusion for what the observer decides; except that what the observer
+draws within the tree is not told apart. The others decide as if they knew no more than the observer.
 
-States are not kept but computed again along the path, since they differ from world to world; that is what it costs.
+States are not kept but computed again along the path, since they differ between determinizations; that is what it costs.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 import jax
@@ -17,163 +16,269 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from search.candidates import POOL, candidates
-from search.evaluators import Evaluator, check_margin, outcome
-from search.mcts import Decision
-from search.puct import Puct
-from search.tree import check_counts, edges, first_highest
+from search.candidates import sample_candidates
+from search.evaluators import Evaluator, terminal_value
+from search.output import PolicyOutput
+from search.rules import ChildStats, RootContext, SelectionRule
+from search.settings import SearchSettings
+from search.tree import ROOT, mean_values
 from tilewe_jax.game import Game
+from tilewe_jax.lanes import any_lane
 
 State = TypeVar("State")
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Edges:
-    """The tree: N nodes in the order in which they were made, the root first; up to K actions at each; P players."""
+class InformationSetTree:
+    """N nodes in the order in which they were added, the root first; room for K actions at each; P players."""
 
     visits: Int32[Array, "N"]
-    values: Float32[Array, "N P"]
-    """Sums over the visits."""
-    action: Int32[Array, "N K"]
-    """Actions that have been tried, in any world; -1 in places left over."""
+    value_sum: Float32[Array, "N P"]
+    """Sum over the visits, by seat."""
+    candidates: Int32[Array, "N K"]
+    """Actions that have been tried, in any determinization; -1 in places left over."""
     prior: Float32[Array, "N K"]
-    """Their probabilities when they were first tried."""
-    child: Int32[Array, "N K"]
+    """What ``SelectionRule.store_logits`` made of their logits when they were first tried."""
+    children: Int32[Array, "N K"]
     """The node each leads to; -1 in places left over."""
-    size: Int32[Array, ""]
-    """Number of nodes made."""
+    root_noise: Float32[Array, "K"]
+    """Root noise of the actions of the root when they were first tried."""
+    num_nodes: Int32[Array, ""]
+    """Nodes in use."""
 
 
 @dataclass(frozen=True)
-class OneTree(Generic[State]):
-    """A search of a position as its mover knows it. Raises ``ValueError`` for numbers below 1."""
+class InformationSetSearch(Generic[State]):
+    """A search of a position as its mover knows it: ``search(state, key) -> PolicyOutput``, with any selection rule.
+
+    A node has room for ``num_candidates`` actions; in each determinization it considers the legal ones, or so many of them.
+    As the value of a node before it is searched, rules get its mean value so far.
+    """
 
     game: Game[State]
-    evaluate: Evaluator
-    selection: Puct
-    simulations: int = 64
-    candidates: int = 64
-    """Actions that a node has room for; in each world the legal ones, or so many of them."""
-    depth: int = 32
-    """No simulation goes deeper."""
-    pool: int = POOL
-    margin: float = 0.0
+    evaluator: Evaluator
+    rule: SelectionRule
+    settings: SearchSettings = field(default_factory=SearchSettings)
 
-    def __post_init__(self) -> None:
-        check_counts(simulations=self.simulations, candidates=self.candidates, depth=self.depth, pool=self.pool)
-        check_margin(self.margin)
+    def __call__(self, state: State, key: PRNGKeyArray) -> PolicyOutput:
+        """Search what the mover knows of a position; the candidates of the output are the actions tried at the root.
 
-    def __call__(self, state: State, key: PRNGKeyArray) -> Decision:
-        """What to play. The candidates are the actions tried, their policy is their shares of the visits."""
-        nodes, players = self.simulations + 1, self.game.num_players
-        none = jnp.full((nodes, self.candidates), -1, jnp.int32)
-        tree = Edges(
-            jnp.zeros(nodes, jnp.int32),
-            jnp.zeros((nodes, players), jnp.float32),
-            none,
-            jnp.zeros(none.shape, jnp.float32),
-            none,
-            jnp.int32(1),
-        )
+        Args:
+            state: the position; what its mover cannot see makes no difference.
+            key: consumed.
+        """
+        num_simulations, num_candidates = self.settings.num_simulations, self.settings.num_candidates
+        key_noise, key_output = jax.random.split(jax.random.fold_in(key, num_simulations))
+        keys = jax.random.split(key, num_simulations)
         observer = self.game.current_player(state)
-        keys = jax.random.split(key, self.simulations)
+        # At the root the observer knows what is legal, the same in all determinizations.
+        num_available = jnp.minimum(self.game.num_legal(state), num_candidates)
 
-        def simulate(i: Int32[Array, ""], tree: Edges) -> Edges:
-            deal, go = jax.random.split(keys[i])
-            return self._simulate(tree, self.game.determinize(state, observer, deal), go)
+        def root_stats(tree: InformationSetTree) -> ChildStats:
+            stats, _ = _stats(tree, jnp.int32(ROOT), observer, tree.candidates[ROOT], tree.prior[ROOT])
+            # Actions that have not been tried yet come after those that have.
+            return stats._replace(available=jnp.arange(num_candidates) < num_available)
 
-        tree = lax.fori_loop(0, self.simulations, simulate, tree)
-        visits, _ = edges(tree.visits, tree.values, tree.child[0], observer)
-        shares = visits.astype(jnp.float32) / jnp.maximum(jnp.sum(visits), 1).astype(jnp.float32)
-        return Decision(
-            action=tree.action[0, first_highest(shares)],
-            actions=tree.action[0],
-            prior=tree.prior[0],
-            policy=shares,
-            values=tree.values[0] / jnp.maximum(tree.visits[0], 1).astype(jnp.float32),
+        def context(noise: Float32[Array, "K"]) -> RootContext:
+            return RootContext(noise, jnp.zeros(num_candidates, jnp.int32), num_simulations)
+
+        def goes_on(progress: "_Progress") -> Array:
+            running: Array = progress.simulation < num_simulations
+            return running & any_lane(~progress.decided) if self.settings.stop_early else running
+
+        def simulate(progress: "_Progress") -> "_Progress":
+            tree, simulation, decided = progress.tree, progress.simulation, progress.decided
+            key_determinize, key_select = jax.random.split(keys[simulation])
+            determinization = self.game.determinize(state, observer, key_determinize)
+            path = self._select(tree, determinization, simulation, key_noise, key_select)
+            value = self._evaluate(path)
+            tree = _backup(tree, path, value, ~decided)
+            if self.settings.stop_early:
+                remaining = num_simulations - simulation - 1
+                decided = decided | self.rule.is_decided(root_stats(tree), context(tree.root_noise), remaining)
+            return _Progress(tree, simulation + 1, decided)
+
+        start = _Progress(self._init_tree(), jnp.int32(0), jnp.asarray(False))
+        tree = lax.while_loop(goes_on, simulate, start).tree
+        stats = root_stats(tree)._replace(available=tree.candidates[ROOT] >= 0)
+        index, policy = self.rule.output(stats, context(tree.root_noise), key_output)
+        return PolicyOutput(
+            action=tree.candidates[ROOT, index],
+            candidates=tree.candidates[ROOT],
+            prior_probs=self.rule.prior_probs(tree.prior[ROOT]),
+            policy=policy,
+            value=tree.value_sum[ROOT] / jnp.maximum(tree.visits[ROOT], 1).astype(jnp.float32),
         )
 
-    def _simulate(self, tree: Edges, world: State, key: PRNGKeyArray) -> Edges:
-        """Follow actions that are legal in the world to one that has not been tried, and back its value up."""
-        nodes = tree.visits.shape[0]
+    def _init_tree(self) -> InformationSetTree:
+        num_nodes, num_candidates = self.settings.num_simulations + 1, self.settings.num_candidates
+        none = jnp.full((num_nodes, num_candidates), -1, jnp.int32)
+        missing = self.rule.store_logits(jnp.full(num_candidates, -jnp.inf, jnp.float32))
+        return InformationSetTree(
+            visits=jnp.zeros(num_nodes, jnp.int32),
+            value_sum=jnp.zeros((num_nodes, self.game.num_players), jnp.float32),
+            candidates=none,
+            prior=jnp.broadcast_to(missing, none.shape),
+            children=none,
+            root_noise=jnp.zeros(num_candidates, jnp.float32),
+            num_nodes=jnp.int32(1),
+        )
+
+    def _select(
+        self,
+        tree: InformationSetTree,
+        determinization: State,
+        simulation: Int32[Array, ""],
+        key_noise: PRNGKeyArray,
+        key: PRNGKeyArray,
+    ) -> "_Descent":
+        """Follow actions that are legal in the determinization to one that has not been tried, or to where simulations end."""
+        game, settings = self.game, self.settings
+        capacity = tree.visits.shape[0]
 
         def goes_on(descent: "_Descent") -> Array:
-            return descent.going
+            return descent.running
 
-        def go(descent: "_Descent") -> "_Descent":
-            key, now = jax.random.split(descent.key)
-            evaluate, choose = jax.random.split(now)
+        def descend(descent: "_Descent") -> "_Descent":
+            key, step_key = jax.random.split(descent.key)
+            key_evaluator, key_candidates = jax.random.split(step_key)
             state, node = descent.state, descent.node
-            player = self.game.current_player(state)
-            logits, _ = self.evaluate(state, evaluate)
-            found = candidates(self.game, state, logits, choose, self.candidates, self.pool)
-            same = (found.actions[:, None] == tree.action[node][None]) & (found.actions >= 0)[:, None]
-            tried = jnp.any(same, axis=1)
-            place = jnp.argmax(same, axis=1)
-            child = jnp.where(tried, tree.child[node][place], -1)
-            visits, values = edges(tree.visits, tree.values, child, player)
-            count = tree.visits[node].astype(jnp.float32)
-            mean = tree.values[node, player] / jnp.maximum(count, 1.0)
-            priors = jnp.where(found.actions >= 0, self.selection.keep(found.logits), -1.0)
-            chosen = first_highest(self.selection.scores(visits, values, priors, count, mean))
-            new = ~tried[chosen]
+            logits, _ = self.evaluator(state, key_evaluator)
+            sampled = sample_candidates(game, state, logits, key_candidates, settings.num_candidates, settings.candidate_pool)
+            stored = self.rule.store_logits(sampled.logits)
+            stats, children = _stats(tree, node, game.current_player(state), sampled.actions, stored)
+            noise = self._root_noise(sampled.actions, stored, key_noise)
+            root = RootContext(noise, jnp.zeros_like(stats.visits), settings.num_simulations)
+            selected = jnp.where(
+                descent.depth == 0,
+                self.rule.select_root(stats, root, simulation),
+                self.rule.select_interior(stats),
+            )
+            is_new = children[selected] < 0
             # A node that has tried all that it has room for keeps no more.
-            free = jnp.sum(tree.action[node] >= 0, dtype=jnp.int32)
-            to = jnp.where(new, jnp.where(free < self.candidates, tree.size, nodes), child[chosen])
-            after = self.game.apply(state, found.actions[chosen])
-            over = self.game.is_terminal(after) | new | (descent.depth + 1 >= self.depth)
+            num_tried = jnp.sum(tree.candidates[node] >= 0, dtype=jnp.int32)
+            fits = num_tried < settings.num_candidates
+            index = jnp.where(is_new, jnp.where(fits, tree.num_nodes, capacity), children[selected])
+            after = game.apply(state, sampled.actions[selected])
+            ends = game.is_terminal(after) | is_new | (descent.depth + 1 >= settings.max_depth)
             return _Descent(
-                after,
-                to,
-                descent.depth + 1,
-                descent.path.at[descent.depth + 1].set(to),
-                node,
-                found.actions[chosen],
-                priors[chosen],
-                new & (free < self.candidates),
-                free,
-                ~over,
-                key,
+                state=after,
+                node=index,
+                depth=descent.depth + 1,
+                nodes=descent.nodes.at[descent.depth + 1].set(index),
+                parent=node,
+                action=sampled.actions[selected],
+                prior=stored[selected],
+                noise=noise[selected],
+                is_new=is_new & fits,
+                place=num_tried,
+                running=~ends,
+                key=key,
             )
 
-        path = jnp.full(self.depth + 1, nodes, jnp.int32).at[0].set(0)
-        zero, no = jnp.int32(0), jnp.asarray(False)
-        start = _Descent(world, zero, zero, path, zero, zero, jnp.float32(0), no, zero, ~self.game.is_terminal(world), key)
-        end = lax.while_loop(goes_on, go, start)
-        over = self.game.is_terminal(end.state)
-        _, values = self.evaluate(end.state, end.key)
-        values = jnp.where(over, outcome(self.game, end.state, self.margin), values)
-        parent = jnp.where(end.new, end.parent, nodes)
-        return replace(
-            tree,
-            visits=tree.visits.at[end.path].add(1, mode="drop"),
-            values=tree.values.at[end.path].add(values[None], mode="drop"),
-            action=tree.action.at[parent, end.place].set(end.action, mode="drop"),
-            prior=tree.prior.at[parent, end.place].set(end.prior, mode="drop"),
-            child=tree.child.at[parent, end.place].set(end.node, mode="drop"),
-            size=tree.size + end.new.astype(jnp.int32),
+        zero, nothing = jnp.int32(0), jnp.float32(0)
+        start = _Descent(
+            state=determinization,
+            node=jnp.int32(ROOT),
+            depth=zero,
+            nodes=jnp.full(settings.max_depth + 1, capacity, jnp.int32).at[0].set(ROOT),
+            parent=zero,
+            action=zero,
+            prior=nothing,
+            noise=nothing,
+            is_new=jnp.asarray(False),
+            place=zero,
+            running=~game.is_terminal(determinization),
+            key=key,
         )
+        return lax.while_loop(goes_on, descend, start)
+
+    def _root_noise(self, actions: Int32[Array, "K"], stored: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
+        """Root noise that is the same for an action in all simulations, as long as the root has the same candidates.
+
+        Candidates come in another order in each simulation, so the noise is drawn for their ascending order.
+        """
+        ascending = jnp.argsort(actions)
+        ordered = stored[ascending]
+        noise = self.rule.root_noise(ordered, key)
+        return stored if noise is ordered else jnp.zeros_like(noise).at[ascending].set(noise)
+
+    def _evaluate(self, leaf: "_Descent") -> Float32[Array, "P"]:
+        _, value = self.evaluator(leaf.state, leaf.key)
+        end = terminal_value(self.game, leaf.state, self.settings.score_weight)
+        return jnp.where(self.game.is_terminal(leaf.state), end, value)
+
+
+def _stats(
+    tree: InformationSetTree,
+    node: Int32[Array, ""],
+    player: Int32[Array, ""],
+    actions: Int32[Array, "K"],
+    prior: Float32[Array, "K"],
+) -> tuple[ChildStats, Int32[Array, "K"]]:
+    """The statistics of some actions at a node for whoever moves there, and their nodes, -1 where they have not been tried."""
+    same = (actions[:, None] == tree.candidates[node][None]) & (actions >= 0)[:, None]
+    children = jnp.where(jnp.any(same, axis=1), tree.children[node][jnp.argmax(same, axis=1)], -1)
+    visits, value = mean_values(tree.visits, tree.value_sum, children, player)
+    node_visits = tree.visits[node]
+    node_value = tree.value_sum[node, player] / jnp.maximum(node_visits, 1).astype(jnp.float32)
+    return ChildStats(actions >= 0, prior, visits, value, node_visits, node_value, node_value), children
+
+
+def _backup(
+    tree: InformationSetTree, leaf: "_Descent", value: Float32[Array, "P"], active: Bool[Array, ""]
+) -> InformationSetTree:
+    """The tree with the leaf added and its value backed up; unchanged where not ``active``."""
+    capacity, num_candidates = tree.candidates.shape
+    nodes = jnp.where(active, leaf.nodes, capacity)
+    is_new = leaf.is_new & active
+    parent = jnp.where(is_new, leaf.parent, capacity)
+    return replace(
+        tree,
+        visits=tree.visits.at[nodes].add(1, mode="drop"),
+        value_sum=tree.value_sum.at[nodes].add(value[None], mode="drop"),
+        candidates=tree.candidates.at[parent, leaf.place].set(leaf.action, mode="drop"),
+        prior=tree.prior.at[parent, leaf.place].set(leaf.prior, mode="drop"),
+        children=tree.children.at[parent, leaf.place].set(leaf.node, mode="drop"),
+        root_noise=tree.root_noise.at[jnp.where(parent == ROOT, leaf.place, num_candidates)].set(leaf.noise, mode="drop"),
+        num_nodes=tree.num_nodes + is_new.astype(jnp.int32),
+    )
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _Progress:
+    """A search under way."""
+
+    tree: InformationSetTree
+    simulation: Int32[Array, ""]
+    """Simulations of the whole batch."""
+    decided: Bool[Array, ""]
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class _Descent:
-    """A simulation on its way down."""
+    """A simulation on its way from the root to a leaf."""
 
     state: Any
     node: Int32[Array, ""]
+    """Where it is; the capacity of the tree where there is no room for the node."""
     depth: Int32[Array, ""]
-    path: Int32[Array, "depth+1"]
+    nodes: Int32[Array, "max_depth+1"]
+    """Nodes to back up through; the capacity of the tree in places left over."""
     parent: Int32[Array, ""]
     """The node before."""
     action: Int32[Array, ""]
-    """What led here from there."""
+    """Action taken at ``parent``."""
     prior: Float32[Array, ""]
-    """Its probability."""
-    new: Bool[Array, ""]
-    """Whether the node is to be made."""
+    """What the rule stores of its logit."""
+    noise: Float32[Array, ""]
+    """Its root noise, where the parent is the root."""
+    is_new: Bool[Array, ""]
+    """Whether the node is to be added."""
     place: Int32[Array, ""]
     """Where its parent has room for it."""
-    going: Bool[Array, ""]
+    running: Bool[Array, ""]
     key: PRNGKeyArray

@@ -1,265 +1,217 @@
-"""Monte Carlo tree search for any number of players: one game's search, a plain function; ``vmap`` makes it thousands.
+"""Monte Carlo tree search for any number of players: the search of one position, a pure function; ``vmap`` makes it thousands.
 
 Values are vectors over the players, and whoever moves follows their own component (max^n, Luckhardt and Irani 1986). So turns
 need not alternate, and players may be passed over or move twice.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from search.candidates import POOL, candidates
-from search.evaluators import Evaluator, check_margin, outcome
-from search.tree import Node, Tree, check_counts, grow, plant
+from search.candidates import sample_candidates
+from search.evaluators import Evaluator, terminal_value
+from search.output import SearchOutput
+from search.rules import RootContext, SelectionRule
+from search.settings import SearchSettings, check_number
+from search.tree import ROOT, Node, Path, Tree, backup, child_stats, init_tree
 from tilewe_jax.game import Game
 from tilewe_jax.lanes import any_lane
 
 State = TypeVar("State")
 
 
-class Selection(Protocol):
-    """How candidates are chosen, ``Puct`` or ``Gumbel``."""
-
-    def keep(self, logits: Float32[Array, "K"]) -> Float32[Array, "K"]:
-        """What a node keeps of its candidates' logits, minus infinity where there are fewer candidates."""
-
-    def priors(self, kept: Float32[Array, "K"]) -> Float32[Array, "K"]:
-        """The probabilities, from what a node has kept; 0 where there is no candidate."""
-
-    def begin(self, prior: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
-        """What is drawn once for the root, where this was kept."""
-
-    def at_root(self, tree: Tree[Any], drawn: Float32[Array, "K"], simulation: Int32[Array, ""]) -> Int32[Array, ""]:
-        """The candidate that a simulation follows from the root."""
-
-    def below(self, tree: Tree[Any], node: Int32[Array, ""]) -> Int32[Array, ""]:
-        """The candidate that a simulation follows from any other node."""
-
-    def is_settled(self, tree: Tree[Any], left: Int32[Array, ""]) -> Bool[Array, ""]:
-        """Whether so many simulations more could not change the action to play."""
-
-    def finish(
-        self, tree: Tree[Any], drawn: Float32[Array, "K"], key: PRNGKeyArray
-    ) -> tuple[Int32[Array, ""], Float32[Array, "K"]]:
-        """The candidate to play, and the improved policy."""
-
-
 @dataclass(frozen=True)
 class Search(Generic[State]):
-    """A search of positions of one game. Raises ``ValueError`` for numbers below 1."""
+    """A tree search of positions of one game: ``search(state, key) -> SearchOutput``.
+
+    It searches one position; ``jax.jit(jax.vmap(search))`` a batch. Raises ``ValueError`` for numbers out of range.
+    """
 
     game: Game[State]
-    evaluate: Evaluator
-    selection: Selection
-    simulations: int = 64
-    candidates: int = 64
-    """Actions that a node keeps."""
-    depth: int = 32
-    """No simulation goes deeper."""
+    evaluator: Evaluator
+    rule: SelectionRule
+    settings: SearchSettings = field(default_factory=SearchSettings)
     capacity: int | None = None
-    """Nodes for which there is room; ``None`` is one a simulation, and the root."""
-    pool: int = POOL
-    """Legal actions among which a node finds its candidates, see ``candidates``."""
-    stop_early: bool = False
-    """Whether a game's search ends once its remaining simulations cannot change the action to play. The policy is then that of
-    the simulations made."""
-    margin: float = 0.0
-    """Weight of by how much, and not only whether, a game that ends in the tree is won, see ``Game.heuristic_value``."""
+    """Nodes for which a tree has room; ``None`` is the root and one a simulation. Leaves for which there is no room are
+    evaluated and backed up, but not stored."""
 
     def __post_init__(self) -> None:
-        check_counts(
-            simulations=self.simulations, candidates=self.candidates, depth=self.depth, pool=self.pool, capacity=self.nodes
-        )
-        check_margin(self.margin)
+        check_number("capacity", self.num_nodes, 1)
 
     @property
-    def nodes(self) -> int:
-        """Nodes for which there is room."""
-        return self.simulations + 1 if self.capacity is None else self.capacity
+    def num_nodes(self) -> int:
+        """Nodes for which a tree has room."""
+        return self.settings.num_simulations + 1 if self.capacity is None else self.capacity
 
-    def __call__(self, state: State, key: PRNGKeyArray) -> "Result[State]":
-        """Search a position."""
-        return self._run(plant(self.game, state, self.nodes, self.candidates), None, key)
+    def __call__(self, state: State, key: PRNGKeyArray) -> SearchOutput[State]:
+        """Search a position.
 
-    def begin(self, state: State, key: PRNGKeyArray) -> Tree[State]:
-        """A tree of which the root is evaluated, and nothing more."""
-        tree = plant(self.game, state, self.nodes, self.candidates)
-        return self.simulate(tree, jnp.zeros(self.candidates, jnp.float32), jnp.int32(0), key)
-
-    def extend(self, tree: Tree[State], key: PRNGKeyArray, drawn: Float32[Array, "K"] | None = None) -> "Result[State]":
-        """Search on in a tree. What it has no more room for is evaluated, and counts, but is not kept.
-
-        ``drawn`` is what ``selection.begin`` draws, unless it is given.
+        Args:
+            state: the position. Where the game is over the action is -1.
+            key: consumed.
         """
-        draw, key = jax.random.split(key)
-        return self._run(tree, self.selection.begin(tree.prior[0], draw) if drawn is None else drawn, key)
+        return self.extend(self.init(state), key)
 
-    def _run(self, tree: Tree[State], drawn: Float32[Array, "K"] | None, key: PRNGKeyArray) -> "Result[State]":
-        """All simulations; before them, where nothing is drawn yet, one that evaluates the root.
+    def init(self, state: State) -> Tree[State]:
+        """The tree of a position before anything is evaluated."""
+        return init_tree(state, self.game.num_players, self.settings.num_candidates, self.num_nodes)
 
-        The root is evaluated in the loop like any other node, so that what evaluates is compiled once.
+    def extend(
+        self, tree: Tree[State], key: PRNGKeyArray, root_noise: Float32[Array, "K"] | None = None
+    ) -> SearchOutput[State]:
+        """Search on in a tree, of ``init``, ``subtree`` or an earlier search, by ``num_simulations`` more.
+
+        The evaluator makes most of a compiled search, so it stands in it once: where the root is not evaluated yet, it is the
+        leaf that step 0 of the loop selects, expands and backs up like any other; simulations are the steps after it. For roots
+        that are evaluated already step 0 changes nothing, and is left out where this holds for the whole batch.
+
+        Args:
+            tree: the tree; the kept statistics count.
+            key: consumed.
+            root_noise: noise for the candidates of a root that is evaluated, in place of what the rule draws.
         """
-        before = 1 if drawn is None else 0
-        draw, finish, key = jax.random.split(key, 3)
-        keys = jax.random.split(key, before + self.simulations)
+        num_simulations = self.settings.num_simulations
+        key_noise, key_output, key = jax.random.split(key, 3)
+        keys = jax.random.split(key, 1 + num_simulations)
+        unevaluated = tree.visits[ROOT] == 0
+        kept_visits = child_stats(tree, jnp.int32(ROOT)).visits
 
-        def goes_on(run: "_Run") -> Array:
-            going: Array = run.number < keys.shape[0]
-            # Of a batch, all go on together until the last is settled.
-            return going & any_lane(~run.settled) if self.stop_early else going
+        def noise_of(tree: Tree[State]) -> Float32[Array, "K"]:
+            return self.rule.root_noise(tree.prior[ROOT], key_noise) if root_noise is None else root_noise
 
-        def go(run: "_Run") -> "_Run":
-            counts = ~run.settled if self.stop_early else True
-            tree = self.simulate(run.tree, run.drawn, run.number - before, keys[run.number], counts)
-            drawn, settled = run.drawn, run.settled
-            if before:  # not by a condition of each game's own, which would draw at every step
-                drawn = lax.cond(run.number == 0, lambda: self.selection.begin(tree.prior[0], draw), lambda: run.drawn)
-            made = run.made + jnp.where(counts, 1, 0)
-            if self.stop_early:
-                settled = settled | self.selection.is_settled(tree, keys.shape[0] - run.number - 1)
-            return _Run(tree, drawn, run.number + 1, made, settled)
+        def context(noise: Float32[Array, "K"]) -> RootContext:
+            return RootContext(noise, kept_visits, num_simulations)
 
-        none = jnp.zeros(self.candidates, jnp.float32)
-        start = _Run(tree, none if drawn is None else drawn, jnp.int32(0), jnp.int32(0), jnp.asarray(False))
-        run = lax.while_loop(goes_on, go, start)
-        tree = run.tree
-        chosen, policy = self.selection.finish(tree, run.drawn, finish)
-        visits, _ = tree.edges(jnp.int32(0))
-        return Result(
-            action=tree.action[0, chosen],
-            chosen=chosen,
-            actions=tree.action[0],
-            prior=self.selection.priors(tree.prior[0]),
-            policy=policy,
-            visits=visits,
-            values=tree.values[0] / tree.visits[0].astype(jnp.float32),
-            dropped=tree.dropped[0],
-            left_out=tree.left_out[0],
-            simulations=run.made - before,
+        def goes_on(progress: "_Progress") -> Array:
+            running: Array = progress.step <= num_simulations
+            # Of a batch, all go on together until the last is decided.
+            return running & any_lane(~progress.decided) if self.settings.stop_early else running
+
+        def advance(progress: "_Progress") -> "_Progress":
+            step, noise, decided = progress.step, progress.noise, progress.decided
+            active = ((step > 0) | unevaluated) & ~decided
+            tree = self.simulate(progress.tree, context(noise), step - 1, keys[step], active)
+            # Not by a condition of each game's own, which would draw at every step.
+            noise = lax.cond(step == 0, lambda: noise_of(tree), lambda: noise)
+            if self.settings.stop_early:
+                stats = child_stats(tree, jnp.int32(ROOT))
+                decided = decided | self.rule.is_decided(stats, context(noise), num_simulations - step)
+            return _Progress(tree, noise, step + 1, progress.num_active + active.astype(jnp.int32), decided)
+
+        none = jnp.zeros(self.settings.num_candidates, jnp.float32)
+        start = _Progress(
             tree=tree,
+            noise=lax.cond(any_lane(~unevaluated), lambda: noise_of(tree), lambda: none),
+            step=jnp.where(any_lane(unevaluated), 0, 1),
+            num_active=jnp.int32(0),
+            decided=jnp.asarray(False),
         )
-
-    def node(self, state: State, key: PRNGKeyArray) -> Node[State]:
-        """A position, evaluated, with its candidates."""
-        one, other = jax.random.split(key)
-        logits, values = self.evaluate(state, one)
-        found = candidates(self.game, state, logits, other, self.candidates, self.pool)
-        over = self.game.is_terminal(state)
-        return Node(
-            state=state,
-            player=self.game.current_player(state),
-            terminal=over,
-            values=jnp.where(over, outcome(self.game, state, self.margin), values),
-            action=found.actions,
-            prior=self.selection.keep(found.logits),
-            dropped=found.dropped,
-            left_out=found.left_out,
-        )
+        end = lax.while_loop(goes_on, advance, start)
+        return self._output(end.tree, context(end.noise), end.num_active - unevaluated.astype(jnp.int32), key_output)
 
     def simulate(
         self,
         tree: Tree[State],
-        drawn: Float32[Array, "K"],
-        number: Int32[Array, ""],
+        root: RootContext,
+        simulation: Int32[Array, ""],
         key: PRNGKeyArray,
-        counts: Bool[Array, ""] | bool = True,
+        active: Bool[Array, ""] | bool = True,
     ) -> Tree[State]:
-        """Follow candidates from the root to one without a node, make it, and back its value up; where it ``counts``.
+        """One simulation; nothing changes where it is not ``active``."""
+        path = self.select(tree, root, simulation)
+        node = self.expand(tree, path, key)
+        return backup(tree, path, node, active)
 
-        In a tree that is only planted, evaluate the root.
-        """
-        path = jnp.full(self.depth + 1, tree.capacity, jnp.int32).at[0].set(0)
+    def select(self, tree: Tree[State], root: RootContext, simulation: Int32[Array, ""]) -> Path:
+        """Follow the rule from the root to a leaf; a root that is not evaluated is the leaf."""
+        stats = child_stats(tree, jnp.int32(ROOT))
+        nodes = jnp.full(self.settings.max_depth + 1, tree.capacity, jnp.int32).at[0].set(ROOT)
 
-        def goes_on(descent: _Descent) -> Array:
+        def goes_on(descent: "_Descent") -> Array:
             node, candidate, depth, _ = descent
-            child = tree.child[node, candidate]
-            return (child >= 0) & ~tree.terminal[child] & (depth < self.depth)
+            child = tree.children[node, candidate]
+            return (child >= 0) & ~tree.terminal[child] & (depth < self.settings.max_depth)
 
-        def go(descent: _Descent) -> _Descent:
-            node, candidate, depth, path = descent
-            child = tree.child[node, candidate]
-            return child, self.selection.below(tree, child), depth + 1, path.at[depth].set(child)
+        def descend(descent: "_Descent") -> "_Descent":
+            node, candidate, depth, nodes = descent
+            child = tree.children[node, candidate]
+            return child, self.rule.select_interior(child_stats(tree, child)), depth + 1, nodes.at[depth].set(child)
 
         # The tree is only read here. Carried, it would be copied at each step, as long as any game of a batch goes on.
-        start = jnp.int32(0), self.selection.at_root(tree, drawn, number), jnp.int32(1), path
-        node, candidate, depth, path = lax.while_loop(goes_on, go, start)
+        start = jnp.int32(ROOT), self.rule.select_root(stats, root, simulation), jnp.int32(1), nodes
+        node, candidate, depth, nodes = lax.while_loop(goes_on, descend, start)
 
-        action, child = tree.action[node, candidate], tree.child[node, candidate]
-        state = self.game.apply(jax.tree.map(lambda leaf: leaf[node], tree.state), action)
-        fresh = self.node(state, key)
-        # Without an action the root is terminal, or not evaluated yet, and a visit to it is all there is. A child that is there
-        # already is terminal, or as deep as simulations go.
-        made = jnp.where(child >= 0, child, jnp.minimum(tree.size, tree.capacity))
-        made = jnp.where(action >= 0, made, tree.capacity)
-        path = jnp.where(counts, path.at[depth].set(made), tree.capacity)
-        new = (action >= 0) & (child < 0) & (made < tree.capacity) & counts
-        planted = tree.size == 0
-        tree = grow(tree, jnp.where(planted, 0, jnp.where(new, made, tree.capacity)), fresh)
-        return replace(
-            tree,
-            visits=tree.visits.at[path].add(1, mode="drop"),
-            values=tree.values.at[path].add(fresh.values[None], mode="drop"),
-            child=tree.child.at[jnp.where(new, node, tree.capacity), candidate].set(made, mode="drop"),
-            size=tree.size + (new | planted).astype(jnp.int32),
+        # The root has no candidate where it is terminal, or not evaluated yet: a visit to it is then all there is. A child that
+        # exists is terminal, or as deep as simulations go.
+        has_candidate, child = tree.candidates[node, candidate] >= 0, tree.children[node, candidate]
+        leaf = jnp.where(child >= 0, child, jnp.minimum(tree.num_nodes, tree.capacity))
+        leaf = jnp.where(has_candidate, leaf, tree.capacity)
+        store_at = jnp.where(child >= 0, tree.capacity, leaf)
+        store_at = jnp.where(tree.visits[ROOT] == 0, ROOT, store_at)
+        return Path(nodes=nodes.at[depth].set(leaf), parent=node, candidate=candidate, store_at=store_at)
+
+    def expand(self, tree: Tree[State], path: Path, key: PRNGKeyArray) -> Node[State]:
+        """The leaf of a path, evaluated; ``Game.apply`` leaves the root as it is where there is no candidate to follow."""
+        action = tree.candidates[path.parent, path.candidate]
+        state = self.game.apply(jax.tree.map(lambda leaf: leaf[path.parent], tree.state), action)
+        return self.evaluate(state, key)
+
+    def evaluate(self, state: State, key: PRNGKeyArray) -> Node[State]:
+        """A position with its value and its candidates."""
+        game, settings = self.game, self.settings
+        key_evaluator, key_candidates = jax.random.split(key)
+        logits, value = self.evaluator(state, key_evaluator)
+        sampled = sample_candidates(game, state, logits, key_candidates, settings.num_candidates, settings.candidate_pool)
+        terminal = game.is_terminal(state)
+        return Node(
+            state=state,
+            player=game.current_player(state),
+            terminal=terminal,
+            value=jnp.where(terminal, terminal_value(game, state, settings.score_weight), value),
+            candidates=sampled.actions,
+            prior=self.rule.store_logits(sampled.logits),
+            truncated_prior=sampled.truncated_prior,
+            num_truncated=sampled.num_truncated,
+        )
+
+    def _output(
+        self, tree: Tree[State], root: RootContext, num_simulations: Int32[Array, ""], key: PRNGKeyArray
+    ) -> SearchOutput[State]:
+        stats = child_stats(tree, jnp.int32(ROOT))
+        index, policy = self.rule.output(stats, root, key)
+        return SearchOutput(
+            action=tree.candidates[ROOT, index],
+            candidates=tree.candidates[ROOT],
+            prior_probs=self.rule.prior_probs(stats.prior),
+            policy=policy,
+            value=tree.value_sum[ROOT] / tree.visits[ROOT].astype(jnp.float32),
+            action_index=index,
+            visits=stats.visits,
+            raw_value=tree.raw_value[ROOT],
+            truncated_prior=tree.truncated_prior[ROOT],
+            num_truncated=tree.num_truncated[ROOT],
+            num_simulations=num_simulations,
+            tree=tree,
         )
 
 
 _Descent = tuple[Array, Array, Array, Array]
-"""Node, candidate, depth, and the path so far."""
+"""Node, candidate, depth, and the nodes so far."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class _Run:
+class _Progress:
     """A search under way."""
 
     tree: Any
-    drawn: Float32[Array, "K"]
-    number: Int32[Array, ""]
-    """Simulations, of this and of the other games of a batch."""
-    made: Int32[Array, ""]
-    """Those of this one."""
-    settled: Bool[Array, ""]
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Decision:
-    """What to play in a position; K candidates, P players."""
-
-    action: Int32[Array, ""]
-    """The action to play; -1 at the end."""
-    actions: Int32[Array, "K"]
-    """The candidates of the root, -1 where there are fewer."""
-    prior: Float32[Array, "K"]
-    """Their probabilities before the search."""
-    policy: Float32[Array, "K"]
-    """The improved policy over them."""
-    values: Float32[Array, "P"]
-    """The mean of all visits to the root."""
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Result(Decision, Generic[State]):
-    """What a search found; K candidates."""
-
-    chosen: Int32[Array, ""]
-    """The index of the action among the candidates."""
-    visits: Int32[Array, "K"]
-    dropped: Float32[Array, ""]
-    """The share of the prior that the candidates of the root leave out."""
-    left_out: Int32[Array, ""]
-    """How many legal actions they leave out."""
-    simulations: Int32[Array, ""]
-    """How many were made."""
-    tree: Tree[State]
-
-    @property
-    def decision(self) -> Decision:
-        """Without the tree and what goes with it."""
-        return Decision(self.action, self.actions, self.prior, self.policy, self.values)
+    noise: Float32[Array, "K"]
+    step: Int32[Array, ""]
+    """Steps of the whole batch: the evaluation of the roots, then simulations."""
+    num_active: Int32[Array, ""]
+    """Steps that changed the tree of this game."""
+    decided: Bool[Array, ""]

@@ -1,137 +1,121 @@
-"""PUCT: which candidate a simulation follows, and what its visits say in the end (Silver et al. 2017)."""
+"""PUCT with first-play urgency, Dirichlet noise and forced playouts (Silver et al. 2017; Wu 2019)."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from search.tree import Tree, first_highest
+from search.rules import ChildStats, RootContext, first_argmax
+from search.settings import check_settings, setting
 
 
 @dataclass(frozen=True)
-class Puct:
-    """The settings of PUCT. Raises ``ValueError`` for values outside of what is described here."""
+class PuctRule:
+    """Selection by PUCT; a node stores the probabilities of its candidates. Raises ``ValueError`` for settings out of range."""
 
-    exploration: float = 1.25
-    """How much priors count against values."""
-    exploration_base: float = 19_652.0
-    """After so many visits exploration has grown by log(2)."""
-    unvisited: float | None = None
-    """What a candidate without visits is taken to be worth; ``None`` is the value of its node, less the following."""
-    reduction: float = 0.1
-    """First-play urgency: what is taken off that value, times the root of the visited candidates' share of the prior."""
-    dirichlet_alpha: float = 0.0
-    """Noise in the priors at the root, a Dirichlet distribution with this parameter; 0 for none."""
-    dirichlet_share: float = 0.25
-    """Share of the noise in the priors."""
-    forced: float = 0.0
-    """At the root a visited candidate of prior p is visited at least sqrt(forced * p * visits) times; 0 for no such rule."""
-    temperature: float = 0.0
-    """The action is drawn by visits ** (1 / temperature); 0 takes the most visited one."""
+    c_init: float = setting(1.25, 0)
+    """Weight of priors against values; ``pb_c_init`` of MuZero."""
+    c_base: float = setting(19_652.0, 1)
+    """After this many visits of a node the weight has grown by log(2); ``pb_c_base`` of MuZero."""
+    fpu_value: float | None = setting(None)
+    """First-play urgency: the value of a candidate without visits; ``None`` is that of its node, less the reduction below."""
+    fpu_reduction: float = setting(0.1, 0)
+    """Taken off that value, times the root of the prior probability of the visited candidates (KataGo)."""
+    dirichlet_alpha: float = setting(0.0, 0)
+    """Parameter of the Dirichlet noise in the priors at the root; 0 for none."""
+    dirichlet_fraction: float = setting(0.25, 0, 1)
+    """Fraction of the noise in those priors."""
+    forced_playouts: float = setting(0.0, 0)
+    """At the root a visited candidate of prior p gets at least sqrt(forced_playouts * p * visits) visits, and the policy leaves
+    out those that only this rule explains (k of KataGo, which takes 2); 0 for no such rule."""
+    temperature: float = setting(0.0, 0)
+    """The action is drawn by visits ** (1 / temperature); 0 takes the most visited candidate."""
 
     def __post_init__(self) -> None:
-        for name in ("exploration", "exploration_base", "dirichlet_alpha", "forced", "temperature", "reduction"):
-            if not (value := getattr(self, name)) >= 0:
-                raise ValueError(f"{name} must not be negative, not {value}")
-        if not 0 <= self.dirichlet_share <= 1:
-            raise ValueError(f"dirichlet_share must be between 0 and 1, not {self.dirichlet_share}")
+        check_settings(self)
 
-    def keep(self, logits: Float32[Array, "K"]) -> Float32[Array, "K"]:
+    def store_logits(self, logits: Float32[Array, "K"]) -> Float32[Array, "K"]:
         """Probabilities; 0 where there is no candidate."""
-        there = logits > -jnp.inf
-        return jnp.where(there, jax.nn.softmax(jnp.where(jnp.any(there), logits, 0.0)), 0.0)
+        available = logits > -jnp.inf
+        return jnp.where(available, jax.nn.softmax(jnp.where(jnp.any(available), logits, 0.0)), 0.0)
 
-    def priors(self, kept: Float32[Array, "K"]) -> Float32[Array, "K"]:
-        """What a node keeps."""
-        return kept
+    def prior_probs(self, stored: Float32[Array, "K"]) -> Float32[Array, "K"]:
+        """The probabilities, as they are stored."""
+        return stored
 
-    def begin(self, priors: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
-        """The priors at the root, with noise."""
+    def root_noise(self, stored: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
+        """The priors of the root, mixed with Dirichlet noise."""
         if not self.dirichlet_alpha:
-            return priors
-        noise = jnp.where(priors > 0, jax.random.gamma(key, self.dirichlet_alpha, priors.shape), 0.0)
+            return stored
+        noise = jnp.where(stored > 0, jax.random.gamma(key, self.dirichlet_alpha, stored.shape), 0.0)
         noise = noise / jnp.maximum(jnp.sum(noise), jnp.finfo(jnp.float32).tiny)
-        return (1 - self.dirichlet_share) * priors + self.dirichlet_share * noise
+        return (1 - self.dirichlet_fraction) * stored + self.dirichlet_fraction * noise
 
-    def at_root(self, tree: Tree[Any], priors: Float32[Array, "K"], simulation: Int32[Array, ""]) -> Int32[Array, ""]:
-        """The candidate that a simulation follows from the root."""
+    def select_root(self, stats: ChildStats, root: RootContext, simulation: Int32[Array, ""]) -> Int32[Array, ""]:
+        """The candidate of the highest PUCT score with the mixed priors; first of all one that lacks forced playouts."""
         del simulation
-        scores = self._at(tree, jnp.int32(0), priors)
-        if self.forced:
-            visits, _ = tree.edges(jnp.int32(0))
-            needed = jnp.sqrt(self.forced * priors * jnp.sum(visits).astype(jnp.float32))
-            scores = jnp.where((visits > 0) & (visits.astype(jnp.float32) < needed), jnp.inf, scores)
-        return first_highest(scores)
+        scores = self._scores(stats, root.noise)
+        if self.forced_playouts:
+            visits = stats.visits.astype(jnp.float32)
+            required = jnp.sqrt(self.forced_playouts * root.noise * jnp.sum(stats.visits).astype(jnp.float32))
+            scores = jnp.where((stats.visits > 0) & (visits < required), jnp.inf, scores)
+        return first_argmax(scores)
 
-    def below(self, tree: Tree[Any], node: Int32[Array, ""]) -> Int32[Array, ""]:
-        """The candidate that a simulation follows from any other node."""
-        return first_highest(self._at(tree, node, tree.prior[node]))
+    def select_interior(self, stats: ChildStats) -> Int32[Array, ""]:
+        """The candidate of the highest PUCT score."""
+        return first_argmax(self._scores(stats, stats.prior))
 
-    def is_settled(self, tree: Tree[Any], left: Int32[Array, ""]) -> Bool[Array, ""]:
-        """Whether the most visited candidate has more visits than any other can get."""
-        visits, _ = tree.edges(jnp.int32(0))
-        if self.temperature or self.forced:
-            return jnp.sum(tree.action[0] >= 0) <= 1
+    def is_decided(self, stats: ChildStats, root: RootContext, remaining: Int32[Array, ""]) -> Bool[Array, ""]:
+        """Whether the most visited candidate has more visits than any other can still get."""
+        del root
+        visits = stats.visits
+        only_one = jnp.sum(stats.available) <= 1
+        if self.temperature or self.forced_playouts:
+            return only_one
         most = jnp.max(visits)
-        leads = (visits == most) & (tree.action[0] >= 0)
+        leads = (visits == most) & stats.available
         second = jnp.max(jnp.where(leads & (jnp.cumsum(leads) == 1), 0, visits))
-        return (jnp.sum(tree.action[0] >= 0) <= 1) | (most > second + left)
+        return only_one | (most > second + remaining)
 
-    def finish(
-        self, tree: Tree[Any], priors: Float32[Array, "K"], key: PRNGKeyArray
-    ) -> tuple[Int32[Array, ""], Float32[Array, "K"]]:
-        """The candidate to play, and the shares of the visits; those that were forced are taken off first."""
-        visits, values = tree.edges(jnp.int32(0))
-        if self.forced:
-            visits = self._without_forced(visits, values, priors)
-        shares = visits.astype(jnp.float32) / jnp.maximum(jnp.sum(visits), 1).astype(jnp.float32)
-        most = jnp.argmax(jnp.where(tree.action[0] >= 0, visits, -1)).astype(jnp.int32)
+    def output(self, stats: ChildStats, root: RootContext, key: PRNGKeyArray) -> tuple[Int32[Array, ""], Float32[Array, "K"]]:
+        """The most visited candidate, or one drawn by temperature, and the fractions of the visits, less forced ones."""
+        visits = stats.visits
+        if self.forced_playouts:
+            visits = self._without_forced(stats, root.noise)
+        policy = visits.astype(jnp.float32) / jnp.maximum(jnp.sum(visits), 1).astype(jnp.float32)
+        most_visited = jnp.argmax(jnp.where(stats.available, visits, -1)).astype(jnp.int32)
         if not self.temperature:
-            return most, shares
+            return most_visited, policy
         logits = jnp.log(visits.astype(jnp.float32)) / self.temperature
-        drawn = jax.random.categorical(key, jnp.where(visits > 0, logits, -jnp.inf)).astype(jnp.int32)
-        return jnp.where(jnp.any(visits > 0), drawn, most), shares
+        sampled = jax.random.categorical(key, jnp.where(visits > 0, logits, -jnp.inf)).astype(jnp.int32)
+        return jnp.where(jnp.any(visits > 0), sampled, most_visited), policy
 
-    def _at(self, tree: Tree[Any], node: Int32[Array, ""], priors: Float32[Array, "K"]) -> Float32[Array, "K"]:
-        visits, values = tree.edges(node)
-        count = tree.visits[node].astype(jnp.float32)
-        mean = tree.values[node, tree.player[node]] / count
-        return self.scores(visits, values, jnp.where(tree.action[node] >= 0, priors, -1.0), count, mean)
-
-    def scores(
-        self,
-        visits: Int32[Array, "K"],
-        values: Float32[Array, "K"],
-        priors: Float32[Array, "K"],
-        count: Float32[Array, ""],
-        mean: Float32[Array, ""],
-    ) -> Float32[Array, "K"]:
-        """What candidates are followed by, given visits and mean values; those of their node are ``count`` and ``mean``.
-
-        A prior is negative where there is no candidate.
-        """
-        if self.unvisited is None:
-            urgency = mean - self.reduction * jnp.sqrt(jnp.sum(jnp.where(visits > 0, priors, 0.0)))
+    def _scores(self, stats: ChildStats, priors: Float32[Array, "K"]) -> Float32[Array, "K"]:
+        """Q + U of every candidate, minus infinity where there is none."""
+        count = stats.node_visits.astype(jnp.float32)
+        priors = jnp.where(stats.available, priors, -1.0)
+        if self.fpu_value is None:
+            visited_prior = jnp.sum(jnp.where(stats.visits > 0, priors, 0.0))
+            urgency = stats.node_value - self.fpu_reduction * jnp.sqrt(visited_prior)
         else:
-            urgency = jnp.float32(self.unvisited)
-        weight = (self.exploration + jnp.log((count + self.exploration_base + 1) / self.exploration_base)) * jnp.sqrt(count)
-        scores = jnp.where(visits > 0, values, urgency) + weight * priors / (1 + visits.astype(jnp.float32))
+            urgency = jnp.float32(self.fpu_value)
+        weight = (self.c_init + jnp.log((count + self.c_base + 1) / self.c_base)) * jnp.sqrt(count)
+        scores = jnp.where(stats.visits > 0, stats.value, urgency) + weight * priors / (1 + stats.visits.astype(jnp.float32))
         return jnp.where(priors >= 0, scores, -jnp.inf)
 
-    def _without_forced(
-        self, visits: Int32[Array, "K"], values: Float32[Array, "K"], priors: Float32[Array, "K"]
-    ) -> Int32[Array, "K"]:
+    def _without_forced(self, stats: ChildStats, priors: Float32[Array, "K"]) -> Int32[Array, "K"]:
         """Visits less those that only the rule of forced playouts explains (Wu 2019, policy target pruning)."""
+        visits, values = stats.visits, stats.value
         total = jnp.sum(visits).astype(jnp.float32)
         best = jnp.argmax(visits)
-        weight = self.exploration * jnp.sqrt(total)
-        aim = values[best] + weight * priors[best] / (1 + visits[best].astype(jnp.float32))
+        is_best = jnp.arange(visits.shape[0]) == best
+        weight = self.c_init * jnp.sqrt(total)
+        best_score = values[best] + weight * priors[best] / (1 + visits[best].astype(jnp.float32))
         # With fewer visits than this a candidate's score would have been above that of the best.
-        enough = jnp.where(aim > values, weight * priors / jnp.maximum(aim - values, 1e-9) - 1, jnp.inf)
-        forced = jnp.sqrt(self.forced * priors * total)
+        enough = jnp.where(best_score > values, weight * priors / jnp.maximum(best_score - values, 1e-9) - 1, jnp.inf)
+        forced = jnp.sqrt(self.forced_playouts * priors * total)
         count = visits.astype(jnp.float32)
         pruned = jnp.clip(jnp.ceil(enough), jnp.maximum(count - forced, 0), count)
-        pruned = jnp.where((jnp.arange(visits.shape[0]) == best) | ~jnp.isfinite(pruned), count, pruned)
-        return jnp.where((pruned <= 1) & (jnp.arange(visits.shape[0]) != best), 0.0, pruned).astype(jnp.int32)
+        pruned = jnp.where(is_best | ~jnp.isfinite(pruned), count, pruned)
+        return jnp.where((pruned <= 1) & ~is_best, 0.0, pruned).astype(jnp.int32)

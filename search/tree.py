@@ -1,27 +1,28 @@
-"""The tree of one game's search, as arrays; ``vmap`` makes it thousands of trees.
+"""The search tree of one game, as arrays; ``vmap`` makes it thousands of trees.
 
 A node keeps K candidate actions and not all of them: with six arrays over all actions in every node, as in mctx, a thousand
 searches of 64 simulations among 36,400 actions would take 58 GB.
 """
 
-import os
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32
 
-from tilewe_jax.game import Game, state_bytes
+from search.rules import ChildStats
 
 State = TypeVar("State")
+
+ROOT = 0
+"""Index of the root."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Tree(Generic[State]):
-    """N nodes in the order in which they were made, the root first; K candidate actions each; P players.
+    """N nodes in the order in which they were added, the root first; K candidate actions each; P players.
 
     Values are vectors over the players in absolute seats. A node's visits and values count its own evaluation and everything
     backed up through it. So visits are one more than those of its children together; except where it is terminal, or as deep as
@@ -31,177 +32,195 @@ class Tree(Generic[State]):
     state: State
     """``[N, ...]``"""
     player: Int32[Array, "N"]
-    """Who is to move."""
+    """The player to move."""
     terminal: Bool[Array, "N"]
     visits: Int32[Array, "N"]
-    values: Float32[Array, "N P"]
-    """Sums over the visits."""
-    own: Float32[Array, "N P"]
-    """What the evaluator, or the end of the game, said of the node itself."""
-    action: Int32[Array, "N K"]
-    """Candidates; -1 where there are fewer."""
+    """0 for the root before its evaluation, and for nodes that are not in use."""
+    value_sum: Float32[Array, "N P"]
+    """Sum over the visits."""
+    raw_value: Float32[Array, "N P"]
+    """The evaluator's value of the node itself, or the outcome where it is terminal."""
+    candidates: Int32[Array, "N K"]
+    """Action ids; -1 where there are fewer."""
     prior: Float32[Array, "N K"]
-    """What the selection keeps of the candidates' logits, see there."""
-    child: Int32[Array, "N K"]
+    """What ``SelectionRule.store_logits`` made of the candidates' logits."""
+    children: Int32[Array, "N K"]
     """The node that a candidate leads to; -1 before its first visit."""
-    dropped: Float32[Array, "N"]
-    """The share of the prior that the candidates leave out."""
-    left_out: Int32[Array, "N"]
-    """How many legal actions they leave out."""
-    size: Int32[Array, ""]
-    """Number of nodes made."""
+    truncated_prior: Float32[Array, "N"]
+    """Prior probability of the legal actions that are no candidates."""
+    num_truncated: Int32[Array, "N"]
+    """Number of these actions."""
+    num_nodes: Int32[Array, ""]
+    """Nodes in use."""
 
     @property
     def capacity(self) -> int:
         """N."""
         return self.visits.shape[0]
 
-    def edges(self, node: Int32[Array, ""]) -> tuple[Int32[Array, "K"], Float32[Array, "K"]]:
-        """Visits of each candidate of a node, and the mean value of those visits for whoever moves there; 0 without visits."""
-        return edges(self.visits, self.values, self.child[node], self.player[node])
-
-
-def edges(
-    visits: Int32[Array, "N"], values: Float32[Array, "N P"], child: Int32[Array, "K"], player: Int32[Array, ""]
-) -> tuple[Int32[Array, "K"], Float32[Array, "K"]]:
-    """Visits of these nodes and their mean values for a player; 0 for -1."""
-    count = jnp.where(child >= 0, visits[child], 0)
-    return count, jnp.where(child >= 0, values[child, player] / jnp.maximum(count, 1).astype(jnp.float32), 0.0)
-
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Node(Generic[State]):
-    """A position with what is known of it before anything is searched."""
+    """An evaluated position with K candidates; P players."""
 
     state: State
     player: Int32[Array, ""]
     terminal: Bool[Array, ""]
-    values: Float32[Array, "P"]
-    action: Int32[Array, "K"]
+    value: Float32[Array, "P"]
+    candidates: Int32[Array, "K"]
     prior: Float32[Array, "K"]
-    dropped: Float32[Array, ""]
-    left_out: Int32[Array, ""]
+    truncated_prior: Float32[Array, ""]
+    num_truncated: Int32[Array, ""]
 
 
-def plant(game: Game[State], state: State, capacity: int, candidates: int) -> Tree[State]:
-    """A tree without nodes, but for the state of the root to come."""
+class Path(NamedTuple):
+    """The way of a simulation from the root to a leaf: a position that is not in the tree yet, or where simulations end."""
 
-    def room(dtype: Any, *shape: int, empty: float = 0) -> Array:
-        return jnp.full((capacity, *shape), empty, dtype)
+    nodes: Int32[Array, "max_depth+1"]
+    """Nodes to back up through, root and leaf included; the capacity of the tree in places left over."""
+    parent: Int32[Array, ""]
+    """The node before the leaf."""
+    candidate: Int32[Array, ""]
+    """Index of the candidate that leads from there to the leaf."""
+    store_at: Int32[Array, ""]
+    """Where the leaf is to be stored; the capacity of the tree where it is in the tree already, or does not fit."""
+
+
+def init_tree(root: State, num_players: int, num_candidates: int, capacity: int) -> Tree[State]:
+    """A tree whose only node is the root, not evaluated yet: without visits and candidates.
+
+    Args:
+        root: the state of the root.
+        num_players: P.
+        num_candidates: K, the candidates of a node.
+        capacity: N, the nodes for which there is room.
+    """
+
+    def empty(dtype: Any, *shape: int, fill: float = 0) -> Array:
+        return jnp.full((capacity, *shape), fill, dtype)
 
     return Tree(
-        state=jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype).at[0].set(leaf), state),
-        player=room(jnp.int32),
-        terminal=room(jnp.bool_),
-        visits=room(jnp.int32),
-        values=room(jnp.float32, game.num_players),
-        own=room(jnp.float32, game.num_players),
-        action=room(jnp.int32, candidates, empty=-1),
-        prior=room(jnp.float32, candidates),
-        child=room(jnp.int32, candidates, empty=-1),
-        dropped=room(jnp.float32),
-        left_out=room(jnp.int32),
-        size=jnp.int32(0),
+        state=jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype).at[ROOT].set(leaf), root),
+        player=empty(jnp.int32),
+        terminal=empty(jnp.bool_),
+        visits=empty(jnp.int32),
+        value_sum=empty(jnp.float32, num_players),
+        raw_value=empty(jnp.float32, num_players),
+        candidates=empty(jnp.int32, num_candidates, fill=-1),
+        prior=empty(jnp.float32, num_candidates),
+        children=empty(jnp.int32, num_candidates, fill=-1),
+        truncated_prior=empty(jnp.float32),
+        num_truncated=empty(jnp.int32),
+        num_nodes=jnp.int32(1),
     )
 
 
-def grow(tree: Tree[State], at: Int32[Array, ""], node: Node[State]) -> Tree[State]:
-    """The tree with a node written at an index; unchanged where the index is the capacity."""
+def add_node(
+    tree: Tree[State],
+    index: Int32[Array, ""],
+    node: Node[State],
+    parent: Int32[Array, ""],
+    candidate: Int32[Array, ""],
+) -> Tree[State]:
+    """The tree with a node stored at ``index``, as the child of a parent's candidate; unchanged where that is the capacity.
 
-    def write(leaf: Array, value: Array) -> Array:
-        return leaf.at[at].set(value, mode="drop")
+    The root, index 0, has no parent.
+    """
 
+    def store(leaf: Array, value: Array) -> Array:
+        return leaf.at[index].set(value, mode="drop")
+
+    is_child = (index > ROOT) & (index < tree.capacity)
     return replace(
         tree,
-        state=jax.tree.map(write, tree.state, node.state),
-        player=write(tree.player, node.player),
-        terminal=write(tree.terminal, node.terminal),
-        own=write(tree.own, node.values),
-        action=write(tree.action, node.action),
-        prior=write(tree.prior, node.prior),
-        dropped=write(tree.dropped, node.dropped),
-        left_out=write(tree.left_out, node.left_out),
+        state=jax.tree.map(store, tree.state, node.state),
+        player=store(tree.player, node.player),
+        terminal=store(tree.terminal, node.terminal),
+        raw_value=store(tree.raw_value, node.value),
+        candidates=store(tree.candidates, node.candidates),
+        prior=store(tree.prior, node.prior),
+        truncated_prior=store(tree.truncated_prior, node.truncated_prior),
+        num_truncated=store(tree.num_truncated, node.num_truncated),
+        children=tree.children.at[jnp.where(is_child, parent, tree.capacity), candidate].set(index, mode="drop"),
+        num_nodes=tree.num_nodes + is_child.astype(jnp.int32),
     )
 
 
-def reroot(tree: Tree[State], candidate: Int32[Array, ""]) -> Tree[State]:
-    """The subtree of one of the root's candidates, which must have been visited, as a tree of the same capacity."""
+def backup(tree: Tree[State], path: Path, leaf: Node[State], active: Bool[Array, ""] | bool = True) -> Tree[State]:
+    """The tree with the leaf added and its value backed up along the path; unchanged where not ``active``."""
+    nodes = jnp.where(active, path.nodes, tree.capacity)
+    index = jnp.where(active, path.store_at, tree.capacity)
+    tree = add_node(tree, index, leaf, path.parent, path.candidate)
+    return replace(
+        tree,
+        visits=tree.visits.at[nodes].add(1, mode="drop"),
+        value_sum=tree.value_sum.at[nodes].add(leaf.value[None], mode="drop"),
+    )
+
+
+def child_stats(tree: Tree[Any], node: Int32[Array, ""]) -> ChildStats:
+    """The statistics of a node and of its candidates, as selection rules see them."""
+    player, node_visits = tree.player[node], tree.visits[node]
+    visits, value = mean_values(tree.visits, tree.value_sum, tree.children[node], player)
+    return ChildStats(
+        available=tree.candidates[node] >= 0,
+        prior=tree.prior[node],
+        visits=visits,
+        value=value,
+        node_visits=node_visits,
+        node_value=tree.value_sum[node, player] / jnp.maximum(node_visits, 1).astype(jnp.float32),
+        raw_value=tree.raw_value[node, player],
+    )
+
+
+def mean_values(
+    visits: Int32[Array, "N"], value_sum: Float32[Array, "N P"], nodes: Int32[Array, "K"], player: Int32[Array, ""]
+) -> tuple[Int32[Array, "K"], Float32[Array, "K"]]:
+    """Visits of nodes and their mean values for a player; 0 for nodes -1."""
+    count = jnp.where(nodes >= 0, visits[nodes], 0)
+    return count, jnp.where(nodes >= 0, value_sum[nodes, player] / jnp.maximum(count, 1).astype(jnp.float32), 0.0)
+
+
+def subtree(tree: Tree[State], candidate: Int32[Array, ""]) -> Tree[State]:
+    """The subtree below one of the root's candidates, which must have been visited, as a tree of the same capacity.
+
+    Args:
+        tree: the tree.
+        candidate: the index of the candidate among those of the root, such as ``SearchOutput.action_index``.
+    """
     nodes = jnp.arange(tree.capacity)
     parent = (
         jnp.zeros(tree.capacity, jnp.int32)
-        .at[jnp.where(tree.child >= 0, tree.child, tree.capacity)]
-        .set(jnp.broadcast_to(nodes[:, None], tree.child.shape), mode="drop")
+        .at[jnp.where(tree.children >= 0, tree.children, tree.capacity)]
+        .set(jnp.broadcast_to(nodes[:, None], tree.children.shape), mode="drop")
     )
-    root = tree.child[0, candidate]
-    keep, ancestor = nodes == root, parent
+    root = tree.children[ROOT, candidate]
+    kept, ancestor = nodes == root, parent
     for _ in range(max(1, (tree.capacity - 1).bit_length())):  # twice as far up each time
-        keep, ancestor = keep | keep[ancestor], ancestor[ancestor]
-    keep = keep & (nodes < tree.size)
-    size = jnp.sum(keep, dtype=jnp.int32)
-    # Nodes are made after their parents, so that the subtree's root stays first.
-    (source,) = jnp.nonzero(keep, size=tree.capacity, fill_value=0)
-    number = jnp.cumsum(keep) - 1
+        kept, ancestor = kept | kept[ancestor], ancestor[ancestor]
+    kept = kept & (nodes < tree.num_nodes)
+    num_nodes = jnp.sum(kept, dtype=jnp.int32)
+    # Nodes are added after their parents, so that the subtree's root stays first.
+    (source,) = jnp.nonzero(kept, size=tree.capacity, fill_value=0)
+    new_index = jnp.cumsum(kept) - 1
 
-    def move(leaf: Array, empty: float = 0) -> Array:
-        there = (nodes < size).reshape(-1, *[1] * (leaf.ndim - 1))
-        return jnp.where(there, leaf[source], jnp.asarray(empty, leaf.dtype))
+    def move(leaf: Array, fill: float = 0) -> Array:
+        used = (nodes < num_nodes).reshape(-1, *[1] * (leaf.ndim - 1))
+        return jnp.where(used, leaf[source], jnp.asarray(fill, leaf.dtype))
 
+    children = move(tree.children, -1)
     return Tree(
         state=jax.tree.map(move, tree.state),
         player=move(tree.player),
         terminal=move(tree.terminal),
         visits=move(tree.visits),
-        values=move(tree.values),
-        own=move(tree.own),
-        action=move(tree.action, -1),
+        value_sum=move(tree.value_sum),
+        raw_value=move(tree.raw_value),
+        candidates=move(tree.candidates, -1),
         prior=move(tree.prior),
-        dropped=move(tree.dropped),
-        left_out=move(tree.left_out),
-        child=jnp.where(move(tree.child, -1) >= 0, number[move(tree.child, -1)], -1).astype(jnp.int32),
-        size=size,
+        children=jnp.where(children >= 0, new_index[children], -1).astype(jnp.int32),
+        truncated_prior=move(tree.truncated_prior),
+        num_truncated=move(tree.num_truncated),
+        num_nodes=num_nodes,
     )
-
-
-def first_highest(scores: Float32[Array, "K"]) -> Int32[Array, ""]:
-    """``argmax``, the first of equals. XLA's own compares one number at a time on a CPU, and takes eight times as long."""
-    bits = lax.bitcast_convert_type(scores, jnp.int32)
-    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # as integers they compare as the numbers do
-    count = scores.shape[0]
-    return jnp.min(jnp.where(ordered == jnp.max(ordered), jnp.arange(count, dtype=jnp.int32), count))
-
-
-def check_counts(**counts: int) -> None:
-    """Raise ``ValueError`` for numbers below 1."""
-    for name, value in counts.items():
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}")
-
-
-def check_memory(game: Game[Any], nodes: int, candidates: int, trees: int) -> None:
-    """Raise ``MemoryError`` where so many trees do not fit into the memory of the device, or of the machine.
-
-    An estimate, before anything is allocated: the trees, and as much again for one step of a search.
-    """
-    node = bytes_per_node(game, candidates)
-    needed, there = 2 * trees * nodes * node, memory()
-    if needed > there:
-        raise MemoryError(
-            f"{trees:,} trees of {nodes:,} nodes with {candidates} candidates, {node:,} bytes a node, need about"
-            f" {needed / 1e9:.1f} GB, and there are {there / 1e9:.1f} GB; ask for fewer games, simulations or candidates"
-        )
-
-
-def memory() -> int:
-    """Bytes of memory of a device; of the machine, where the device is its processor."""
-    device = jax.local_devices()[0]
-    stats = device.memory_stats() if device.platform != "cpu" else None
-    if stats and "bytes_limit" in stats:
-        return int(stats["bytes_limit"])
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def bytes_per_node(game: Game[Any], candidates: int) -> int:
-    """Bytes that a node of a tree takes."""
-    fixed = 4 + 1 + 4 + 2 * 4 * game.num_players + 4 + 4
-    return state_bytes(game) + fixed + candidates * (4 + 4 + 4)

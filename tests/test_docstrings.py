@@ -31,4 +31,5 @@ EXAMPLES = {test.name: test for name in modules() if ".presets." not in name for
 def test_example(name: str) -> None:
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     result = runner.run(EXAMPLES[name])
-    assert result.attempted and not result.failed
+    assert result.attempted
+    assert not result.failed

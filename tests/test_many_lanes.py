@@ -16,7 +16,6 @@ import pytest
 
 import tilewe_jax
 from experiments import networks
-from search.agents import agent
 from search.exported import observation_shape
 from tests.search.tictactoe import TicTacToe
 from tests.support import rows
@@ -59,12 +58,14 @@ FUNCTIONS: dict[str, Callable[[Game[Any], Any, Any, Any], Any]] = {
     ),
 }
 HIDDEN = "one tree for all worlds"
+_SIZES = "num_simulations=3,num_candidates=8,candidate_pool=16"
+_PLAYOUTS = "num_samples=1,max_plies=4"
 SEARCHES = {
-    "mcts, playouts": "mcts:sims=3,candidates=8,pool=16,samples=1,plies=4,worlds=2",
-    "gumbel, playouts": "gumbel:sims=3,candidates=8,pool=16,samples=1,plies=4,worlds=2,considered=2",
-    HIDDEN: "mcts:sims=3,candidates=8,pool=16,samples=1,plies=4,worlds=0",
-    "mcts, network": "mcts:sims=3,candidates=8,pool=16,worlds=1,network=random",
-    "gumbel, network": "gumbel:sims=3,candidates=8,pool=16,worlds=1,considered=2,network=random",
+    "puct, playouts": f"puct:{_SIZES},{_PLAYOUTS},num_determinizations=2",
+    "gumbel, playouts": f"gumbel:{_SIZES},{_PLAYOUTS},num_determinizations=2,max_num_considered_actions=2,gumbel_scale=1",
+    HIDDEN: f"puct:{_SIZES},{_PLAYOUTS},num_determinizations=0",
+    "puct, network": f"puct:{_SIZES},num_determinizations=1,network=random",
+    "gumbel, network": f"gumbel:{_SIZES},num_determinizations=1,max_num_considered_actions=2,gumbel_scale=1,network=random",
 }
 
 
@@ -134,7 +135,7 @@ def random_network(game: Game[Any]) -> Any:
 
 def search(game: Game[Any], text: str) -> Any:
     """A search as a function of a state and a key; its network, where it has one, is ``random_network``."""
-    return agent(game, text, lambda game, name: partial(networks.predict, random_network(game)))
+    return build(AgentSpec.parse(text), game, lambda game, name: partial(networks.predict, random_network(game)))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -321,6 +321,6 @@ def _require_close(values: Any, expected: float, law: str) -> None:
 
 def _require_same(left: Any, right: Any, law: str) -> None:
     """Both trees have the same structure, dtypes and values."""
-    _require(bool(jax.tree.structure(left) == jax.tree.structure(right)), law)
+    _require(str(jax.tree.structure(left)) == str(jax.tree.structure(right)), law)
     for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
         _require(a.dtype == b.dtype and np.array_equal(np.asarray(a), np.asarray(b)), law)

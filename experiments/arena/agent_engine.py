@@ -5,8 +5,7 @@ from typing import Any
 import jax
 from jaxtyping import PRNGKeyArray
 
-from experiments.networks import weights
-from search.agents import agent
+from experiments.arena.players import agent_player
 from tilewe_jax.registry import make
 from tilewe_jax.tilewe.board import Board
 from tilewe_jax.tilewe.convert import moves_of_action, state_of_board
@@ -15,7 +14,7 @@ from tilewe_jax.tilewe.move import Move
 
 
 class AgentEngine(Engine):
-    """An agent, such as ``mcts:sims=64,playouts=4``, as an engine that plays on a board of any number of players.
+    """An agent, such as ``puct:num_simulations=64,num_playouts=4``, as an engine for boards of any number of players.
 
     The seconds for a move are ignored: how long it searches is part of the agent's settings. The first move takes the seconds
     that compilation takes, once for each number of players.
@@ -45,7 +44,7 @@ class AgentEngine(Engine):
 
     def _policy(self, players: int) -> Any:
         if players not in self._policies:
-            policy = agent(make("tilewe", players=players), self._text, weights.load)
+            policy: Any = agent_player(make("tilewe", players=players), self.name, self._text).agent
 
             def decide(state: Any, key: PRNGKeyArray) -> Any:
                 return policy(state, key)

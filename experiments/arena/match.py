@@ -14,7 +14,7 @@ import numpy as np
 from experiments.arena.players import ForfeitError, HostGame, HostPlayer, Player
 from experiments.arena.ratings import Sprt
 from experiments.arena.results import Batch, Results
-from search.agents import check_memory
+from search import check_memory
 from search.exported import as_tree
 from tilewe_jax import batching
 from tilewe_jax.game import Game, Policy
@@ -106,8 +106,8 @@ class Match:
         # A player in one of n entries is to move in about one of n games.
         self._divisors = [len(players) // int((self._entries == index).sum()) for index in range(len(self.names))]
         for player in players:
-            if player.search:
-                check_memory(game, player.search, -(-batch // self._divisors[self.names.index(player.name)]))
+            if player.spec:
+                check_memory(player.spec, game, -(-batch // self._divisors[self.names.index(player.name)]))
         self._host_players = {index: agent for index, agent in enumerate(agents) if isinstance(agent, HostPlayer)}
         self._policies: dict[int, Policy] = {
             index: as_tree(agent) for index, agent in enumerate(agents) if not isinstance(agent, HostPlayer)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from experiments.networks import weights
-from search.agents import agent, is_search
-from search.exported import Network
+from search import AgentSpec, Network, build
+from search.spec import RULES
 from tilewe_jax.game import Game, Policy
 
 View = TypeVar("View")
@@ -64,8 +64,8 @@ class Player:
 
     name: str
     agent: Policy | HostPlayer
-    search: str = ""
-    """The agent text, where the player searches."""
+    spec: AgentSpec | None = None
+    """The agent, where the player is one."""
     note: str | None = None
     """Something people should know about it, like weights that were trained for other options of the game."""
 
@@ -75,7 +75,7 @@ def player(game: Game[Any], text: str) -> Player:
 
     Args:
         game: the game to be played.
-        text: an agent (``search.agents.agent``), or ``module:factory``, which is called without arguments and gives a policy or
+        text: an agent (``search.AgentSpec``), or ``module:factory``, which is called without arguments and gives a policy or
             a player on the host. ``name=...`` gives it another name.
 
     Raises ``ValueError`` where there is no such player, or where it does not play this game.
@@ -83,8 +83,8 @@ def player(game: Game[Any], text: str) -> Player:
     head, equals, tail = text.partition("=")
     name, what = (head, tail) if equals and ":" not in head else ("", text)
     module, colon, factory = what.partition(":")
-    if is_search(what) or not colon:
-        return _agent(game, name or what, what)
+    if not colon or module in RULES:
+        return agent_player(game, name or what, what)
     try:
         value = getattr(importlib.import_module(module), factory)()
     except (ImportError, AttributeError) as error:
@@ -111,7 +111,8 @@ def adapt(game: Game[Any], value: Any) -> Policy | HostPlayer | None:
     return value if isinstance(value, HostPlayer) or callable(value) else None
 
 
-def _agent(game: Game[Any], name: str, text: str) -> Player:
+def agent_player(game: Game[Any], name: str, text: str) -> Player:
+    """The player of an agent text, with networks as ``experiments.networks.weights`` finds them. Raises ``ValueError``."""
     notes: list[str] = []
 
     def load(game: Game[Any], network: str) -> Network:
@@ -120,8 +121,9 @@ def _agent(game: Game[Any], name: str, text: str) -> Player:
             notes.append(note)
         return loaded
 
+    spec = AgentSpec.parse(text)
     try:
-        policy = agent(game, text, load)
+        policy = build(spec, game, load)
     except ValueError as error:
-        raise ValueError(str(error) if is_search(text) else f"{error}; or give module:factory") from None
-    return Player(name, policy, text if is_search(text) else "", notes[0] if notes else None)
+        raise ValueError(str(error) if spec.is_search else f"{error}; or give module:factory") from None
+    return Player(name, policy, spec, notes[0] if notes else None)

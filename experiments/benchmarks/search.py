@@ -46,6 +46,7 @@ def made_up(actions: int) -> tuple[Any, Any]:
     import jax.numpy as jnp
     import numpy as np
 
+    from search import Evaluation, dense_logits
     from tilewe_jax.bits import hash32
 
     @jax.tree_util.register_dataclass
@@ -87,10 +88,10 @@ def made_up(actions: int) -> tuple[Any, Any]:
             shift = (state.hash & 1).astype(jnp.int32)
             return (jnp.arange(k, dtype=jnp.int32) + shift) % actions
 
-    def evaluate(state: State, key: Any) -> tuple[Any, Any]:
+    def evaluate(state: State, key: Any) -> Evaluation:
         del key
         noise = (hash32(state.hash, jnp.arange(actions)) >> 8).astype(jnp.float32) / 2**24
-        return 4 * noise, jnp.stack([noise[0], 1 - noise[0]])
+        return Evaluation(dense_logits(4 * noise), jnp.stack([noise[0], 1 - noise[0]]))
 
     return MadeUp(), evaluate
 
@@ -100,19 +101,18 @@ def _work(
 ) -> dict[str, Any]:
     import jax
 
-    from search.evaluators import uniform
-    from search.mcts import Search
-    from search.puct import Puct
-    from search.tree import bytes_per_node, check_memory
+    from search import PuctRule, Search, SearchSettings, bytes_per_node, uniform_evaluator
+    from search.memory import check_memory
     from tilewe_jax import make
 
     if name is None:
         game, evaluate = made_up(candidates)
     else:
         game = make(name, **options)
-        evaluate = uniform(game)
+        evaluate = uniform_evaluator(game)
     check_memory(game, simulations + 1, candidates, batch)
-    search = Search(game, evaluate, Puct(), simulations, candidates, DEPTH)
+    settings = SearchSettings(simulations, candidates, max_depth=DEPTH)
+    search = Search(game, evaluate, PuctRule(), settings)
     key = jax.random.key(seed)
     states = jax.vmap(game.init)(jax.random.split(key, batch))
 
@@ -182,15 +182,16 @@ def _mctx(search: Any) -> Callable[[Any, Any], Any]:
     import jax.numpy as jnp
     import mctx
 
-    from search.candidates import candidates
+    from search import sample_candidates
 
     game = search.game
 
     def look(state: Any, key: Any) -> tuple[Any, Any, Any]:
-        one, other = jax.random.split(key)
-        logits, values = search.evaluate(state, one)
-        found = candidates(game, state, logits, other, search.candidates)
-        return found.actions, jnp.maximum(found.logits, -1e9), jnp.where(game.is_terminal(state), game.returns(state), values)
+        key_evaluator, key_candidates = jax.random.split(key)
+        logits, values = search.evaluator(state, key_evaluator)
+        sampled = sample_candidates(game, state, logits, key_candidates, search.settings.num_candidates)
+        values = jnp.where(game.is_terminal(state), game.returns(state), values)
+        return sampled.actions, jnp.maximum(sampled.logits, -1e9), values
 
     def step(state: Any, action: Any) -> tuple[Any, Any, Any]:
         mover = game.current_player(state)
@@ -215,7 +216,13 @@ def _mctx(search: Any) -> Callable[[Any, Any], Any]:
         mine = jax.vmap(lambda value, state: value[game.current_player(state)])(values, states)
         root = mctx.RootFnOutput(prior_logits=logits, value=mine, embedding=(states, actions))
         output = mctx.muzero_policy(
-            None, keys[0], root, recurrent, search.simulations, max_depth=search.depth, dirichlet_fraction=0.0
+            None,
+            keys[0],
+            root,
+            recurrent,
+            search.settings.num_simulations,
+            max_depth=search.settings.max_depth,
+            dirichlet_fraction=0.0,
         )
         return output.action, output.search_tree
 

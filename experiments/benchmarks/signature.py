@@ -7,7 +7,7 @@ differ between processors in their last bit. Names are not hashed, nor the order
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -16,14 +16,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int32, PRNGKeyArray
 
-from experiments import trained
-from search import evaluators
-from search.agents import agent
-from search.determinize import Worlds, is_hidden
-from search.gumbel import Gumbel
-from search.information import OneTree
-from search.mcts import Result, Search
-from search.select import Puct
+from experiments.networks import weights
+from search import (
+    AgentSpec,
+    Determinized,
+    EvaluatorSettings,
+    GumbelRule,
+    InformationSetSearch,
+    PuctRule,
+    Search,
+    SearchOutput,
+    SearchSettings,
+    build,
+    heuristic_evaluator,
+    playout_evaluator,
+)
 from tilewe_jax import make
 from tilewe_jax.batching import Trajectory, trajectories
 from tilewe_jax.game import Game
@@ -38,10 +45,10 @@ DEPTH = 32
 DETERMINIZATIONS = 2
 DIGITS = 12
 
-_AGENT = f"sims={SIMULATIONS},candidates={CANDIDATES},pool={POOL},depth={DEPTH},margin=0.3,worlds={DETERMINIZATIONS}"
-_AGENTS = {
-    "puct": f"mcts:exploration=1.25,reduction=0.1,{_AGENT}",
-    "gumbel": f"gumbel:considered={CANDIDATES // 2},scale=1,value_scale=0.1,{_AGENT}",
+_SETTINGS = SearchSettings(SIMULATIONS, CANDIDATES, POOL, DEPTH, score_weight=0.3)
+_RULES: dict[str, PuctRule | GumbelRule] = {
+    "puct": PuctRule(c_init=1.25, fpu_reduction=0.1),
+    "gumbel": GumbelRule(CANDIDATES // 2, gumbel_scale=1.0, value_scale=0.1),
 }
 _SHARES = 840 * DETERMINIZATIONS
 """The mean over determinizations of shares of up to ``SIMULATIONS`` visits, times this, is an integer."""
@@ -132,16 +139,15 @@ def _search(setup: Setup) -> str:
     hidden. ``tree`` is PUCT with heuristics in one information-set tree.
     """
     game = setup.make()
-    sizes = SIMULATIONS, CANDIDATES, DEPTH
-    playouts = evaluators.playouts(game, 1, priors=True, samples=4, margin=0.3)
-    heuristic = evaluators.heuristic(game)
-    puct = Search(game, playouts, Puct(), *sizes, pool=POOL, margin=0.3, stop_early=True)
-    gumbel = Search(game, heuristic, Gumbel(SIMULATIONS, considered=CANDIDATES // 2), *sizes, pool=POOL, margin=0.3)
-    hidden = is_hidden(game)
+    heuristic = heuristic_evaluator(game)
+    playouts = playout_evaluator(game, priors=True, num_samples=4, score_weight=0.3)
+    puct = Search(game, playouts, _RULES["puct"], replace(_SETTINGS, stop_early=True))
+    gumbel = Search(game, heuristic, _RULES["gumbel"], _SETTINGS)
+    hidden = game.has_hidden_information
     searches: dict[str, Callable[..., Any]] = {
-        "puct": Worlds(puct, DETERMINIZATIONS) if hidden else puct,
-        "gumbel": Worlds(gumbel, DETERMINIZATIONS) if hidden else gumbel,
-        "tree": OneTree(game, heuristic, Puct(), *sizes, pool=POOL, margin=0.3),
+        "puct": Determinized(puct, DETERMINIZATIONS) if hidden else puct,
+        "gumbel": Determinized(gumbel, DETERMINIZATIONS) if hidden else gumbel,
+        "tree": InformationSetSearch(game, heuristic, _RULES["puct"], _SETTINGS),
     }
     states, keys = _positions(game), jax.random.split(jax.random.key(2), POSITIONS)
     return digest([jax.jit(jax.vmap(partial(_summary, searches[search])))(states, keys) for search in setup.searches])
@@ -150,13 +156,13 @@ def _search(setup: Setup) -> str:
 def _summary(search: Callable[..., Any], state: Any, key: PRNGKeyArray) -> tuple[Array, ...]:
     """The action played; and the candidates at the root, in ascending order, with their visits."""
     result = search(state, key)
-    if isinstance(result, Result):
-        actions, visits = result.actions, result.visits
-    elif isinstance(search, Worlds) and isinstance(search.search.selection, Gumbel):
+    if isinstance(result, SearchOutput):
+        actions, visits = result.candidates, result.visits
+    elif isinstance(search, Determinized) and isinstance(search.search.rule, GumbelRule):
         return (result.action,)  # its policy is no function of visits alone
     else:
         visits = jnp.round(result.policy * _SHARES).astype(jnp.int32)
-        actions = jnp.where(visits > 0, result.actions, -1)
+        actions = jnp.where(visits > 0, result.candidates, -1)
     order = jnp.argsort(actions)
     return result.action, actions[order], visits[order]
 
@@ -166,8 +172,17 @@ def _network(setup: Setup) -> str:
     game = setup.make()
     states, keys = _positions(game), jax.random.split(jax.random.key(3), POSITIONS)
     decide = jax.jit(jax.vmap(lambda player, state, key: player(state, key), in_axes=(None, 0, 0)))
-    players = [agent(game, f"{_AGENTS[search]},network={game.id}", trained.load) for search in setup.networks]
-    return digest([decide(player, states, keys) for player in players])
+    specs = [
+        AgentSpec(
+            rule,
+            replace(_SETTINGS, stop_early=True),
+            _RULES[rule],
+            EvaluatorSettings(network=game.id),
+            num_determinizations=DETERMINIZATIONS,
+        )
+        for rule in setup.networks
+    ]
+    return digest([decide(build(spec, game, weights.load), states, keys) for spec in specs])
 
 
 @cache
@@ -185,7 +200,7 @@ def _positions(game: Game[Any]) -> Any:
     def replay(state: Any, actions: Int32[Array, "T"], ply: Int32[Array, ""], last: Int32[Array, ""]) -> Any:
         return jax.lax.fori_loop(0, last, lambda t, state: game.apply(state, jnp.where(t < ply, actions[t], -1)), state)
 
-    return jax.jit(jax.vmap(replay, in_axes=(0, 0, 0, None)))(games.first, games.actions, plies, jnp.max(plies))
+    return jax.jit(jax.vmap(replay, in_axes=(0, 0, 0, None)))(games.initial, games.actions, plies, jnp.max(plies))
 
 
 COLUMNS: dict[str, Callable[[Setup], str]] = {"random": _random, "search": _search, "network": _network}

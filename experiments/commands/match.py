@@ -26,8 +26,8 @@ from experiments.commands.common import (
 class Arena(GameOptions):
     """Let agents play each other and rate them.
 
-    An agent is a name (`tilewe-jax arena --list` shows those of a game), a search like mcts:sims=64,playouts=4, or
-    module:factory for what that function gives, a policy or a player on the host; and name=... gives it another name.
+    An agent is a name (`tilewe-jax arena --list` shows those of a game), a search like puct:num_simulations=64,num_playouts=4,
+    or module:factory for what that function gives, a policy or a player on the host; and name=... gives it another name.
     """
 
     agents: Annotated[tuple[str, ...], arg(metavar="AGENT ...")] = ()
@@ -58,12 +58,12 @@ class Arena(GameOptions):
         check_writable(self.out)
         check_writable(self.plot)
         common.ask_for_devices(self.devices)
-        from search.agents import searches
+        from search import search_agents
         from tilewe_jax import records
 
         game = self.make()
         if self.list:
-            names = [*sorted(game.policies()), *searches()]
+            names = [*sorted(game.policies()), *search_agents()]
             print(json.dumps({"game": game.id, "agents": names}) if self.json else "\n".join(names))
             return
         results = _play(
@@ -163,8 +163,8 @@ def _print_arena(game: Any, summary: dict[str, Any]) -> None:
 class Selfplay(GameOptions):
     """Let one agent play in all seats, and keep the games."""
 
-    agent: str = "mcts:sims=64"
-    """Agent that plays: a name (`tilewe-jax arena --list`), or a search like mcts:sims=64,playouts=4."""
+    agent: str = "puct:num_simulations=64"
+    """Agent that plays: a name (`tilewe-jax arena --list`), or a search like puct:num_simulations=64,num_playouts=4."""
     games: int = 256
     """Number of games."""
     batch: int = 256
@@ -182,7 +182,7 @@ class Selfplay(GameOptions):
         check_positive(games=self.games, batch=self.batch, devices=self.devices)
         check_writable(self.out)
         common.ask_for_devices(self.devices)
-        from search.agents import simulations
+        from search import AgentSpec
         from tilewe_jax import records
 
         game = self.make()
@@ -203,7 +203,7 @@ class Selfplay(GameOptions):
             "cpu_seconds": round(results.cpu_seconds, 3),
             "compile_seconds": round(results.compile_seconds, 1),
             "games_per_second": round(results.games / seconds, 2),
-            "simulations_per_second": round(moves * simulations(game, self.agent) / seconds),
+            "simulations_per_second": round(moves * AgentSpec.parse(self.agent).num_simulations(game) / seconds),
             "mean_score": results.all("scores").mean(axis=0).round(4).tolist() if results.games else [],
             "interrupted": results.interrupted,
         }
@@ -226,7 +226,7 @@ class Eval(GameOptions):
 
     agents: Annotated[tuple[str, ...], arg(metavar="AGENT ...")] = ()
     """Agents that play, as for `arena`; one that is named twice takes two seats. A network is one of a search's settings,
-    gumbel:sims=64,network=NAME."""
+    gumbel:num_simulations=64,network=NAME."""
     run_folder: Annotated[Path | None, arg(name="run")] = None
     """A run of `train`: all the weights that it kept play, each as `gumbel`."""
     num_simulations: int = 32
@@ -257,7 +257,7 @@ class Eval(GameOptions):
         if self.run_folder:
             game = _game_of_run(self.run_folder)
             weights = sorted((self.run_folder / "weights").glob("*.npz"))
-            agents += tuple(f"{path.stem}=gumbel:sims={self.num_simulations},network={path}" for path in weights)
+            agents += tuple(f"{path.stem}=gumbel:num_simulations={self.num_simulations},network={path}" for path in weights)
         else:
             game = self.make()
         if not agents:

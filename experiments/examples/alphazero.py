@@ -71,8 +71,15 @@ def search(game: Game[Any], network: Network, state: Any, key: PRNGKeyArray, gum
         return logits, jax.nn.softmax(value_logits)
 
     evaluator = network_evaluator(game, predict)
-    settings = {"num_simulations": NUM_SIMULATIONS, "num_candidates": NUM_CANDIDATES, "gumbel_scale": gumbel_scale}
-    return gumbel_policy(game, evaluator, state, key, **settings).policy_output
+    return gumbel_policy(
+        game,
+        evaluator,
+        state,
+        key,
+        num_simulations=NUM_SIMULATIONS,
+        num_candidates=NUM_CANDIDATES,
+        gumbel_scale=gumbel_scale,
+    ).policy_output
 
 
 @partial(jax.jit, static_argnums=0)

@@ -52,12 +52,12 @@ class ConnectFour(tilewe_jax.Game[State]):
     fixed_start = True
 
     @property
-    def num_actions(self) -> int:  # type: ignore[override]
+    def num_actions(self) -> int:
         """One action a column."""
         return self.columns
 
     @property
-    def max_steps(self) -> int:  # type: ignore[override]
+    def max_steps(self) -> int:
         """The board is full then."""
         return self.rows * self.columns
 
@@ -141,7 +141,7 @@ def main() -> None:
 
     def choose(state: State, key: PRNGKeyArray) -> Action:
         search_key, random_key = jax.random.split(key)
-        searched = puct_policy(game, evaluator, state, search_key, num_simulations=32, num_candidates=game.columns).action
+        searched = puct_policy(game, evaluator, state, search_key, num_simulations=32, num_candidates=game.num_actions).action
         return jnp.where(game.current_player(state) == 0, searched, game.sample_action(state, random_key))
 
     games = jax.jit(lambda key: tilewe_jax.rollout(game, key, 32, choose))(jax.random.key(1))

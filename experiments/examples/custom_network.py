@@ -80,11 +80,10 @@ register_architecture("transformer", CellTransformer, SantoriniGame)
 
 def main(iterations: int = 20) -> None:
     """Train with the architecture, and say what became of it."""
-    from experiments.config import TrainConfig
-    from experiments.settings import with_text
+    from experiments.config import TrainConfig, changed
     from experiments.training.run import train
 
-    config = with_text(
+    config = changed(
         TrainConfig(),
         {
             "game.id": "santorini",

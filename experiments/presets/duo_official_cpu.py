@@ -1,6 +1,5 @@
 """Blokus Duo by the book on a CPU, after a warm start from games by the heuristic policy."""
 
-from experiments._search_settings import SearchSettings
 from experiments.config import (
     EvaluationConfig,
     GameConfig,
@@ -11,6 +10,7 @@ from experiments.config import (
     SelfplayConfig,
     TrainConfig,
 )
+from search import SearchSettings
 
 CONFIG = TrainConfig(
     game=GameConfig("duo_official"),
@@ -39,7 +39,7 @@ CONFIG = TrainConfig(
         eval_every=20,
         eval_games=64,
         eval_simulations=64,
-        opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "last"),
+        opponents=("puct:num_simulations=64,num_playouts=1,num_samples=1,priors=false,score_weight=0", "last"),
     ),
     iterations=2000,
     max_minutes=60.0,

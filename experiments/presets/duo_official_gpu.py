@@ -1,6 +1,5 @@
 """Blokus Duo by the book on an accelerator, with the size of the strongest published network."""
 
-from experiments._search_settings import SearchSettings
 from experiments.config import (
     CheckpointConfig,
     EvaluationConfig,
@@ -11,6 +10,7 @@ from experiments.config import (
     SelfplayConfig,
     TrainConfig,
 )
+from search import SearchSettings
 
 CONFIG = TrainConfig(
     game=GameConfig("duo_official"),
@@ -39,7 +39,7 @@ CONFIG = TrainConfig(
         eval_every=100,
         eval_games=256,
         eval_simulations=64,
-        opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "last"),
+        opponents=("puct:num_simulations=64,num_playouts=1,num_samples=1,priors=false,score_weight=0", "last"),
     ),
     checkpoint=CheckpointConfig(checkpoint_every=50),
     iterations=5000,

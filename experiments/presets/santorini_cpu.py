@@ -1,6 +1,5 @@
 """Santorini 5 x 5 on a CPU: ahead of 64 random playouts after minutes, and strong after an hour."""
 
-from experiments._search_settings import SearchSettings
 from experiments.config import (
     EvaluationConfig,
     GameConfig,
@@ -10,6 +9,7 @@ from experiments.config import (
     SelfplayConfig,
     TrainConfig,
 )
+from search import SearchSettings
 
 CONFIG = TrainConfig(
     game=GameConfig("santorini"),
@@ -31,7 +31,7 @@ CONFIG = TrainConfig(
     evaluation=EvaluationConfig(
         eval_every=50,
         eval_games=128,
-        opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "one_ply", "last"),
+        opponents=("puct:num_simulations=64,num_playouts=1,num_samples=1,priors=false,score_weight=0", "one_ply", "last"),
     ),
     iterations=400,
     max_minutes=60.0,

@@ -1,6 +1,5 @@
 """Santorini 5 x 5 on an accelerator."""
 
-from experiments._search_settings import SearchSettings
 from experiments.config import (
     EvaluationConfig,
     GameConfig,
@@ -10,6 +9,7 @@ from experiments.config import (
     SelfplayConfig,
     TrainConfig,
 )
+from search import SearchSettings
 
 CONFIG = TrainConfig(
     game=GameConfig("santorini"),
@@ -36,7 +36,7 @@ CONFIG = TrainConfig(
         eval_every=50,
         eval_games=512,
         eval_simulations=64,
-        opponents=("mcts:sims=64,playouts=1,samples=1,priors=0,margin=0", "one_ply", "last"),
+        opponents=("puct:num_simulations=64,num_playouts=1,num_samples=1,priors=false,score_weight=0", "one_ply", "last"),
     ),
     iterations=2000,
     max_minutes=60.0,

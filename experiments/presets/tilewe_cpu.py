@@ -1,6 +1,5 @@
 """Four-player Tilewe on a CPU, learned from searches by playouts."""
 
-from experiments._search_settings import PuctRule, SearchSettings
 from experiments.config import (
     EvaluationConfig,
     GameConfig,
@@ -11,6 +10,7 @@ from experiments.config import (
     SelfplayConfig,
     TrainConfig,
 )
+from search import PuctRule, SearchSettings
 
 CONFIG = TrainConfig(
     game=GameConfig("tilewe"),

@@ -1,6 +1,5 @@
 """Four-player Tilewe on an accelerator."""
 
-from experiments._search_settings import SearchSettings
 from experiments.config import (
     CheckpointConfig,
     EvaluationConfig,
@@ -11,6 +10,7 @@ from experiments.config import (
     SelfplayConfig,
     TrainConfig,
 )
+from search import SearchSettings
 
 CONFIG = TrainConfig(
     game=GameConfig("tilewe"),

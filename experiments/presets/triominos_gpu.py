@@ -1,6 +1,5 @@
 """Triominos for two on an accelerator."""
 
-from experiments._search_settings import PuctRule, SearchSettings
 from experiments.config import (
     CheckpointConfig,
     EvaluationConfig,
@@ -11,6 +10,7 @@ from experiments.config import (
     SelfplayConfig,
     TrainConfig,
 )
+from search import PuctRule, SearchSettings
 
 CONFIG = TrainConfig(
     game=GameConfig("triominos"),

@@ -19,7 +19,7 @@ from experiments.training.evaluation import Evaluation
 from experiments.training.loss import Losses
 from experiments.training.metrics import Log
 from experiments.training.program import Program, TrainState, memory_needed
-from search.tree import memory
+from search.memory import device_memory
 from tilewe_jax.files import replacing
 
 
@@ -28,7 +28,7 @@ class Run:
 
     def __init__(self, config: TrainConfig, folder: Path, program: Program) -> None:
         self.config, self.folder, self.program, self.game = config, folder, program, program.game
-        needed, available = sum(self.needed().values()), memory()
+        needed, available = sum(self.needed().values()), device_memory()
         if needed > available:
             parts = ", ".join(f"{what} {size / 1e9:.1f} GB" for what, size in self.needed().items())
             raise MemoryError(
@@ -146,7 +146,7 @@ class Run:
             game.options,
             registry.resolve(game, config.network.architecture),
             config.network.size,
-            config.selfplay.search.score_weight,
+            config.selfplay.search.score_weight or 0.0,
         )
         run = {"iteration": number, "games": log.games, "hours": log.seconds / 3600, "config": settings.to_json(config)}
         folder = self.folder / "weights"

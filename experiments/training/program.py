@@ -21,9 +21,8 @@ from experiments.training import agents, loss, replay, selfplay
 from experiments.training.loss import Learner, Losses
 from experiments.training.replay import Replay
 from experiments.training.selfplay import SelfplayState, SelfplayStats
-from search.determinization import is_hidden
+from search import bytes_per_node
 from search.exported import observation_shape
-from search.tree import bytes_per_node
 from tilewe_jax.game import Game
 
 _AXIS = "data"
@@ -122,7 +121,7 @@ class Program:
         if warm_up:
             players = agents.warmup_agents(config, game)
         else:
-            players = agents.full_and_fast(config, game, agents.network_evaluator(config, game, state.learner.acting))
+            players = agents.full_and_fast(config, game, agents.model_evaluator(config, game, state.learner.acting))
         games, positions, ended, stats = selfplay.play(config, game, players, state.games, key)
         after = replace(state, games=games, replay=replay.add(state.replay, positions, ended), iteration=state.iteration + 1)
         return after, jax.lax.psum(stats, _AXIS)
@@ -140,7 +139,7 @@ def memory_needed(config: TrainConfig, game: Game[Any], devices: int) -> dict[st
     model = jax.eval_shape(lambda: networks.make(game, network.architecture, network.size, jax.random.key(0)))
     weights = 4 * networks.num_parameters(model)
     games = selfplay_config.num_games // devices
-    determinizations = selfplay_config.num_determinizations if is_hidden(game) else 1
+    determinizations = selfplay_config.num_determinizations if game.has_hidden_information else 1
     nodes = games * determinizations * (search.num_simulations // determinizations + 1)
     size = networks.SIZES[network.size]
     rows = int(np.prod(observation_shape(game)[-2:], dtype=np.int64))

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from tilewe_jax.game import Game, state_shapes, state_bytes
+from tilewe_jax.game import Game, state_bytes, state_shapes
 
 State = TypeVar("State")
 

@@ -13,7 +13,8 @@ from experiments.config import SelfplayConfig
 from experiments.training.agents import Searcher
 from experiments.training.loss import entropy
 from experiments.training.replay import Positions
-from search.mcts import Decision
+from search import PolicyOutput
+from tilewe_jax.batching import auto_reset
 from tilewe_jax.game import Game
 
 State = TypeVar("State")
@@ -111,21 +112,21 @@ def play(
         returns = jax.vmap(game.returns)(state)
         score_value = jax.vmap(game.heuristic_value)(state)
 
-        best = jnp.argmax(result.values, axis=1).astype(jnp.int32)
-        decided = (jnp.max(result.values, axis=1) >= config.resign_threshold) & (config.resign_threshold > 0)
+        best = jnp.argmax(result.value, axis=1).astype(jnp.int32)
+        decided = (jnp.max(result.value, axis=1) >= config.resign_threshold) & (config.resign_threshold > 0)
         played_out = games.game_index % _PLAYED_OUT_DIVISOR == 0
         resigns = decided & ~played_out & ~over
         winner = jnp.where(decided & played_out & (games.winner < 0), best, games.winner)
         returns = jnp.where(resigns[:, None], jax.nn.one_hot(best, game.num_players), returns)
-        score_value = jnp.where(resigns[:, None], result.values, score_value)
+        score_value = jnp.where(resigns[:, None], result.value, score_value)
         ended = over | resigns
 
         surprise = jax.vmap(_surprise)(result)
         positions = Positions(
             state=games.state,
-            candidates=result.actions,
+            candidates=result.candidates,
             policy=result.policy,
-            root_value=result.values,
+            root_value=result.value,
             surprise=jnp.where(in_full, surprise, -1.0),
             game_index=games.game_index,
             returns=jnp.where(ended[:, None], returns, 0.0),
@@ -148,10 +149,8 @@ def play(
             resignations_checked=count(checked),
             false_resignations=count(checked & (won < 1)),
         )
-        fresh = jax.vmap(game.init)(keys[:, 2])
-        state = jax.tree.map(lambda new, old: jnp.where(ended.reshape(-1, *[1] * (old.ndim - 1)), new, old), fresh, state)
         games = SelfplayState(
-            state,
+            auto_reset(game, keys[:, 2], ended, state),
             keys[:, 3],
             jnp.where(ended, 0, games.ply + 1),
             games.game_index + ends,
@@ -163,14 +162,14 @@ def play(
     return games, positions, ended, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), stats)
 
 
-def _draw(config: SelfplayConfig, result: Decision, ply: Int32[Array, ""], key: PRNGKeyArray) -> Int32[Array, ""]:
+def _draw(config: SelfplayConfig, result: PolicyOutput, ply: Int32[Array, ""], key: PRNGKeyArray) -> Int32[Array, ""]:
     """The action to play: in the first plies drawn from the improved policy, later the one that the search chooses."""
     logits = jnp.where(result.policy > 0, jnp.log(result.policy), -jnp.inf) / config.temperature
-    drawn = result.actions[jax.random.categorical(key, logits)]
+    drawn = result.candidates[jax.random.categorical(key, logits)]
     return jnp.where((ply < config.temperature_plies) & jnp.any(result.policy > 0), drawn, result.action)
 
 
-def _surprise(result: Decision) -> Float32[Array, ""]:
+def _surprise(result: PolicyOutput) -> Float32[Array, ""]:
     """Kullback-Leibler divergence of the improved policy from the prior, in nats."""
-    ratio = jnp.log(jnp.maximum(result.policy, 1e-9)) - jnp.log(jnp.maximum(result.prior, 1e-9))
+    ratio = jnp.log(jnp.maximum(result.policy, 1e-9)) - jnp.log(jnp.maximum(result.prior_probs, 1e-9))
     return jnp.maximum(jnp.sum(jnp.where(result.policy > 0, result.policy * ratio, 0.0)), 0.0)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import tilewe_jax
 from experiments import networks
-from experiments._search_settings import GumbelRule, SearchSettings
 from experiments.config import LossConfig, SelfplayConfig
 from experiments.training import agents, loss, replay, selfplay
 from experiments.training.replay import Positions
+from search import GumbelRule, SearchSettings
 from search.exported import observation_shape
 from tests.search.tictactoe import TicTacToe
 from tests.support import batched, positions, rows

@@ -18,7 +18,6 @@ import pytest
 
 import tilewe_jax
 from experiments import networks, presets, settings
-from experiments._search_settings import SearchSettings
 from experiments.config import (
     CheckpointConfig,
     EvaluationConfig,
@@ -35,6 +34,7 @@ from experiments.training import Program, Run, TrainState, checkpoint, loss, met
 from experiments.training.checkpoint import CheckpointError
 from experiments.training.evaluation import Evaluation
 from experiments.training.metrics import Log
+from search import SearchSettings
 from tests.experiments.test_cli import run
 from tests.support import assert_same, batched, rows
 from tilewe_jax.registry import available_games
@@ -238,7 +238,7 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "40",
         "--json",
     ]
-    code, out, err = run(capsys, "eval", "--agents", "random", f"mine=gumbel:sims=4,network={path}", *options)
+    code, out, err = run(capsys, "eval", "--agents", "random", f"mine=gumbel:num_simulations=4,network={path}", *options)
     assert (code, err) == (0, "")
     rows = {row["agent"]: row for row in json.loads(out)["agents"]}
     chance, mine = rows["random"], rows["mine"]
@@ -450,7 +450,7 @@ def test_weights_load_wherever_they_fit(folder: Path, tmp_path: Path, capsys: py
     )
     original = weights.read(tilewe_jax.make("santorini"), weights.FOLDER / "santorini.npz")
     assert_same(shipped.model, original.model)
-    agents = ["random", "gumbel:sims=2,network=santorini"]
+    agents = ["random", "gumbel:num_simulations=2,network=santorini"]
     few = ["--games", "2", "--batch", "2", "--json"]
     code, out, err = run(capsys, "eval", "--game", "santorini", "--set", "placement=random", "--agents", *agents, *few)
     assert code == 0

@@ -4,6 +4,7 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +14,20 @@ import pytest
 import tilewe_jax
 from experiments import arena
 from experiments.arena.agent_engine import AgentEngine
-from search import evaluators
-from search.agents import agent, simulations
-from search.determinization import Worlds, is_hidden
-from search.ismcts import OneTree
-from search.mcts import Search
-from search.puct import Puct
+from search import (
+    AgentSpec,
+    Determinized,
+    GumbelRule,
+    InformationSetSearch,
+    PuctRule,
+    Search,
+    SearchSettings,
+    SelectionRule,
+    build,
+    check_memory,
+    search_agents,
+    uniform_evaluator,
+)
 from tests.experiments.test_cli import run
 from tests.search.tictactoe import TicTacToe
 from tests.support import assert_same, batched
@@ -26,32 +35,34 @@ from tilewe_jax.tilewe import Board
 from tilewe_jax.tilewe.engine import RandomEngine
 
 
-@pytest.mark.parametrize("worlds", [3, 0])
-def test_what_is_sampled_and_not_what_is_there_decides(worlds: int) -> None:
-    """A search of worlds, or of one tree for all, gives the same whatever is hidden, and a policy over the legal actions."""
+@pytest.mark.parametrize("num_determinizations", [3, 0])
+@pytest.mark.parametrize("rule", [PuctRule(), GumbelRule(8, gumbel_scale=1.0)], ids=["puct", "gumbel"])
+def test_what_is_sampled_and_not_what_is_hidden_decides(num_determinizations: int, rule: SelectionRule) -> None:
+    """A search of determinizations or information sets gives the same whatever is hidden; its policy is over legal actions."""
     game = tilewe_jax.make("triominos", players=3, tiles=20, tray=4)
-    assert is_hidden(game)
-    assert not is_hidden(tilewe_jax.make("duo"))
+    assert game.has_hidden_information
+    assert not tilewe_jax.make("duo").has_hidden_information
     functions, key = batched(game), jax.random.key(0)
     state = functions.init(jax.random.split(key, 8))
     for step in range(6):
         state = functions.step(state, functions.sample_action(state, jax.random.split(jax.random.key(step), 8)))
     other = functions.determinize(state, state.current_player, jax.random.split(jax.random.key(9), 8))
     assert (np.asarray(other.trays) != np.asarray(state.trays)).any()
-    if worlds:
-        search = Worlds(Search(game, evaluators.uniform(game), Puct(), 12, candidates=16), worlds)
+    search: Any
+    if num_determinizations:
+        search = Determinized(Search(game, uniform_evaluator(game), rule, SearchSettings(12, 16)), num_determinizations)
     else:
-        search = OneTree(game, evaluators.uniform(game), Puct(), 30, candidates=16, depth=6)
+        search = InformationSetSearch(game, uniform_evaluator(game), rule, SearchSettings(30, 16, max_depth=6))
     decide, keys = jax.jit(jax.vmap(search)), jax.random.split(jax.random.key(1), 8)
     found = decide(state, keys)
     assert_same(decide(other, keys), found)
-    action, actions, policy = found.action, found.actions, found.policy
+    action, actions, policy = found.action, found.candidates, found.policy
     legal = np.asarray(functions.is_legal(state, action))
     over = np.asarray(functions.is_terminal(state))
     assert (legal | over).all()
     np.testing.assert_allclose(np.asarray(policy).sum(axis=1)[~over], 1, rtol=1e-5)
-    np.testing.assert_allclose(np.asarray(found.values).sum(axis=1)[~over], 1, rtol=1e-5)
-    assert ((np.asarray(found.prior) > 0) >= (np.asarray(policy) > 0)).all()
+    np.testing.assert_allclose(np.asarray(found.value).sum(axis=1)[~over], 1, rtol=1e-5)
+    assert ((np.asarray(found.prior_probs) > 0) >= (np.asarray(policy) > 0)).all()
     for row, chosen, shares in zip(np.asarray(actions), np.asarray(action), np.asarray(policy), strict=True):
         assert len(set(row[shares > 0].tolist())) == (shares > 0).sum()
         if chosen >= 0:
@@ -85,13 +96,15 @@ class Guess(TicTacToe):
         return jnp.where(self.is_terminal(state), jnp.stack([won, 1 - won]), 0.0)
 
 
-def test_one_tree_does_not_plan_with_what_it_cannot_know() -> None:
+@pytest.mark.parametrize("rule", [PuctRule(), GumbelRule()], ids=["puct", "gumbel"])
+def test_one_tree_does_not_plan_with_what_it_cannot_know(rule: SelectionRule) -> None:
     """Trees that know their world find the hidden cell in each; one tree finds that the sure thing is better."""
     game = Guess()
     keys = jax.random.split(jax.random.key(0), 8)
     states = jax.vmap(game.init)(keys)
-    worlds = Worlds(Search(game, evaluators.uniform(game), Puct(), 60, candidates=4, depth=2), 4)
-    tree = OneTree(game, evaluators.uniform(game), Puct(), 240, candidates=4, depth=2)
+    settings = SearchSettings(240, 4, max_depth=2)
+    worlds = Determinized(Search(game, uniform_evaluator(game), rule, replace(settings, num_simulations=60)), 4)
+    tree = InformationSetSearch(game, uniform_evaluator(game), rule, settings)
     fused = np.asarray(jax.jit(jax.vmap(worlds))(states, keys).action)
     sound = np.asarray(jax.jit(jax.vmap(tree))(states, keys).action)
     assert (fused != 3).all()
@@ -100,7 +113,7 @@ def test_one_tree_does_not_plan_with_what_it_cannot_know() -> None:
 
 def test_engine_on_the_host_board() -> None:
     """A search plays whole games on a board of the package's kind, against an engine of it."""
-    engine = AgentEngine("mcts:sims=4,playouts=0,candidates=8,pool=16", "searcher")
+    engine = AgentEngine("puct:num_simulations=4,num_playouts=0,num_candidates=8,candidate_pool=16", "searcher")
     board, other = Board(2), RandomEngine()
     random.seed(0)
     while not board.finished:
@@ -115,51 +128,108 @@ def test_engine_on_the_host_board() -> None:
 
 def test_a_search_beats_chance() -> None:
     game = tilewe_jax.make("santorini", size=4)
-    players = [arena.player(game, "search=gumbel:sims=24,considered=8,candidates=32"), arena.player(game, "random")]
-    results = arena.play_match(game, players, 64, 64, 0)
-    win_rate = {row["agent"]: row["win_rate"] for row in results.summary()["agents"]}
-    assert win_rate["search"] > 0.8
+    players = [
+        arena.player(game, "search=gumbel:num_simulations=24,max_num_considered_actions=8,num_candidates=32"),
+        arena.player(game, "random"),
+    ]
+    results = arena.compete(game, players, 64, 64, 0, lambda _: None)
+    share = {row["name"]: row["win_share"] for row in results.summary()["players"]}
+    assert share["search"] > 0.8
     assert not results.all("forfeits").any()
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nobody", "duo has no player 'nobody'; it has .*mcts:sims=64,playouts=1"),
-        ("mcts:sims", "mcts has no setting 'sims'; it has sims=64"),
-        ("mcts:simulations=3", "mcts has no setting 'simulations=3'; it has sims=64"),
-        ("mcts:sims=many", "mcts: sims must be a number, not 'many'"),
-        ("mcts:sims=0", "simulations must be at least 1, not 0"),
-        ("gumbel:considered=0", "considered must be at least 1, not 0"),
-        ("mcts:candidates=0", "candidates must be at least 1, not 0"),
-        ("mcts:samples=0", "samples must be at least 1, not 0"),
-        ("mcts:margin=2", "margin must be between 0 and 1, not 2.0"),
-        ("mcts:policy=nobody", "duo has no player 'nobody'"),
-        ("mcts:network=nowhere", "network 'nowhere': No such file"),
-        ("mcts:symmetries=1", "mcts: symmetries are asked of a network; name one"),
+        ("nobody", "duo has no player 'nobody'; it has .*puct:num_simulations=64,num_candidates=64"),
+        ("puct:num_simulations", "puct has no setting 'num_simulations'; it has num_simulations=64"),
+        ("puct:sims=3", "puct has no setting 'sims=3'; it has num_simulations=64"),
+        ("puct:gumbel_scale=1", "puct has no setting 'gumbel_scale=1'; it has num_simulations=64"),
+        ("puct:num_simulations=many", "puct: num_simulations must be an integer, not 'many'"),
+        ("puct:c_init=much", "puct: c_init must be a number, not 'much'"),
+        ("puct:c_init=nan", "puct: c_init must be a finite number, not nan"),
+        ("gumbel:gumbel_scale=inf", "gumbel: gumbel_scale must be a finite number, not inf"),
+        ("puct:priors=maybe", "puct: priors must be true or false, not 'maybe'"),
+        ("puct:max_depth=3,max_depth=4", "puct: max_depth is given twice"),
+        ("puct:num_simulations=0", "puct: num_simulations must be at least 1, not 0"),
+        ("gumbel:max_num_considered_actions=0", "gumbel: max_num_considered_actions must be at least 1, not 0"),
+        ("puct:num_candidates=0", "num_candidates must be at least 1, not 0"),
+        ("puct:num_samples=0", "num_samples must be at least 1, not 0"),
+        ("puct:num_determinizations=-1", "num_determinizations must be at least 0, not -1"),
+        ("puct:score_weight=2", "score_weight must be between 0 and 1, not 2.0"),
+        ("puct:playout_policy=nobody", "duo has no policy 'nobody'; it has .*random"),
+        ("puct:network=nowhere", "network 'nowhere': No such file"),
+        ("puct:symmetries=1", "puct: symmetries are asked of a network; name one"),
     ],
 )
 def test_agents_that_are_none(text: str, message: str) -> None:
     duo = tilewe_jax.make("duo")
     with pytest.raises(ValueError, match=message):
-        agent(duo, text)
+        build(AgentSpec.parse(text), duo)
     with pytest.raises(ValueError, match=message):
         arena.player(duo, text)
 
 
 def test_simulations_of_a_decision() -> None:
     duo, triominos = tilewe_jax.make("duo"), tilewe_jax.make("triominos")
+
+    def simulations(game: Any, text: str) -> int:
+        return AgentSpec.parse(text).num_simulations(game)
+
     assert simulations(duo, "random") == 0
-    assert simulations(duo, "mcts:sims=12") == 12
-    assert simulations(triominos, "gumbel:sims=12,worlds=3") == 36
-    assert simulations(triominos, "mcts:sims=12,worlds=0") == 12
-    with pytest.raises(ValueError, match="worlds must be at least 1; one tree for all worlds is searched by mcts alone"):
-        agent(triominos, "gumbel:worlds=0")
+    assert simulations(duo, "puct:num_simulations=12") == 12
+    assert simulations(triominos, "gumbel:num_simulations=12,num_determinizations=3") == 36
+    assert simulations(triominos, "puct:num_simulations=12,num_determinizations=0") == 12
+    check_memory(AgentSpec.parse("puct"), duo, 100)
+    with pytest.raises(MemoryError, match="40,000,000,000 trees of 65 nodes"):
+        check_memory(AgentSpec.parse("puct"), triominos, 10**10)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "random",
+        "puct",
+        "gumbel:network=module.sub:factory,symmetries=true",
+        "puct:num_simulations=7,score_weight=0.25,stop_early=false,c_init=1.5,num_playouts=0,num_determinizations=0",
+        "gumbel:candidate_pool=9,gumbel_scale=1.0,network=/some/folder/file.npz,reuse_subtree=false",
+        "puct:fpu_value=0.5,playout_policy=block_hoard",
+    ],
+)
+def test_specs_as_text(text: str) -> None:
+    assert str(AgentSpec.parse(text)) == text
+    assert AgentSpec.parse(str(AgentSpec.parse(text))) == AgentSpec.parse(text)
+
+
+def test_all_settings_have_defaults_that_parse() -> None:
+    for text in search_agents():
+        kind = text.partition(":")[0]
+        assert AgentSpec.parse(text) == AgentSpec(kind) == AgentSpec.parse(kind)
+        assert AgentSpec.parse(f"{kind}:priors=0,max_depth=32").evaluator.priors is False
+    assert AgentSpec("gumbel").rule == GumbelRule(gumbel_scale=0.0)
+    assert str(AgentSpec("puct", rule=PuctRule(temperature=1.0))) == "puct:temperature=1.0"
+    with pytest.raises(ValueError, match="the rule of puct is a PuctRule, not GumbelRule"):
+        AgentSpec("puct", rule=GumbelRule())
+    with pytest.raises(ValueError, match="'random' has no settings"):
+        AgentSpec.parse("random:num_simulations=3")
+    with pytest.raises(ValueError, match="random has no settings"):
+        AgentSpec("random", num_determinizations=3)
 
 
 def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "games.jsonl"
-    options = ["--game", "santorini", "--set", "size=3", "--agent", "mcts:sims=8,candidates=8", "--games", "6", "--batch", "4"]
+    options = [
+        "--game",
+        "santorini",
+        "--set",
+        "size=3",
+        "--agent",
+        "puct:num_simulations=8,num_candidates=8",
+        "--games",
+        "6",
+        "--batch",
+        "4",
+    ]
     code, out, err = run(capsys, "selfplay", *options, "--out", str(path), "--json")
     assert (code, err) == (0, "")
     summary = json.loads(out)
@@ -172,7 +242,7 @@ def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (["--agent", "best"], "has no player 'best'"),
         (["--games", "0"], "--games must be positive"),
         (["--devices", "3"], "a batch of 4 cannot be divided among 3 devices"),
-        (["--agent", "mcts:sims=1000000000"], "need about"),
+        (["--agent", "puct:num_simulations=1000000000"], "need about"),
     ):
         code, out, err = run(capsys, "selfplay", *options, *arguments)
         assert (code, out) == (2, "")

@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from search import evaluators
+from search import AgentSpec, PuctRule, Search, SearchSettings, build, heuristic_evaluator, network_evaluator
 from search import exported as networks
-from search.agents import agent
-from search.mcts import Search
-from search.puct import Puct
 from tests.support import assert_same, positions, rows
 
 GAME = tilewe_jax.make("santorini", size=4)
@@ -43,7 +40,8 @@ def test_a_file_holds_the_network(tmp_path: Path) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
     states, keys = midgame(4), jax.random.split(jax.random.key(3), 4)
     play = [
-        jax.jit(jax.vmap(agent(GAME, f"gumbel:sims=6,network={name}"))) for name in (path, "tests.search.test_networks:factory")
+        jax.jit(jax.vmap(build(AgentSpec.parse(f"gumbel:num_simulations=6,network={name}"), GAME)))
+        for name in (path, "tests.search.test_networks:factory")
     ]
     assert_same(*(choose(states, keys) for choose in play))
 
@@ -62,7 +60,7 @@ def test_a_file_holds_the_network(tmp_path: Path) -> None:
 )
 def test_what_is_no_network(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        agent(GAME, f"mcts:network={name}")
+        build(AgentSpec.parse(f"puct:network={name}"), GAME)
 
 
 def test_a_network_of_another_game(tmp_path: Path) -> None:
@@ -71,13 +69,13 @@ def test_a_network_of_another_game(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"is for observations of shape \(\d+, 5, 5\); those of santorini are \(\d+, 4, 4\)"):
         networks.load(GAME, str(tmp_path / "network"))
     with pytest.raises(ValueError, match=r"the network gives logits \(162,\) and values \(2,\); santorini needs \(128,\)"):
-        evaluators.network(GAME, lambda observation: (jnp.zeros(162), jnp.zeros(2)))
+        network_evaluator(GAME, lambda observation: (jnp.zeros(162), jnp.zeros(2)))
     with pytest.raises(ValueError, match="triominos has no symmetries to average over"):
-        evaluators.network(tilewe_jax.make("triominos"), factory(GAME), symmetries=True)
+        network_evaluator(tilewe_jax.make("triominos"), factory(GAME), symmetries=True)
 
 
 def test_averaged_over_symmetries_it_says_the_same_of_all_of_them() -> None:
-    evaluate = evaluators.network(GAME, factory(GAME), symmetries=True)
+    evaluate = network_evaluator(GAME, factory(GAME), symmetries=True)
     actions = jnp.arange(GAME.num_actions, dtype=jnp.int32)
 
     @jax.jit
@@ -98,7 +96,7 @@ def test_averaged_over_symmetries_it_says_the_same_of_all_of_them() -> None:
 def test_shares_turn_from_the_mover_to_seats() -> None:
     """The mover comes first in what a network says, and a search counts in seats."""
     game = tilewe_jax.make("triominos", players=3, tiles=20, tray=3)
-    evaluate = evaluators.network(game, lambda seen: (jnp.zeros(game.num_logits), jnp.array([0.7, 0.2, 0.1])))
+    evaluate = network_evaluator(game, lambda seen: (jnp.zeros(game.num_logits), jnp.array([0.7, 0.2, 0.1])))
     states = jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), 12))
     values = jax.jit(jax.vmap(lambda state: evaluate(state, jax.random.key(0))[1]))(states)
     for player, shares in zip(np.asarray(states.current_player), np.asarray(values), strict=True):
@@ -109,7 +107,7 @@ def test_shares_turn_from_the_mover_to_seats() -> None:
 def test_a_search_is_divided_among_devices() -> None:
     from tilewe_jax.batching import split_over_devices
 
-    search = jax.vmap(Search(GAME, evaluators.heuristic(GAME), Puct(), 8, candidates=16))
+    search = jax.vmap(Search(GAME, heuristic_evaluator(GAME), PuctRule(), SearchSettings(8, 16)))
     states, keys = midgame(8), jax.random.split(jax.random.key(5), 8)
     spread = jax.jit(split_over_devices(search, 4))(states, keys)
     assert len(spread.action.sharding.device_set) == 4

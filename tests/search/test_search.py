@@ -1,5 +1,6 @@
 """The search: against mctx, brute force, numbers worked out by hand, and its own laws."""
 
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -13,12 +14,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilewe_jax
-from search import evaluators
-from search.candidates import candidates
-from search.gumbel import Gumbel, schedule
-from search.mcts import Search
-from search.puct import Puct
-from search.tree import Tree, bytes_per_node, check_memory, reroot
+from search import (
+    Evaluation,
+    GumbelRule,
+    PuctRule,
+    Search,
+    SearchSettings,
+    Tree,
+    bytes_per_node,
+    dense_logits,
+    network_evaluator,
+    playout_evaluator,
+    sample_candidates,
+    subtree,
+    uniform_evaluator,
+    uniform_logits,
+)
+from search.gumbel import schedule
+from search.memory import check_memory
+from search.rules import RootContext
 from tests.search.tictactoe import State, TicTacToe
 from tests.support import assert_same, batched, positions, rows
 
@@ -32,7 +46,7 @@ class ZeroSum(TicTacToe):
         return jnp.where(self.is_terminal(state), 2 * super().returns(state) - 1, 0.0)
 
 
-def oracle(state: State, key: Any) -> tuple[jax.Array, jax.Array]:
+def oracle(state: State, key: Any) -> Evaluation:
     """A made-up network: the same numbers for the same position, without ties."""
     del key
     powers = jnp.asarray(3 ** np.arange(9), jnp.int32)
@@ -40,7 +54,7 @@ def oracle(state: State, key: Any) -> tuple[jax.Array, jax.Array]:
     noise = jnp.sin(code.astype(jnp.float32) * (1 + jnp.arange(10, dtype=jnp.float32)) * 0.37)
     value = jnp.tanh(noise[9])
     mine = jnp.where(state.current_player == 0, value, -value)
-    return 1.5 * noise[:9], jnp.stack([mine, -mine])
+    return Evaluation(dense_logits(1.5 * noise[:9]), jnp.stack([mine, -mine]))
 
 
 def opening(game: TicTacToe, plies: int, seed: int) -> State:
@@ -54,6 +68,7 @@ def opening(game: TicTacToe, plies: int, seed: int) -> State:
 def in_mctx(game: TicTacToe, state: State, policy: Any, **options: Any) -> Any:
     def look(state: State) -> tuple[jax.Array, jax.Array]:
         logits, values = oracle(state, None)
+        logits = logits(jnp.arange(9))
         masked = jnp.where(game.legal_actions(state), logits, -jnp.inf)
         masked = jnp.where(game.is_terminal(state), logits, masked)
         return jnp.maximum(masked, -1e30), values[state.current_player]
@@ -79,11 +94,17 @@ def in_mctx(game: TicTacToe, state: State, policy: Any, **options: Any) -> Any:
         return jax.jit(run)(state)
 
 
+def at_root(num_candidates: int) -> RootContext:
+    """The root of a search that draws no noise and keeps nothing."""
+    none = jnp.zeros(num_candidates, jnp.int32)
+    return RootContext(none.astype(jnp.float32), none, num_simulations=40)
+
+
 def by_action(result: Any) -> np.ndarray:
     """Visits by action id."""
     visits = np.zeros((BATCH, 9), int)
     for lane in range(BATCH):
-        actions = np.asarray(result.actions[lane])
+        actions = np.asarray(result.candidates[lane])
         visits[lane, actions[actions >= 0]] = np.asarray(result.visits[lane])[actions >= 0]
     return visits
 
@@ -100,12 +121,12 @@ def test_puct_visits_what_mctx_visits(plies: int) -> None:
     theirs = in_mctx(
         game, state, mctx.muzero_policy, num_simulations=100, qtransform=values, dirichlet_fraction=0.0, temperature=0.0
     )
-    search = Search(game, oracle, Puct(unvisited=0.0), simulations=100, candidates=9, depth=9)
+    search = Search(game, oracle, PuctRule(fpu_value=0.0), SearchSettings(100, 9, max_depth=9))
     ours = jax.jit(jax.vmap(search))(state, jax.random.split(jax.random.key(1), BATCH))
     np.testing.assert_array_equal(by_action(ours), np.asarray(theirs.search_tree.summary().visit_counts, int))
     np.testing.assert_array_equal(ours.action, theirs.action)
     np.testing.assert_allclose(
-        np.take_along_axis(np.asarray(ours.values), np.asarray(state.current_player)[:, None], axis=1)[:, 0],
+        np.take_along_axis(np.asarray(ours.value), np.asarray(state.current_player)[:, None], axis=1)[:, 0],
         theirs.search_tree.summary().value,
         atol=1e-5,
     )
@@ -124,18 +145,18 @@ def test_gumbel_does_what_mctx_does(simulations: int, considered: int) -> None:
     )
     noise = jax.random.gumbel(jax.random.split(jax.random.key(0))[1], (BATCH, 9))  # what mctx draws with that key
 
-    search = Search(game, oracle, Gumbel(simulations, considered), simulations, candidates=9, depth=9)
+    search = Search(game, oracle, GumbelRule(considered, gumbel_scale=1.0), SearchSettings(simulations, 9, max_depth=9))
 
     def recorded(state: State, key: Any, noise: jax.Array) -> Any:
-        tree = search.begin(state, key)
-        return search.extend(tree, key, jnp.where(tree.action[0] >= 0, noise[tree.action[0]], 0.0))
+        tree = search.simulate(search.init(state), at_root(9), jnp.int32(0), key)
+        return search.extend(tree, key, jnp.where(tree.candidates[0] >= 0, noise[tree.candidates[0]], 0.0))
 
     ours = jax.jit(jax.vmap(recorded))(state, jax.random.split(jax.random.key(1), BATCH), noise)
     np.testing.assert_array_equal(by_action(ours), np.asarray(theirs.search_tree.summary().visit_counts, int))
     np.testing.assert_array_equal(ours.action, theirs.action)
     weights = np.zeros((BATCH, 9), np.float32)
     for lane in range(BATCH):
-        actions = np.asarray(ours.actions[lane])
+        actions = np.asarray(ours.candidates[lane])
         weights[lane, actions[actions >= 0]] = np.asarray(ours.policy[lane])[actions >= 0]
     np.testing.assert_allclose(weights, theirs.action_weights, atol=1e-5)
 
@@ -165,7 +186,7 @@ class Table(TicTacToe):
 
     def evaluate(self, state, key):
         del key
-        return jnp.zeros(2), jnp.asarray(self.guessed)[state]
+        return Evaluation(dense_logits(jnp.zeros(2)), jnp.asarray(self.guessed)[state])
 
 
 def test_a_search_worked_out_by_hand() -> None:
@@ -179,35 +200,37 @@ def test_a_search_worked_out_by_hand() -> None:
         (5, 6, (3, 2), (2.6, 3.4)),  # 0.533 + 0.280 against 0.3 + 0.559; below, 1 and 1
     ]
     for count, (made, visits, edges, values) in enumerate(expected, 1):
-        search = Search(game, game.evaluate, Puct(1.0, exploration_base=1e9, unvisited=0.5), count, candidates=2)
+        search = Search(game, game.evaluate, PuctRule(1.0, c_base=1e9, fpu_value=0.5), SearchSettings(count, 2))
         result = jax.jit(search)(jnp.int32(0), jax.random.key(0))
         tree = result.tree
         assert int(tree.state[count]) == made
         assert int(tree.visits[0]) == visits
         assert tuple(result.visits.tolist()) == edges
-        np.testing.assert_allclose(tree.values[0], values, atol=1e-6)
+        np.testing.assert_allclose(tree.value_sum[0], values, atol=1e-6)
     assert result.action == 0
-    np.testing.assert_allclose(tree.values[1], (1.6, 1.4), atol=1e-6)
+    np.testing.assert_allclose(tree.value_sum[1], (1.6, 1.4), atol=1e-6)
     np.testing.assert_allclose(result.policy, (0.6, 0.4))
 
 
 def check_laws(tree: Tree, rows_of_children: bool = True) -> None:
     """Visits and values of a node are its own and those of its children; children come after their parents, each once."""
     tree = jax.device_get(tree)
-    size = int(tree.size)
+    size = int(tree.num_nodes)
     assert tree.visits[size:].sum() == 0
-    made = tree.child[:size][tree.child[:size] >= 0]
-    assert sorted(made.tolist()) == list(range(1, size))
+    children = tree.children[:size][tree.children[:size] >= 0]
+    assert sorted(children.tolist()) == list(range(1, size))
     for node in range(size):
-        children = tree.child[node][tree.child[node] >= 0]
+        children = tree.children[node][tree.children[node] >= 0]
         assert (children > node).all()
-        assert ((tree.child[node] < 0) | (tree.action[node] >= 0)).all()
+        assert ((tree.children[node] < 0) | (tree.candidates[node] >= 0)).all()
         if tree.terminal[node]:
             assert not len(children)
-            np.testing.assert_allclose(tree.values[node], tree.visits[node] * tree.own[node], rtol=1e-5)
+            np.testing.assert_allclose(tree.value_sum[node], tree.visits[node] * tree.raw_value[node], rtol=1e-5)
         elif rows_of_children:
             assert tree.visits[node] == 1 + tree.visits[children].sum()
-            np.testing.assert_allclose(tree.values[node], tree.own[node] + tree.values[children].sum(axis=0), atol=1e-4)
+            np.testing.assert_allclose(
+                tree.value_sum[node], tree.raw_value[node] + tree.value_sum[children].sum(axis=0), atol=1e-4
+            )
 
 
 @settings(max_examples=30, deadline=None)
@@ -225,24 +248,24 @@ def test_laws_of_a_tree(seed: int, simulations: int) -> None:
 def one_at_a_time() -> tuple[TicTacToe, Any]:
     """A search of which every simulation can be looked at."""
     game = TicTacToe()
-    search = Search(game, evaluators.playouts(game), Puct(), simulations=40, candidates=9, depth=9)
-    drawn = jnp.full(9, 1 / 9)
+    search = Search(game, playout_evaluator(game), PuctRule(), SearchSettings(40, 9, max_depth=9))
+    root = RootContext(jnp.full(9, 1 / 9), jnp.zeros(9, jnp.int32), 40)
+    simulate = jax.jit(lambda tree, i, key: search.simulate(tree, root, i, key))
     return game, SimpleNamespace(
-        begin=jax.jit(lambda state: search.begin(state, jax.random.key(0))),
-        simulate=jax.jit(lambda tree, i, key: search.simulate(tree, drawn, i, key)),
+        begin=lambda state: simulate(search.init(state), jnp.int32(0), jax.random.key(0)), simulate=simulate
     )
 
 
 def test_games_of_a_batch_do_not_influence_each_other() -> None:
     game = TicTacToe()
-    search = Search(game, evaluators.playouts(game, 2), Gumbel(30, 4), 30, candidates=5, depth=4)
+    search = Search(game, playout_evaluator(game, 2), GumbelRule(4, gumbel_scale=1.0), SearchSettings(30, 5, max_depth=4))
     states, keys = opening(game, 3, 7), jax.random.split(jax.random.key(9), BATCH)
     together, alone = jax.jit(jax.vmap(search)), jax.jit(search)
     results = together(states, keys)
     for lane in (0, 5):
         single = alone(rows(states, lane), keys[lane])
         np.testing.assert_array_equal(single.visits, results.visits[lane])
-        assert_same(single.tree.child, results.tree.child[lane])
+        assert_same(single.tree.children, results.tree.children[lane])
     mixed = together(states, keys[::-1])
     assert not np.array_equal(mixed.visits, results.visits)
     for lane in range(BATCH):
@@ -253,37 +276,37 @@ def test_games_of_a_batch_do_not_influence_each_other() -> None:
 def test_a_subtree_searched_on_is_what_a_search_from_there_would_be(capacity: int) -> None:
     """With no noise, and the same rule at the root as below it, the order of the simulations makes no difference."""
     game = ZeroSum()
-    first = Search(game, oracle, Puct(), 60, candidates=9, depth=9, capacity=capacity)
+    first = Search(game, oracle, PuctRule(), SearchSettings(60, 9, max_depth=9), capacity)
     states = opening(game, 2, 11)
     result = jax.jit(jax.vmap(first))(states, jax.random.split(jax.random.key(1), BATCH))
-    trees = jax.jit(jax.vmap(reroot))(result.tree, result.chosen)
+    trees = jax.jit(jax.vmap(subtree))(result.tree, result.action_index)
     after, searched_on = batched(game).step(states, result.action), capacity < 90
     for lane in range(BATCH):
         tree, old = rows(trees, lane), rows(result.tree, lane)
         check_laws(tree, rows_of_children=capacity == 90)
-        root = int(old.child[0, int(result.chosen[lane])])
+        root = int(old.children[0, int(result.action_index[lane])])
         assert_same(rows(tree.state, 0), rows(after, lane))
         assert int(tree.visits[0]) == int(old.visits[root])
-        assert_same(tree.values[0], old.values[root])
-        assert int(jnp.sum(tree.visits > 0)) == int(tree.size)
+        assert_same(tree.value_sum[0], old.value_sum[root])
+        assert int(jnp.sum(tree.visits > 0)) == int(tree.num_nodes)
         if capacity == 90 and not searched_on and not bool(tree.terminal[0]):
             searched_on, visits = True, int(tree.visits[0])
-            more = Search(game, oracle, Puct(), 20, candidates=9, depth=9, capacity=capacity)
-            fresh = Search(game, oracle, Puct(), visits - 1 + 20, candidates=9, depth=9)
+            more = Search(game, oracle, PuctRule(), SearchSettings(20, 9, max_depth=9), capacity)
+            fresh = Search(game, oracle, PuctRule(), SearchSettings(visits - 1 + 20, 9, max_depth=9))
             on = jax.jit(more.extend)(tree, jax.random.key(3))
             anew = jax.jit(fresh)(rows(after, lane), jax.random.key(4))
-            assert dict(zip(on.actions.tolist(), on.visits.tolist(), strict=True)) == dict(
-                zip(anew.actions.tolist(), anew.visits.tolist(), strict=True)
+            assert dict(zip(on.candidates.tolist(), on.visits.tolist(), strict=True)) == dict(
+                zip(anew.candidates.tolist(), anew.visits.tolist(), strict=True)
             )
-            np.testing.assert_allclose(on.values, anew.values, atol=1e-5)
+            np.testing.assert_allclose(on.value, anew.value, atol=1e-5)
     assert searched_on
 
 
 def test_a_full_tree_searches_on_without_growing() -> None:
     game = TicTacToe()
-    search = Search(game, evaluators.playouts(game), Puct(), 100, candidates=9, depth=9, capacity=20)
+    search = Search(game, playout_evaluator(game), PuctRule(), SearchSettings(100, 9, max_depth=9), capacity=20)
     result = jax.jit(search)(game.init(None), jax.random.key(0))
-    assert int(result.tree.size) == 20
+    assert int(result.tree.num_nodes) == 20
     assert int(result.tree.visits[0]) == 101
     assert int(result.visits.sum()) <= 100
     check_laws(result.tree, rows_of_children=False)
@@ -330,9 +353,9 @@ def solve(game: Any, root: Any) -> np.ndarray | None:
 def solved_from_its_leaves(tree: Tree) -> np.ndarray:
     """The max^n value of the root, by the tree alone."""
     tree = jax.device_get(tree)
-    values = tree.own.copy()
-    for node in range(int(tree.size) - 1, -1, -1):
-        children = tree.child[node][tree.child[node] >= 0]
+    values = tree.raw_value.copy()
+    for node in range(int(tree.num_nodes) - 1, -1, -1):
+        children = tree.children[node][tree.children[node] >= 0]
         if len(children):
             values[node] = values[children[values[children, tree.player[node]].argmax()]]
     return values[0]
@@ -368,8 +391,8 @@ def test_the_best_reply_of_small_games(name: str, options: dict[str, Any]) -> No
     game = with_distinct_payoffs(tilewe_jax.make(name, **options))
     history = list(positions(game, BATCH, seed=2))
     # Whoever is to find the best for certain must try everything, here by taking what has no visits to be won.
-    selection = Puct(exploration=2.0, unvisited=1.0)
-    search = jax.jit(Search(game, evaluators.uniform(game), selection, 8000, candidates=32, depth=40, capacity=500))
+    rule, settings = PuctRule(c_init=2.0, fpu_value=1.0), SearchSettings(8000, 32, max_depth=40)
+    search = jax.jit(Search(game, uniform_evaluator(game), rule, settings, capacity=500))
     solved = 0
     for lane in range(4):
         for state, action in history:
@@ -389,7 +412,7 @@ def drawn(logits: Any, k: int, draws: int, pool: int = 9) -> tuple[np.ndarray, A
     """The legal actions of a position with seven, and candidates of it, many times."""
     game = TicTacToe()
     state = rows(opening(game, 2, 5), 0)
-    many = jax.jit(jax.vmap(lambda key: candidates(game, state, logits, key, k, pool)))
+    many = jax.jit(jax.vmap(lambda key: sample_candidates(game, state, logits, key, k, pool)))
     return np.flatnonzero(np.asarray(game.legal_actions(state))), many(jax.random.split(jax.random.key(0), draws))
 
 
@@ -400,66 +423,70 @@ def assert_drawn(counts: np.ndarray, share: Any, draws: int) -> None:
 def test_candidates_are_drawn_by_their_priors() -> None:
     """Without replacement, in proportion; and what is dropped is told."""
     logits, draws = 0.4 * jnp.arange(9.0), 4000
-    legal, found = drawn(logits, 3, draws)
+    legal, found = drawn(dense_logits(logits), 3, draws)
     actions = np.asarray(found.actions)
     assert np.isin(actions, legal).all()
     assert all(len(set(row)) == 3 for row in actions.tolist())
     np.testing.assert_array_equal(found.logits, np.asarray(logits)[actions])
     weights = np.exp(np.asarray(logits))
-    np.testing.assert_allclose(found.dropped, 1 - weights[actions].sum(axis=1) / weights[legal].sum(), atol=1e-5)
-    assert (np.asarray(found.left_out) == 4).all()
+    np.testing.assert_allclose(found.truncated_prior, 1 - weights[actions].sum(axis=1) / weights[legal].sum(), atol=1e-5)
+    assert (np.asarray(found.num_truncated) == 4).all()
     assert_drawn(np.bincount(actions[:, 0], minlength=9)[legal], weights[legal] / weights[legal].sum(), draws)
     _, same = drawn(lambda actions: 0.4 * actions.astype(jnp.float32), 3, draws)
     np.testing.assert_allclose(same.logits, found.logits, rtol=1e-6)
 
 
 def test_without_priors_all_are_as_likely() -> None:
-    legal, found = drawn(None, 3, 4000)
+    legal, found = drawn(uniform_logits, 3, 4000)
     actions = np.asarray(found.actions)
     assert all(len(set(row)) == 3 for row in actions.tolist())
     assert_drawn(np.bincount(actions.ravel(), minlength=9)[legal], 3 / 7, 4000)
-    np.testing.assert_allclose(found.dropped, 4 / 7, rtol=1e-5)
-    assert (np.asarray(found.left_out) == 4).all()
+    np.testing.assert_allclose(found.truncated_prior, 4 / 7, rtol=1e-5)
+    assert (np.asarray(found.num_truncated) == 4).all()
 
 
 def test_all_are_candidates_where_they_fit() -> None:
-    for logits in (None, jnp.arange(9.0)):
+    for logits in (uniform_logits, dense_logits(jnp.arange(9.0))):
         legal, found = drawn(logits, 9, 2)
         for actions, values in zip(np.asarray(found.actions), np.asarray(found.logits), strict=True):
             assert sorted(actions.tolist()) == sorted([*legal.tolist(), -1, -1])
             assert (np.isinf(values) == (actions < 0)).all()
-        assert np.abs(np.asarray(found.dropped)).max() < 1e-6
-        assert not np.asarray(found.left_out).any()
+        assert np.abs(np.asarray(found.truncated_prior)).max() < 1e-6
+        assert not np.asarray(found.num_truncated).any()
 
 
 def test_a_pool_stands_for_all() -> None:
     """Of seven actions five are looked at; the best two of them are kept, and the mass of all is taken to be 7/5 of theirs."""
     logits, draws = 0.4 * jnp.arange(9.0), 4000
-    legal, found = drawn(logits, 2, draws, pool=5)
+    legal, found = drawn(dense_logits(logits), 2, draws, pool=5)
     actions, weights = np.asarray(found.actions), np.exp(np.asarray(logits))
     assert np.isin(actions, legal).all()
     assert (actions[:, 0] != actions[:, 1]).all()
     exact = 1 - weights[actions].sum(axis=1) / weights[legal].sum()
-    assert abs(float(np.mean(found.dropped)) - exact.mean()) < 0.02
-    assert (np.asarray(found.left_out) == 5).all()
+    assert abs(float(np.mean(found.truncated_prior)) - exact.mean()) < 0.02
+    assert (np.asarray(found.num_truncated) == 5).all()
 
 
 def test_a_search_stops_once_it_is_settled() -> None:
     """It plays what it would have played; and stopped, it is the search of fewer simulations that it then is."""
     game = TicTacToe()
     states, keys = opening(game, 4, 3), jax.random.split(jax.random.key(2), BATCH)
-    full, early = (jax.jit(jax.vmap(Search(game, oracle, Puct(), 60, 9, 9, stop_early=stop))) for stop in (False, True))
+    settings = SearchSettings(60, 9, max_depth=9)
+    full, early = (
+        jax.jit(jax.vmap(Search(game, oracle, PuctRule(), replace(settings, stop_early=stop)))) for stop in (False, True)
+    )
     whole, stopped = full(states, keys), early(states, keys)
     np.testing.assert_array_equal(whole.action, stopped.action)
-    made = np.asarray(stopped.simulations)
-    assert (np.asarray(whole.simulations) == 60).all()
+    made = np.asarray(stopped.num_simulations)
+    assert (np.asarray(whole.num_simulations) == 60).all()
     assert made.min() < 50
     for lane in range(BATCH):
         assert int(stopped.tree.visits[lane, 0]) == 1 + made[lane]
         visits = np.sort(np.asarray(stopped.visits[lane]))
         assert made[lane] == 60 or visits[-1] > visits[-2] + 60 - made[lane]
         check_laws(rows(stopped.tree, lane))
-    assert int(jax.jit(Search(game, oracle, Gumbel(20), 20, 9, stop_early=True))(rows(states, 0), keys[0]).simulations) == 20
+    halving = Search(game, oracle, GumbelRule(), SearchSettings(20, 9, stop_early=True))
+    assert int(jax.jit(halving)(rows(states, 0), keys[0]).num_simulations) == 20
 
 
 def test_memory_is_asked_for_before_it_is_taken() -> None:
@@ -481,7 +508,7 @@ def test_sequential_halving_visits_all_equally_and_then_the_better_half() -> Non
 def test_what_nodes_take() -> None:
     assert bytes_per_node(tilewe_jax.make("tilewe"), 64) <= 1500
     game = TicTacToe()
-    search = Search(game, evaluators.uniform(game), Puct(), 4, candidates=5)
+    search = Search(game, uniform_evaluator(game), PuctRule(), SearchSettings(4, 5))
     tree = jax.eval_shape(search, game.init(None), jax.random.key(0)).tree
     assert sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)) == 5 * bytes_per_node(game, 5) + 4
 
@@ -489,17 +516,21 @@ def test_what_nodes_take() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda game: Search(game, oracle, Puct(), 0), "simulations must be at least 1, not 0"),
-        (lambda game: Search(game, oracle, Puct(), candidates=0), "candidates must be at least 1, not 0"),
-        (lambda game: Search(game, oracle, Puct(), depth=0), "depth must be at least 1, not 0"),
-        (lambda game: Search(game, oracle, Puct(), capacity=0), "capacity must be at least 1, not 0"),
-        (lambda game: Gumbel(0), "simulations must be at least 1, not 0"),
-        (lambda game: Gumbel(8, considered=0), "considered must be at least 1, not 0"),
-        (lambda game: Puct(exploration=-1.0), "exploration must not be negative, not -1.0"),
-        (lambda game: Puct(dirichlet_share=2.0), "dirichlet_share must be between 0 and 1, not 2.0"),
-        (lambda game: evaluators.playouts(game, 0), "playouts must be at least 1, not 0"),
+        (lambda game: SearchSettings(num_simulations=0), "num_simulations must be at least 1, not 0"),
+        (lambda game: SearchSettings(num_candidates=0), "num_candidates must be at least 1, not 0"),
+        (lambda game: SearchSettings(max_depth=0), "max_depth must be at least 1, not 0"),
+        (lambda game: SearchSettings(candidate_pool=0), "candidate_pool must be at least 1, not 0"),
+        (lambda game: SearchSettings(score_weight=2.0), "score_weight must be between 0 and 1, not 2.0"),
+        (lambda game: SearchSettings(score_weight=float("nan")), "score_weight must be a finite number, not nan"),
+        (lambda game: Search(game, oracle, PuctRule(), capacity=0), "capacity must be at least 1, not 0"),
+        (lambda game: GumbelRule(max_num_considered_actions=0), "max_num_considered_actions must be at least 1, not 0"),
+        (lambda game: GumbelRule(gumbel_scale=-1.0), "gumbel_scale must be at least 0, not -1.0"),
+        (lambda game: PuctRule(c_init=-1.0), "c_init must be at least 0, not -1.0"),
+        (lambda game: PuctRule(c_init=float("inf")), "c_init must be a finite number, not inf"),
+        (lambda game: PuctRule(dirichlet_fraction=2.0), "dirichlet_fraction must be between 0 and 1, not 2.0"),
+        (lambda game: playout_evaluator(game, 0), "num_playouts must be at least 1, not 0"),
         (
-            lambda game: evaluators.network(game, lambda planes: (planes.ravel(), jnp.zeros(3))),
+            lambda game: network_evaluator(game, lambda planes: (planes.ravel(), jnp.zeros(3))),
             r"the network gives logits \(18,\) and values \(3,\); tictactoe needs \(9,\) and \(2,\)",
         ),
     ],
@@ -513,17 +544,19 @@ def test_noise_temperature_and_forced_playouts() -> None:
     game = TicTacToe()
     state, keys = game.init(None), jax.random.split(jax.random.key(0), 64)
 
-    def run(selection: Puct) -> Any:
-        search = Search(game, lambda state, key: (jnp.zeros(9).at[4].set(2.0), jnp.full(2, 0.5)), selection, 40, candidates=9)
-        return jax.jit(jax.vmap(search, in_axes=(None, 0)))(state, keys)
+    def evaluate(state: State, key: Any) -> Evaluation:
+        return Evaluation(dense_logits(jnp.zeros(9).at[4].set(2.0)), jnp.full(2, 0.5))
 
-    plain = run(Puct())
+    def run(rule: PuctRule) -> Any:
+        return jax.jit(jax.vmap(Search(game, evaluate, rule, SearchSettings(40, 9)), in_axes=(None, 0)))(state, keys)
+
+    plain = run(PuctRule())
     assert (np.asarray(plain.action) == 4).all()
     assert len({tuple(sorted(row)) for row in np.asarray(plain.visits).tolist()}) == 1
-    noisy = run(Puct(dirichlet_alpha=0.3, temperature=1.0))
+    noisy = run(PuctRule(dirichlet_alpha=0.3, temperature=1.0))
     assert len({tuple(sorted(row)) for row in np.asarray(noisy.visits).tolist()}) > 10
     assert len(set(np.asarray(noisy.action).tolist())) > 3
-    forced = run(Puct(forced=2.0, dirichlet_alpha=0.3))
+    forced = run(PuctRule(forced_playouts=2.0, dirichlet_alpha=0.3))
     shares = np.asarray(forced.policy)
     np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-5)
     visited = np.asarray(forced.visits) / np.asarray(forced.visits).sum(axis=1, keepdims=True)

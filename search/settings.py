@@ -1,0 +1,66 @@
+"""Settings as frozen dataclasses: the range of a field stands in its metadata and is checked when a value is made."""
+
+import math
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+DEFAULT_CANDIDATE_POOL = 1024
+"""``candidate_pool`` where nothing else is given."""
+
+
+def setting(default: Any, minimum: float | None = None, maximum: float | None = None) -> Any:
+    """A dataclass field with a default and an inclusive range; ``check_settings`` enforces it.
+
+    ``None`` is always allowed where it is the default.
+    """
+    return field(default=default, metadata={"minimum": minimum, "maximum": maximum})
+
+
+def check_settings(settings: Any) -> None:
+    """Raise ``ValueError`` where a number in a dataclass is not finite or lies outside the range of its field."""
+    for item in fields(settings):
+        value = getattr(settings, item.name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            check_number(item.name, value, item.metadata.get("minimum"), item.metadata.get("maximum"))
+
+
+def check_number(name: str, value: float, minimum: float | None = None, maximum: float | None = None) -> None:
+    """Raise ``ValueError`` where a number is not finite or lies outside an inclusive range."""
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, not {value}")
+    if minimum is not None and maximum is not None and not minimum <= value <= maximum:
+        raise ValueError(f"{name} must be between {minimum} and {maximum}, not {value}")
+    if minimum is not None and value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, not {value}")
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """The size of a search, whatever its rule and evaluator. Raises ``ValueError`` for numbers out of range."""
+
+    num_simulations: int = setting(64, 1)
+    """Simulations a search; each evaluates one position. The root is evaluated before them and not counted."""
+    num_candidates: int = setting(64, 1)
+    """K, the actions that a node keeps."""
+    candidate_pool: int | None = setting(None, 1)
+    """At most this many legal actions are scored per node; beyond that, a uniform sample of them. ``None`` leaves it to the
+    evaluator: an agent without a network scores 128, everything else 1,024."""
+    max_depth: int = setting(32, 1)
+    """Simulations go no deeper than this below the root."""
+    score_weight: float | None = setting(None, 0, 1)
+    """Weight of the score utility ``Game.heuristic_value`` in the value of finished games, against win or loss. ``None`` leaves
+    it to the evaluator: an agent with a network takes what that was trained for, one without 0.3; everything else takes 0."""
+    stop_early: bool = False
+    """Whether a game's search ends once its remaining simulations cannot change the action. The policy is then that of the
+    simulations run."""
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    def resolve(self, candidate_pool: int, score_weight: float) -> "SearchSettings":
+        """These settings with the numbers of an evaluator in place of ``None``."""
+        return replace(
+            self,
+            candidate_pool=candidate_pool if self.candidate_pool is None else self.candidate_pool,
+            score_weight=score_weight if self.score_weight is None else self.score_weight,
+        )

@@ -1,0 +1,253 @@
+"""Agents as values: an ``AgentSpec`` is parsed once from a text, like ``puct:num_simulations=64``, and printed back to it."""
+
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import jax
+from jaxtyping import PRNGKeyArray
+
+from search import memory
+from search.determinization import Determinized
+from search.evaluators import EvaluatorSettings
+from search.exported import Network, as_tree, load
+from search.gumbel import GumbelRule
+from search.ismcts import InformationSetSearch
+from search.mcts import Search
+from search.puct import PuctRule
+from search.reuse import SubtreeReuse
+from search.rules import SelectionRule
+from search.settings import DEFAULT_CANDIDATE_POOL, SearchSettings, check_settings, setting
+from tilewe_jax.game import Action, Game, Policy
+
+Rule = PuctRule | GumbelRule
+LoadNetwork = Callable[[Game[Any], str], Network]
+"""Finds the network that a name stands for, for a game; raises ``ValueError`` where there is none."""
+
+RULES: dict[str, type[Rule]] = {"puct": PuctRule, "gumbel": GumbelRule}
+"""The selection rules by the kind of agent that uses them."""
+
+# What a search without a network takes for settings that are left to the evaluator.
+_POOL_WITHOUT_NETWORK = 128
+_SCORE_WEIGHT_WITHOUT_NETWORK = 0.3
+
+
+@dataclass(frozen=True)
+class AgentSpec:
+    """An agent: a policy of a game by name, or a search with its settings.
+
+    As text, the settings are the fields of ``search``, ``rule`` and ``evaluator`` and those below, whatever they belong to. The
+    defaults are for playing as well as possible; exploration, as self-play needs it, has to be asked for (``gumbel_scale``,
+    ``dirichlet_alpha``, ``temperature``).
+
+    >>> spec = AgentSpec.parse("gumbel:num_simulations=32,network=santorini")
+    >>> spec.search.num_simulations, spec.rule.max_num_considered_actions
+    (32, 16)
+    >>> str(spec)
+    'gumbel:num_simulations=32,network=santorini'
+
+    Raises ``ValueError`` for settings out of range.
+    """
+
+    kind: str = "puct"
+    """``puct``, ``gumbel``, or the name of a policy of the game, which has no settings."""
+    search: SearchSettings = field(default_factory=lambda: SearchSettings(stop_early=True))
+    rule: Rule | None = None
+    """The selection rule; ``None`` is that of the kind, with its defaults."""
+    evaluator: EvaluatorSettings = field(default_factory=EvaluatorSettings)
+    num_determinizations: int = setting(4, 0)
+    """In games with hidden information: determinizations, each searched separately with all simulations; 0 is one
+    information-set search, with another determinization in each simulation."""
+    reuse_subtree: bool = True
+    """Whether players that play a whole game go on in the subtree of what has been played, see ``build_subtree_reuse``. A
+    policy, which sees one position, never does, nor does any search where information is hidden."""
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if self.kind not in RULES:
+            if replace(self, kind="puct") != AgentSpec():
+                raise ValueError(f"{self.kind} has no settings; only {' and '.join(RULES)} have")
+            return
+        if self.rule is None:
+            object.__setattr__(self, "rule", RULES[self.kind]())
+        if not isinstance(self.rule, RULES[self.kind]):
+            raise ValueError(f"the rule of {self.kind} is a {RULES[self.kind].__name__}, not {self.rule!r}")
+
+    @classmethod
+    def parse(cls, text: str) -> "AgentSpec":
+        """The agent of a text, ``kind`` or ``kind:name=value,...``. Raises ``ValueError``, which says what there is."""
+        kind, colon, rest = text.partition(":")
+        if kind not in RULES:
+            if colon:
+                raise ValueError(f"{kind!r} has no settings; agents with settings are {'; '.join(search_agents())}")
+            return cls(kind)
+        owners = {item.name: (part, item.type) for part, owner in _parts(cls(kind)) for item in _plain_fields(owner)}
+        values: dict[str, dict[str, Any]] = {}
+        for item in rest.split(",") if rest else []:
+            name, equals, value = item.partition("=")
+            if name not in owners or not equals:
+                raise ValueError(f"{kind} has no setting {item!r}; it has {_describe(cls(kind), everything=True)}")
+            part, annotation = owners[name]
+            if name in values.setdefault(part, {}):
+                raise ValueError(f"{kind}: {name} is given twice")
+            values[part][name] = _parsed(f"{kind}: {name}", annotation, value)
+        try:
+            spec = cls(kind)
+            nested = {part: replace(getattr(spec, part), **given) for part, given in values.items() if part}
+            return replace(spec, **nested, **values.get("", {}))
+        except ValueError as error:
+            raise ValueError(f"{kind}: {error}") from None
+
+    def __str__(self) -> str:
+        """The text that parses to this agent: its kind, and the settings that differ from the defaults."""
+        settings = _describe(self) if self.is_search else ""
+        return f"{self.kind}:{settings}" if settings else self.kind
+
+    @property
+    def is_search(self) -> bool:
+        """Whether the agent searches."""
+        return self.kind in RULES
+
+    def num_trees(self, game: Game[Any]) -> int:
+        """Trees that are searched for a decision; 0 for an agent that does not search."""
+        if not self.is_search:
+            return 0
+        return max(1, self.num_determinizations) if game.has_hidden_information else 1
+
+    def num_simulations(self, game: Game[Any]) -> int:
+        """Simulations of a decision in all trees, at most; 0 for an agent that does not search."""
+        return self.search.num_simulations * self.num_trees(game)
+
+
+def build(spec: AgentSpec, game: Game[Any], load_network: LoadNetwork = load) -> Policy:
+    """The policy of an agent, a function of a state and a key.
+
+    With a network it is a ``jax.tree_util.Partial`` with the weights, which are an argument of what is compiled then.
+
+    Args:
+        spec: the agent.
+        game: the game that it plays.
+        load_network: finds the network; see ``search.exported.load``.
+
+    Raises:
+        ValueError: the game has no such policy, or the settings do not fit it.
+    """
+    if not spec.is_search:
+        return _policy_of(game, spec.kind)
+    if not spec.evaluator.network:
+        search = build_search(spec, game)
+        return lambda state, key: search(state, key).action
+    network = load_network(game, spec.evaluator.network)
+    build_search(spec, game, network)  # for errors, before it is compiled
+
+    def decide(network: Network, state: Any, key: PRNGKeyArray) -> Action:
+        return build_search(spec, game, network)(state, key).action
+
+    return jax.tree_util.Partial(decide, as_tree(network))
+
+
+def build_search(
+    spec: AgentSpec, game: Game[Any], network: Network | None = None
+) -> Search[Any] | Determinized[Any] | InformationSetSearch[Any]:
+    """The search of an agent, for games with hidden information one that sees no more than the mover.
+
+    Args:
+        spec: the agent, one that searches.
+        game: the game that it plays.
+        network: what ``spec.evaluator.network`` stands for, already loaded; ``None`` where that is empty.
+
+    Raises:
+        ValueError: the agent does not search, or its settings do not fit the game.
+    """
+    if spec.rule is None:
+        raise ValueError(f"{spec.kind} does not search")
+    if network is None:
+        settings = spec.search.resolve(_POOL_WITHOUT_NETWORK, _SCORE_WEIGHT_WITHOUT_NETWORK)
+    else:
+        settings = spec.search.resolve(DEFAULT_CANDIDATE_POOL, getattr(network, "score_weight", 0.0))
+    evaluator = spec.evaluator.build(game, settings.score_weight or 0.0, network)
+    rule: SelectionRule = spec.rule
+    if not game.has_hidden_information:
+        return Search(game, evaluator, rule, settings)
+    if not spec.num_determinizations:
+        return InformationSetSearch(game, evaluator, rule, settings)
+    return Determinized(Search(game, evaluator, rule, settings), spec.num_determinizations)
+
+
+def build_subtree_reuse(spec: AgentSpec, game: Game[Any], network: Network | None = None) -> SubtreeReuse[Any] | None:
+    """The agent as a player of whole games that searches on in its tree; ``None`` where it has none to keep.
+
+    That is where it does not search, ``reuse_subtree`` is off, or the game has hidden information. Arguments and errors are
+    those of ``build_search``.
+    """
+    if not spec.is_search or not spec.reuse_subtree:
+        return None
+    search = build_search(spec, game, network)
+    return SubtreeReuse(search) if isinstance(search, Search) else None
+
+
+def check_memory(spec: AgentSpec, game: Game[Any], batch: int) -> None:
+    """Raise ``MemoryError`` where an agent's trees for ``batch`` games do not fit into memory, see ``memory.check_memory``."""
+    if spec.is_search:
+        settings = spec.search
+        memory.check_memory(game, settings.num_simulations + 1, settings.num_candidates, batch * spec.num_trees(game))
+
+
+def search_agents() -> list[str]:
+    """The kinds of agents that search, as texts with all their settings and the defaults of these."""
+    return [f"{kind}:{_describe(AgentSpec(kind), everything=True)}" for kind in RULES]
+
+
+def _policy_of(game: Game[Any], name: str) -> Policy:
+    policies = game.policies()
+    if name not in policies:
+        raise ValueError(f"{game.id} has no player {name!r}; it has {', '.join([*policies, *search_agents()])}")
+    return policies[name]
+
+
+def _parts(spec: AgentSpec) -> list[tuple[str, Any]]:
+    """The dataclasses whose fields are settings, by the field of the agent that holds them; the agent itself comes last."""
+    return [("search", spec.search), ("rule", spec.rule), ("evaluator", spec.evaluator), ("", spec)]
+
+
+def _plain_fields(owner: Any) -> list[Any]:
+    nested = ("kind", "search", "rule", "evaluator") if isinstance(owner, AgentSpec) else ()
+    return [item for item in fields(owner) if item.name not in nested]
+
+
+def _describe(spec: AgentSpec, everything: bool = False) -> str:
+    """The settings of an agent as text: those that differ from the defaults, or all."""
+    items = []
+    for (_, owner), (_, defaults) in zip(_parts(spec), _parts(AgentSpec(spec.kind)), strict=True):
+        for item in _plain_fields(owner):
+            value = getattr(owner, item.name)
+            if everything or value != getattr(defaults, item.name):
+                items.append(f"{item.name}={_printed(value)}")
+    return ",".join(items)
+
+
+def _printed(value: Any) -> str:
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def _parsed(name: str, annotation: Any, text: str) -> Any:
+    """The value of a setting. Raises ``ValueError``."""
+    kinds = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
+    if type(None) in kinds and text == "none":
+        return None
+    if bool in kinds:
+        if text not in _BOOLEANS:
+            raise ValueError(f"{name} must be true or false, not {text!r}")
+        return _BOOLEANS[text]
+    for kind, wanted in ((int, "an integer"), (float, "a number")):
+        if kind in kinds:
+            try:
+                return kind(text)
+            except ValueError:
+                raise ValueError(f"{name} must be {wanted}, not {text!r}") from None
+    return text
+
+
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
