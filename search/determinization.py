@@ -21,7 +21,7 @@ State = TypeVar("State")
 
 def is_hidden(game: Game[Any]) -> bool:
     """Whether players of the game do not see all."""
-    return type(game).determinize is not Game.determinize
+    return game.has_hidden_information
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from jax import export
 from jaxtyping import Array
 
 from tilewe_jax.files import replacing
-from tilewe_jax.game import Game, shapes
+from tilewe_jax.game import Game, state_shapes
 
 F = TypeVar("F", bound=Callable[..., Any])
 Network = Callable[[Array], tuple[Array, Array]]
@@ -27,7 +27,7 @@ def as_tree(function: F) -> F:
 
 def observation_shape(game: Game[Any]) -> tuple[int, ...]:
     """The shape of what a network of this game gets."""
-    shape: tuple[int, ...] = jax.eval_shape(lambda state: game.observe(state, jnp.int32(0)), shapes(game)).shape
+    shape: tuple[int, ...] = jax.eval_shape(lambda state: game.observe(state, jnp.int32(0)), state_shapes(game)).shape
     return shape
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -14,8 +15,12 @@ import pytest
 
 from tilewe_jax.game import Game
 
-ORACLES = Path(__file__).parents[2] / "shared" / "oracles"
-"""Traces of other implementations; not part of the repository, so tests that need them are skipped without."""
+SAMPLES = Path(__file__).parent / "data" / "traces"
+"""Sampled traces of other implementations, see ``tests/data/README.md``."""
+FULL_TRACES = Path(os.environ.get("TILEWE_TRACES") or Path(__file__).parents[2] / "shared" / "oracles")
+"""The traces that they are drawn from; not part of the repository."""
+sampled_and_full = pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["sample", "full"])
+"""Runs a test on the sampled traces and, among the slow tests, on the full ones; its argument ``full`` is for ``traces``."""
 
 
 @lru_cache(maxsize=4)  # what is compiled for a game takes hundreds of megabytes
@@ -28,11 +33,11 @@ def batched(game: Game[Any]) -> SimpleNamespace:
     return SimpleNamespace(**{name: jax.jit(jax.vmap(getattr(game, name))) for name in names.split()})
 
 
-def traces(path: str) -> list[dict[str, Any]]:
-    """The lines of a trace file; skips the test where there is none."""
-    file = ORACLES / path
-    if not file.exists():
-        pytest.skip(f"needs the trace {path}")
+def traces(path: str, full: bool = False) -> list[dict[str, Any]]:
+    """The lines of a sampled trace file, or of the full one; skips the test where that is not available."""
+    file = (FULL_TRACES if full else SAMPLES) / path
+    if full and not file.exists():
+        pytest.skip(f"needs the full trace {path}; TILEWE_TRACES names the folder that has it")
     with gzip.open(file, "rt") as lines:
         return [json.loads(line) for line in lines]
 

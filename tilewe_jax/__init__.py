@@ -1,5 +1,14 @@
 """Tile-placing board games in JAX, thousands of games at once.
 
+The public names::
+
+    make(name, **options)   a game by name, see ``available_games()``
+    register(name, factory) a game of your own
+    Game                    the contract of every game
+    rollout(game, key, n)   n games played to their ends in one compiled call
+    Environment(game)       games stepped from outside, with auto-reset
+    IllegalActionError      what the host forms raise
+
 JAX is imported with the first name that needs it: ``from tilewe_jax import tilewe``, the host API, never does.
 """
 
@@ -7,16 +16,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tilewe_jax import env
+    from tilewe_jax.batching import Environment, rollout
     from tilewe_jax.game import Game
-    from tilewe_jax.registry import make
+    from tilewe_jax.host import IllegalActionError
+    from tilewe_jax.registry import available_games, make, register
 
-__all__ = ["Game", "env", "make"]
+__all__ = ["Environment", "Game", "IllegalActionError", "available_games", "make", "register", "rollout"]
+
+_MODULES = {
+    "Environment": "tilewe_jax.batching",
+    "Game": "tilewe_jax.game",
+    "IllegalActionError": "tilewe_jax.host",
+    "available_games": "tilewe_jax.registry",
+    "make": "tilewe_jax.registry",
+    "register": "tilewe_jax.registry",
+    "rollout": "tilewe_jax.batching",
+}
 
 
 def __getattr__(name: str) -> Any:
-    modules = {"Game": "tilewe_jax.game", "env": "tilewe_jax.env", "make": "tilewe_jax.registry"}
-    if name not in modules:
+    if name not in _MODULES:
         raise AttributeError(f"module 'tilewe_jax' has no attribute {name!r}")
-    module = import_module(modules[name])
-    return module if name == "env" else getattr(module, name)
+    return getattr(import_module(_MODULES[name]), name)

@@ -1,12 +1,14 @@
-"""Words of 32 bits: population counts, the k-th set bit, unpacking, and sums of many words column by column."""
+"""Words of 32 bits: population counts, the k-th set bit, unpacking, printing, and sums of many words column by column."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int32, UInt32
+from numpy.typing import ArrayLike
 
 WORD_BITS = 32
 
@@ -40,6 +42,36 @@ def pack_words(flags: Bool[Array, "size"]) -> UInt32[Array, "words"]:
     words = -(-flags.shape[0] // WORD_BITS)
     rows = jnp.pad(flags, (0, words * WORD_BITS - flags.shape[0])).reshape(words, WORD_BITS).astype(jnp.uint32)
     return jnp.bitwise_or.reduce(rows << np.arange(WORD_BITS, dtype=np.uint32)[None], axis=1)
+
+
+def pretty(words: ArrayLike | Sequence[Any], width: int, height: int, stride: int | None = None, origin: str = "lower") -> str:
+    """A packed board as ``height`` lines of text, ``#`` for set bits and ``.`` for others; for debugging, on the host.
+
+    ``words`` are 32-bit words, of any kind of integer: an array of shape ``(words,)`` or a sequence of scalars. Cell (x, y) is
+    bit ``y * stride + x``; ``stride`` is ``width`` unless given (Santorini's rows are ``config.stride`` bits apart). With
+    ``origin="lower"`` row 0 is the last line, as on the polyomino boards, where y points upwards; with ``"upper"`` it is the
+    first line. Bits outside the board are not shown. Under ``jit`` or ``vmap``, call it by ``jax.debug.callback``.
+
+    Raises ``ValueError`` for a batch of boards, for words that are too few, and for a stride or an origin that cannot be.
+
+    >>> print(pretty([0b011_001_001], width=3, height=3))
+    ##.
+    #..
+    #..
+    """
+    board = np.asarray(words)
+    stride = width if stride is None else stride
+    if board.ndim != 1:
+        raise ValueError(f"pretty takes one board, of shape (words,), not of {board.shape}; index the batch first")
+    if width < 1 or height < 1 or stride < width:
+        raise ValueError(f"a board of {width} x {height} cells cannot have {stride} bits a row")
+    if origin not in ("lower", "upper"):
+        raise ValueError(f'origin must be "lower" or "upper", not {origin!r}')
+    if len(board) * WORD_BITS < (height - 1) * stride + width:
+        raise ValueError(f"{height} rows of {width} cells, {stride} bits apart, do not fit {len(board)} words of 32 bits")
+    flags = sum((int(word) & 0xFFFFFFFF) << WORD_BITS * i for i, word in enumerate(board))
+    lines = ["".join(".#"[flags >> y * stride + x & 1] for x in range(width)) for y in range(height)]
+    return "\n".join(lines[::-1] if origin == "lower" else lines)
 
 
 def column_sums(rows: list[UInt32[Array, "*shape"]]) -> list[UInt32[Array, "*shape"]]:

@@ -1,7 +1,8 @@
-"""Games by name."""
+"""Games by name: ours, those that a program registers, and those of installed packages."""
 
 import inspect
 from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from tilewe_jax.game import Game
@@ -9,12 +10,36 @@ from tilewe_jax.games.polyomino.game import GAMES as POLYOMINO
 from tilewe_jax.games.santorini.game import GAMES as SANTORINI
 from tilewe_jax.games.triominos.game import GAMES as TRIOMINOS
 
-_FACTORIES: dict[str, Callable[..., Game[Any]]] = {**POLYOMINO, **SANTORINI, **TRIOMINOS}
+Factory = Callable[..., Game[Any]]
+
+GROUP = "tilewe_jax.games"
+"""Entry-point group in which an installed package names its games: ``connect_four = "some_package:ConnectFour"``."""
+
+_FACTORIES: dict[str, Factory] = {**POLYOMINO, **SANTORINI, **TRIOMINOS}
 
 
-def games() -> tuple[str, ...]:
-    """The names that ``make`` knows."""
-    return tuple(_FACTORIES)
+def register(name: str, factory: Factory) -> None:
+    """Make a game known to ``make``, and so to records, arena, search, training and the command line.
+
+    A package that others install declares an entry point of the group ``tilewe_jax.games`` instead, and need not be imported.
+
+    Args:
+      name: the id of the game, equal to the ``id`` of what the factory makes.
+      factory: a class or function whose keyword parameters, all with defaults, are the options of the game.
+
+    Raises ``ValueError`` where the name is taken by another factory, ``TypeError`` where an option has no default.
+    """
+    if name in _FACTORIES and _FACTORIES[name] is not factory:
+        raise ValueError(f"there is a game {name!r} already, made by {_FACTORIES[name]!r}")
+    for option in inspect.signature(factory).parameters.values():
+        if option.default is option.empty or option.kind is option.POSITIONAL_ONLY:
+            raise TypeError(f"{name}: option {option.name!r} must be a keyword parameter with a default")
+    _FACTORIES[name] = factory
+
+
+def available_games() -> tuple[str, ...]:
+    """The names that ``make`` knows: ours, then those of other packages."""
+    return tuple(dict.fromkeys([*_FACTORIES, *(entry.name for entry in _entry_points())]))
 
 
 def options(name: str) -> dict[str, inspect.Parameter]:
@@ -23,14 +48,22 @@ def options(name: str) -> dict[str, inspect.Parameter]:
 
 
 def describe(name: str) -> str:
-    """One line about a game. Raises ``ValueError`` for an unknown name."""
+    """One line about a game, from the docstring of its factory. Raises ``ValueError`` for an unknown name."""
     return inspect.cleandoc(_factory(name).__doc__ or "").split("\n")[0]
 
 
 def make(name: str, **given: Any) -> Game[Any]:
-    """The game of this name, with options: ``make("tilewe", players=2)``.
+    """Make a game.
 
-    Raises ``ValueError`` for an unknown name, an unknown option, or a value that the game refuses, saying what would do.
+    Args:
+      name: the id of the game, one of ``available_games()``.
+      **given: its options; a list stands for a tuple, as in JSON.
+
+    Raises ``ValueError`` for an unknown name, an unknown option, or a value that the game refuses, and says what would be
+    right.
+
+    >>> make("tilewe", players=2).num_players
+    2
     """
     known = options(name)
     unknown = [option for option in given if option not in known]
@@ -44,7 +77,22 @@ def make(name: str, **given: Any) -> Game[Any]:
     return _factory(name)(**given)
 
 
-def _factory(name: str) -> Callable[..., Game[Any]]:
+def _factory(name: str) -> Factory:
     if name not in _FACTORIES:
-        raise ValueError(f"there is no game {name!r}; there are {', '.join(games())}")
+        entry = next((entry for entry in _entry_points() if entry.name == name), None)
+        if entry is None:
+            raise ValueError(f"there is no game {name!r}; there are {', '.join(available_games())}")
+        try:
+            register(name, entry.load())
+        except (ImportError, AttributeError, TypeError) as error:
+            package = f" of package {entry.dist.name}" if entry.dist else ""
+            raise ValueError(f"the game {name!r}{package} cannot be loaded from {entry.value}: {error}") from None
     return _FACTORIES[name]
+
+
+def _entry_points() -> list[EntryPoint]:
+    """The games of installed packages. Our own names cannot be taken."""
+    return [entry for entry in entry_points(group=GROUP) if entry.name not in _OURS]
+
+
+_OURS = frozenset(_FACTORIES)

@@ -16,7 +16,7 @@ from experiments.arena.ratings import Sprt
 from experiments.arena.results import Batch, Results
 from search.agents import check_memory
 from search.exported import as_tree
-from tilewe_jax import env
+from tilewe_jax import batching
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.lanes import where_needed
 from tilewe_jax.records import Record
@@ -186,7 +186,7 @@ class Match:
         mover = jnp.where(over | forfeited, -1, jnp.take_along_axis(seating, seat[None], axis=0)[0])
         action = jnp.full(self.batch, -1, jnp.int32)
         for index, policy in policies.items():
-            decide = env.split_over_devices(partial(_decide, self._divisors[index]), self.devices, shared=1)
+            decide = batching.split_over_devices(partial(_decide, self._divisors[index]), self.devices, shared=1)
             action = jnp.where(mover == index, decide(policy, mover == index, play.state, keys), action)
         if self.opening:
             random_action = jax.vmap(self.game.sample_action)(

@@ -109,7 +109,7 @@ def _work(name: str, options: dict[str, Any], form: str, policy_name: str, batch
     import jax
     import jax.numpy as jnp
 
-    from tilewe_jax import env, make
+    from tilewe_jax import batching, make
     from tilewe_jax.game import state_bytes
 
     game = make(name, **options)
@@ -117,13 +117,13 @@ def _work(name: str, options: dict[str, Any], form: str, policy_name: str, batch
     policy = None if policy_name == "random" else game.policies()[policy_name]
     choose = policy or game.sample_action
 
-    def stream(state: env.Stream[Any]) -> tuple[Any, jax.Array, jax.Array]:
-        state, played = env.play(game, state, STEPS, policy)
+    def stream(state: batching.Stream[Any]) -> tuple[Any, jax.Array, jax.Array]:
+        state, played = batching.run_stream(game, state, STEPS, policy)
         return state, jnp.sum(played.actions >= 0), jnp.sum(played.ended)
 
     def games(key: jax.Array) -> tuple[Any, jax.Array, jax.Array]:
         key, rollout_key = jax.random.split(key)
-        rollout = env.rollout(game, rollout_key, batch, policy)
+        rollout = batching.rollout(game, rollout_key, batch, policy)
         return key, jnp.sum(rollout.lengths), jnp.asarray(batch)
 
     def step(carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array, jax.Array]:
@@ -144,7 +144,7 @@ def _work(name: str, options: dict[str, Any], form: str, policy_name: str, batch
     carry: Any
     run: Callable[[Any], tuple[Any, jax.Array, jax.Array]]
     if form == "stream":
-        carry, run = env.stream(game, key, batch, 1 << 30, policy), stream
+        carry, run = batching.init_stream(game, key, batch, 1 << 30, policy), stream
     elif form == "games":
         carry, run = key, games
     else:

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tilewe_jax import env
+from tilewe_jax import batching
 from tilewe_jax.game import Game
 from tilewe_jax.records import Record
 
@@ -111,16 +111,16 @@ def play_games(
 
     def play(key: jax.Array) -> tuple[Any, Any]:
         if not keep:
-            return env.rollout(game, key, per_device), None
-        trajectory = env.trajectories(game, key, per_device)
-        return trajectory.rollout, (trajectory.first, trajectory.actions)
+            return batching.rollout(game, key, per_device), None
+        trajectory = batching.trajectories(game, key, per_device)
+        return trajectory.rollout, (trajectory.initial, trajectory.actions)
 
     def keys(index: int) -> jax.Array:
         return jax.random.split(jax.random.fold_in(jax.random.key(seed), index), devices)
 
     result = RandomGames(game)
     try:
-        compiled = jax.jit(env.over_devices(play, devices)).lower(keys(0)).compile()
+        compiled = jax.jit(batching.over_devices(play, devices)).lower(keys(0)).compile()
         started = time.perf_counter()
         remaining = games
         while remaining:
@@ -137,7 +137,7 @@ def play_games(
     return result
 
 
-def _records(game: Game[Any], rollout: env.Rollout[Any], first: Any, actions: np.ndarray) -> list[Record]:
+def _records(game: Game[Any], rollout: batching.Rollout[Any], first: Any, actions: np.ndarray) -> list[Record]:
     return [
         Record(
             game.deal(jax.tree.map(lambda leaf, i=i: leaf[i], first)),

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from rich.table import Table
 
-from experiments.commands.common import GameOptions, UsageError, check_positive, named, out
+from experiments.commands.common import GameOptions, UsageError, check_positive, named, out, progress_bar
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Bench(GameOptions):
     """Policy that plays (`tilewe-jax arena --list`): random, in triominos random_stuck, which draws only when no tile fits."""
     search: bool = False
     """Measure the tree search instead, against mctx where that is installed; without --game on a made-up game."""
+    signature: bool = False
+    """Play fixed games of every game instead, or with --game of that one, and print hashes of them: see `signature.py`."""
     train: str | None = None
     """Measure self-play and learning instead, with the settings of this preset and what --set gives."""
     num_simulations: int = 64
@@ -40,6 +42,9 @@ class Bench(GameOptions):
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
+        if self.signature:
+            self._signature()
+            return
         batch = self.batch or (256 if self.search else 4000)
         check_positive(
             batch=batch,
@@ -58,6 +63,28 @@ class Bench(GameOptions):
         table = Table("figure", "value", title=f"{figures['game']}: {self.train or ('search' if self.search else self.form)}")
         for name, value in figures.items():
             table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
+        out.print(table)
+
+    def _signature(self) -> None:
+        from experiments.benchmarks.signature import COLUMNS, SETUPS, signature
+
+        if self.players is not None or self.set:
+            raise UsageError("--signature plays fixed games; it takes no options of a game")
+        names = [name for name, setup in SETUPS.items() if self.game in ("", setup.game)]
+        if not names:
+            available = ", ".join(dict.fromkeys(setup.game for setup in SETUPS.values()))
+            raise UsageError(f"--signature has no game {self.game!r}; it has {available}")
+        hashes = {}
+        with progress_bar("signature", len(names)) as advance:
+            for name in names:
+                hashes[name] = signature(name)
+                advance(1)
+        if self.json:
+            print(json.dumps(hashes, indent=2))
+            return
+        table = Table("game", *COLUMNS, title="signature")
+        for name, row in hashes.items():
+            table.add_row(name, *(row.get(column, "") for column in COLUMNS))
         out.print(table)
 
     def _figures(self, batch: int) -> dict[str, Any]:

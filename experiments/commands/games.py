@@ -31,10 +31,10 @@ class Games:
 
     def run(self) -> None:
         from tilewe_jax.game import state_bytes
-        from tilewe_jax.registry import describe, games, make, options
+        from tilewe_jax.registry import available_games, describe, make, options
 
         rows: list[dict[str, Any]] = []
-        for name in games():
+        for name in available_games():
             game = make(name)
             rows.append(
                 {

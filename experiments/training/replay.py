@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from tilewe_jax.game import Game, shapes, state_bytes
+from tilewe_jax.game import Game, state_shapes, state_bytes
 
 State = TypeVar("State")
 
@@ -64,7 +64,7 @@ def empty(game: Game[State], rows: int, num_games: int, num_candidates: int) -> 
 
     players = game.num_players
     positions = Positions(
-        state=jax.tree.map(lambda leaf: full(leaf.dtype, *leaf.shape), shapes(game)),
+        state=jax.tree.map(lambda leaf: full(leaf.dtype, *leaf.shape), state_shapes(game)),
         candidates=full(jnp.int32, num_candidates, value=-1),
         policy=full(jnp.float32, num_candidates),
         root_value=full(jnp.float32, players),

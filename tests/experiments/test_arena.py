@@ -16,7 +16,7 @@ import pytest
 import tilewe_jax
 from experiments import arena, cli
 from experiments.arena import ratings
-from tilewe_jax import env, records
+from tilewe_jax import batching, records
 from tilewe_jax.tilewe import Board, Move, engine, piece_tiles
 from tilewe_jax.tilewe.convert import action_of_move, moves_of_action, state_of_board
 
@@ -119,10 +119,10 @@ def test_random_play_over_moves_is_that_of_the_package() -> None:
     """Means of the package's random games, each within four standard errors."""
     games = 4000
     policy = GAME.policies()["random"]
-    played = jax.device_get(jax.jit(lambda key: env.rollout(GAME, key, games, policy))(jax.random.key(0)))
+    played = jax.device_get(jax.jit(lambda key: batching.rollout(GAME, key, games, policy))(jax.random.key(0)))
     scores, best = played.scores, played.scores == played.scores.max(axis=1, keepdims=True)
     tied = best.sum(axis=1) > 1
-    assert not played.refused.any()
+    assert not played.illegal_actions.any()
     figures = [
         (played.lengths, 58.72),
         *zip(scores.T, (60.85, 60.03, 58.97, 58.14), strict=True),

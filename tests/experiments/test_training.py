@@ -37,7 +37,7 @@ from experiments.training.evaluation import Evaluation
 from experiments.training.metrics import Log
 from tests.experiments.test_cli import run
 from tests.support import assert_same, batched, rows
-from tilewe_jax.registry import games
+from tilewe_jax.registry import available_games
 
 TOY = TrainConfig(
     game=GameConfig("tilewe", {"players": 2, "size": 4, "pieces": ("I2", "L3")}),
@@ -431,7 +431,7 @@ def test_presets_and_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_every_game_has_weights_and_they_are_small() -> None:
-    assert weights.names() == sorted(games())
+    assert weights.names() == sorted(available_games())
     for name in weights.names():
         path = weights.FOLDER / f"{name}.npz"
         assert path.stat().st_size <= 4_000_000

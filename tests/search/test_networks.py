@@ -107,7 +107,7 @@ def test_shares_turn_from_the_mover_to_seats() -> None:
 
 
 def test_a_search_is_divided_among_devices() -> None:
-    from tilewe_jax.env import split_over_devices
+    from tilewe_jax.batching import split_over_devices
 
     search = jax.vmap(Search(GAME, evaluators.heuristic(GAME), Puct(), 8, candidates=16))
     states, keys = midgame(8), jax.random.split(jax.random.key(5), 8)

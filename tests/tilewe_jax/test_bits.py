@@ -1,6 +1,10 @@
+import doctest
+import random
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,3 +103,43 @@ def test_random_words_of_neighbouring_keys_are_uniform() -> None:
         assert np.all(np.abs(correlations) < 5 / np.sqrt(len(flags)))
         following = np.mean(flags[1:] == flags[:-1], axis=0)
         assert np.all(np.abs(following - 0.5) < 5 * error)
+
+
+def test_pretty_shows_the_cells_of_a_board() -> None:
+    """Every way to hold words; rows upwards and downwards; bits between rows and behind the board are not shown."""
+    board = jnp.array([0x80000001, 0xFFFFFFF3], jnp.uint32)  # bits 0, 31, 32, 33 and those from 36 on
+    expected = bits.pretty(board, 6, 6)
+    lines = expected.split("\n")
+    assert [(x, y) for y in range(6) for x in range(6) if lines[5 - y][x] == "#"] == [(0, 0), (1, 5), (2, 5), (3, 5)]
+    assert set(expected) == {"#", ".", "\n"}
+    assert bits.pretty(np.asarray(board), 6, 6, origin="upper").split("\n") == lines[::-1]
+    assert bits.pretty([0x80000001, -13], 6, 6) == bits.pretty(tuple(board), 6, 6) == expected
+    assert bits.pretty([0b1100_0110_1101], 3, 3, stride=4) == "..#\n.##\n#.#"
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 20), st.integers(1, 20), st.integers(0, 9), st.randoms())
+def test_pretty_shows_every_cell(width: int, height: int, gap: int, rng: random.Random) -> None:
+    flags = np.array([[rng.random() < 0.4 for _ in range(width + gap)] for _ in range(height)])
+    text = bits.pretty(bits.pack_words(jnp.asarray(flags.ravel())), width, height, width + gap, origin="upper")
+    assert [[mark == "#" for mark in line] for line in text.split("\n")] == flags[:, :width].tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments", "message"),
+    [
+        (np.zeros((2, 3), np.uint32), {"width": 5, "height": 5}, r"one board, of shape \(words,\), not of \(2, 3\)"),
+        ([0], {"width": 6, "height": 6}, "6 rows of 6 cells, 6 bits apart, do not fit 1 words"),
+        ([0], {"width": 5, "height": 5, "stride": 4}, "5 x 5 cells cannot have 4 bits a row"),
+        ([0], {"width": 5, "height": 5, "origin": "left"}, "origin must be"),
+    ],
+)
+def test_pretty_refuses_what_is_no_board(words: object, arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        bits.pretty(words, **arguments)
+
+
+def test_examples() -> None:
+    results = doctest.testmod(bits)
+    assert results.attempted
+    assert not results.failed

@@ -1,8 +1,8 @@
 import pytest
 
 import tilewe_jax
-from tests.tilewe_jax import conformance
-from tilewe_jax.registry import games
+from tilewe_jax import conformance
+from tilewe_jax.registry import available_games
 
 STATE_BYTES = {"tilewe": 400, "classic": 400, "duo": 200, "duo_official": 200, "santorini": 64, "triominos": 720}
 
@@ -18,13 +18,14 @@ VARIATIONS = [
 
 # The slow ones are the same rules engine as `tilewe` and `duo_official`, which the traces and perft counts hold to the truth.
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in ("duo", "classic") else name for name in games()]
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in ("duo", "classic") else name for name in available_games()]
 )
 def test_every_registered_game_conforms(name: str) -> None:
     # One game of each engine without `jit` too.
-    conformance.check(tilewe_jax.make(name), STATE_BYTES[name], eager=name in ("tilewe", "santorini", "triominos"))
+    eager = name in ("tilewe", "santorini", "triominos")
+    conformance.check(tilewe_jax.make(name), max_state_bytes=STATE_BYTES[name], eager=eager)
 
 
 @pytest.mark.parametrize(("name", "options"), VARIATIONS, ids=str)
 def test_variations_conform(name: str, options: dict) -> None:
-    conformance.check(tilewe_jax.make(name, **options), STATE_BYTES[name], eager=False)
+    conformance.check(tilewe_jax.make(name, **options), max_state_bytes=STATE_BYTES[name], eager=False)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support import ORACLES, traces
+from tests.support import SAMPLES, sampled_and_full, traces
 from tilewe_jax import tilewe
 from tilewe_jax.tilewe import Board, IllegalMoveError, Move
 
@@ -25,9 +25,10 @@ def digest(names: list[str]) -> str:
     return sha1(",".join(names).encode()).hexdigest()
 
 
+@sampled_and_full
 @pytest.mark.parametrize("players", [1, 3, 4])
-def test_traces(players: int) -> None:
-    _, *games = traces(f"tilewe/games_{players}p.jsonl.gz")
+def test_traces(players: int, full: bool) -> None:
+    _, *games = traces(f"tilewe/games_{players}p.jsonl.gz", full)
     for trace in games:
         board = Board(players)
         everyone = range(players)
@@ -61,11 +62,8 @@ def test_traces(players: int) -> None:
 def test_pieces_are_those_of_the_package() -> None:
     import json
 
-    path = ORACLES / "tilewe" / "pieces.json"
-    if not path.exists():
-        pytest.skip("needs the traces")
     triples = 0
-    for piece, known in enumerate(json.loads(path.read_text())["pieces"]):
+    for piece, known in enumerate(json.loads((SAMPLES / "tilewe" / "pieces.json").read_text())["pieces"]):
         assert tilewe.PIECE_NAMES[piece] == known["name"]
         assert tilewe.n_piece_tiles(piece) == known["n_tiles"]
         assert tilewe.n_piece_contacts(piece) == known["n_contacts"]

@@ -3,7 +3,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support import ORACLES, pytest
+from tests.support import SAMPLES
 from tilewe_jax.games.polyomino import pieces
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.movegen import growth
@@ -28,12 +28,9 @@ def test_placements_on_the_boards() -> None:
 
 
 def test_orientations_agree_with_the_trace() -> None:
-    file = ORACLES / "tilewe" / "pieces.json"
-    if not file.exists():
-        pytest.skip("needs the trace tilewe/pieces.json")
     mine = iter(enumerate(pieces.ORIENTATIONS))
     first_triple = 0
-    for piece in json.loads(file.read_text())["pieces"]:
+    for piece in json.loads((SAMPLES / "tilewe" / "pieces.json").read_text())["pieces"]:
         assert pieces.PIECE_NAMES[piece["id"]] == piece["name"]
         for theirs in piece["orientations"]:
             _, orientation = next(mine)

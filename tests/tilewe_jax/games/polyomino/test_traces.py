@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from tests.support import rows, traces
+from tests.support import rows, sampled_and_full, traces
 from tilewe_jax.games.polyomino.boards import planes
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.lanes import per_lane
@@ -85,9 +85,10 @@ def playable(game: PolyominoGame, corners: np.ndarray, legal: list[tuple[int, ..
     return [cell for cell in np.flatnonzero(bits).tolist() if cell in covered]
 
 
+@sampled_and_full
 @pytest.mark.parametrize("players", [1, 3, 4])
-def test_tilewe(players: int) -> None:
-    header, *games = traces(f"tilewe/games_{players}p.jsonl.gz")
+def test_tilewe(players: int, full: bool) -> None:
+    header, *games = traces(f"tilewe/games_{players}p.jsonl.gz", full)
     assert header["n_players"] == players
     game = tilewe_jax.make("tilewe", players=players)
     for trace in games:
@@ -119,9 +120,10 @@ def test_tilewe(players: int) -> None:
             np.testing.assert_allclose(returns, winners / winners.sum())
 
 
+@sampled_and_full
 @pytest.mark.parametrize(("file", "name"), [("duo_modified", "duo"), ("duo_official", "duo_official")])
-def test_duo(file: str, name: str) -> None:
-    header, *games = traces(f"duo/{file}.jsonl.gz")
+def test_duo(file: str, name: str, full: bool) -> None:
+    header, *games = traces(f"duo/{file}.jsonl.gz", full)
     game = tilewe_jax.make(name)
     assert [[game.config.bit(cell) for cell in cells] for cells in game.config.start_cells] == [
         sorted(cells) for cells in header["start"]
@@ -154,10 +156,11 @@ def test_duo(file: str, name: str) -> None:
         assert bool(np.all(states.out[-1]))
 
 
+@sampled_and_full
 @pytest.mark.parametrize(("file", "name"), [("duo/pentobi_duo", "duo_official"), ("classic/pentobi_classic", "classic")])
-def test_pentobi(file: str, name: str) -> None:
+def test_pentobi(file: str, name: str, full: bool) -> None:
     game = tilewe_jax.make(name)
-    for trace in traces(f"{file}.jsonl.gz"):
+    for trace in traces(f"{file}.jsonl.gz", full):
         plies = [ply for ply in trace["plies"] if ply["move"] is not None]
         actions = [game.action_of(map(tuple, ply["legal"][ply["move"]])) for ply in plies]
         states = replayed(game, actions)

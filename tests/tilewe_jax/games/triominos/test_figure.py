@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import ORACLES, traces
+from tests.support import SAMPLES, sampled_and_full, traces
 from tests.tilewe_jax.games.triominos import reference
 from tilewe_jax.games.triominos import explain, validate
 from tilewe_jax.games.triominos.figure import Figure
@@ -37,10 +37,11 @@ def placed(entry: list[Any]) -> tuple[str, str, tuple[int, int]]:
     return tile, ORIENTATIONS[orientation], (x, y)
 
 
+@sampled_and_full
 @pytest.mark.parametrize("name", ["random_56", "ring_56", "random_84"])
-def test_verdicts_and_scores_of_the_traces(name: str) -> None:
+def test_verdicts_and_scores_of_the_traces(name: str, full: bool) -> None:
     seen = 0
-    for position in traces(f"triominos/oracle_{name}.jsonl.gz"):
+    for position in traces(f"triominos/oracle_{name}.jsonl.gz", full):
         figure = Figure()
         for tile, orientation, x, y in position["board"]:
             figure.place(parse_tile(tile), orientation, (x, y))
@@ -55,12 +56,13 @@ def test_verdicts_and_scores_of_the_traces(name: str) -> None:
                 found = validate(placements, *placed([tile, orientation, x, y]), OTHER_HEX_SCORES)
                 assert found == ((True, *scored[:2], bool(scored[2])) if verdict == 1 else (False, 0, 0, False))
         seen += 1
-    assert seen > 5000
+    assert seen > (5000 if full else 500)
 
 
-def test_rounds_of_the_traces() -> None:
+@sampled_and_full
+def test_rounds_of_the_traces(full: bool) -> None:
     """The slow reference, which the engine will be held against, gives the recorded placements, scores and winners."""
-    for record in traces("triominos/rounds.jsonl.gz"):
+    for record in traces("triominos/rounds.jsonl.gz")[:: 1 if full else 4]:  # all kinds of rounds either way
         hands = [[parse_tile(tile) for tile in hand] for hand in record["hands"]]
         pile = [parse_tile(tile) for tile in record["pile"]]
         if record["start"] == "highest":
@@ -121,9 +123,6 @@ def test_the_validator_agrees_with_the_reference_in_whole_rounds(players: int, h
 
 
 def test_the_figures_of_the_rules() -> None:
-    path = ORACLES / "triominos" / "doc_figures.json"
-    if not path.exists():
-        pytest.skip("needs the figures")
     expected = {
         "hexagon": (62, 1, False),
         "double_hexagon": (112, 2, True),
@@ -131,7 +130,7 @@ def test_the_figures_of_the_rules() -> None:
         "bridge_completed": (48, 0, True),
         "bridge_extended": (51, 0, True),
     }
-    for figure in json.loads(path.read_text()):
+    for figure in json.loads((SAMPLES / "triominos" / "doc_figures.json").read_text()):
         if figure["new"]:
             found = validate([placed(entry) for entry in figure["board"]], *placed(figure["new"]))
             assert found[0]

@@ -1,0 +1,34 @@
+"""The examples in docstrings do what they say."""
+
+import doctest
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+import pytest
+
+import experiments
+import search
+import tilewe_jax
+
+
+def modules() -> Iterator[str]:
+    for package in (tilewe_jax, search, experiments):
+        yield package.__name__
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            yield module.name
+
+
+def examples(name: str) -> list[doctest.DocTest]:
+    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name))
+    return [test for test in found if test.examples]
+
+
+EXAMPLES = {test.name: test for name in modules() if ".presets." not in name for test in examples(name)}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(name: str) -> None:
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    result = runner.run(EXAMPLES[name])
+    assert result.attempted and not result.failed

@@ -1,0 +1,168 @@
+"""Many lanes at once give what the same lanes give in chunks: compilers split long loops, and have split them wrongly.
+
+Everything is computed at 65,537 lanes, more than 2**16 and no multiple of any block; where outputs and temporaries would take
+more than a quarter of the machine's memory, at fewer, which ``pytest -rP`` prints. Integers and flags are equal, bit for bit.
+"""
+
+import os
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tilewe_jax
+from experiments import networks
+from search.agents import agent
+from search.exported import observation_shape
+from tests.search.tictactoe import TicTacToe
+from tests.support import rows
+from tilewe_jax.game import Game
+
+pytestmark = pytest.mark.slow
+
+LANES = 65_537
+CHUNK = 4_096
+DIFFERENT = 1_021
+"""Different positions among the lanes: a prime number, so that lanes at the distance of a block differ."""
+BUDGET = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+GAMES = {
+    "tilewe": tilewe_jax.make("tilewe"),
+    "tilewe-10": tilewe_jax.make("tilewe", size=10),
+    "tilewe-small": tilewe_jax.make("tilewe", players=2, size=7, pieces=("O1", "I2", "L3", "I3", "T4")),
+    "duo": tilewe_jax.make("duo"),
+    "duo_official": tilewe_jax.make("duo_official"),
+    "classic": tilewe_jax.make("classic"),
+    "santorini": tilewe_jax.make("santorini"),
+    "triominos": tilewe_jax.make("triominos"),
+    "tictactoe": TicTacToe(),
+}
+FUNCTIONS: dict[str, Callable[[Game[Any], Any, Any, Any], Any]] = {
+    "step": lambda game, state, action, key: game.step(state, action),
+    "is_legal": lambda game, state, action, key: game.is_legal(state, action),
+    "legal_actions": lambda game, state, action, key: (game.legal_actions(state), game.num_legal(state)),
+    "sample": lambda game, state, action, key: (game.sample_action(state, key), game.sample_actions(state, key, 8)),
+    "observe": lambda game, state, action, key: game.observe(state, game.current_player(state)),
+    "outcome": lambda game, state, action, key: (
+        game.scores(state),
+        game.returns(state),
+        game.is_terminal(state),
+        game.heuristic_value(state),
+        game.heuristic_logits(state, action[None]),
+    ),
+    "hidden and mirrored": lambda game, state, action, key: (
+        game.determinize(state, game.current_player(state), key),
+        game.transform(state, game.num_symmetries - 1),
+    ),
+}
+HIDDEN = "one tree for all worlds"
+SEARCHES = {
+    "mcts, playouts": "mcts:sims=3,candidates=8,pool=16,samples=1,plies=4,worlds=2",
+    "gumbel, playouts": "gumbel:sims=3,candidates=8,pool=16,samples=1,plies=4,worlds=2,considered=2",
+    HIDDEN: "mcts:sims=3,candidates=8,pool=16,samples=1,plies=4,worlds=0",
+    "mcts, network": "mcts:sims=3,candidates=8,pool=16,worlds=1,network=random",
+    "gumbel, network": "gumbel:sims=3,candidates=8,pool=16,worlds=1,considered=2,network=random",
+}
+
+
+@cache
+def positions(name: str) -> Any:
+    """Different positions from all parts of random games."""
+    game = GAMES[name]
+
+    @jax.jit
+    @jax.vmap
+    def play(lane: Any, key: Any) -> Any:
+        def move(step: Any, state: Any) -> Any:
+            action = game.sample_action(state, jax.random.fold_in(key, step))
+            return game.apply(state, jnp.where(step < lane % min(game.max_steps, 60), action, -1))
+
+        return jax.lax.fori_loop(0, 60, move, game.init(key))
+
+    return play(jnp.arange(DIFFERENT), jax.random.split(jax.random.key(0), DIFFERENT))
+
+
+@cache
+def inputs(name: str) -> tuple[Any, Any, Any]:
+    """A position, an action, mostly legal, and a key for each lane."""
+    game, lane = GAMES[name], np.arange(LANES)
+    states = rows(positions(name), lane % DIFFERENT)
+    keys = jax.random.split(jax.random.key(1), LANES)
+    some = jax.jit(jax.vmap(game.sample_action))(positions(name), keys[:DIFFERENT])
+    anything = np.random.default_rng(0).integers(-1, game.num_actions, LANES, dtype=np.int32)
+    return states, jnp.asarray(np.where(lane % 5 == 0, anything, np.asarray(some)[lane % DIFFERENT])), keys
+
+
+def compile_what_fits(function: Callable[..., Any], arguments: Any) -> tuple[Any, Any]:
+    """The function compiled for as many lanes as the memory is for, and so many of the arguments."""
+    lanes = LANES
+    while True:
+        fewer = rows(arguments, slice(lanes))
+        compiled = jax.jit(jax.vmap(function)).lower(*fewer).compile()
+        memory = compiled.memory_analysis()
+        if (needed := memory.output_size_in_bytes + memory.temp_size_in_bytes) <= BUDGET:
+            print(f"{lanes:,} lanes, {needed / 1e9:.2f} GB")
+            return compiled, fewer
+        lanes = int(lanes * BUDGET / needed * 0.95) | 1
+        assert lanes > 2 * CHUNK
+
+
+def check(function: Callable[..., Any], arguments: Any) -> None:
+    """A function of one lane, over all lanes and over one chunk after another; the last chunk overlaps the one before it."""
+    compiled, arguments = compile_what_fits(function, arguments)
+    lanes = len(jax.tree.leaves(arguments)[0])
+    at_once = jax.tree.map(np.asarray, compiled(*arguments))
+    in_chunks = jax.jit(jax.vmap(function))
+    for start in [*range(0, lanes - CHUNK, CHUNK), lanes - CHUNK]:
+        chunk = slice(start, start + CHUNK)
+        expected = in_chunks(*rows(arguments, chunk))
+        for one, many in zip(jax.tree.leaves(expected), jax.tree.leaves(rows(at_once, chunk)), strict=True):
+            where = f"lanes {start:,} to {start + CHUNK - 1:,} of {lanes:,}"
+            if jnp.issubdtype(one.dtype, jnp.floating):
+                np.testing.assert_allclose(many, np.asarray(one), rtol=1e-4, atol=1e-5, err_msg=where)
+            else:
+                np.testing.assert_array_equal(many, np.asarray(one), err_msg=where)
+
+
+def random_network(game: Game[Any]) -> Any:
+    """A network of the architecture of this game, with random weights: ``Outputs`` of an observation."""
+    return networks.make(game, "tiny", jax.random.key(2))
+
+
+def search(game: Game[Any], text: str) -> Any:
+    """A search as a function of a state and a key; its network, where it has one, is ``random_network``."""
+    return agent(game, text, lambda game, name: partial(networks.predict, random_network(game)))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("name", GAMES)
+def test_games(name: str, function: str) -> None:
+    check(partial(FUNCTIONS[function], GAMES[name]), inputs(name))
+
+
+@pytest.mark.parametrize("name", ["tilewe-small", "santorini", "triominos", "tictactoe"])
+def test_networks(name: str) -> None:
+    observations = jax.random.bernoulli(jax.random.key(3), 0.2, (LANES, *observation_shape(GAMES[name]))).astype(jnp.float32)
+    check(random_network(GAMES[name]), (observations,))
+
+
+@pytest.mark.parametrize(
+    ("name", "searches"),
+    [
+        *(
+            (name, searches)
+            for name in ("tilewe-small", "santorini", "triominos")
+            for searches in SEARCHES
+            if searches != HIDDEN
+        ),
+        ("triominos", HIDDEN),
+        ("duo", "mcts, playouts"),
+        ("duo", "gumbel, playouts"),
+    ],
+)
+def test_searches(name: str, searches: str) -> None:
+    states, _, keys = inputs(name)
+    check(search(GAMES[name], SEARCHES[searches]), (states, keys))

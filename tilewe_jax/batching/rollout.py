@@ -1,0 +1,122 @@
+"""Batches of whole games: played to their ends together, with or without their actions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
+
+from tilewe_jax.batching.reset import batch_first
+from tilewe_jax.game import Game, Policy, as_action
+
+S = TypeVar("S")
+
+each = partial(jax.vmap, in_axes=-1, out_axes=-1)
+"""``vmap`` over the last axis."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Rollout(Generic[S]):
+    """The ends of a batch of games."""
+
+    state: S
+    """Final states, ``[batch, ...]``."""
+    lengths: Int32[Array, "batch"]
+    """Number of actions played in each game."""
+    scores: Int32[Array, "batch players"]
+    """The points of the game, by seat."""
+    returns: Float32[Array, "batch players"]
+    """Outcomes by seat, see ``Game.returns``."""
+    illegal_actions: Int32[Array, "batch"]
+    """Illegal actions that a policy chose; each left its game as it was and used up one of ``game.max_steps`` turns."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Trajectory(Generic[S]):
+    """A batch of games with every action. T is ``game.max_steps``."""
+
+    initial: S
+    """Initial states, ``[batch, ...]``; with the actions they replay the games."""
+    actions: Int32[Array, "batch T"]
+    """Actions in the order of play; -1 after the end."""
+    players: Int32[Array, "batch T"]
+    """The player of each action; -1 after the end."""
+    rollout: Rollout[S]
+    """The ends of the games."""
+
+
+def rollout(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None = None) -> Rollout[S]:
+    """Play a batch of games to their ends.
+
+    Args:
+      game: the game.
+      key: PRNG key, consumed.
+      batch: number of games.
+      policy: chooses every action; by default actions are uniformly random.
+
+    Returns:
+      The ends of the games. Games in which the policy chose illegal actions may be unfinished, see
+      ``Rollout.illegal_actions``.
+
+    >>> import jax, tilewe_jax
+    >>> games = jax.jit(lambda key: tilewe_jax.rollout(tilewe_jax.make("santorini", size=3), key, 8))(jax.random.key(0))
+    >>> games.returns.shape, int(games.returns.sum())
+    ((8, 2), 8)
+    """
+    return trajectories(game, key, batch, policy).rollout  # XLA drops what only the actions need
+
+
+def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None = None) -> Trajectory[S]:
+    """Play a batch of games to their ends and keep every action; arguments as in ``rollout``."""
+    key, init_key, action_key = jax.random.split(key, 3)
+    initial = jax.vmap(game.init, out_axes=-1)(jax.random.split(init_key, batch))
+    choose, move = choose_and_move(game, policy)
+    lane = jnp.arange(batch)
+
+    # The action is chosen at the end of an iteration and carried: fused with the step that uses it, XLA computes it twice.
+    def play(carry: PyTree) -> PyTree:
+        state, action, key, turn, lengths, illegal, actions, players = carry
+        key, action_key = jax.random.split(key)
+        played = action >= 0
+        if policy:
+            illegal = illegal + (~played & ~each(game.is_terminal)(state)).astype(jnp.int32)
+        place = jnp.where(played, lengths, game.max_steps)
+        actions = actions.at[place, lane].set(action, mode="drop")
+        players = players.at[place, lane].set(each(game.current_player)(state), mode="drop")
+        state = move(state, action)
+        action = choose(state, jax.random.split(action_key, batch))
+        return state, action, key, turn + 1, lengths + played.astype(jnp.int32), illegal, actions, players
+
+    def any_left(carry: PyTree) -> Bool[Array, ""]:
+        left = ~jnp.all(each(game.is_terminal)(carry[0]))
+        return left & (carry[3] < game.max_steps) if policy else left
+
+    zeros, empty = jnp.zeros(batch, jnp.int32), jnp.full((game.max_steps, batch), -1, jnp.int32)
+    action = choose(initial, jax.random.split(action_key, batch))
+    carry = initial, action, key, jnp.int32(0), zeros, zeros, empty, empty
+    state, _, _, _, lengths, illegal, actions, players = lax.while_loop(any_left, play, carry)
+    scores, returns = each(game.scores)(state), each(game.returns)(state)
+    finished = Rollout(batch_first(state), lengths, scores.T, returns.T, illegal)
+    return Trajectory(batch_first(initial), actions.T, players.T, finished)
+
+
+def choose_and_move(game: Game[S], policy: Policy | None) -> tuple[Callable[[S, PRNGKeyArray], Array], Callable[[S, Array], S]]:
+    """Two functions of games on the last axis: one chooses an action of each, one plays it.
+
+    Random play may defer forced passes, which is faster (``Game.apply_deferred``). A policy is never shown such states, and it
+    is not trusted: an illegal action becomes -1.
+    """
+    if not policy:
+        return each(game.sample_action), each(game.apply_deferred)
+
+    def legal_or_none(state: S, key: PRNGKeyArray) -> Array:
+        action = as_action(policy(state, key))
+        return jnp.where(game.is_legal(state, action), action, -1)
+
+    return each(legal_or_none), each(game.apply)

@@ -1,0 +1,243 @@
+"""What a game may offer beyond its rules. ``Game`` has all of it with neutral defaults; a game overrides what it knows better.
+
+``Heuristics``
+    How good actions and positions look without lookahead: priors and values of searches that have no network.
+``Symmetries``
+    Transformations of a position that leave the game the same: augmentation of training data, averaging of networks.
+``HiddenInformation``
+    Resampling of what a player cannot see: searches of games with hidden information.
+``Recordable``
+    What a file of recorded games has to hold, so that it can be replayed.
+``Rendered``
+    Texts, pictures and names for people, and the position in plain Python.
+``PolicyHead``
+    How the logits of a network map to actions.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from xml.sax.saxutils import escape
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float32, Int32, PRNGKeyArray
+from numpy.typing import NDArray
+
+from tilewe_jax.host import HostPosition, IllegalActionError
+
+if TYPE_CHECKING:
+    from tilewe_jax.game import Game
+
+State = TypeVar("State")
+
+
+class Sized(ABC):
+    """The name and the sizes of a game, which everything else builds on."""
+
+    @property
+    @abstractmethod
+    def id(self) -> str:
+        """The name under which ``make`` knows the game."""
+
+    @property
+    @abstractmethod
+    def num_players(self) -> int:
+        """Number of players (seats)."""
+
+    @property
+    @abstractmethod
+    def num_actions(self) -> int:
+        """Number of action ids. A spatial block comes first, extras like a pass after it."""
+
+    @property
+    @abstractmethod
+    def max_steps(self) -> int:
+        """Upper bound of the number of actions of a game."""
+
+
+class Heuristics(Sized, Generic[State]):
+    """Static heuristics: action logits and position values without lookahead. By default all actions and seats are equal."""
+
+    def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+        """Logits of legal actions, by how good each looks without being played.
+
+        Args:
+          state: a position.
+          actions: ids of legal actions; -1, for none, gets any finite logit.
+        """
+        del state
+        return jnp.zeros(actions.shape, jnp.float32)
+
+    def heuristic_value(self, state: State) -> Float32[Array, "num_players"]:
+        """Expected outcome by seat, by the look of a position; non-negative, sums to 1.
+
+        At the end too, where it says by how much a game is won and ``Game.returns`` who won it.
+        """
+        del state
+        return jnp.full(self.num_players, 1 / self.num_players, jnp.float32)
+
+
+class Symmetries(Sized, Generic[State]):
+    """The symmetries of a game. By default the identity alone."""
+
+    @property
+    def num_symmetries(self) -> int:
+        """Number of symmetries; number 0 is the identity."""
+        return 1
+
+    def transform(self, state: State, index: Int32[Array, ""] | int) -> State:
+        """The position seen through symmetry ``index``."""
+        del index
+        return state
+
+    @property
+    def action_symmetries(self) -> NDArray[np.int32]:
+        """``int32[num_symmetries, num_actions]``: the id that each action has after each symmetry."""
+        return np.arange(self.num_actions, dtype=np.int32)[None]
+
+
+class HiddenInformation(Sized, Generic[State]):
+    """What players cannot see. By default everything is open."""
+
+    @property
+    def has_hidden_information(self) -> bool:
+        """Whether there is anything that a player cannot see: whether the game has a ``determinize`` of its own."""
+        return type(self).determinize is not HiddenInformation.determinize
+
+    def determinize(self, state: State, player: Int32[Array, ""], key: PRNGKeyArray) -> State:
+        """Resample all that ``player`` cannot see, consistently with what that player has seen.
+
+        Args:
+          state: a position.
+          player: the observer.
+          key: PRNG key, consumed.
+        """
+        del player, key
+        return state
+
+
+class Recordable(Sized, Generic[State]):
+    """What a record of a game holds beside its actions. By default nothing: no options, and a start without chance."""
+
+    version: int = 1
+    """Version of the rules, raised whenever the same actions would lead elsewhere than before; kept in records, weights and
+    checkpoints."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that differ from the defaults, as JSON values, such that ``make(game.id, **game.options) == game``."""
+        return {}
+
+    def deal(self, state: State) -> Any:
+        """What chance decided in an initial state, as a JSON value, such that ``init_from_deal`` gives the state back."""
+        del state
+        return None
+
+    def init_from_deal(self, deal: Any) -> State:
+        """The initial state of a deal. Raises ``ValueError`` for what is no deal of this game."""
+        if deal is not None:
+            raise ValueError(f"{self.id} starts without a deal, so a record must give null for it, not {deal!r}")
+        return self.init(jax.random.key(0))
+
+    @abstractmethod
+    def init(self, key: PRNGKeyArray) -> State:
+        """See ``Game.init``."""
+
+
+class Rendered(Sized, Generic[State]):
+    """Texts and pictures, made on the host. By default the arrays of the state, and actions by number."""
+
+    def text(self, state: State, color: bool = False) -> str:
+        """The position for people; with ANSI colours where ``color``."""
+        del color
+        leaves = jax.tree_util.tree_leaves_with_path(jax.device_get(state))
+        return "\n".join(f"{jax.tree_util.keystr(path).lstrip('.')}: {leaf}" for path, leaf in leaves)
+
+    def svg(self, state: State) -> str:
+        """The position as a picture: the text of an SVG file."""
+        lines = self.text(state).split("\n")
+        width, height = 9 * max(map(len, lines)) + 20, 18 * len(lines) + 20
+        rows = "".join(f'<text x="10" y="{18 * i + 22}">{escape(line)}</text>' for i, line in enumerate(lines))
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
+            f"<style>text{{font:14px monospace;white-space:pre}}</style>{rows}</svg>\n"
+        )
+
+    def action_name(self, action: int, state: State) -> str:
+        """The name of an action that is legal in ``state``."""
+        del state
+        return str(action)
+
+    def host(self, state: State) -> HostPosition:
+        """The same position in plain Python, see ``tilewe_jax.host``."""
+        return _DevicePosition(self, state)  # type: ignore[arg-type]
+
+
+class PolicyHead(Sized, Generic[State]):
+    """How the logits of a network map to actions. By default one to one, in the order of the action ids."""
+
+    @property
+    def num_logits(self) -> int:
+        """Number of policy logits that a network gives for a position."""
+        return self.num_actions
+
+    def gather_logits(
+        self, state: State, logits: Float32[Array, "num_logits"], actions: Int32[Array, "k"]
+    ) -> Float32[Array, "k"]:
+        """The logits of legal actions, from all that a network gives for a position.
+
+        A game in which a network sees fewer than all action ids at a time says here which logit belongs to which action.
+
+        Args:
+          state: the position.
+          logits: all logits of the network.
+          actions: ids of legal actions; -1, for none, gets any logit.
+        """
+        del state
+        return jnp.take(logits, actions, mode="clip")
+
+
+@dataclass(frozen=True)
+class _DevicePosition:
+    """A position of any game on the host, by asking its functions on the device."""
+
+    game: "Game[Any]"
+    state: Any
+
+    @property
+    def current_player(self) -> int:
+        return int(self.game.current_player(self.state))
+
+    @property
+    def is_terminal(self) -> bool:
+        return bool(self.game.is_terminal(self.state))
+
+    def scores(self) -> tuple[int, ...]:
+        return tuple(np.asarray(self.game.scores(self.state)).tolist())
+
+    def legal_actions(self) -> list[int]:
+        legal, _ = _compiled(self.game)
+        return [int(action) for action in np.flatnonzero(legal(self.state))]
+
+    def explain(self, action: int) -> str | None:
+        if self.is_terminal:
+            return "the game is over"
+        legal = self.legal_actions()
+        return None if action in legal else f"it is none of the {len(legal)} legal actions"
+
+    def after(self, action: int) -> "_DevicePosition":
+        if rule := self.explain(action):
+            raise IllegalActionError(f"action {action} is illegal: {rule}")
+        _, apply = _compiled(self.game)
+        return _DevicePosition(self.game, apply(self.state, jnp.int32(action)))
+
+    def text(self, color: bool = False) -> str:
+        return self.game.text(self.state, color)
+
+
+@lru_cache(maxsize=8)
+def _compiled(game: "Game[Any]") -> tuple[Any, Any]:
+    return jax.jit(game.legal_actions), jax.jit(game.apply)

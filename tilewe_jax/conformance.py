@@ -1,0 +1,326 @@
+"""What every game must do, whatever its rules: the conformance suite, for anybody's game, with or without pytest.
+
+from tilewe_jax import conformance
+
+conformance.check(MyGame())
+"""
+
+import math
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tilewe_jax.game import Game
+from tilewe_jax.registry import available_games, make
+
+BATCH = 16
+"""Games played side by side in each check."""
+_DRAWS = 8192
+"""Draws of the chi-square test of ``sample_action``."""
+
+History = list[tuple[Any, np.ndarray]]
+"""Random play: the states of a batch after 0, 1, 2, ... actions, and the actions that follow (-1 at the end)."""
+
+
+class ConformanceError(AssertionError):
+    """A law of the ``Game`` contract that a game breaks. The message says which."""
+
+
+def check(game: Game[Any], *, max_state_bytes: int | None = None, eager: bool = True) -> None:
+    """Check that a game keeps the ``Game`` contract, by playing it at random.
+
+    The game need not be registered; where it is, ``make`` must give it back. Takes seconds to a minute, nearly all of it
+    compilation.
+
+    Args:
+      game: the game.
+      max_state_bytes: the most bytes that a state may take; unlimited by default.
+      eager: whether to call a function outside ``jit`` too, which is slow.
+
+    Raises ``ConformanceError``, which names the law that the game breaks.
+    """
+    functions = _Functions(game)
+    check_identity(game)
+    check_state(game, max_state_bytes)
+    history = list(random_play(game, functions))
+    check_play(game, functions, history)
+    check_masks(game, functions, history)
+    check_illegal_actions(game, functions, history)
+    check_sampling(game, history)
+    check_transformations(game, functions, history, eager)
+    check_symmetries(game, functions, history)
+    check_hidden_information(game, functions, history)
+    check_heuristics(game, functions, history)
+    check_host(game, history)
+
+
+class _Functions(SimpleNamespace):
+    """The functions of a game over batches, compiled once for all checks."""
+
+    NAMES = (
+        "apply apply_deferred resolve_passes step is_legal legal_actions num_legal sample_action current_player is_terminal"
+        " is_truncated scores returns observe determinize playout init heuristic_logits heuristic_value transform"
+    )
+
+    def __init__(self, game: Game[Any]) -> None:
+        super().__init__(**{name: jax.jit(jax.vmap(getattr(game, name))) for name in self.NAMES.split()})
+
+
+def random_play(game: Game[Any], functions: Any, seed: int = 0) -> Iterator[tuple[Any, np.ndarray]]:
+    """Play a batch at random to its end, state by state."""
+    key = jax.random.key(seed)
+    state = functions.init(jax.random.split(key, BATCH))
+    for step in range(game.max_steps + 1):
+        action = functions.sample_action(state, jax.random.split(jax.random.fold_in(key, step), BATCH))
+        yield state, np.asarray(action)
+        if np.all(np.asarray(action) < 0):
+            return
+        state = functions.step(state, action)
+    raise ConformanceError(f"a random game goes on after max_steps = {game.max_steps} actions")
+
+
+def check_identity(game: Game[Any]) -> None:
+    """A game is a hashable value, and ``make`` gives it back where it is registered."""
+    hash(game)
+    _require(isinstance(game.version, int), f"version must be an int, not {game.version!r}")
+    if game.id in available_games():
+        again = make(game.id, **game.options)
+        _require(again == game and hash(again) == hash(game), f"make({game.id!r}, **game.options) is another game")
+
+
+def check_state(game: Game[Any], max_state_bytes: int | None) -> None:
+    """States are pytrees of arrays of fixed shapes, and all functions give what the contract says."""
+    state = game.init(jax.random.key(0))
+    leaves = jax.tree.leaves(state)
+    _require(all(isinstance(leaf, jax.Array) for leaf in leaves), "all leaves of a state must be arrays")
+    size = sum(leaf.nbytes for leaf in leaves)
+    _require(max_state_bytes is None or size <= max_state_bytes, f"a state takes {size} bytes, more than {max_state_bytes}")
+    _require_same(game.init_from_deal(game.deal(state)), state, "init_from_deal(deal(state)) is not the initial state")
+    if game.fixed_start:
+        _require_same(game.init(jax.random.key(1)), state, "fixed_start, but another key gives another initial state")
+        _require(game.deal(state) is None, "fixed_start, but the initial state has a deal")
+    players, actions = (game.num_players,), (game.num_actions,)
+    for name, dtype, shape in (
+        ("current_player", jnp.int32, ()),
+        ("is_terminal", jnp.bool_, ()),
+        ("is_truncated", jnp.bool_, ()),
+        ("num_legal", jnp.int32, ()),
+        ("legal_actions", jnp.bool_, actions),
+        ("scores", jnp.int32, players),
+        ("returns", jnp.float32, players),
+        ("heuristic_value", jnp.float32, players),
+    ):
+        _require_like(name, jax.eval_shape(getattr(game, name), state), dtype, shape)
+    _require_like("is_legal", jax.eval_shape(game.is_legal, state, jnp.int32(0)), jnp.bool_, ())
+    _require_like("sample_action", jax.eval_shape(game.sample_action, state, jax.random.key(0)), jnp.int32, ())
+    observation = jax.eval_shape(game.observe, state, jnp.int32(0))
+    _require_like("observe", observation, jnp.float32, observation.shape)
+    after = jax.eval_shape(game.apply, state, jnp.int32(-1))
+    same = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), (after, jax.eval_shape(lambda: state)))
+    _require(same[0] == same[1], "apply changes the shapes or dtypes of the state")
+    _require(bool(game.text(state)), "text is empty")
+    _require(game.svg(state).startswith("<svg"), "svg is no SVG text")
+
+
+def check_play(game: Game[Any], functions: Any, history: History) -> None:
+    """Every random game ends, and only then has returns, which sum to one."""
+    for state, action in history:
+        over = np.asarray(functions.is_terminal(state))
+        _require_equal(over, action < 0, "sample_action must give -1 at the end, and only there")
+        _require_equal(over, np.asarray(functions.num_legal(state)) == 0, "no action is legal at the end, and only there")
+        player = np.asarray(functions.current_player(state))
+        _require(np.all((player >= 0) & (player < game.num_players)), "current_player must be a seat")
+        returns = np.asarray(functions.returns(state))
+        _require(np.all(returns[~over] == 0), "returns must be zero before the end")
+        if game.num_players > 1:
+            _require_close(returns[over].sum(axis=1), 1, "returns must sum to 1 at the end")
+        _require(np.all((returns >= 0) & (returns <= 1)), "returns must be between 0 and 1")
+        truncated = np.asarray(functions.is_truncated(state))
+        _require(not np.any(truncated & ~over), "a truncated game must be terminal")
+
+
+def check_masks(game: Game[Any], functions: Any, history: History) -> None:
+    """The mask is the set of actions for which ``is_legal`` holds, and ``num_legal`` is its size."""
+    every = jnp.arange(-2, game.num_actions + 2, dtype=jnp.int32)
+    one_by_one = jax.jit(jax.vmap(game.is_legal, in_axes=(None, 0)))
+    for index in sorted({0, len(history) // 3, len(history) // 2, max(0, len(history) - 2), len(history) - 1}):
+        state, _ = history[index]
+        mask = np.asarray(functions.legal_actions(state))
+        _require_equal(mask.sum(axis=1), np.asarray(functions.num_legal(state)), "num_legal is not the size of legal_actions")
+        for row in range(0, BATCH, 5):
+            legal = np.asarray(one_by_one(_row(state, row), every))
+            _require_equal(legal[2:-2], mask[row], "is_legal and legal_actions disagree")
+            _require(not legal[:2].any() and not legal[-2:].any(), "is_legal must be false for what is no action id")
+
+
+def check_illegal_actions(game: Game[Any], functions: Any, history: History) -> None:
+    """An illegal action, and any action at the end, leaves the state as it is; so does -1."""
+    rng = np.random.default_rng(0)
+    for state, _ in (*history[:: max(1, len(history) // 4)], history[-1]):
+        mask = np.asarray(functions.legal_actions(state))
+        illegal = np.array([rng.choice(np.flatnonzero(~row)) if not row.all() else -1 for row in mask], np.int32)
+        for action in (illegal, *(np.full(BATCH, a, np.int32) for a in (-1, -2, -(2**31), game.num_actions, 2**31 - 1))):
+            _require(not np.any(np.asarray(functions.is_legal(state, action))), "is_legal holds for an illegal action")
+            _require_same(functions.step(state, action), state, "step with an illegal action changes the state")
+        _require_same(functions.apply(state, np.full(BATCH, -1, np.int32)), state, "apply with -1 changes the state")
+    last, _ = history[-1]
+    for action in rng.integers(0, game.num_actions, (8, BATCH)).astype(np.int32):
+        _require_same(functions.step(last, action), last, "step at the end changes the state")
+
+
+def check_sampling(game: Game[Any], history: History) -> None:
+    """``sample_action`` is uniform over the legal actions, by a chi-square test at four and a half standard deviations."""
+    sample = jax.jit(jax.vmap(game.sample_action, in_axes=(None, 0)))
+    for step in sorted({0, len(history) // 2, max(0, len(history) - 3)}):
+        state = _row(history[step][0], 1)
+        legal = np.flatnonzero(np.asarray(game.legal_actions(state)))
+        if not len(legal):
+            continue
+        actions = np.asarray(sample(state, jax.random.split(jax.random.key(step), _DRAWS)))
+        counts = np.bincount(actions, minlength=game.num_actions)
+        _require(counts.sum() == counts[legal].sum() == _DRAWS, "sample_action gives illegal actions")
+        expected, freedom = _DRAWS / len(legal), len(legal) - 1
+        if not freedom:
+            continue
+        statistic = ((counts[legal] - expected) ** 2 / expected).sum()
+        # Wilson and Hilferty: the cube root of chi-square over its degrees of freedom is close to normal.
+        deviation = ((statistic / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom))
+        _require(abs(deviation) < 4.5, f"sample_action is not uniform: chi-square {statistic:.0f} with {freedom} degrees")
+
+
+def check_transformations(game: Game[Any], functions: Any, history: History, eager: bool) -> None:
+    """``vmap`` = loop, nested ``vmap`` = flat, ``jit`` = no ``jit``, and deferred passes come out the same."""
+    single = jax.jit(game.step)
+    twice = jax.jit(jax.vmap(jax.vmap(game.step)))
+    outer = jax.jit(jax.vmap(jax.vmap(game.is_legal, in_axes=(None, 0)), in_axes=(0, None)))
+    for index in sorted({0, len(history) // 2, max(0, len(history) - 2)}):
+        state, action = history[index]
+        after = functions.step(state, action)
+        _require_same(functions.step(state, action), after, "the same step twice gives two results")
+        for row in (0, BATCH - 1):
+            _require_same(single(_row(state, row), action[row]), _row(after, row), "vmap and a loop over games differ")
+        nested = jax.tree.map(lambda leaf: leaf.reshape(2, BATCH // 2, *leaf.shape[1:]), (state, action))
+        flat = jax.tree.map(lambda leaf: leaf.reshape(BATCH, *leaf.shape[2:]), twice(*nested))
+        _require_same(flat, after, "nested vmap and vmap differ")
+        legal = outer(state, action)
+        _require_equal(np.diagonal(legal), action >= 0, "is_legal differs under nested vmap")
+        deferred = functions.apply_deferred(state, action)
+        _require_same(functions.resolve_passes(deferred), after, "resolve_passes after apply_deferred is not apply")
+        for _ in range(game.num_players):
+            deferred = functions.apply_deferred(deferred, np.full(BATCH, -1, np.int32))
+        _require_same(deferred, after, "apply_deferred with -1 does not make the forced passes one by one")
+    if eager:
+        state, action = _row(history[len(history) // 2], 0)
+        _require_same(game.step(state, action), single(state, action), "step differs with and without jit")
+    keys = jax.random.split(jax.random.key(3), BATCH)
+    returns = np.asarray(functions.playout(history[len(history) // 2][0], keys))
+    if game.num_players > 1:
+        _require_close(returns.sum(axis=1), 1, "the returns of a playout must sum to 1")
+
+
+def check_symmetries(game: Game[Any], functions: Any, history: History) -> None:
+    """A transformed position has the transformed legal actions, the same player to move, scores and end."""
+    table = np.asarray(game.action_symmetries)
+    _require(table.shape == (game.num_symmetries, game.num_actions), "action_symmetries has another shape than documented")
+    _require_equal(table[0], np.arange(game.num_actions), "symmetry 0 must be the identity")
+    for state, _ in (history[0], history[len(history) // 2]):
+        mask = np.asarray(functions.legal_actions(state))
+        for index in range(game.num_symmetries):
+            seen = functions.transform(state, jnp.full(BATCH, index, jnp.int32))
+            if index == 0:
+                _require_same(seen, state, "transform with symmetry 0 changes the state")
+            moved = np.zeros_like(mask)
+            rows, actions = np.nonzero(mask)
+            moved[rows, table[index][actions]] = True
+            _require_equal(np.asarray(functions.legal_actions(seen)), moved, f"symmetry {index} changes what is legal")
+            for name in ("current_player", "is_terminal", "scores", "returns"):
+                function = getattr(functions, name)
+                _require_equal(np.asarray(function(seen)), np.asarray(function(state)), f"symmetry {index} changes {name}")
+
+
+def check_hidden_information(game: Game[Any], functions: Any, history: History) -> None:
+    """What ``determinize`` resamples, the observer cannot tell from what was; nor can the rules."""
+    keys = jax.random.split(jax.random.key(1), BATCH)
+    for state, _ in history[:: max(1, len(history) // 3)]:
+        for player in range(game.num_players):
+            seat = jnp.full(BATCH, player, jnp.int32)
+            resampled = functions.determinize(state, seat, keys)
+            _require_same(
+                functions.observe(resampled, seat), functions.observe(state, seat), "determinize changes the observation"
+            )
+            for name in ("current_player", "is_terminal", "scores", "returns"):
+                function = getattr(functions, name)
+                _require_same(function(resampled), function(state), f"determinize changes {name}")
+
+
+def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
+    """``sample_actions`` gives different legal actions, all of them where they fit; heuristics are finite numbers."""
+    size = 8
+    choose = jax.jit(jax.vmap(lambda state, key: game.sample_actions(state, key, size)))
+    for index in sorted({0, max(0, len(history) - 4), len(history) - 1}):
+        state, _ = history[index]
+        mask = np.asarray(functions.legal_actions(state))
+        actions = choose(state, jax.random.split(jax.random.key(4), BATCH))
+        for legal, chosen in zip(mask, np.asarray(actions), strict=True):
+            real = chosen[chosen >= 0]
+            _require(len(set(real.tolist())) == len(real) == min(size, legal.sum()), "sample_actions repeats or omits actions")
+            _require(np.all(legal[real]), "sample_actions gives illegal actions")
+        logits = np.asarray(functions.heuristic_logits(state, actions))[np.asarray(actions) >= 0]
+        _require(np.isfinite(logits).all(), "heuristic_logits of legal actions must be finite")
+        value = np.asarray(functions.heuristic_value(state))
+        _require(np.all(value >= 0), "heuristic_value must not be negative")
+        _require_close(value.sum(axis=1), 1, "heuristic_value must sum to 1")
+
+
+def check_host(game: Game[Any], history: History) -> None:
+    """The host form of a position agrees with the device: legal actions, player, scores, end, and what an action leads to."""
+    for index in sorted({0, len(history) // 2, len(history) - 1}):
+        state, action = _row(history[index], 0)
+        position = game.host(state)
+        legal = np.flatnonzero(np.asarray(game.legal_actions(state))).tolist()
+        _require(position.legal_actions() == legal, "legal_actions of the host form differ")
+        _require(position.is_terminal == bool(game.is_terminal(state)), "is_terminal of the host form differs")
+        if not position.is_terminal:
+            _require(position.current_player == int(game.current_player(state)), "current_player of the host form differs")
+        _require(list(position.scores()) == np.asarray(game.scores(state)).tolist(), "scores of the host form differ")
+        _require(bool(position.text()), "text of the host form is empty")
+        for other in (-1, game.num_actions, *([legal[0]] if legal else [])):
+            _require((position.explain(other) is None) == (other in legal), "explain and legal_actions of the host form differ")
+        if int(action) >= 0:
+            after, expected = position.after(int(action)), game.step(state, jnp.int32(action))
+            legal = np.flatnonzero(np.asarray(game.legal_actions(expected))).tolist()
+            _require(after.legal_actions() == legal, "legal_actions after an action differ in the host form")
+            _require(list(after.scores()) == np.asarray(game.scores(expected)).tolist(), "scores after an action differ")
+
+
+def _row(tree: Any, index: int) -> Any:
+    return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+def _require(condition: Any, law: str) -> None:
+    if not condition:
+        raise ConformanceError(law)
+
+
+def _require_like(name: str, result: Any, dtype: Any, shape: tuple[int, ...]) -> None:
+    is_like = (result.dtype, result.shape) == (dtype, shape)
+    _require(is_like, f"{name} must give {jnp.dtype(dtype).name}{list(shape)}, not {result.dtype}{list(result.shape)}")
+
+
+def _require_equal(left: Any, right: Any, law: str) -> None:
+    _require(np.array_equal(left, right), law)
+
+
+def _require_close(values: Any, expected: float, law: str) -> None:
+    _require(np.allclose(values, expected, rtol=1e-5), law)
+
+
+def _require_same(left: Any, right: Any, law: str) -> None:
+    """Both trees have the same structure, dtypes and values."""
+    _require(bool(jax.tree.structure(left) == jax.tree.structure(right)), law)
+    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
+        _require(a.dtype == b.dtype and np.array_equal(np.asarray(a), np.asarray(b)), law)
