@@ -8,7 +8,7 @@ import sys
 import threading
 import weakref
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 from tyro.conf import subcommand
 
@@ -38,9 +38,8 @@ Command = (
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command. Exit code 2 after wrong arguments, 1 where a file is bad or a check failed, 130 after Ctrl-C."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        command = parse(Command, arguments, prog="tilewe-jax", description=inspect.getdoc(sys.modules[__name__]))
+        command = _parse(sys.argv[1:] if arguments is None else arguments)
     except ArgumentError as error:
         _fail(f"{error}; see tilewe-jax --help", 2)
     for stop in (signal.SIGINT, signal.SIGTERM):
@@ -64,6 +63,11 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(str(error), 1)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
+
+
+def _parse(arguments: list[str]) -> Any:
+    """The command that arguments stand for. Raises ``ArgumentError`` where they are wrong."""
+    return parse(Command, arguments, prog="tilewe-jax", description=inspect.getdoc(sys.modules[__name__]))
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

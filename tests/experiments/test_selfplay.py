@@ -118,10 +118,19 @@ def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
         outcomes = jnp.asarray(np.stack([outcome, -outcome], axis=-1))
         ring = add(
             ring,
-            Positions(new.state, new.candidates, new.policy, new.root_value, jnp.zeros((more, lanes)), jnp.asarray(game, jnp.int32),
-                      outcomes, outcomes, jnp.asarray(ended)),
+            Positions(
+                new.state,
+                new.candidates,
+                new.policy,
+                new.root_value,
+                jnp.zeros((more, lanes)),
+                jnp.asarray(game, jnp.int32),
+                outcomes,
+                outcomes,
+                jnp.asarray(ended),
+            ),
             jnp.asarray(ended),
-        )  # fmt: skip
+        )
         history += [(game[t], [bool(number[lane] > game[t, lane]) for lane in range(lanes)]) for t in range(more)]
     kept = {(len(history) - 1 - back) % size: history[-1 - back] for back in range(min(size, len(history)))}
     for row in range(size):
@@ -184,7 +193,7 @@ def test_architectures_are_chosen_by_name() -> None:
         return jax.tree.structure(jax.eval_shape(lambda: networks.make(santorini, architecture, "tiny", jax.random.key(0))))
 
     assert structure("default") == structure("resnet") != structure("mlp")
-    with pytest.raises(ValueError, match="network.architecture for santorini must be one of default, resnet, mlp, not 'gnn'"):
+    with pytest.raises(ValueError, match=r"network\.architecture for santorini must be one of default, resnet, mlp, not 'gnn'"):
         networks.make(santorini, "gnn", "tiny", jax.random.key(0))
     with pytest.raises(ValueError, match="there is an architecture 'mlp' for Game already"):
         networks.register_architecture("mlp", networks.registry.ResidualMLP)

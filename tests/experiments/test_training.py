@@ -305,7 +305,7 @@ def test_on_several_devices_it_plays_the_same_games(program: Program, halfway: P
     state, losses = four.learn(state)
     assert all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(losses))
     assert len(state.replay.positions.finished.sharding.device_set) == 4
-    with pytest.raises(ValueError, match="selfplay.num_games must be a multiple of the number of devices, 3, not 64"):
+    with pytest.raises(ValueError, match=r"selfplay\.num_games must be a multiple of the number of devices, 3, not 64"):
         Program(SHORT, 3)
 
 
@@ -444,10 +444,8 @@ def test_weights_load_wherever_they_fit(folder: Path, tmp_path: Path, capsys: py
     """Where options differ it is said in one line; where rules or arrays differ they are refused, and the difference named."""
     near = tilewe_jax.make("santorini", placement="random")
     shipped = weights.read(near, weights.FOLDER / "santorini.npz")
-    assert shipped.note is not None
-    assert (
-        "santorini.npz was trained for santorini, not for santorini (placement=random): placement was default" in shipped.note
-    )
+    games = "santorini.npz was trained for santorini, not for santorini (placement=random)"
+    assert shipped.note == f"{games}: placement was default and is random"
     original = weights.read(tilewe_jax.make("santorini"), weights.FOLDER / "santorini.npz")
     assert_same(shipped.model, original.model)
     agents = ["random", "gumbel:num_simulations=2,network=santorini"]
@@ -460,7 +458,7 @@ def test_weights_load_wherever_they_fit(folder: Path, tmp_path: Path, capsys: py
     for game, message in (
         (
             tilewe_jax.make("santorini", placement="chosen"),
-            "it holds 27 arrays, and .* has 29 .*placement was default and is chosen",
+            r"it holds \d+ arrays, and .* has \d+ .*placement was default and is chosen",
         ),
         (tilewe_jax.make("duo"), "is for santorini, not for duo: the rules differ"),
     ):
@@ -476,7 +474,7 @@ def test_weights_load_wherever_they_fit(folder: Path, tmp_path: Path, capsys: py
     assert settings.from_json(TrainConfig, about.about["config"]) == TOY
     for damaged in (b"", b"no archive", mine.read_bytes()[:-100], mine.read_bytes()[:2000] + b"x" + mine.read_bytes()[2001:]):
         (tmp_path / "damaged.npz").write_bytes(damaged)
-        with pytest.raises(ValueError, match="damaged.npz is not a file of weights, as training writes it"):
+        with pytest.raises(ValueError, match=r"damaged\.npz is not a file of weights, as training writes it"):
             weights.read(GAME, tmp_path / "damaged.npz")
 
 
