@@ -9,6 +9,7 @@ import pytest
 
 import tilewe_jax
 from tests.support import assert_same, batched, rows
+from tilewe_jax.games.polyomino.host import Position
 from tilewe_jax.tilewe import Board, Move
 from tilewe_jax.tilewe.convert import (
     action_of_move,
@@ -18,7 +19,6 @@ from tilewe_jax.tilewe.convert import (
     state_of_board,
     state_of_position,
 )
-from tilewe_jax.tilewe.core import Position
 
 # Games of each variant, so that the plies add up to 100,000 and more.
 VARIANTS = [

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable
 from operator import index
 
+from tilewe_jax.games.polyomino.host import Placement, Position, bits, geometry
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
 from tilewe_jax.games.polyomino.variants import tilewe
 from tilewe_jax.tilewe.constants import (
@@ -20,7 +21,6 @@ from tilewe_jax.tilewe.constants import (
     Tile,
     check_tile,
 )
-from tilewe_jax.tilewe.core import Placement, Position, bits, geometry
 from tilewe_jax.tilewe.move import CONTACTS, TILE_BITS, Move, move_of_value
 
 _CONFIGS = [tilewe(players=players) for players in range(1, COLOR_COUNT + 1)]
