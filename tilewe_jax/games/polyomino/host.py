@@ -1,65 +1,120 @@
-"""The rules of every polyomino variant on plain Python integers: the readable second implementation, and the host's board.
+"""The rules of every polyomino variant on plain Python integers: the engine of the host, and a second implementation.
 
-A board is one integer. Cell (x, y) is bit ``y * (size + 1) + x``: a guard column that is never free follows the last one, so
-that no shape reaches around the end of a row unnoticed. Pieces are moved by shifting, all anchors at once: bit ``a`` of
-``fits`` says that a shape laid with the bottom left of its bounding box on cell ``a`` covers free cells only.
+A board is one integer. Cell (x, y) is bit ``y * stride + x``. Between two rows lie guard columns that are never free, as many
+as the largest piece has cells: no piece, and nothing that a piece can block, reaches around the end of a row.
+
+Legal placements are kept, not searched for. A *fit* is a way to cover a given cell: an orientation, and which of its cells
+lies there. For each player a dictionary maps each open corner to the set of fits that are legal there, as an integer. A
+placement clears the fits that it blocks, by a table lookup for each corner, and adds the corners that it opens.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, reduce
 from operator import or_
+from typing import Any, NamedTuple
 
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.pieces import MONOMINO, ORIENTATION_OF_CELLS, ORIENTATIONS, Cell, normalize
+from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_NAMES, Cell
 
 Placement = tuple[int, int]
 """Index of an orientation, and the bit of the cell that holds the bottom left of its bounding box."""
 
+FITS = [(i, cell) for i, orientation in enumerate(ORIENTATIONS) for cell in orientation.contacts]
+FITS += [
+    (i, cell) for i, orientation in enumerate(ORIENTATIONS) for cell in orientation.cells if cell not in orientation.contacts
+]
+"""All 414 fits: index of an orientation, and the cell of it that lies on the corner. First come the 309 of contacts; the others
+are legal only on start cells inside the board."""
+PIECE_FITS = [0] * len(PIECE_NAMES)
+"""The fits of each piece as a set."""
+for _fit, (_i, _) in enumerate(FITS):
+    PIECE_FITS[ORIENTATIONS[_i].piece] |= 1 << _fit
+ALL_FITS = (1 << len(FITS)) - 1
 
-class Geometry:
-    """What follows from the size of the board and the pieces in play; one for all positions of a variant."""
+_REACH = MAX_PIECE_SIZE - 1  # the largest distance, along rows plus along columns, between two cells of a piece
 
-    def __init__(self, config: Config) -> None:
-        size = self.size = config.size
-        stride = self.stride = size + 1
+
+@lru_cache(maxsize=1)
+def _covering() -> dict[Cell, int]:
+    """For each distance (x, y) from a corner, the set of fits that cover the cell at that distance."""
+    covering: dict[Cell, int] = {}
+    for fit, (i, (x0, y0)) in enumerate(FITS):
+        for x, y in ORIENTATIONS[i].cells:
+            covering[x - x0, y - y0] = covering.get((x - x0, y - y0), 0) | 1 << fit
+    return covering
+
+
+class Shape(NamedTuple):
+    """An orientation as bits."""
+
+    piece: int
+    cells: int
+    """Its cells, the bounding box starting at bit 0."""
+    beside: int
+    """Cells with an edge in common with it, moved up and right by one cell so that nothing is lost."""
+    diagonal: int
+    """Cells diagonal to one of its own, moved likewise."""
+    reach: int
+    """Corners at which it may block a fit, moved up and right by ``Geometry.window.center`` bits."""
+    allowed: list[int]
+    """The fits that it leaves to an opponent at a corner; index ``Geometry.origin`` + corner - anchor."""
+    allowed_own: list[int]
+    """The fits that it leaves to its owner, who must not touch its edges and has the piece no longer."""
+
+
+class Geometry(dict[int, Shape]):
+    """What follows from the size of the board, for all positions: the shapes by orientation, made when first asked for."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+        stride = self.stride = size + MAX_PIECE_SIZE
+        self.margin = stride + 1
+        """Bits by which what surrounds a shape is moved."""
         self.board = sum(((1 << size) - 1) << y * stride for y in range(size))
-        self.starts = [self.mask(cells) for cells in config.start_cells]
-        self.full_hand = config.full_hand
+        self.window = _Window(stride)
+        self.origin = self.board.bit_length() + 10 * stride
+        """More than the distance in bits of any two cells of which one is on the board, the other within reach of a piece."""
+        self.everything = (1 << self.board.bit_length() + 2 * self.window.center) - 1
+        """The board and what a piece on it could reach outside, moved up and right by ``window.center`` bits."""
 
-        self.offsets = [0]
-        """Distances in bits from the anchor of a shape to its cells."""
-        self.growth = [
-            self._grown(i, config) for i in sorted(range(len(ORIENTATIONS)), key=lambda i: len(ORIENTATIONS[i].cells))
-        ]
-        """How each orientation arises from a smaller one plus a cell, smaller ones first: its index; that of the smaller one,
-        and how many bits that lies off; index of the cell's offset; and the piece as a set, none if it is not in play."""
-        self.cells = [self.mask(orientation.cells) for orientation in ORIENTATIONS]
-        # What surrounds a piece, moved up and right by one cell, so that nothing is lost at the bottom or the left.
-        surroundings = [self.around(cells << stride + 1) for cells in self.cells]
-        self.beside = [beside for beside, _ in surroundings]
-        self.diagonal = [diagonal for _, diagonal in surroundings]
+    def __missing__(self, orientation: int) -> Shape:
+        piece = ORIENTATIONS[orientation].piece
+        cells = self.mask(ORIENTATIONS[orientation].cells)
+        beside, diagonal = self.around(cells << self.margin)
+        allowed = self._allowed(cells, 0, ALL_FITS)
+        allowed_own = self._allowed(cells << self.margin | beside, self.margin, ALL_FITS & ~PIECE_FITS[piece])
+        reach = reduce(or_, (cells << self.window.center - self.bit(cell) for cell in _covering()))
+        shape = self[orientation] = Shape(piece, cells, beside, diagonal, reach, allowed, allowed_own)
+        return shape
 
-    def _grown(self, i: int, config: Config) -> tuple[int, int, int, int, int]:
-        orientation = ORIENTATIONS[i]
-        piece = 1 << orientation.piece if i in config.orientations else 0
-        if len(orientation.cells) == 1:
-            return i, i, 0, 0, piece
-        rests = [(cell, tuple(other for other in orientation.cells if other != cell)) for cell in orientation.cells]
-        shapes = [(cell, rest) for cell, rest in rests if normalize(rest) in ORIENTATION_OF_CELLS]
-        cell, rest = min(shapes, key=lambda item: self.bit(_corner(item[1])))
-        return i, ORIENTATION_OF_CELLS[normalize(rest)], self.bit(_corner(rest)), self._offset(self.bit(cell)), piece
-
-    def _offset(self, bits: int) -> int:
-        """Index of a distance among those that occur."""
-        if bits not in self.offsets:
-            self.offsets.append(bits)
-        return self.offsets.index(bits)
+    def _allowed(self, blocked: int, shift: int, fits: int) -> list[int]:
+        """By distance of a corner, those of the fits that cover no blocked cell."""
+        allowed = [fits] * (2 * self.origin)
+        for bit in bits(blocked):
+            for (x, y), covering in _covering().items():
+                allowed[self.origin + bit - shift - y * self.stride - x] &= ~covering
+        return allowed
 
     def around(self, cells: int) -> tuple[int, int]:
         """The cells with an edge in common with one of a board, and those diagonal to one; also such as lie off the board."""
         beside = cells << 1 | cells >> 1 | cells << self.stride | cells >> self.stride
         above, below = cells << self.stride, cells >> self.stride
         return beside, above << 1 | above >> 1 | below << 1 | below >> 1
+
+    def fits_at(self, corners: int, free: int, fits: int) -> dict[int, int]:
+        """Those of the fits that cover free cells only, for each of the corners where there is one."""
+        window = self.window
+        middle, inner, outer, far = window.parts
+        blocked = self.everything ^ free << window.center
+        result = {}
+        while corners:
+            corner = corners.bit_length() - 1
+            corners ^= 1 << corner
+            near = blocked >> corner
+            if left := fits & window[near & middle] & window[near & inner] & window[near & outer] & window[near & far]:
+                result[corner] = left
+        return result
 
     def bit(self, cell: Cell) -> int:
         """Index of the bit of a cell."""
@@ -74,10 +129,38 @@ class Geometry:
         return reduce(or_, (1 << self.bit(cell) for cell in cells), 0)
 
 
-@lru_cache(maxsize=64)
-def geometry(config: Config) -> Geometry:
-    """The geometry of a variant."""
-    return Geometry(config)
+class _Window(dict[int, int]):
+    """The cells that a piece on a corner can reach, bit ``center`` the corner: from blocked cells to the fits that cover none.
+
+    Filled when first asked for. It is looked up in parts, which keeps it small: at most 2**9 + 2**14 + 2**10 + 2**8 entries.
+    """
+
+    def __init__(self, stride: int) -> None:
+        super().__init__()
+        self.center = _REACH * stride + _REACH
+        self._stride = stride
+        rows = [
+            sum(1 << self.center + y * stride + x for x in range(abs(y) - _REACH, _REACH + 1 - abs(y)))
+            for y in range(-_REACH, _REACH + 1)
+        ]
+        self.parts = rows[4], rows[3] | rows[5], rows[2] | rows[6], rows[0] | rows[1] | rows[7] | rows[8]
+
+    def __missing__(self, blocked: int) -> int:
+        covering = [fits for (x, y), fits in _covering().items() if blocked >> self.center + y * self._stride + x & 1]
+        allowed = self[blocked] = ALL_FITS & ~reduce(or_, covering, 0)
+        return allowed
+
+
+@lru_cache(maxsize=30)
+def geometry(size: int) -> Geometry:
+    """The geometry of boards of this size."""
+    return Geometry(size)
+
+
+def fits_of(hand: int) -> int:
+    """The fits of a set of pieces."""
+    first, second, third = _FITS_OF
+    return first[hand & 127] | second[hand >> 7 & 127] | third[hand >> 14]
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -86,6 +169,12 @@ def bits(mask: int) -> Iterator[int]:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
+
+
+# Of the sets of pieces 0 to 6, 7 to 13 and 14 to 20.
+_FITS_OF = [
+    [reduce(or_, (PIECE_FITS[first + piece] for piece in bits(hand)), 0) for hand in range(1 << 7)] for first in (0, 7, 14)
+]
 
 
 class Position:
@@ -97,23 +186,23 @@ class Position:
     __slots__ = (
         "beside",
         "config",
-        "diagonal",
+        "corners",
         "finished",
         "geometry",
         "hands",
         "history",
+        "legal",
         "monomino_last",
         "occupied",
         "out",
         "player",
         "taken",
-        "witness",
     )
 
     def __init__(self, config: Config) -> None:
         players = config.players
         self.config = config
-        self.geometry = geometry(config)
+        self.geometry = geometry(config.size)
         self.player = 0
         """Whose turn it is; at the end who was asked last."""
         self.finished = False
@@ -125,102 +214,125 @@ class Position:
         """Each player's cells."""
         self.beside = [0] * players
         """Cells with an edge in common with an own one, on the board or not."""
-        self.diagonal = [0] * players
-        """Cells diagonal to an own one, on the board or not."""
+        self.corners = [self.geometry.mask(cells) for cells in config.start_cells]
+        """Cells of which a placement must cover one, on the board or not, free or not: those diagonal to an own one, and the
+        start cells while they are open."""
         self.hands = [config.full_hand] * players
         """Pieces left, bit ``p`` for piece ``p``."""
         self.monomino_last = [False] * players
         """Whose latest piece was the single cell."""
-        self.witness = [0] * players
-        """Cells of a placement that was legal when the player last was asked; it is as long as they are empty."""
-        self.history: list[tuple[Placement | None, int, int, int, int, int, bool, int, int]] = []
+        self.legal = _legal_at_start(config)
+        """For each player the bits of the open corners on which he can lay a piece, and the fits that are legal there; as if
+        it were his turn. Copies share the list and the dictionaries: they are replaced, never changed."""
+        self.history: list[tuple[Placement | None, int, int, int, int, int, bool, int, list[dict[int, int]]]] = []
+        """The placements that led here, ``None`` for a pass, each with what it changed."""
+
+    @classmethod
+    def of(
+        cls, config: Config, occupied: Iterable[int], hands: Iterable[int], out: int, monomino_last: Iterable[bool], player: int
+    ) -> "Position":
+        """The position of these fields, without the moves that led there."""
+        position = object.__new__(cls)
+        position.config, position.geometry = config, geometry(config.size)
+        position.player, position.out, position.finished = player, out, out == (1 << config.players) - 1
+        position.occupied, position.hands, position.monomino_last = list(occupied), list(hands), list(monomino_last)
+        position.taken = reduce(or_, position.occupied)
+        position.beside, position.corners = [], []
+        for cells, starts in zip(position.occupied, config.start_cells, strict=True):
+            beside, diagonal = position.geometry.around(cells)
+            position.beside.append(beside)
+            closed = cells and not config.starts_stay_open
+            position.corners.append(diagonal if closed else diagonal | position.geometry.mask(starts))
+        position.legal = [position._legal(player) for player in range(config.players)]
+        position.history = []
+        return position
 
     def copy(self) -> "Position":
         """The same position, independent of this one."""
         twin = object.__new__(Position)
-        for name in Position.__slots__:
-            value = getattr(self, name)
-            setattr(twin, name, value.copy() if isinstance(value, list) else value)
+        twin.config, twin.geometry, twin.player, twin.finished = self.config, self.geometry, self.player, self.finished
+        twin.out, twin.taken, twin.legal = self.out, self.taken, self.legal
+        twin.occupied, twin.beside, twin.corners = self.occupied.copy(), self.beside.copy(), self.corners.copy()
+        twin.hands, twin.monomino_last, twin.history = self.hands.copy(), self.monomino_last.copy(), self.history.copy()
         return twin
 
-    def __getstate__(self) -> dict[str, object]:
-        """All but what follows from the variant."""
-        return {name: getattr(self, name) for name in self.__slots__ if name != "geometry"}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        """The inverse of ``__getstate__``."""
-        for name, value in state.items():
-            setattr(self, name, value)
-        self.geometry = geometry(self.config)
+    def __reduce__(self) -> tuple[object, ...]:
+        """Where the moves began, and the moves."""
+        start = self.copy()
+        while start.history:
+            start.undo()
+        fields = start.config, start.occupied, start.hands, start.out, start.monomino_last, start.player
+        return _replay, (fields, [entry[0] for entry in self.history])
 
     def free(self, player: int) -> int:
         """Cells that the player may cover."""
         return self.geometry.board & ~(self.taken | self.beside[player])
 
-    def corners(self, player: int) -> int:
-        """Cells of which a placement must cover one; free or not."""
-        starts = self.geometry.starts[player]
-        if self.config.starts_stay_open:
-            return self.diagonal[player] | starts
-        return starts if self.hands[player] == self.geometry.full_hand else self.diagonal[player]
-
-    def placements(self, player: int) -> Iterator[tuple[int, int]]:
-        """Every orientation that the player can place somewhere, with the bits of its anchors; as if it were his turn.
-
-        Small pieces come first.
-        """
-        free = self.free(player)
-        corners = free & self.corners(player)
-        hand = self.hands[player]
-        if self.finished or not corners:
-            return
-        frees = [free >> offset for offset in self.geometry.offsets]
-        touching = [corners >> offset for offset in self.geometry.offsets]
-        fits, touches = frees[:1] * len(ORIENTATIONS), touching[:1] * len(ORIENTATIONS)
-        for i, part, shift, cell, piece in self.geometry.growth:
-            if shift:
-                fit, touch = (fits[part] >> shift) & frees[cell], touches[part] >> shift | touching[cell]
-            else:
-                fit, touch = fits[part] & frees[cell], touches[part] | touching[cell]
-            fits[i], touches[i] = fit, touch
-            if hand & piece and (anchors := fit & touch):
-                yield i, anchors
+    def placements(self, player: int) -> set[Placement]:
+        """The placements that the player can make; as if it were his turn."""
+        if self.finished:
+            return set()
+        bit = self.geometry.bit
+        anchored = [(orientation, bit(cell)) for orientation, cell in FITS]
+        return {
+            (anchored[fit][0], corner - anchored[fit][1]) for corner, fits in self.legal[player].items() for fit in bits(fits)
+        }
 
     def can_place(self, player: int) -> bool:
         """Whether the player can place a piece; as if it were his turn."""
-        witness = self.witness[player]
-        if witness and not witness & self.taken:
-            return not self.finished
-        for i, anchors in self.placements(player):
-            self.witness[player] = self.geometry.cells[i] << (anchors & -anchors).bit_length() - 1
-            return True
-        return False
+        return not self.finished and bool(self.legal[player])
 
     def is_legal(self, placement: Placement, player: int) -> bool:
         """Whether the player may make this placement; as if it were his turn."""
         orientation, anchor = placement
-        cells = self.geometry.cells[orientation] << anchor
+        cells = self.geometry[orientation].cells << anchor
         return bool(
             not self.finished
             and self.hands[player] >> ORIENTATIONS[orientation].piece & 1
             and not cells & ~self.free(player)
-            and cells & self.corners(player)
+            and cells & self.corners[player]
         )
 
     def place(self, placement: Placement) -> None:
         """Place a piece of the player whose turn it is, and hand the turn on."""
-        player, geometry = self.player, self.geometry
-        orientation, anchor = placement
-        piece = ORIENTATIONS[orientation].piece
         self._remember(placement)
-        cells = geometry.cells[orientation] << anchor
+        mover, geometry, corners = self.player, self.geometry, self.corners
+        orientation, anchor = placement
+        piece, cells, beside, diagonal, reach, allowed, allowed_own = geometry[orientation]
+        origin = geometry.origin - anchor
+        legal = self.legal = self.legal.copy()
+
+        # Opponents lose the fits that cover a cell of the piece.
+        reach = (reach << anchor >> geometry.window.center) & ~self.taken
+        for player, fits_at in enumerate(legal):
+            if player != mover and (near := corners[player] & reach):
+                legal[player] = left = fits_at.copy()
+                while near:
+                    corner = near.bit_length() - 1
+                    near ^= 1 << corner
+                    if corner in fits_at:
+                        if fits := fits_at[corner] & allowed[origin + corner]:
+                            left[corner] = fits
+                        else:
+                            del left[corner]
+
+        # The player loses those that touch the piece besides, and those of the piece itself, and wins corners.
+        first = not (self.occupied[mover] or self.config.starts_stay_open)
+        known = 0 if first else corners[mover]
+        cells <<= anchor
         self.taken |= cells
-        self.occupied[player] |= cells
-        self.beside[player] |= geometry.beside[orientation] << anchor >> geometry.stride + 1
-        self.diagonal[player] |= geometry.diagonal[orientation] << anchor >> geometry.stride + 1
-        self.hands[player] ^= 1 << piece
-        self.monomino_last[player] = piece == MONOMINO
-        self.witness[player] = 0
+        self.occupied[mover] |= cells
+        self.beside[mover] |= beside << anchor >> geometry.margin
+        corners[mover] = known | diagonal << anchor >> geometry.margin
+        self.hands[mover] ^= 1 << piece
+        self.monomino_last[mover] = piece == MONOMINO
+        free = self.free(mover)
+        left = geometry.fits_at(corners[mover] & free & ~known, free, fits_of(self.hands[mover]))
+        if not first:
+            for corner, fits in legal[mover].items():
+                if fits := fits & allowed_own[origin + corner]:
+                    left[corner] = fits
+        legal[mover] = left
         self._hand_on()
 
     def leave(self) -> None:
@@ -231,10 +343,10 @@ class Position:
 
     def undo(self) -> None:
         """Take the last placement or pass back."""
-        _, player, occupied, beside, diagonal, hand, monomino_last, witness, out = self.history.pop()
+        _, player, occupied, beside, corners, hand, monomino_last, out, legal = self.history.pop()
         self.taken ^= self.occupied[player] ^ occupied
-        self.occupied[player], self.beside[player], self.diagonal[player] = occupied, beside, diagonal
-        self.hands[player], self.monomino_last[player], self.witness[player] = hand, monomino_last, witness
+        self.occupied[player], self.beside[player], self.corners[player] = occupied, beside, corners
+        self.hands[player], self.monomino_last[player], self.legal = hand, monomino_last, legal
         self.player, self.out, self.finished = player, out, False
 
     def score(self, player: int) -> int:
@@ -246,23 +358,23 @@ class Position:
 
     def actions(self, player: int) -> list[int]:
         """The ids of the placements that the player can make, ascending; as if it were his turn."""
-        size, cells = self.config.size, self.config.cells
-        rows = [bit // self.geometry.stride for bit in range(self.geometry.board.bit_length())]
-        return sorted(
-            orientation * cells + bit - rows[bit] * (self.geometry.stride - size)
-            for orientation, anchors in self.placements(player)
-            for bit in bits(anchors)
-        )
+        config, cell = self.config, self.geometry.cell
+        return sorted(orientation * config.cells + config.bit(cell(anchor)) for orientation, anchor in self.placements(player))
 
     def placement(self, action: int) -> Placement:
         """The placement of this id."""
         orientation, cell = divmod(action, self.config.cells)
         return orientation, self.geometry.bit((cell % self.config.size, cell // self.config.size))
 
+    def _legal(self, player: int) -> dict[int, int]:
+        """``legal`` of a player, from scratch."""
+        free = self.free(player)
+        return self.geometry.fits_at(free & self.corners[player], free, fits_of(self.hands[player]))
+
     def _remember(self, placement: Placement | None) -> None:
         p = self.player
-        own = self.occupied[p], self.beside[p], self.diagonal[p], self.hands[p], self.monomino_last[p], self.witness[p]
-        self.history.append((placement, p, *own, self.out))
+        own = self.occupied[p], self.beside[p], self.corners[p], self.hands[p], self.monomino_last[p]
+        self.history.append((placement, p, *own, self.out, self.legal))
 
     def _hand_on(self) -> None:
         players = self.config.players
@@ -271,12 +383,22 @@ class Position:
             player = (last + distance) % players
             if not self.out >> player & 1:
                 self.player = player
-                if self.can_place(player):
+                if self.legal[player]:
                     return
                 self.out |= 1 << player
         self.finished = True
 
 
-def _corner(cells: tuple[Cell, ...]) -> Cell:
-    """The bottom left of the bounding box."""
-    return min(x for x, _ in cells), min(y for _, y in cells)
+@lru_cache(maxsize=64)
+def _legal_at_start(config: Config) -> list[dict[int, int]]:
+    """``Position.legal`` of a game that begins."""
+    no_cells = [0] * config.players
+    return Position.of(config, no_cells, [config.full_hand] * config.players, 0, [False] * config.players, 0).legal
+
+
+def _replay(fields: tuple[Any, ...], placements: Iterable[Placement | None]) -> Position:
+    """The position after these placements and passes."""
+    position = Position.of(*fields)
+    for placement in placements:
+        position.leave() if placement is None else position.place(placement)
+    return position
