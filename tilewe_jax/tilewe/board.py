@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Iterable
+from itertools import compress
 from operator import index
 
+from tilewe_jax.games.polyomino.host import Position, bits, geometry
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
 from tilewe_jax.games.polyomino.variants import tilewe
 from tilewe_jax.tilewe.constants import (
@@ -20,34 +22,32 @@ from tilewe_jax.tilewe.constants import (
     Tile,
     check_tile,
 )
-from tilewe_jax.tilewe.core import Placement, Position, bits, geometry
 from tilewe_jax.tilewe.move import CONTACTS, TILE_BITS, Move, move_of_value
 
 _CONFIGS = [tilewe(players=players) for players in range(1, COLOR_COUNT + 1)]
-_GEOMETRY = geometry(_CONFIGS[-1])
+_GEOMETRY = geometry(SIZE)
 _BIT = [_GEOMETRY.bit(cell) for cell in TILE_COORDS]
-_OFFSETS = sorted({_BIT[contact] for _, contact in CONTACTS})
-# For each orientation its contacts: index of the offset from the anchor in bits, and number of the contact.
-_CONTACTS = [
-    [(_OFFSETS.index(_BIT[contact]), number) for number, (i, contact) in enumerate(CONTACTS) if i == orientation]
-    for orientation in range(len(ORIENTATIONS))
-]
-# By length of an integer, that is by its last bit and one more: the tile of that bit, above the number of a contact; the bit.
-_TILE_KEY = {bit + 1: tile << TILE_BITS for tile, bit in enumerate(_BIT)}
-_LAST_BIT = [1 << length >> 1 for length in range(_BIT[-1] + 2)]
+_TILE = {bit: tile for tile, bit in enumerate(_BIT)}
+_OFFSETS = [_BIT[contact] for _, contact in CONTACTS]
 _ANSI = (94, 93, 91, 92)
 
 
-class _Moves(dict[int, Move]):
-    """Moves by tile and number of the contact, made when first met."""
+class _Moves(dict[int, list[Move]]):
+    """For the bit of each tile the moves there, at the number of their contact and one more; made when first asked for."""
 
-    def __missing__(self, key: int) -> Move:
-        tile, number = divmod(key, 1 << TILE_BITS)
-        move = self[key] = move_of_value(number << TILE_BITS | tile)
-        return move
+    def __missing__(self, bit: int) -> list[Move]:
+        tile = _TILE[bit]
+        moves = self[bit] = [move_of_value(number << TILE_BITS | tile) for number in (0, *range(len(CONTACTS)))]
+        return moves
 
 
 _MOVES = _Moves()
+_LAST_BIT = [1 << length >> 1 for length in range(len(CONTACTS) + 1)]
+"""By the length of an integer, its last bit."""
+_MANY = 40
+"""More fits than this at a corner are picked from the whole row of moves at once, fewer one by one; whichever is faster."""
+_TOP = 1 << len(CONTACTS) + 1
+_FLAGS = bytes(code == ord("1") for code in range(256))
 
 
 class IllegalMoveError(ValueError):
@@ -125,19 +125,21 @@ class Board:
         """
         del unique
         asked = self._player(for_player, player)
-        keys = []
-        corners = self._corners(asked)
-        at_corner = [corners >> offset for offset in _OFFSETS]
-        for orientation, anchors in self._position.placements(asked):
-            for offset, number in _CONTACTS[orientation]:
-                named = anchors & at_corner[offset]
-                shift = _OFFSETS[offset]
-                while named:
-                    length = named.bit_length()
-                    keys.append(_TILE_KEY[length + shift] + number)
-                    named ^= _LAST_BIT[length]
-        keys.sort()
-        return [_MOVES[key] for key in keys]
+        legal = self._position.legal[asked]
+        moves: list[Move] = []
+        for bit in sorted(legal):
+            fits, at = legal[bit], _MOVES[bit]  # the first fits are the contacts, and there are no others
+            if fits.bit_count() > _MANY:
+                moves += compress(at, bin(fits << 1 | _TOP)[:2:-1].encode().translate(_FLAGS))
+            else:
+                here = []
+                while fits:
+                    length = fits.bit_length()
+                    here.append(at[length])
+                    fits ^= _LAST_BIT[length]
+                here.reverse()
+                moves += here
+        return moves
 
     gen_moves = generate_legal_moves
 
@@ -145,22 +147,15 @@ class Board:
         """Length of ``generate_legal_moves``, for less."""
         del unique
         asked = self._player(for_player, player)
-        corners = self._corners(asked)
-        at_corner = [corners >> offset for offset in _OFFSETS]
-        return sum(
-            (anchors & at_corner[offset]).bit_count()
-            for orientation, anchors in self._position.placements(asked)
-            for offset, _ in _CONTACTS[orientation]
-        )
+        return sum(map(int.bit_count, self._position.legal[asked].values()))
 
     def player_corners(self, for_player: Color | None = None, *, player: Color | None = None) -> list[Tile]:
         """The open corners on which the player can lay a piece, ascending."""
-        playable = self._playable_corners(self._player(for_player, player))
-        return [_TILE_KEY[bit + 1] >> TILE_BITS for bit in bits(playable)]
+        return [_TILE[bit] for bit in sorted(self._position.legal[self._player(for_player, player)])]
 
     def n_player_corners(self, for_player: Color | None = None, *, player: Color | None = None) -> int:
         """Number of ``player_corners``."""
-        return self._playable_corners(self._player(for_player, player)).bit_count()
+        return len(self._position.legal[self._player(for_player, player)])
 
     def remaining_pieces(self, for_player: Color | None = None, *, player: Color | None = None) -> list[Piece]:
         """The pieces that the player has not placed, ascending."""
@@ -181,9 +176,10 @@ class Board:
     def is_legal(self, move: Move, for_player: Color | None = None, *, player: Color | None = None) -> bool:
         """Whether the player could make this move. Raises ``AttributeError`` for other than a move."""
         asked = self._player(for_player, player)
-        placement = _placement(move)
-        on_corner = self._position.corners(asked) >> _BIT[move.to_tile] & 1
-        return bool(on_corner) and placement[1] >= 0 and self._position.is_legal(placement, asked)
+        if not isinstance(move, Move):
+            raise AttributeError("Must be a move")
+        number, tile = divmod(move._value, 1 << TILE_BITS)
+        return bool(self._position.legal[asked].get(_BIT[tile], 0) >> number & 1)
 
     def color_at(self, tile: Tile) -> Color:
         """The colour of a tile, ``NO_COLOR`` where it is empty. Raises ``AttributeError`` for other than a tile."""
@@ -198,7 +194,8 @@ class Board:
         """
         if not self.is_legal(move):
             raise IllegalMoveError(f"{move} is illegal for {COLOR_NAMES[self.current_player]}: {self._why_illegal(move)}")
-        self._position.place(_placement(move))
+        number, tile = divmod(move._value, 1 << TILE_BITS)
+        self._position.place((move.orientation, _BIT[tile] - _OFFSETS[number]))
         self._moves.append(move)
 
     def pop(self) -> None:
@@ -239,18 +236,6 @@ class Board:
         turn = "done" if self.finished else COLOR_NAMES[self.current_player]
         return "".join(rows) + f"Ply: {self.ply}, Turn: {turn}\n"
 
-    def _corners(self, player: Color) -> int:
-        return self._position.corners(player) & self._position.free(player)
-
-    def _playable_corners(self, player: Color) -> int:
-        corners, playable = self._corners(player), 0
-        for orientation, anchors in self._position.placements(player):
-            for offset, _ in _CONTACTS[orientation]:
-                playable |= anchors << _OFFSETS[offset]
-            if not corners & ~playable:  # small pieces come first, so this is soon
-                break
-        return playable & corners
-
     def _player(self, for_player: Color | None, player: Color | None) -> Color:
         asked = player if for_player is None else for_player
         if asked is None or index(asked) == NO_COLOR:
@@ -275,10 +260,3 @@ class Board:
         if mask & position.beside[player]:
             return "it has an edge in common with a piece of the same colour"
         return f"{TILE_NAMES[move.to_tile]} is no open corner"
-
-
-def _placement(move: Move) -> Placement:
-    """The placement that a move makes; the anchor is negative for some that do not lie on the board."""
-    if not isinstance(move, Move):
-        raise AttributeError("Must be a move")
-    return move.orientation, _BIT[move.to_tile] - _BIT[move.contact]

@@ -9,11 +9,11 @@ from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.games.polyomino.boards import words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.game import PolyominoGame
+from tilewe_jax.games.polyomino.host import Position, bits, geometry
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.games.polyomino.variants import tilewe
 from tilewe_jax.records import Record
 from tilewe_jax.tilewe.board import Board
-from tilewe_jax.tilewe.core import Position, bits
 from tilewe_jax.tilewe.move import Move
 
 _GAME = PolyominoGame(tilewe())
@@ -62,9 +62,8 @@ def state_of_position(position: Position) -> State:
             word, place = divmod(index[bit], WORD_BITS)
             occupied[player, word] |= np.uint32(1 << place)
     legal_counts = np.zeros(words(config), np.uint16)
-    for _, anchors in position.placements(position.player):
-        for bit in bits(anchors):
-            legal_counts[index[bit] // WORD_BITS] += 1
+    for _, anchor in position.placements(position.player):
+        legal_counts[index[anchor] // WORD_BITS] += 1
     return State(
         occupied=jnp.asarray(occupied),
         hands=jnp.asarray(position.hands, jnp.uint32),
@@ -77,19 +76,14 @@ def state_of_position(position: Position) -> State:
 
 def position_of_state(config: Config, state: State) -> Position:
     """The position of a state, without the moves that led there."""
-    position = Position(config)
-    for player, packed in enumerate(np.asarray(state.occupied)):
+    mask = geometry(config.size).mask
+    occupied = []
+    for packed in np.asarray(state.occupied):
         flags = np.unpackbits(packed.view(np.uint8), bitorder="little")[: config.cells]
-        cells = position.geometry.mask((int(i) % config.size, int(i) // config.size) for i in np.flatnonzero(flags))
-        position.occupied[player] = cells
-        position.taken |= cells
-        position.beside[player], position.diagonal[player] = position.geometry.around(cells)
-        position.hands[player] = int(state.hands[player])
-        position.out |= int(state.out[player]) << player
-        position.monomino_last[player] = bool(state.monomino_last[player])
-    position.player = int(state.current_player)
-    position.finished = position.out == (1 << config.players) - 1
-    return position
+        occupied.append(mask((int(i) % config.size, int(i) // config.size) for i in np.flatnonzero(flags)))
+    out = sum(int(is_out) << player for player, is_out in enumerate(np.asarray(state.out)))
+    hands, monomino_last = np.asarray(state.hands).tolist(), np.asarray(state.monomino_last).tolist()
+    return Position.of(config, occupied, hands, out, monomino_last, int(state.current_player))
 
 
 def record_of_board(board: Board, players: Sequence[str] = ()) -> Record:

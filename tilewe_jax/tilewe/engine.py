@@ -14,10 +14,10 @@ from tilewe_jax.tilewe.constants import (
     N_PIECE_CONTACTS,
     N_PIECE_CORNERS,
     N_PIECE_TILES,
+    PIECES,
     SIZE,
     TILES,
     Color,
-    piece_tiles,
 )
 from tilewe_jax.tilewe.move import Move
 
@@ -116,11 +116,11 @@ class PieceSizeEngine(_Scored):
     """The piece with the most (or fewest) tiles; among those, corners that it makes; among those, contacts."""
 
     _styles = (("LargestPiece", 30.0), ("SmallestPiece", -150.0))
+    _piece_scores: ClassVar = [N_PIECE_TILES[p] * 100 + N_PIECE_CORNERS[p] * 10 + N_PIECE_CONTACTS[p] for p in PIECES]
 
     def score(self, board: Board, move: Move) -> float:
         """100 a tile, 10 a corner, 1 a contact."""
-        piece = move.piece
-        return N_PIECE_TILES[piece] * 100 + N_PIECE_CORNERS[piece] * 10 + N_PIECE_CONTACTS[piece]
+        return self._piece_scores[move.piece]
 
 
 class MoveDifferenceEngine(_Scored):
@@ -186,11 +186,8 @@ class TileWeightEngine(Engine):
             corner = board.player_corners()[0]
             moves = [move for move in moves if move.to_tile == corner]
 
-        def weight(move: Move) -> float:
-            offset = move.to_tile - move.contact
-            return sum(self.weights[tile + offset] for tile in piece_tiles(move.piece, move.rotation))
-
-        return max(moves, key=weight)
+        weights = self.weights
+        return max(moves, key=lambda move: sum([weights[tile] for tile in move.covered_tiles()]))
 
 
 class SimpleSearchEngine(Engine):

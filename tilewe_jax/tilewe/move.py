@@ -26,6 +26,8 @@ TILE_BITS = 9
 
 # A named way to lay a piece: orientation and contact. Numbered by piece, rotation, contact, like the moves they give.
 CONTACTS = [(i, x + SIZE * y) for i, oriented in enumerate(ORIENTATIONS) for x, y in oriented.contacts]
+# For each of them the distances from the contact to the tiles of the piece.
+_DISTANCES = [[x + SIZE * y - contact for x, y in ORIENTATIONS[i].cells] for i, contact in CONTACTS]
 _NUMBER = {contact: number for number, contact in enumerate(CONTACTS)}
 _NAMES = [ORIENTATIONS[i].name + "-" + TILE_NAMES[contact] for i, contact in CONTACTS]
 _TILE = {name: tile for tile, name in enumerate(TILE_NAMES)}
@@ -109,6 +111,11 @@ class Move:
     def orientation(self) -> int:
         """Index of piece and rotation among the 91 orientations."""
         return CONTACTS[self._value >> TILE_BITS][0]
+
+    def covered_tiles(self) -> list[Tile]:
+        """The tiles of the board that the piece covers, ascending, where the move lies on the board."""
+        tile = self._value & (1 << TILE_BITS) - 1
+        return [tile + distance for distance in _DISTANCES[self._value >> TILE_BITS]]
 
     def is_equal(self, value: "Move") -> bool:
         """``==``; of version 0.0.1."""

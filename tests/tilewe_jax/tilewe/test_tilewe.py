@@ -215,7 +215,7 @@ def test_illegal_pushes_say_why_and_change_nothing() -> None:
     )
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(1, 4), st.randoms(use_true_random=False))
 def test_everything_can_be_taken_back(players: int, rng: random.Random) -> None:
     board = Board(players)

@@ -1,14 +1,22 @@
 """The two implementations of the polyomino rules against each other, and the way between them."""
 
+import pickle
+import random
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tilewe_jax
+from tests import reference
 from tests.support import assert_same, batched, rows
+from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.host import FITS, Position, bits
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
 from tilewe_jax.tilewe import Board, Move
 from tilewe_jax.tilewe.convert import (
     action_of_move,
@@ -18,7 +26,6 @@ from tilewe_jax.tilewe.convert import (
     state_of_board,
     state_of_position,
 )
-from tilewe_jax.tilewe.core import Position
 
 # Games of each variant, so that the plies add up to 100,000 and more.
 VARIANTS = [
@@ -77,6 +84,91 @@ def test_random_games_agree(name: str, options: dict, games: int) -> None:
         if index % CHECK_STATE_EVERY == 0:
             assert_same(state_of_position(position), rows(last, index))
     assert plies >= PLIES
+
+
+@st.composite
+def configs(draw) -> Config:
+    """Any variant, on boards small enough to be crowded; now and then on the largest."""
+    size = draw(st.one_of(st.integers(3, 12), st.sampled_from([14, 20, 32])))
+    players = draw(st.integers(1, 4))
+    cell = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1))
+    starts = draw(st.lists(st.lists(cell, min_size=1, max_size=4).map(tuple), min_size=players, max_size=players))
+    pieces = sorted(draw(st.sets(st.integers(0, len(PIECE_NAMES) - 1), min_size=1)))
+    stay_open, may_pass = draw(st.booleans()), draw(st.booleans())
+    return Config("any", size, players, tuple(starts), tuple(pieces), stay_open, voluntary_pass=may_pass)
+
+
+def legal_by_the_rules(position: Position, player: int) -> dict[int, int]:
+    """``Position.legal`` of a player, with every fit at every open corner looked at by itself."""
+    config, cell = position.config, position.geometry.cell
+    legal = {}
+    for corner in bits(position.corners[player] & position.free(player)):
+        x, y = cell(corner)
+        fits = 0
+        for fit, (orientation, (dx, dy)) in enumerate(FITS):
+            on_board = x >= dx and y >= dy and config.fits(ORIENTATIONS[orientation], (x - dx, y - dy))
+            if on_board and position.is_legal((orientation, position.geometry.bit((x - dx, y - dy))), player):
+                fits |= 1 << fit
+        if fits:
+            legal[corner] = fits
+    return legal
+
+
+def slow_placements(position: Position, player: int) -> set[frozenset[tuple[int, int]]]:
+    """The cells of every legal placement, by the implementation on sets of cells."""
+    board = reference.Board(position.config)
+    board.cells = [{position.geometry.cell(bit) for bit in bits(cells)} for cells in position.occupied]
+    board.hands = [set(bits(hand)) for hand in position.hands]
+    return board.placements(player)
+
+
+@settings(max_examples=40, deadline=None)
+@given(configs(), st.randoms(use_true_random=False))
+def test_what_a_position_keeps_equals_what_is_computed_anew(config: Config, rng: random.Random) -> None:
+    """After placements, passes, undos, copies: the legal fits, from scratch, one by one, and by the slow implementation."""
+    position = Position(config)
+    geometry = position.geometry
+
+    def fields() -> dict:
+        kept = {name: getattr(position, name) for name in Position.__slots__ if name not in {"geometry", "history"}}
+        return {name: value.copy() if isinstance(value, list) else value for name, value in kept.items()}
+
+    before = []
+    for step in range(24):
+        fresh = Position.of(config, position.occupied, position.hands, position.out, position.monomino_last, position.player)
+        assert (fresh.legal, fresh.taken, fresh.beside) == (position.legal, position.taken, position.beside)
+        assert fresh.corners == position.corners
+        player = step % config.players
+        if position.finished:
+            assert not position.placements(player)
+        else:
+            assert position.legal[player] == legal_by_the_rules(position, player)
+            cells = {
+                frozenset(map(geometry.cell, bits(geometry[orientation].cells << anchor)))
+                for orientation, anchor in position.placements(player)
+            }
+            assert cells == slow_placements(position, player)
+        placements = sorted(position.placements(position.player))
+        if before and (position.finished or rng.random() < 0.3):
+            position.undo()
+            assert fields() == before.pop()
+        elif placements:
+            before.append(fields())
+            if config.voluntary_pass and rng.random() < 0.1:
+                position.leave()
+            else:
+                position.place(rng.choice(placements))
+    after = fields()
+    twin, position = position, position.copy()
+    assert fields() == after
+    while position.history:
+        position.undo()
+    position = twin  # which has a history of its own
+    assert fields() == after
+    history = position.history
+    position = pickle.loads(pickle.dumps(position))
+    assert fields() == after
+    assert position.history == history
 
 
 @pytest.mark.parametrize("name", ["tilewe", "duo"])

@@ -1,0 +1,404 @@
+"""The rules of every polyomino variant on plain Python integers: the engine of the host, and a second implementation.
+
+A board is one integer. Cell (x, y) is bit ``y * stride + x``. Between two rows lie guard columns that are never free, as many
+as the largest piece has cells: no piece, and nothing that a piece can block, reaches around the end of a row.
+
+Legal placements are kept, not searched for. A *fit* is a way to cover a given cell: an orientation, and which of its cells
+lies there. For each player a dictionary maps each open corner to the set of fits that are legal there, as an integer. A
+placement clears the fits that it blocks, by a table lookup for each corner, and adds the corners that it opens.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, reduce
+from operator import or_
+from typing import Any, NamedTuple
+
+from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_NAMES, Cell
+
+Placement = tuple[int, int]
+"""Index of an orientation, and the bit of the cell that holds the bottom left of its bounding box."""
+
+FITS = [(i, cell) for i, orientation in enumerate(ORIENTATIONS) for cell in orientation.contacts]
+FITS += [
+    (i, cell) for i, orientation in enumerate(ORIENTATIONS) for cell in orientation.cells if cell not in orientation.contacts
+]
+"""All 414 fits: index of an orientation, and the cell of it that lies on the corner. First come the 309 of contacts; the others
+are legal only on start cells inside the board."""
+PIECE_FITS = [0] * len(PIECE_NAMES)
+"""The fits of each piece as a set."""
+for _fit, (_i, _) in enumerate(FITS):
+    PIECE_FITS[ORIENTATIONS[_i].piece] |= 1 << _fit
+ALL_FITS = (1 << len(FITS)) - 1
+
+_REACH = MAX_PIECE_SIZE - 1  # the largest distance, along rows plus along columns, between two cells of a piece
+
+
+@lru_cache(maxsize=1)
+def _covering() -> dict[Cell, int]:
+    """For each distance (x, y) from a corner, the set of fits that cover the cell at that distance."""
+    covering: dict[Cell, int] = {}
+    for fit, (i, (x0, y0)) in enumerate(FITS):
+        for x, y in ORIENTATIONS[i].cells:
+            covering[x - x0, y - y0] = covering.get((x - x0, y - y0), 0) | 1 << fit
+    return covering
+
+
+class Shape(NamedTuple):
+    """An orientation as bits."""
+
+    piece: int
+    cells: int
+    """Its cells, the bounding box starting at bit 0."""
+    beside: int
+    """Cells with an edge in common with it, moved up and right by one cell so that nothing is lost."""
+    diagonal: int
+    """Cells diagonal to one of its own, moved likewise."""
+    reach: int
+    """Corners at which it may block a fit, moved up and right by ``Geometry.window.center`` bits."""
+    allowed: list[int]
+    """The fits that it leaves to an opponent at a corner; index ``Geometry.origin`` + corner - anchor."""
+    allowed_own: list[int]
+    """The fits that it leaves to its owner, who must not touch its edges and has the piece no longer."""
+
+
+class Geometry(dict[int, Shape]):
+    """What follows from the size of the board, for all positions: the shapes by orientation, made when first asked for."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+        stride = self.stride = size + MAX_PIECE_SIZE
+        self.margin = stride + 1
+        """Bits by which what surrounds a shape is moved."""
+        self.board = sum(((1 << size) - 1) << y * stride for y in range(size))
+        self.window = _Window(stride)
+        self.origin = self.board.bit_length() + 10 * stride
+        """More than the distance in bits of any two cells of which one is on the board, the other within reach of a piece."""
+        self.everything = (1 << self.board.bit_length() + 2 * self.window.center) - 1
+        """The board and what a piece on it could reach outside, moved up and right by ``window.center`` bits."""
+
+    def __missing__(self, orientation: int) -> Shape:
+        piece = ORIENTATIONS[orientation].piece
+        cells = self.mask(ORIENTATIONS[orientation].cells)
+        beside, diagonal = self.around(cells << self.margin)
+        allowed = self._allowed(cells, 0, ALL_FITS)
+        allowed_own = self._allowed(cells << self.margin | beside, self.margin, ALL_FITS & ~PIECE_FITS[piece])
+        reach = reduce(or_, (cells << self.window.center - self.bit(cell) for cell in _covering()))
+        shape = self[orientation] = Shape(piece, cells, beside, diagonal, reach, allowed, allowed_own)
+        return shape
+
+    def _allowed(self, blocked: int, shift: int, fits: int) -> list[int]:
+        """By distance of a corner, those of the fits that cover no blocked cell."""
+        allowed = [fits] * (2 * self.origin)
+        for bit in bits(blocked):
+            for (x, y), covering in _covering().items():
+                allowed[self.origin + bit - shift - y * self.stride - x] &= ~covering
+        return allowed
+
+    def around(self, cells: int) -> tuple[int, int]:
+        """The cells with an edge in common with one of a board, and those diagonal to one; also such as lie off the board."""
+        beside = cells << 1 | cells >> 1 | cells << self.stride | cells >> self.stride
+        above, below = cells << self.stride, cells >> self.stride
+        return beside, above << 1 | above >> 1 | below << 1 | below >> 1
+
+    def fits_at(self, corners: int, free: int, fits: int) -> dict[int, int]:
+        """Those of the fits that cover free cells only, for each of the corners where there is one."""
+        window = self.window
+        middle, inner, outer, far = window.parts
+        blocked = self.everything ^ free << window.center
+        result = {}
+        while corners:
+            corner = corners.bit_length() - 1
+            corners ^= 1 << corner
+            near = blocked >> corner
+            if left := fits & window[near & middle] & window[near & inner] & window[near & outer] & window[near & far]:
+                result[corner] = left
+        return result
+
+    def bit(self, cell: Cell) -> int:
+        """Index of the bit of a cell."""
+        return cell[1] * self.stride + cell[0]
+
+    def cell(self, bit: int) -> Cell:
+        """The cell of a bit."""
+        return bit % self.stride, bit // self.stride
+
+    def mask(self, cells: Iterable[Cell]) -> int:
+        """Cells as a board."""
+        return reduce(or_, (1 << self.bit(cell) for cell in cells), 0)
+
+
+class _Window(dict[int, int]):
+    """The cells that a piece on a corner can reach, bit ``center`` the corner: from blocked cells to the fits that cover none.
+
+    Filled when first asked for. It is looked up in parts, which keeps it small: at most 2**9 + 2**14 + 2**10 + 2**8 entries.
+    """
+
+    def __init__(self, stride: int) -> None:
+        super().__init__()
+        self.center = _REACH * stride + _REACH
+        self._stride = stride
+        rows = [
+            sum(1 << self.center + y * stride + x for x in range(abs(y) - _REACH, _REACH + 1 - abs(y)))
+            for y in range(-_REACH, _REACH + 1)
+        ]
+        self.parts = rows[4], rows[3] | rows[5], rows[2] | rows[6], rows[0] | rows[1] | rows[7] | rows[8]
+
+    def __missing__(self, blocked: int) -> int:
+        covering = [fits for (x, y), fits in _covering().items() if blocked >> self.center + y * self._stride + x & 1]
+        allowed = self[blocked] = ALL_FITS & ~reduce(or_, covering, 0)
+        return allowed
+
+
+@lru_cache(maxsize=30)
+def geometry(size: int) -> Geometry:
+    """The geometry of boards of this size."""
+    return Geometry(size)
+
+
+def fits_of(hand: int) -> int:
+    """The fits of a set of pieces."""
+    first, second, third = _FITS_OF
+    return first[hand & 127] | second[hand >> 7 & 127] | third[hand >> 14]
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Indices of the set bits, ascending."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+# Of the sets of pieces 0 to 6, 7 to 13 and 14 to 20.
+_FITS_OF = [
+    [reduce(or_, (PIECE_FITS[first + piece] for piece in bits(hand)), 0) for hand in range(1 << 7)] for first in (0, 7, 14)
+]
+
+
+class Position:
+    """A position of a polyomino game, with the moves that led there; mutable.
+
+    ``place`` and ``leave`` trust their caller; ask ``is_legal`` first.
+    """
+
+    __slots__ = (
+        "beside",
+        "config",
+        "corners",
+        "finished",
+        "geometry",
+        "hands",
+        "history",
+        "legal",
+        "monomino_last",
+        "occupied",
+        "out",
+        "player",
+        "taken",
+    )
+
+    def __init__(self, config: Config) -> None:
+        players = config.players
+        self.config = config
+        self.geometry = geometry(config.size)
+        self.player = 0
+        """Whose turn it is; at the end who was asked last."""
+        self.finished = False
+        self.out = 0
+        """Who passed or was found unable to move, bit ``p`` for player ``p``; never asked again."""
+        self.taken = 0
+        """Everybody's cells."""
+        self.occupied = [0] * players
+        """Each player's cells."""
+        self.beside = [0] * players
+        """Cells with an edge in common with an own one, on the board or not."""
+        self.corners = [self.geometry.mask(cells) for cells in config.start_cells]
+        """Cells of which a placement must cover one, on the board or not, free or not: those diagonal to an own one, and the
+        start cells while they are open."""
+        self.hands = [config.full_hand] * players
+        """Pieces left, bit ``p`` for piece ``p``."""
+        self.monomino_last = [False] * players
+        """Whose latest piece was the single cell."""
+        self.legal = _legal_at_start(config)
+        """For each player the bits of the open corners on which he can lay a piece, and the fits that are legal there; as if
+        it were his turn. Copies share the list and the dictionaries: they are replaced, never changed."""
+        self.history: list[tuple[Placement | None, int, int, int, int, int, bool, int, list[dict[int, int]]]] = []
+        """The placements that led here, ``None`` for a pass, each with what it changed."""
+
+    @classmethod
+    def of(
+        cls, config: Config, occupied: Iterable[int], hands: Iterable[int], out: int, monomino_last: Iterable[bool], player: int
+    ) -> "Position":
+        """The position of these fields, without the moves that led there."""
+        position = object.__new__(cls)
+        position.config, position.geometry = config, geometry(config.size)
+        position.player, position.out, position.finished = player, out, out == (1 << config.players) - 1
+        position.occupied, position.hands, position.monomino_last = list(occupied), list(hands), list(monomino_last)
+        position.taken = reduce(or_, position.occupied)
+        position.beside, position.corners = [], []
+        for cells, starts in zip(position.occupied, config.start_cells, strict=True):
+            beside, diagonal = position.geometry.around(cells)
+            position.beside.append(beside)
+            closed = cells and not config.starts_stay_open
+            position.corners.append(diagonal if closed else diagonal | position.geometry.mask(starts))
+        position.legal = [position._legal(player) for player in range(config.players)]
+        position.history = []
+        return position
+
+    def copy(self) -> "Position":
+        """The same position, independent of this one."""
+        twin = object.__new__(Position)
+        twin.config, twin.geometry, twin.player, twin.finished = self.config, self.geometry, self.player, self.finished
+        twin.out, twin.taken, twin.legal = self.out, self.taken, self.legal
+        twin.occupied, twin.beside, twin.corners = self.occupied.copy(), self.beside.copy(), self.corners.copy()
+        twin.hands, twin.monomino_last, twin.history = self.hands.copy(), self.monomino_last.copy(), self.history.copy()
+        return twin
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Where the moves began, and the moves."""
+        start = self.copy()
+        while start.history:
+            start.undo()
+        fields = start.config, start.occupied, start.hands, start.out, start.monomino_last, start.player
+        return _replay, (fields, [entry[0] for entry in self.history])
+
+    def free(self, player: int) -> int:
+        """Cells that the player may cover."""
+        return self.geometry.board & ~(self.taken | self.beside[player])
+
+    def placements(self, player: int) -> set[Placement]:
+        """The placements that the player can make; as if it were his turn."""
+        if self.finished:
+            return set()
+        bit = self.geometry.bit
+        anchored = [(orientation, bit(cell)) for orientation, cell in FITS]
+        return {
+            (anchored[fit][0], corner - anchored[fit][1]) for corner, fits in self.legal[player].items() for fit in bits(fits)
+        }
+
+    def can_place(self, player: int) -> bool:
+        """Whether the player can place a piece; as if it were his turn."""
+        return not self.finished and bool(self.legal[player])
+
+    def is_legal(self, placement: Placement, player: int) -> bool:
+        """Whether the player may make this placement; as if it were his turn."""
+        orientation, anchor = placement
+        cells = self.geometry[orientation].cells << anchor
+        return bool(
+            not self.finished
+            and self.hands[player] >> ORIENTATIONS[orientation].piece & 1
+            and not cells & ~self.free(player)
+            and cells & self.corners[player]
+        )
+
+    def place(self, placement: Placement) -> None:
+        """Place a piece of the player whose turn it is, and hand the turn on."""
+        self._remember(placement)
+        mover, geometry, corners = self.player, self.geometry, self.corners
+        orientation, anchor = placement
+        piece, cells, beside, diagonal, reach, allowed, allowed_own = geometry[orientation]
+        origin = geometry.origin - anchor
+        legal = self.legal = self.legal.copy()
+
+        # Opponents lose the fits that cover a cell of the piece.
+        reach = (reach << anchor >> geometry.window.center) & ~self.taken
+        for player, fits_at in enumerate(legal):
+            if player != mover and (near := corners[player] & reach):
+                legal[player] = left = fits_at.copy()
+                while near:
+                    corner = near.bit_length() - 1
+                    near ^= 1 << corner
+                    if corner in fits_at:
+                        if fits := fits_at[corner] & allowed[origin + corner]:
+                            left[corner] = fits
+                        else:
+                            del left[corner]
+
+        # The player loses those that touch the piece besides, and those of the piece itself, and wins corners.
+        first = not (self.occupied[mover] or self.config.starts_stay_open)
+        known = 0 if first else corners[mover]
+        cells <<= anchor
+        self.taken |= cells
+        self.occupied[mover] |= cells
+        self.beside[mover] |= beside << anchor >> geometry.margin
+        corners[mover] = known | diagonal << anchor >> geometry.margin
+        self.hands[mover] ^= 1 << piece
+        self.monomino_last[mover] = piece == MONOMINO
+        free = self.free(mover)
+        left = geometry.fits_at(corners[mover] & free & ~known, free, fits_of(self.hands[mover]))
+        if not first:
+            for corner, fits in legal[mover].items():
+                if fits := fits & allowed_own[origin + corner]:
+                    left[corner] = fits
+        legal[mover] = left
+        self._hand_on()
+
+    def leave(self) -> None:
+        """Have the player whose turn it is pass, for the rest of the game."""
+        self._remember(None)
+        self.out |= 1 << self.player
+        self._hand_on()
+
+    def undo(self) -> None:
+        """Take the last placement or pass back."""
+        _, player, occupied, beside, corners, hand, monomino_last, out, legal = self.history.pop()
+        self.taken ^= self.occupied[player] ^ occupied
+        self.occupied[player], self.beside[player], self.corners[player] = occupied, beside, corners
+        self.hands[player], self.monomino_last[player], self.legal = hand, monomino_last, legal
+        self.player, self.out, self.finished = player, out, False
+
+    def score(self, player: int) -> int:
+        """Cells placed, and the bonuses where the variant has them."""
+        cells = self.occupied[player].bit_count()
+        if self.hands[player]:
+            return cells
+        return cells + self.config.bonus_all + self.config.bonus_monomino_last * self.monomino_last[player]
+
+    def actions(self, player: int) -> list[int]:
+        """The ids of the placements that the player can make, ascending; as if it were his turn."""
+        config, cell = self.config, self.geometry.cell
+        return sorted(orientation * config.cells + config.bit(cell(anchor)) for orientation, anchor in self.placements(player))
+
+    def placement(self, action: int) -> Placement:
+        """The placement of this id."""
+        orientation, cell = divmod(action, self.config.cells)
+        return orientation, self.geometry.bit((cell % self.config.size, cell // self.config.size))
+
+    def _legal(self, player: int) -> dict[int, int]:
+        """``legal`` of a player, from scratch."""
+        free = self.free(player)
+        return self.geometry.fits_at(free & self.corners[player], free, fits_of(self.hands[player]))
+
+    def _remember(self, placement: Placement | None) -> None:
+        p = self.player
+        own = self.occupied[p], self.beside[p], self.corners[p], self.hands[p], self.monomino_last[p]
+        self.history.append((placement, p, *own, self.out, self.legal))
+
+    def _hand_on(self) -> None:
+        players = self.config.players
+        last = self.player
+        for distance in range(1, players + 1):
+            player = (last + distance) % players
+            if not self.out >> player & 1:
+                self.player = player
+                if self.legal[player]:
+                    return
+                self.out |= 1 << player
+        self.finished = True
+
+
+@lru_cache(maxsize=64)
+def _legal_at_start(config: Config) -> list[dict[int, int]]:
+    """``Position.legal`` of a game that begins."""
+    no_cells = [0] * config.players
+    return Position.of(config, no_cells, [config.full_hand] * config.players, 0, [False] * config.players, 0).legal
+
+
+def _replay(fields: tuple[Any, ...], placements: Iterable[Placement | None]) -> Position:
+    """The position after these placements and passes."""
+    position = Position.of(*fields)
+    for placement in placements:
+        position.leave() if placement is None else position.place(placement)
+    return position
