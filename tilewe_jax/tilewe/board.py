@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterable
 from operator import index
 
+from tilewe_jax.games.polyomino.config import tilewe
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
-from tilewe_jax.games.polyomino.variants import tilewe
 from tilewe_jax.tilewe.constants import (
     COLOR_COUNT,
     COLOR_NAMES,
