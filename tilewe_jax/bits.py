@@ -1,4 +1,7 @@
-"""Words of 32 bits: population counts, the k-th set bit, unpacking, printing, and sums of many words column by column."""
+"""Words of 32 bits: population counts, selection, packing, printing, bit-sliced sums, hashing, bounded random numbers.
+
+All functions are elementwise over words of any shape, unless their shapes say otherwise.
+"""
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
@@ -11,6 +14,7 @@ from jaxtyping import Array, Bool, Int32, UInt32
 from numpy.typing import ArrayLike
 
 WORD_BITS = 32
+"""Bits of a word."""
 
 
 def popcount(words: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:
@@ -19,7 +23,10 @@ def popcount(words: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:
 
 
 def kth_set_bit(word: UInt32[Array, "*shape"], k: Int32[Array, "*shape"]) -> Int32[Array, "*shape"]:
-    """Index of the ``k``-th set bit (from 0) of a word; meaningless where the word has no such bit."""
+    """Index of the ``k``-th set bit of a word, counted from 0 at the lowest; unspecified where the word has no such bit.
+
+    The *select* operation of succinct data structures, by binary search over population counts of halves.
+    """
     index = jnp.zeros_like(k)
     for half in (16, 8, 4, 2, 1):
         low = word & np.uint32((1 << half) - 1)
@@ -32,13 +39,18 @@ def kth_set_bit(word: UInt32[Array, "*shape"], k: Int32[Array, "*shape"]) -> Int
 
 
 def unpack_words(words: UInt32[Array, "words"], size: int) -> Bool[Array, "size"]:
-    """The first ``size`` flags of words that hold flag ``i`` as bit ``i % 32`` of word ``i // 32``."""
+    """Unpack words into flags: flag ``i`` is bit ``i % 32`` of word ``i // 32``.
+
+    Args:
+      words: packed flags.
+      size: number of flags, at most 32 per word.
+    """
     bits = (words[:, None] >> np.arange(WORD_BITS, dtype=np.uint32)[None]) & np.uint32(1)
     return bits.ravel()[:size] != 0
 
 
 def pack_words(flags: Bool[Array, "size"]) -> UInt32[Array, "words"]:
-    """The inverse of ``unpack_words``."""
+    """Pack flags into as few words as hold them, the inverse of ``unpack_words``; unused bits are zero."""
     words = -(-flags.shape[0] // WORD_BITS)
     rows = jnp.pad(flags, (0, words * WORD_BITS - flags.shape[0])).reshape(words, WORD_BITS).astype(jnp.uint32)
     return jnp.bitwise_or.reduce(rows << np.arange(WORD_BITS, dtype=np.uint32)[None], axis=1)
@@ -75,10 +87,16 @@ def pretty(words: ArrayLike | Sequence[Any], width: int, height: int, stride: in
 
 
 def column_sums(rows: list[UInt32[Array, "*shape"]]) -> list[UInt32[Array, "*shape"]]:
-    """The sum of each bit column over many words, in binary: bit ``j`` of the ``i``-th result is bit ``i`` of column ``j``.
+    """Bit-sliced sums: for each bit position the number of words in which it is set, as binary digits.
 
-    A chain of full adders (Harley and Seal), five cheap operations a word; a population count of its own for each word
-    costs a dozen on a CPU that has no instruction for it.
+    Carry-save adders (the Harley-Seal population count: Warren, Hacker's Delight, section 5-1), five cheap operations per word,
+    where a population count per word takes a dozen on a CPU without an instruction for it.
+
+    Args:
+      rows: words, at least one.
+
+    Returns:
+      Digits from the lowest: the sum of bit position ``j`` is ``sum(2**i * (digits[i] >> j & 1))``.
     """
     digits = []
     while rows:
@@ -96,24 +114,36 @@ def column_sums(rows: list[UInt32[Array, "*shape"]]) -> list[UInt32[Array, "*sha
 
 
 def popcount_sum(rows: list[UInt32[Array, "*shape"]]) -> Int32[Array, "*shape"]:
-    """``sum(popcount(row) for row in rows)``."""
+    """``sum(popcount(row) for row in rows)``, by bit-sliced sums; at least one row."""
     counts = [popcount(digit) << i for i, digit in enumerate(column_sums(rows))]
     return sum(counts[1:], start=counts[0])
 
 
 def uniform_below(bits: UInt32[Array, "*shape"], bound: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:
-    """A number in ``[0, bound)`` from 32 random bits, for bounds up to 2**16: ``bits * bound / 2**32`` rounded down.
+    """A number in ``[0, bound)`` from 32 random bits: ``floor(bits * bound / 2**32)`` (Lemire 2019, without rejection).
 
-    No number is likelier than another by more than one part in ``2**32 / bound``.
+    The probabilities of two numbers differ by at most one part in ``2**32 / bound``.
+
+    Args:
+      bits: random words.
+      bound: 1 to 2**16, so that the product fits into two words; 0 gives 0.
     """
     low = (bits & np.uint32(0xFFFF)) * bound
     return (((bits >> np.uint32(16)) * bound + (low >> np.uint32(16))) >> np.uint32(16)).astype(jnp.int32)
 
 
 def systematic_sample(bits: UInt32[Array, "*shape"], total: Int32[Array, "*shape"], count: int) -> Int32[Array, "count *shape"]:
-    """``count`` different numbers in ``[0, total)``, each as likely as any other; all of them where they fit, then -1.
+    """Draw ``count`` different numbers in ``[0, total)`` with equal inclusion probabilities.
 
-    They ascend, at equal distances (systematic sampling, Madow 1949), from a chance start. ``total * count`` is below 2**31.
+    Systematic sampling (Madow 1949): equidistant numbers from a random start, ascending. They are not independent.
+
+    Args:
+      bits: one random word per sample.
+      total: number of numbers to draw from, at most 2**16 and below ``2**31 / count``.
+      count: size of the sample.
+
+    Returns:
+      The numbers on a new leading axis; where ``total <= count`` all of them, padded with -1.
     """
     number = jnp.arange(count, dtype=jnp.int32).reshape(-1, *[1] * total.ndim)
     start = uniform_below(bits, jnp.maximum(total, 1).astype(jnp.uint32))
@@ -122,7 +152,15 @@ def systematic_sample(bits: UInt32[Array, "*shape"], total: Int32[Array, "*shape
 
 
 def hash32(bits: UInt32[Array, "*shape"], number: Int32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
-    """Random-looking bits for each number, by a seed: Wellons' integer hash `lowbias32`, far cheaper than a key of its own."""
+    """Hash a number with a seed into 32 pseudorandom bits, far cheaper than a PRNG key per number.
+
+    The integer hash `lowbias32` (Wellons 2018, "Prospecting for Hash Functions") of the seed XOR the number times 2**32 over
+    the golden ratio.
+
+    Args:
+      bits: seeds.
+      number: any integers, such as counters.
+    """
     x = bits ^ (number.astype(jnp.uint32) * np.uint32(0x9E3779B9))
     x = (x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D)
     x = (x ^ (x >> np.uint32(15))) * np.uint32(0x846CA68B)
@@ -130,13 +168,18 @@ def hash32(bits: UInt32[Array, "*shape"], number: Int32[Array, "*shape"]) -> UIn
 
 
 def move_bits(word: UInt32[Array, "*shape"], places: Iterable[tuple[int, int]]) -> UInt32[Array, "*shape"]:
-    """A word whose bit ``to`` is bit ``from`` of ``word``, for each (from, to); its other bits are zero.
+    """Move bits of a word to other positions, by masked shifts: two or three operations per distinct distance.
 
-    Three operations for each distance that bits travel, however many they are.
+    Args:
+      word: the word.
+      places: (source, target) positions, 0 to 31; at least one. A source may have several targets, a target one source.
+
+    Returns:
+      The word with bit ``source`` at position ``target`` for each pair, and zeros elsewhere.
     """
     masks: dict[int, int] = {}
-    for source, to in places:
-        masks[to - source] = masks.get(to - source, 0) | 1 << to
+    for source, target in places:
+        masks[target - source] = masks.get(target - source, 0) | 1 << target
     moved = [
         (word << np.uint32(distance) if distance >= 0 else word >> np.uint32(-distance)) & np.uint32(mask)
         for distance, mask in masks.items()

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic replacement of files."""
 
 import os
 import tempfile
@@ -10,9 +10,13 @@ from typing import IO, Any
 
 @contextmanager
 def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """A file to write that takes the place of ``path`` in one go; what is there stays as it is if anything fails.
+    """Open a temporary file that replaces ``path`` atomically when the ``with`` block ends, and is deleted if it raises.
 
-    Text is UTF-8. Raises ``OSError``.
+    Args:
+      path: the file to create or replace; unchanged if anything fails.
+      mode: mode for ``open``; text is UTF-8.
+
+    Raises ``OSError`` where the file cannot be written.
     """
     path = Path(path)
     encoding = None if "b" in mode else "utf-8"

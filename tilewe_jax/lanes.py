@@ -1,14 +1,18 @@
-"""Many games side by side: functions whose arrays carry one game a lane, on the last axis.
+"""The convention for batching inside the games: functions of lanes, and the tools that need them.
 
-The rules are functions of one game, and ``vmap`` makes them thousands. Inside, the heavy ones are written for all lanes at
-once, because two things that make them fast cannot be said about one game:
+The contract of a game is written for one game, and ``jax.vmap`` makes it functions of thousands. Inside, the expensive rules
+are *functions of lanes*: every array that they take and give has one more axis than for one game, the last one, with one game
+per index, a *lane*. Shapes name it: ``UInt32[Array, "words lanes"]``. ``per_lane`` turns a function of lanes into a function of
+one game that ``jax.vmap`` batches; a ``Game`` calls nothing of lanes without it.
 
-* ``while_any`` goes on with the few lanes that need another round, where a ``while_loop`` under ``vmap`` repeats the body for
-  every lane until the slowest is done.
-* ``materialize`` has a value written to memory once, where XLA would compute it anew in each of its uses.
+Two optimizations cannot be expressed for one game, which is why these functions exist:
 
-``per_lane`` connects the two worlds. The lane axis is the last one, so that loops over lanes are the innermost and fill the
-vector registers, and neighbouring threads of a GPU read neighbouring words.
+* ``while_any`` continues a loop for the few lanes that need another round, where a ``while_loop`` under ``vmap`` repeats the
+  body for every lane until the slowest is done.
+* ``materialize`` writes a value to memory once, where XLA would recompute it in each of its consumers.
+
+Lanes are the last axis so that loops over them are the innermost and fill the vector registers of a CPU, and neighbouring
+threads of a GPU read neighbouring words.
 """
 
 from collections.abc import Callable
@@ -27,19 +31,25 @@ P = ParamSpec("P")
 T = TypeVar("T")
 C = TypeVar("C")
 
-# A round of `while_any` takes one lane in so many. More at a time waste work on lanes that need no round, fewer take more
-# rounds. In the polyomino games, for which this was written, one lane in 15 meets a blocked player at a move.
-CHUNK_SHARE = 14
+CHUNK_DIVISOR = 14
+"""Default of ``while_any``: one lane in this many is processed per round. A smaller divisor wastes work on lanes that are
+done, a larger one takes more rounds. In the polyomino games one lane in 15 meets a blocked player at a move."""
 VECTOR = 32
-"""Lanes are taken by multiples of this, so that loops over them need no remainder."""
+"""The number of lanes processed per round is a multiple of this, so that vectorized loops over them have no remainder."""
 
 
 def per_lane(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function of lanes (every leaf ``[..., lanes]``, in and out) a function of one game.
+    """Turn a function of lanes into a function of one game.
 
     Under ``vmap``, nested or not, all mapped axes are merged into the lane axis.
+
+    Args:
+      function: takes positional arguments and gives a result that are pytrees of arrays ``[..., lanes]``.
+
+    Returns:
+      The same function of pytrees of arrays ``[...]``. It raises ``TypeError`` for keyword arguments.
     """
-    traced = jax.jit(function)  # once for each shape
+    traced = jax.jit(function)  # traced once for each shape
 
     @jax.custom_batching.custom_vmap
     def lanes(*args: Any) -> Any:
@@ -59,27 +69,32 @@ def per_lane(function: Callable[P, T]) -> Callable[P, T]:
         return out, jax.tree.map(lambda _: True, out)
 
     @wraps(function)
-    def one(*args: P.args, **kwargs: P.kwargs) -> T:
+    def of_one_game(*args: P.args, **kwargs: P.kwargs) -> T:
         if kwargs:
             raise TypeError("a function of lanes takes positional arguments only")
         out: T = lanes(*jax.tree.map(lambda leaf: jnp.asarray(leaf)[..., None], args))
         return cast(T, jax.tree.map(lambda leaf: leaf[..., 0], out))
 
-    return one
+    return of_one_game
 
 
 def materialize(function: Callable[..., T], *args: Any) -> T:
-    """``function(*args)``, written to memory before anybody reads it.
+    """``function(*args)``, written to memory once instead of being fused into each of its consumers.
 
-    XLA's CPU compiler fuses a producer into each of its consumers, however dear, and drops ``optimization_barrier`` before
-    it does. It does not look into a conditional, so there the call stands in the branch of one that is always taken.
+    XLA's CPU compiler fuses a producer into every consumer, however expensive it is to recompute, and drops
+    ``optimization_barrier`` before it does. It does not fuse into a conditional; so on CPUs the call is the branch of a
+    conditional that is always taken, and a barrier elsewhere.
+
+    Args:
+      function: a function of pytrees of arrays.
+      *args: its arguments; the first array must not be empty.
     """
-    function = jax.jit(function)  # traced once, however often it is called below
+    function = jax.jit(function)  # traced once, although it is called twice below
 
     def behind_conditional(*args: PyTree) -> PyTree:
-        some = jax.tree.leaves(args)[0].ravel()[0]
+        element = jax.tree.leaves(args)[0].ravel()[0]
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, *args))
-        return lax.cond((some.astype(jnp.uint32) | 1) != 0, function, lambda *_: zeros, *args)
+        return lax.cond((element.astype(jnp.uint32) | 1) != 0, function, lambda *_: zeros, *args)
 
     def behind_barrier(*args: PyTree) -> PyTree:
         return lax.optimization_barrier(function(*args))
@@ -89,10 +104,10 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
 
 @jax.custom_batching.custom_vmap
 def any_lane(flag: Bool[Array, ""]) -> Bool[Array, ""]:
-    """The flag of one game; under ``vmap`` whether that of any game is set, one answer for all of them.
+    """The identity for one game; under ``vmap`` the logical OR over the batch, which is not batched itself.
 
-    A ``while_loop`` with this as its condition stays a loop with one condition when it is mapped. With a condition of each
-    game's own, the whole carry would be copied at each step, to keep games as they are that have finished.
+    A ``while_loop`` with this as its condition keeps one condition when it is mapped. With a condition per game, ``vmap``
+    would select between the old and the new carry at each step, which copies all of it.
     """
     return flag
 
@@ -104,17 +119,21 @@ def _any_of_batch(size: int, mapped: list[bool], flags: Bool[Array, "batch"]) ->
 
 
 def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
-    """Random words, by hashing the words of the key.
+    """Random words, by hashing the words of a PRNG key with ``bits.hash32``.
 
-    A key that ``jax.random.split`` made is random already. To run it through its generator again would cost more than a whole
-    move of a simple game.
+    A key from ``jax.random.split`` is random already; running it through its generator again would cost more than a whole
+    move of a simple game. The hash also tells apart keys of consecutive seeds.
+
+    Args:
+      key: PRNG key, consumed.
+      count: number of words.
     """
 
     def words(data: UInt32[Array, "data lanes"]) -> UInt32[Array, "count lanes"]:
         word = reduce(lambda word, more: hash32(word, more.astype(jnp.int32)), data)
         return hash32(word[None], jnp.arange(count, dtype=jnp.int32)[:, None])
 
-    # Materialized, since keys lie interleaved, and whatever the hash were fused with would be read as slowly as they are.
+    # Materialized, since the words of keys are interleaved: fused with the hash, other arrays would be read with that stride.
     return per_lane(partial(materialize, words))(jax.random.key_data(key))
 
 
@@ -123,27 +142,36 @@ def while_any(
     body: Callable[[C, T], T],
     constants: C,
     carry: T,
-    share: int = CHUNK_SHARE,
+    divisor: int = CHUNK_DIVISOR,
 ) -> T:
-    """Repeat ``carry = body(constants, carry)`` in each lane while ``condition(carry)`` holds there.
+    """Repeat ``carry = body(constants, carry)`` in each lane while ``condition(carry)`` holds for it.
 
-    ``condition`` gives one bool a lane. Each round gathers one in ``share`` of all lanes from those that still want one, and
-    no others.
+    Each round gathers a chunk of the lanes whose condition holds, processes them, and scatters them back.
+
+    Args:
+      condition: gives one bool per lane.
+      body: a function of lanes. It is called with fewer lanes than ``carry`` has.
+      constants: pytree of arrays ``[..., lanes]`` that the loop only reads.
+      carry: pytree of arrays ``[..., lanes]``, the initial carry.
+      divisor: a chunk is one lane in this many, rounded up to a multiple of ``VECTOR``.
+
+    Returns:
+      The carry after the loop. Lanes whose condition never holds are unchanged.
     """
     lanes = jax.tree.leaves(carry)[0].shape[-1]
-    chunk = min(lanes, -(-lanes // (share * VECTOR)) * VECTOR)
+    chunk = min(lanes, -(-lanes // (divisor * VECTOR)) * VECTOR)
 
-    def round_(carry: T) -> T:
+    def process_chunk(carry: T) -> T:
         lane = some_set(condition(carry), chunk)
-        some = jax.tree.map(lambda leaf: jnp.take(leaf, lane, axis=-1, mode="clip"), (constants, carry))
-        some = materialize(body, *some)
-        after: T = jax.tree.map(lambda leaf, new: leaf.at[..., lane].set(new, mode="drop"), carry, some)
-        return after
+        gathered = jax.tree.map(lambda leaf: jnp.take(leaf, lane, axis=-1, mode="clip"), (constants, carry))
+        processed = materialize(body, *gathered)
+        scattered: T = jax.tree.map(lambda leaf, new: leaf.at[..., lane].set(new, mode="drop"), carry, processed)
+        return scattered
 
     def any_left(carry: T) -> Array:
         return jnp.any(condition(carry))
 
-    return lax.while_loop(any_left, round_, carry)
+    return lax.while_loop(any_left, process_chunk, carry)
 
 
 def where_needed(
@@ -151,21 +179,29 @@ def where_needed(
     function: Callable[..., Int32[Array, "lanes"]],
     args: tuple[PyTree, ...],
     otherwise: Int32[Array, "lanes"],
-    share: int = CHUNK_SHARE,
+    divisor: int = CHUNK_DIVISOR,
 ) -> Int32[Array, "lanes"]:
-    """``where(needed, function(*args), otherwise)``, for a function too dear to ask in every lane; ``share`` as above."""
+    """``jnp.where(needed, function(*args), otherwise)``, evaluated only in the lanes that need it.
+
+    Args:
+      needed: where to evaluate the function.
+      function: a function of lanes that is too expensive to evaluate everywhere.
+      args: its arguments.
+      otherwise: the result elsewhere.
+      divisor: see ``while_any``.
+    """
 
     def once(args: tuple[PyTree, ...], carry: tuple[Array, Array]) -> tuple[Array, Array]:
         return jnp.zeros_like(carry[0]), function(*args)
 
-    return while_any(lambda carry: carry[0], once, args, (needed, otherwise), share)[1]
+    return while_any(lambda carry: carry[0], once, args, (needed, otherwise), divisor)[1]
 
 
 def some_set(flags: Bool[Array, "lanes"], count: int) -> Int32[Array, "count"]:
-    """Indices of ``count`` flags that are set; ``lanes`` where there are no more. In no particular order.
+    """Indices of ``count`` set flags, in no particular order; padded with ``lanes`` where fewer are set.
 
-    Twice as fast on a CPU as ``jnp.nonzero(size=count)``: the flags are packed into words, flag ``i`` into word
-    ``i % words``, and the j-th is found by counting words, then bits. All sums run over a leading axis.
+    Twice as fast on a CPU as ``jnp.nonzero(size=count)``: flags are packed into words, flag ``i`` into word ``i % words``, and
+    the j-th set flag is found by prefix sums over words, then by ``kth_set_bit``. All sums run over a leading axis.
     """
     words = -(-flags.shape[0] // WORD_BITS)
     rows = jnp.pad(flags, (0, words * WORD_BITS - flags.shape[0])).reshape(WORD_BITS, words).astype(jnp.uint32)

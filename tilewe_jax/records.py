@@ -1,7 +1,8 @@
-"""Recorded games: files of JSON lines that replay to the same end.
+"""Recorded games: files of JSON lines that can be replayed.
 
-The first line names the game, its options and its rules version; each further line is one game: the deal (what chance decided
-at the start; ``null`` where nothing), the action ids, the final scores and returns, and the names of the players where known.
+The first line is the header: the format; the id, options and rules version of the game; and a seed for information. Each
+further line is one game: the deal (what chance decided at the start; ``null`` where nothing), the action ids, the final scores
+and returns, and the names of the players where known. No PRNG key is stored: files outlive changes of random generators.
 """
 
 import json
@@ -19,10 +20,11 @@ from tilewe_jax.game import Game
 from tilewe_jax.registry import make
 
 FORMAT = "tilewe-jax-games/1"
+"""Name and version of the file format, in the header of every file."""
 
 
 class RecordError(ValueError):
-    """A file of records that cannot be read, and why."""
+    """A file is no file of records, is damaged, or is of another version. The message names file, line and reason."""
 
 
 @dataclass(frozen=True)
@@ -30,17 +32,27 @@ class Record:
     """One finished game."""
 
     deal: Any
+    """What chance decided at the start, see ``Game.deal``."""
     actions: tuple[int, ...]
+    """Action ids in the order of play."""
     scores: tuple[int, ...]
+    """Final scores, by seat."""
     returns: tuple[float, ...]
+    """Final returns, by seat."""
     players: tuple[str, ...] = ()
-    """Names of who played, by seat; none where nobody in particular did."""
+    """Names of the players, by seat; empty where unknown."""
 
 
 def write(path: str | Path, game: Game[Any], games: Iterable[Record], seed: int | None = None) -> None:
-    """Write records; a file that is there is replaced in one go, and stays as it is if anything fails.
+    """Write a file of records, replacing an existing one atomically.
 
-    ``seed`` tells people what the games were made with; nothing reads it. Raises ``OSError``.
+    Args:
+      path: the file; unchanged if anything fails.
+      game: the game that was played.
+      games: the records.
+      seed: the seed of the games, for information only.
+
+    Raises ``OSError`` where the file cannot be written.
     """
     header = {"format": FORMAT, "game": game.id, "options": game.options, "version": game.version, "seed": seed}
     with replacing(path) as file:
@@ -51,7 +63,16 @@ def write(path: str | Path, game: Game[Any], games: Iterable[Record], seed: int 
 
 
 def read(path: str | Path) -> tuple[Game[Any], list[Record]]:
-    """The game and the records of a file. Raises ``OSError``, or ``RecordError`` where it is no such file."""
+    """Read a file of records and check that every line has the right form; ``replay`` checks the games themselves.
+
+    Args:
+      path: the file.
+
+    Returns:
+      The game, made from its id and options, and the records.
+
+    Raises ``OSError`` where the file cannot be read, ``RecordError`` where its content is no file of records.
+    """
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
@@ -70,7 +91,18 @@ def read(path: str | Path) -> tuple[Game[Any], list[Record]]:
 
 
 def replay(game: Game[Any], records: Sequence[Record], batch: int = 1024) -> list[str | None]:
-    """For each record ``None`` where it replays to its end, scores and returns; else what is wrong with it."""
+    """Replay records and compare their ends.
+
+    Args:
+      game: the game that was played.
+      records: the records.
+      batch: number of games replayed side by side.
+
+    Returns:
+      For each record ``None`` where all actions are legal and lead to the end, scores and returns recorded; else the reason.
+
+    Raises ``ValueError`` for a deal that is none of this game.
+    """
 
     @jax.jit
     def run(state: Any, actions: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
@@ -88,17 +120,17 @@ def replay(game: Game[Any], records: Sequence[Record], batch: int = 1024) -> lis
         part = records[start : start + batch]
         actions = np.full((game.max_steps, min(batch, len(records))), -1, np.int32)
         deals = [record.deal for record in part]
-        for lane, record in enumerate(part):
-            actions[: len(record.actions), lane] = record.actions
+        for index, record in enumerate(part):
+            actions[: len(record.actions), index] = record.actions
         deals += deals[:1] * (actions.shape[1] - len(part))  # one compiled shape for all parts
         texts = [json.dumps(deal) for deal in deals]
-        for text, deal in zip(texts, deals, strict=True):  # most games start alike, and a start is dear next to a game
+        for text, deal in zip(texts, deals, strict=True):  # most games share a deal, and initial states are expensive
             if text not in starts:
                 starts[text] = jax.device_get(game.init_from_deal(deal))
         state = jax.tree.map(lambda *leaves: np.stack(leaves), *(starts[text] for text in texts))
         illegal, over, scores, returns = map(np.asarray, run(state, jnp.asarray(actions)))
-        for lane, record in enumerate(part):
-            verdicts.append(_verdict(game, record, int(illegal[lane]), bool(over[lane]), scores[lane], returns[lane]))
+        for index, record in enumerate(part):
+            verdicts.append(_verdict(game, record, int(illegal[index]), bool(over[index]), scores[index], returns[index]))
     return verdicts
 
 
@@ -125,7 +157,7 @@ def _parse(path: str | Path, number: int, line: str) -> dict[str, Any]:
 
 
 def _record(path: str | Path, game: Game[Any], number: int, line: str, deals: set[str]) -> Record:
-    """The record of a line; ``deals`` are those already found good."""
+    """The record of a line. ``deals`` are valid deals as JSON, to which this adds its own."""
     value = _parse(path, number, line)
     fields: list[Any] = [value.get(name) for name in ("actions", "scores", "returns")]
     if (

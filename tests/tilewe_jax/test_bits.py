@@ -34,8 +34,8 @@ def test_kth_set_bit_finds_every_bit() -> None:
     rng = np.random.default_rng(0)
     for word in [*rng.integers(0, 2**32, 20), 1, 2**31, 2**32 - 1]:
         set_bits = [i for i in range(32) if int(word) >> i & 1]
-        found = bits.kth_set_bit(jnp.full(len(set_bits), word, jnp.uint32), jnp.arange(len(set_bits)))
-        assert found.tolist() == set_bits
+        indices = bits.kth_set_bit(jnp.full(len(set_bits), word, jnp.uint32), jnp.arange(len(set_bits)))
+        assert indices.tolist() == set_bits
 
 
 def test_unpack_words_inverts_packing() -> None:
@@ -46,22 +46,43 @@ def test_unpack_words_inverts_packing() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(words, st.integers(1, 2**16))
-def test_below_is_the_scaled_number(random: int, bound: int) -> None:
+def test_uniform_below_is_the_scaled_number(random: int, bound: int) -> None:
     assert int(bits.uniform_below(jnp.uint32(random), jnp.uint32(bound))) == random * bound >> 32
+
+
+_systematic_sample = jax.jit(bits.systematic_sample, static_argnums=2)
+
+
+@settings(max_examples=200, deadline=None)
+@given(total=st.integers(0, 5000), count=st.sampled_from([1, 5, 64]), word=words)
+def test_sampled_numbers_are_different_and_in_range(total: int, count: int, word: int) -> None:
+    numbers = np.asarray(_systematic_sample(np.uint32(word), np.int32(total), count))
+    real = numbers[numbers >= 0]
+    assert len(real) == len(set(real.tolist())) == min(total, count)
+    assert ((real >= 0) & (real < total)).all()
+    if total <= count:
+        assert real.tolist() == list(range(total))
+
+
+@pytest.mark.parametrize(("total", "count"), [(7, 3), (10, 4), (9, 8)])
+def test_each_number_is_as_likely(total: int, count: int) -> None:
+    starts = ((np.arange(total) * 2**32 + 2**31) // total).astype(np.uint32)
+    numbers = jax.vmap(lambda word: bits.systematic_sample(word, jnp.int32(total), count))(jnp.asarray(starts))
+    assert (np.bincount(np.asarray(numbers).ravel(), minlength=total) == count).all()
 
 
 def test_some_set_gives_distinct_set_flags() -> None:
     rng = np.random.default_rng(1)
     find = jax.jit(lanes.some_set, static_argnums=1)
     for size in (1, 5, 32, 33, 200):
-        for share in (0.0, 0.1, 1.0):
+        for fraction in (0.0, 0.1, 1.0):
             for count in (1, 7, 64):
-                flags = rng.random(size) < share
-                found = np.asarray(find(jnp.asarray(flags), count))
-                real = found[found < size]
+                flags = rng.random(size) < fraction
+                indices = np.asarray(find(jnp.asarray(flags), count))
+                real = indices[indices < size]
                 assert len(real) == len(set(real.tolist())) == min(count, flags.sum())
                 assert flags[real].all()
-                assert (found[len(real) :] == size).all() or len(real) == count
+                assert (indices[len(real) :] == size).all() or len(real) == count
 
 
 def test_while_any_goes_on_in_each_lane_for_itself() -> None:

@@ -1,1 +1,1 @@
-"""Pictures of games."""
+"""Pictures of games as SVG."""

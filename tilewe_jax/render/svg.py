@@ -1,13 +1,16 @@
-"""Boards and charts as SVG text, on the host and without a library."""
+"""Boards and charts as SVG text. Plain Python, without a library."""
 
 import math
 from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape
 
 Cell = tuple[int, int]
+"""(x, y), with (0, 0) at the bottom left."""
 
 _SIDE = 24
+"""Side of a cell in pixels."""
 _MARGIN = 22
+"""Margin around a board in pixels."""
 _STYLE = (
     "text{font:11px sans-serif;fill:#777;text-anchor:middle;dominant-baseline:central}"
     ".name{font-size:13px;fill:#444;text-anchor:start}"
@@ -21,10 +24,17 @@ def grid(
     legend: Sequence[tuple[str, str]] = (),
     discs: Mapping[Cell, tuple[str, str]] | None = None,
 ) -> str:
-    """A square board with coloured cells, (0, 0) at the bottom left; cells of one colour that touch look like one piece.
+    """A square board of cells. Adjacent cells of one colour are drawn without a line between them, as one area.
 
-    ``columns`` are the names under the columns; ``legend`` is a list of (colour, text) below the board; ``discs`` are pieces
-    that stand on cells, (colour, text).
+    Args:
+      size: cells on each side.
+      cells: colour of each cell that is filled.
+      columns: names of the columns, written below them; rows are numbered from 1 at the bottom.
+      legend: (colour, text) of each line below the board.
+      discs: (colour, text) of round pieces by their cell.
+
+    Returns:
+      The text of an SVG file.
     """
     board = size * _SIDE
     width, height = max(board + 2 * _MARGIN, 160), board + 2 * _MARGIN + 20 * len(legend)
@@ -60,7 +70,7 @@ def grid(
     for row, (color, text) in enumerate(legend):
         y = board + 2 * _MARGIN + 20 * row + 6
         parts.append(f'<rect x="{_MARGIN}" y="{y - 7}" width="14" height="14" fill="{color}" stroke="#222"/>')
-        parts.append(f'<text class="name" x="{_MARGIN + 22}" y="{y}">{text}</text>')
+        parts.append(f'<text class="name" x="{_MARGIN + 22}" y="{y}">{escape(text)}</text>')
     return "".join(parts) + "</svg>\n"
 
 
@@ -69,9 +79,15 @@ def polygons(
     legend: Sequence[tuple[str, str]] = (),
     lines: Sequence[str] = (),
 ) -> str:
-    """Shapes with a text inside every corner: corners (x, y), with y downwards and sides of length 1; colour; texts.
+    """Polygons with a text in each corner.
 
-    ``legend`` is a list of (colour, text) below them, followed by ``lines`` of text.
+    Args:
+      shapes: for each polygon its corners (x, y), with y downwards, in units of 48 pixels; its colour; a text for each corner.
+      legend: (colour, text) of each line below the polygons.
+      lines: lines of text below the legend.
+
+    Returns:
+      The text of an SVG file.
     """
     side = 2 * _SIDE
     points = [point for corners, *_ in shapes for point in corners] or [(0.0, 0.0)]
@@ -100,7 +116,15 @@ def polygons(
 
 
 def intervals(title: str, rows: Sequence[tuple[str, float, float]]) -> str:
-    """A chart of numbers with margins of error, one below the other: name, number, half the width of its interval."""
+    """A chart of numbers with error bars, one below the other.
+
+    Args:
+      title: text above the chart.
+      rows: name, number, and half the width of its interval, of each row; at least one.
+
+    Returns:
+      The text of an SVG file.
+    """
     low = min(0.0, *(value - margin for _, value, margin in rows))
     high = max(0.0, *(value + margin for _, value, margin in rows))
     left, width, step = 170, 420, 28

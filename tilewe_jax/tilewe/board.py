@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from itertools import compress
 from operator import index
 
+from tilewe_jax.games.polyomino.config import tilewe
 from tilewe_jax.games.polyomino.host import Position, bits, geometry
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
-from tilewe_jax.games.polyomino.variants import tilewe
 from tilewe_jax.tilewe.constants import (
     COLOR_COUNT,
     COLOR_NAMES,

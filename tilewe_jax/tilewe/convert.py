@@ -7,11 +7,10 @@ import numpy as np
 
 from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.games.polyomino.boards import words
-from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.config import Config, tilewe
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.polyomino.host import Position, bits, geometry
 from tilewe_jax.games.polyomino.rules import State
-from tilewe_jax.games.polyomino.variants import tilewe
 from tilewe_jax.records import Record
 from tilewe_jax.tilewe.board import Board
 from tilewe_jax.tilewe.move import Move

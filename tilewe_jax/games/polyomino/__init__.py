@@ -1,1 +1,17 @@
-"""Tilewe, the Duos and the classic game: one rules engine, variants as data."""
+"""Tilewe, the Duos and the classic game: one rules engine, variants as data.
+
+Modules in the order in which they build on each other::
+
+    pieces                 the 21 pieces and their 91 orientations
+    config                 parameters of the rules, and the variants by name
+    boards                 packed boards, and the planes that decide what is legal
+    movegen, movegen_conv  legal placements: on packed boards, and as a convolution
+    rules                  state, legality, placing, passing
+    contacts               placements counted by contact, as the package ``tilewe`` counts moves
+    heuristics             action logits and position values without lookahead
+    one_ply, policies      the sample engines of ``tilewe``
+    observation, symmetry  planes for networks; symmetries of the board
+    notation, figures      names of actions; text and pictures
+    position               positions in plain Python, and the rule that an action breaks
+    game                   all of it as a ``Game``
+"""

@@ -1,4 +1,8 @@
-"""Packed boards with lanes: ``uint32[words, lanes]``, cell (x, y) of lane ``l`` bit ``y * size + x`` of column ``l``."""
+"""Bitboards: sets of cells packed into words, and the planes that decide which placements are legal.
+
+A board is ``uint32[words, lanes]``: cell (x, y) is bit ``y * size + x``, bit ``i`` is bit ``i % 32`` of word ``i // 32``, rows
+without gaps between them. All functions of boards are functions of lanes, see ``tilewe_jax.lanes``.
+"""
 
 from collections.abc import Iterable
 from functools import reduce
@@ -12,23 +16,24 @@ from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, Cell
 
 Board = UInt32[Array, "words lanes"]
+"""A set of cells. Boards that are looked up from an anchor have ``reach`` words, of which the last are empty."""
 Hand = UInt32[Array, "lanes"]
-"""A set of pieces, bit ``p`` for piece ``p``."""
+"""A set of pieces, bit ``p`` for piece ``p`` of ``pieces.PIECE_NAMES``."""
 
 
 def words(config: Config) -> int:
-    """Words of a board."""
+    """Number of words of a board."""
     return -(-config.cells // WORD_BITS)
 
 
 def reach(config: Config) -> int:
-    """Words of a board with empty ones after it, for looking up the cells of a piece from its anchor."""
+    """Number of words of a board padded with empty ones, so that every cell of a piece can be looked up from any anchor."""
     farthest = max(config.bit(cell) for orientation in ORIENTATIONS for cell in orientation.cells)
     return words(config) + farthest // WORD_BITS + 1
 
 
 def pack(config: Config, cells: Iterable[Cell]) -> np.ndarray:
-    """These cells as a board; uint32[reach]."""
+    """Pack cells into a board, ``uint32[reach]``, without lanes."""
     board = np.zeros(reach(config), np.uint32)
     for cell in cells:
         word, bit = divmod(config.bit(cell), WORD_BITS)
@@ -37,43 +42,43 @@ def pack(config: Config, cells: Iterable[Cell]) -> np.ndarray:
 
 
 def columns(config: Config, first: int, last: int) -> np.ndarray:
-    """The cells with ``first <= x <= last`` as a board; uint32[reach]."""
+    """The board of the cells with ``first <= x <= last``, ``uint32[reach]``, without lanes."""
     return pack(config, ((x, y) for y in range(config.size) for x in range(first, last + 1)))
 
 
 def window(board: UInt32[Array, "longer lanes"], start: int, count: int) -> Board:
-    """``count`` words of a board from bit ``start`` on."""
+    """Shift a board down: ``count`` words of it from bit ``start`` on. The board has more words than that where needed."""
     whole, part = divmod(start, WORD_BITS)
-    near = board[whole : whole + count]
+    low = board[whole : whole + count]
     if not part:
-        return near
-    return (near >> np.uint32(part)) | (board[whole + 1 : whole + 1 + count] << np.uint32(WORD_BITS - part))
+        return low
+    return (low >> np.uint32(part)) | (board[whole + 1 : whole + 1 + count] << np.uint32(WORD_BITS - part))
 
 
 def pick(rows: list[UInt32[Array, "*shape"]], index: Int32[Array, "lanes"]) -> UInt32[Array, "*shape"]:
-    """``rows[index]``, lane by lane."""
+    """``rows[index]`` in each lane, by selects, which are cheaper than a gather for a few rows."""
     picked = rows[-1]
     for i, row in enumerate(rows[:-1]):
         picked = jnp.where(index == i, row, picked)
     return picked
 
 
-def around(config: Config, board: Board) -> tuple[Board, Board]:
-    """The cells with an edge in common with a cell of a board, and those diagonal to one, as boards of ``reach`` words.
+def neighbours(config: Config, board: Board) -> tuple[Board, Board]:
+    """The edge neighbours and the diagonal neighbours of a set of cells, as boards of ``reach`` words.
 
-    Both contain more cells than that: cells of the board itself, and such as lie off it.
+    Both may also contain cells of the set itself, and bits beyond the last cell of the board.
     """
     size, length = config.size, reach(config)
     below = (size + 1) // WORD_BITS + 1
     padded = jnp.pad(board[: words(config)], ((below, length + below - words(config)), (0, 0)))
 
-    def moved(bits: int) -> Board:
+    def shifted(bits: int) -> Board:
         return window(padded, below * WORD_BITS - bits, length)
 
-    # Moving sideways must not carry a cell into the next row.
+    # A shift sideways must not carry a cell into the next row.
     not_left, not_right = columns(config, 1, size - 1)[:, None], columns(config, 0, size - 2)[:, None]
-    edges = (moved(1) & not_left) | (moved(-1) & not_right) | moved(size) | moved(-size)
-    diagonals = ((moved(size + 1) | moved(1 - size)) & not_left) | ((moved(size - 1) | moved(-1 - size)) & not_right)
+    edges = (shifted(1) & not_left) | (shifted(-1) & not_right) | shifted(size) | shifted(-size)
+    diagonals = ((shifted(size + 1) | shifted(1 - size)) & not_left) | ((shifted(size - 1) | shifted(-1 - size)) & not_right)
     return edges, diagonals
 
 
@@ -83,13 +88,21 @@ def planes(
     hands: UInt32[Array, "players lanes"],
     player: Int32[Array, "lanes"],
 ) -> tuple[Board, Board, Hand]:
-    """What decides where a player may place, as boards of ``reach`` words.
+    """The planes that decide which placements are legal for a player; the rules of all variants come down to these.
 
-    Returns the cells free to the player (on the board, empty, no edge in common with an own cell), the cells of which a
-    placement must cover one (diagonal to an own cell, or the start cells; whether free or not), and the player's hand.
+    Args:
+      config: the variant.
+      occupied: cells of each player.
+      hands: pieces of each player that are not yet placed.
+      player: the player, whoever is to move.
+
+    Returns:
+      Two boards of ``reach`` words and a hand: the cells free to the player (on the board, empty, sharing no edge with an own
+      cell); the corners, of which a placement must cover one (diagonal to an own cell, or start cells; free or not); and the
+      pieces of the player.
     """
     own, hand = pick(list(occupied), player[None]), pick(list(hands), player)
-    edges, diagonals = around(config, own)
+    edges, diagonals = neighbours(config, own)
     taken = reduce(jnp.bitwise_or, list(occupied))
     board = jnp.asarray(columns(config, 0, config.size - 1))[:, None]
     free = board & ~(jnp.pad(taken, ((0, reach(config) - words(config)), (0, 0))) | edges)

@@ -1,10 +1,20 @@
-"""The variants as data: one rules engine reads these parameters and knows no variant by name."""
+"""The variants as data: the parameters of the rules, and the variants by name. The rules know no variant by name.
 
-from collections.abc import Sequence
+A variant that differs by parameters alone is a function here, with an entry in ``VARIANTS``. Plain Python, without JAX.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, PIECE_SIZES, Cell, Orientation
+
+Pieces = Sequence[str] | None
+"""Names of the pieces in play; all of them for ``None``."""
+StartCells = Sequence[Sequence[Cell]] | None
+"""For each player a list of (x, y); those of the variant for ``None``."""
 
 MIN_SIZE, MAX_SIZE = 3, 32
 MAX_PLAYERS = 4
@@ -13,9 +23,9 @@ MOVEGENS = ("bitboard", "conv")
 
 @dataclass(frozen=True)
 class Config:
-    """Parameters of a polyomino placing game. Cells are (x, y) with (0, 0) at the bottom left.
+    """Parameters of a polyomino placement game. Cells are (x, y) with (0, 0) at the bottom left.
 
-    Raises ``ValueError`` where they make no game.
+    Raises ``ValueError`` for parameters that define no game.
     """
 
     name: str
@@ -25,11 +35,11 @@ class Config:
     players: int
     """Number of players, 1 to 4."""
     start_cells: tuple[tuple[Cell, ...], ...]
-    """For each player the cells of which the first piece must cover one."""
+    """For each player the start cells: the first piece must cover one of them."""
     pieces: tuple[int, ...] = tuple(range(len(PIECE_NAMES)))
     """The pieces each player has, as indices into ``PIECE_NAMES``, ascending."""
     starts_stay_open: bool = False
-    """Whether start cells count as open corners for the whole game (the modified Duo), or for the first piece only."""
+    """Whether start cells count as open corners for the whole game (modified Duo), or for the first piece only."""
     bonus_all: int = 0
     """Points for placing all pieces."""
     bonus_monomino_last: int = 0
@@ -37,7 +47,7 @@ class Config:
     voluntary_pass: bool = False
     """Whether a player may pass, and is then out for the rest of the game; adds the action ``num_actions - 1``."""
     movegen: str = "bitboard"
-    """Which generator finds the legal placements: "bitboard" (packed words, fast) or "conv" (dense). Same results."""
+    """The generator of legal placements: "bitboard" (packed words, fast) or "conv" (dense convolution). Same results."""
 
     def __post_init__(self) -> None:
         if self.movegen not in MOVEGENS:
@@ -58,27 +68,27 @@ class Config:
 
     @property
     def cells(self) -> int:
-        """Cells of the board; cell (x, y) is bit ``y * size + x`` of a board."""
+        """Number of cells of the board. Cell (x, y) is bit ``y * size + x`` of a packed board."""
         return self.size * self.size
 
     @property
     def num_placements(self) -> int:
-        """Number of ids that stand for placements: every orientation at every cell, on the board or not."""
+        """Number of action ids of placements: every orientation anchored at every cell, whether it fits there or not."""
         return len(ORIENTATIONS) * self.cells
 
     @cached_property
     def orientations(self) -> tuple[int, ...]:
-        """Indices of the orientations of the pieces in play."""
+        """The orientations of the pieces in play, as indices into ``ORIENTATIONS``."""
         return tuple(i for i, orientation in enumerate(ORIENTATIONS) if orientation.piece in self.pieces)
 
     @property
     def full_hand(self) -> int:
-        """The set of all pieces in play, bit ``p`` for piece ``p``."""
+        """Bit set of all pieces in play, bit ``p`` for piece ``p``."""
         return sum(1 << piece for piece in self.pieces)
 
     @property
     def max_score(self) -> int:
-        """Cells of all pieces of one player."""
+        """Number of cells of all pieces of one player."""
         return sum(PIECE_SIZES[piece] for piece in self.pieces)
 
     def bit(self, cell: Cell) -> int:
@@ -91,8 +101,94 @@ class Config:
         return all(0 <= cell[0] + x < self.size and 0 <= cell[1] + y < self.size for x, y in orientation.cells)
 
 
-def piece_indices(names: Sequence[str] | None) -> tuple[int, ...]:
-    """Piece names as indices; all pieces for ``None``. Raises ``ValueError`` for other names."""
+def tilewe(
+    players: int = 4, size: int = 20, pieces: Pieces = None, start_cells: StartCells = None, movegen: str = "bitboard"
+) -> Config:
+    """Tilewe, 1 to 4 players: each starts in whichever board corner is left. Points are cells placed."""
+    last = size - 1
+    corners = ((0, 0), (last, 0), (0, last), (last, last))
+    return _config("tilewe", size, players, [corners] * players, pieces, start_cells, movegen)
+
+
+def duo(
+    size: int = 14,
+    pieces: Pieces = None,
+    start_cells: StartCells = None,
+    voluntary_pass: bool = False,
+    movegen: str = "bitboard",
+) -> Config:
+    """The modified Duo: two corners of the own side, open for the whole game. Points are cells placed."""
+    last = size - 1
+    starts = [((0, last), (last, last)), ((0, 0), (last, 0))]
+    return _config("duo", size, 2, starts, pieces, start_cells, movegen, starts_stay_open=True, voluntary_pass=voluntary_pass)
+
+
+def duo_official(size: int = 14, pieces: Pieces = None, start_cells: StartCells = None, movegen: str = "bitboard") -> Config:
+    """Blokus Duo by the book: one start cell each, inside the board. 15 points for all pieces, 5 more for O1 last."""
+    near = size * 4 // 14
+    far = size - 1 - near
+    starts = [((near, far),), ((far, near),)]
+    return _config("duo_official", size, 2, starts, pieces, start_cells, movegen, bonus_all=15, bonus_monomino_last=5)
+
+
+def classic(size: int = 20, pieces: Pieces = None, start_cells: StartCells = None, movegen: str = "bitboard") -> Config:
+    """The four-colour game by the book: one corner each, clockwise from the top left. Bonuses as in the official Duo."""
+    last = size - 1
+    starts = [((0, last),), ((last, last),), ((last, 0),), ((0, 0),)]
+    return _config("classic", size, 4, starts, pieces, start_cells, movegen, bonus_all=15, bonus_monomino_last=5)
+
+
+VARIANTS: dict[str, Callable[..., Config]] = {
+    "tilewe": tilewe,
+    "duo": duo,
+    "duo_official": duo_official,
+    "classic": classic,
+}
+"""The variants by id: functions of the options of the game."""
+
+
+def options_of(config: Config) -> dict[str, Any]:
+    """The options that give this configuration and differ from the defaults of its variant, as JSON values."""
+    variant = VARIANTS[config.name]
+    default = variant()
+    options = {
+        name: getattr(config, name)
+        for name in inspect.signature(variant).parameters
+        if name not in ("pieces", "start_cells") and getattr(config, name) != getattr(default, name)
+    }
+    if config.pieces != default.pieces:
+        options["pieces"] = [PIECE_NAMES[piece] for piece in config.pieces]
+    if config.start_cells != variant(**options).start_cells:
+        options["start_cells"] = [[list(cell) for cell in cells] for cells in config.start_cells]
+    return options
+
+
+def _config(
+    name: str,
+    size: int,
+    players: int,
+    default_starts: Sequence[Sequence[Cell]],
+    pieces: Pieces,
+    start_cells: StartCells,
+    movegen: str,
+    **rules: Any,
+) -> Config:
+    try:
+        starts = tuple(tuple((int(x), int(y)) for x, y in cells) for cells in start_cells or default_starts)
+    except (TypeError, ValueError):
+        raise ValueError(f"start_cells must be a list of (x, y) for each player, not {start_cells!r}") from None
+    return Config(
+        name=name,
+        size=size,
+        players=players,
+        start_cells=starts,
+        pieces=_piece_indices(pieces),
+        movegen=movegen,
+        **rules,
+    )
+
+
+def _piece_indices(names: Pieces) -> tuple[int, ...]:
     if names is None:
         return tuple(range(len(PIECE_NAMES)))
     unknown = [name for name in names if name not in PIECE_NAMES]

@@ -1,9 +1,11 @@
-"""What placements, and positions, look worth at a glance: far cheaper than looking at what may follow.
+"""Static heuristics: logits of placements from weighted features, and position values from scores, without lookahead.
 
-Pentobi plays its random games by such signs, almost lexicographically: contest the corners of the others, with a big piece.
+The features follow those by which Pentobi chooses moves in its random playouts (contest corners of opponents, with large
+pieces), used there almost lexicographically and here as a weighted sum. Functions of lanes, see ``tilewe_jax.lanes``.
 """
 
 from functools import partial, reduce
+from typing import Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -12,98 +14,152 @@ from jaxtyping import Array, Float32, Int32, UInt32
 
 from tilewe_jax.bits import popcount
 from tilewe_jax.games.polyomino import rules
-from tilewe_jax.games.polyomino.boards import Board, around, pick, planes, words
+from tilewe_jax.games.polyomino.boards import Board, neighbours, pick, planes, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.lanes import materialize
 
-# What each of the signs of `weigh` is worth at the start, and how much more when all pieces of the mover are placed. The mean
-# of what an evolution strategy (antithetic, 2,048 games a step) found in tilewe, and in duo_official, in games between players
-# of the highest worth.
-_WORTH_OF_MANY = ((2.55, 0.82), (0.93, 0.64), (-0.43, 0.28), (1.06, -0.67), (0.43, 0.32), (0.63, -0.61), (1.98, 0.49))
-_WORTH_OF_TWO = ((2.72, 0.42), (1.13, 0.42), (-1.13, 0.59), (1.05, -0.8), (0.82, 0.05), (-0.7, -0.48), (-1.16, -0.5))
-_PASS = -20.0
-_POINTS = 8.0
-"""Points ahead that are a logit of the share of the win."""
+T = TypeVar("T")
+
+
+class Features(NamedTuple, Generic[T]):
+    """A value for each feature of a placement. *Open* corners are the corners of a player (``boards.planes``) that are free."""
+
+    piece_size: T
+    """Number of cells of the piece."""
+    corners_opened: T
+    """Number of open corners that the mover gains."""
+    corners_closed: T
+    """Number of open corners that the mover loses, as cells of the piece or their edge neighbours."""
+    opponent_corners_covered: T
+    """Number of cells on open corners of opponents."""
+    cells_beside_opponent_corners: T
+    """Number of cells that are edge neighbours of open corners of opponents."""
+    cells_beside_opponents: T
+    """Number of cells that are edge neighbours of cells of opponents."""
+    centrality: T
+    """Minus the distance of the piece (its anchor plus (1, 1)) from the middle of the board, in cells along the farther axis,
+    times ``exp(-plies / (2 * players))``."""
+
+
+class Weight(NamedTuple):
+    """The weight of a feature, linear in the fraction of pieces that the mover has placed."""
+
+    start: float
+    slope: float
+
+
+# The means that an evolution strategy (antithetic sampling, 2,048 games per step) reached in games between players that choose
+# the action of the highest logit: for several players in `tilewe`, for two in `duo_official`.
+_MULTIPLAYER_WEIGHTS = Features(
+    piece_size=Weight(2.55, 0.82),
+    corners_opened=Weight(0.93, 0.64),
+    corners_closed=Weight(-0.43, 0.28),
+    opponent_corners_covered=Weight(1.06, -0.67),
+    cells_beside_opponent_corners=Weight(0.43, 0.32),
+    cells_beside_opponents=Weight(0.63, -0.61),
+    centrality=Weight(1.98, 0.49),
+)
+_TWO_PLAYER_WEIGHTS = Features(
+    piece_size=Weight(2.72, 0.42),
+    corners_opened=Weight(1.13, 0.42),
+    corners_closed=Weight(-1.13, 0.59),
+    opponent_corners_covered=Weight(1.05, -0.8),
+    cells_beside_opponent_corners=Weight(0.82, 0.05),
+    cells_beside_opponents=Weight(-0.7, -0.48),
+    centrality=Weight(-1.16, -0.5),
+)
+_PASS_LOGIT = -20.0
+_POINTS_PER_LOGIT = 8.0
+"""Lead in points that counts as one logit of the outcome."""
 
 _CELL_ROWS = np.array([rules.pack_rows(orientation.cells) for orientation in ORIENTATIONS], np.uint32)
 
 
 def heuristic_logits(config: Config, state: State, actions: Int32[Array, "k lanes"]) -> Float32[Array, "k lanes"]:
-    """How good legal actions look; a pass looks worse than any placement."""
-    done = popcount(np.uint32(config.full_hand) & ~pick(list(state.hands), state.current_player))
-    first, more = jnp.asarray(np.array(_WORTH_OF_TWO if config.players == 2 else _WORTH_OF_MANY, np.float32).T)
-    worth = first[:, None] + more[:, None] * (done.astype(jnp.float32) / len(config.pieces))[None]
-    return jnp.where((actions >= 0) & (actions < config.num_placements), weigh(config, state, actions, worth), _PASS)
+    """Logits of legal actions: the weighted sum of their features. A pass gets less than any placement."""
+    placed = popcount(np.uint32(config.full_hand) & ~pick(list(state.hands), state.current_player))
+    table = _TWO_PLAYER_WEIGHTS if config.players == 2 else _MULTIPLAYER_WEIGHTS
+    start, slope = jnp.asarray(np.array(table, np.float32).T)
+    weights = start[:, None] + slope[:, None] * (placed.astype(jnp.float32) / len(config.pieces))[None]
+    is_placement = (actions >= 0) & (actions < config.num_placements)
+    return jnp.where(is_placement, weighted_features(config, state, actions, weights), _PASS_LOGIT)
 
 
-def weigh(
-    config: Config, state: State, actions: Int32[Array, "k lanes"], worth: Float32[Array, "signs lanes"]
+def weighted_features(
+    config: Config, state: State, actions: Int32[Array, "k lanes"], weights: Float32[Array, "features lanes"]
 ) -> Float32[Array, "k lanes"]:
-    """The sum of the signs of placements, each times its worth.
+    """The dot product of the features of placements with weights.
 
-    They are the number of cells of the piece; of corners that it opens; of open ones that it closes, by lying on them or beside
-    them; of open ones of others that it covers; of cells beside such; of cells beside pieces of others; and how near to the
-    middle of the board it lies, the less the fuller that is.
+    Args:
+      config: the variant.
+      state: positions.
+      actions: ids of legal placements; others get an unspecified finite value.
+      weights: a weight for each of ``Features``, in the order of its fields.
     """
-    size, several = words(config), actions.shape
-    free, corners, *others = _position(config, state)
+    size, shape = words(config), actions.shape
+    free, corners, *opponents = _shared_boards(config, state)
     placement = jnp.clip(actions, 0, config.num_placements - 1)
     cells = materialize(partial(_cover, config), placement.ravel())
-    blocked, diagonals = materialize(partial(_near, config), cells)
+    blocked, diagonals = materialize(partial(_blocked_and_diagonal, config), cells)
 
-    def count(
-        cells: Board, blocked: Board, diagonals: Board, free: Board, corners: Board, others: list[Board], worth: Array
+    def sum_counts(
+        cells: Board, blocked: Board, diagonals: Board, free: Board, corners: Board, opponents: list[Board], weights: Array
     ) -> Float32[Array, "k lanes"]:
-        cells, blocked, diagonals = (board.reshape(size, *several) for board in (cells, blocked, diagonals))
+        cells, blocked, diagonals = (board.reshape(size, *shape) for board in (cells, blocked, diagonals))
         free, corners = free[:, None], corners[:, None]
-        boards = [
+        counted = [  # in the order of `Features`
             cells,
             diagonals & free & ~blocked & ~corners,
             free & corners & blocked,
-            *(cells & board[:, None] for board in others),
+            *(cells & board[:, None] for board in opponents),
         ]
-        counts = [jnp.sum(popcount(board), axis=0).astype(jnp.float32) for board in boards]
-        terms = [count * each[None] for count, each in zip(counts, worth[:-1], strict=True)]
+        counts = [jnp.sum(popcount(board), axis=0).astype(jnp.float32) for board in counted]
+        terms = [count * weight[None] for count, weight in zip(counts, weights[:-1], strict=True)]
         total: Array = sum(terms[1:], start=terms[0])
         return total
 
-    total = materialize(count, cells, blocked, diagonals, free, corners, others, worth)
-    at = placement % config.cells % config.size, placement % config.cells // config.size
-    away = jnp.maximum(*(jnp.abs((along + 1).astype(jnp.float32) - (config.size - 1) / 2) for along in at))
+    total = materialize(sum_counts, cells, blocked, diagonals, free, corners, opponents, weights)
+    anchor = placement % config.cells % config.size, placement % config.cells // config.size
+    distance = jnp.maximum(*(jnp.abs((along + 1).astype(jnp.float32) - (config.size - 1) / 2) for along in anchor))
     plies = jnp.sum(popcount(np.uint32(config.full_hand) & ~state.hands), axis=0).astype(jnp.float32)
-    return total - away * (worth[-1] * jnp.exp(-plies / (2 * config.players)))[None]
+    return total - distance * (weights[-1] * jnp.exp(-plies / (2 * config.players)))[None]
 
 
 def heuristic_value(scores: Int32[Array, "players"]) -> Float32[Array, "players"]:
-    """Shares of the win by the points."""
-    return jax.nn.softmax(scores.astype(jnp.float32) / _POINTS)
+    """Expected outcome by seat: the softmax of the scores of one game."""
+    return jax.nn.softmax(scores.astype(jnp.float32) / _POINTS_PER_LOGIT)
 
 
-def _position(config: Config, state: State) -> list[Board]:
-    """The free cells and the corners of the mover; open corners of others, cells beside those, cells beside their pieces."""
+def _shared_boards(config: Config, state: State) -> list[Board]:
+    """The boards that the features of all placements of a position are counted on.
+
+    Free cells and corners of the mover; open corners of opponents; edge neighbours of those; edge neighbours of opponents.
+    """
     size, mover = words(config), state.current_player
-    everyone = [jnp.full_like(mover, player) for player in range(config.players)]
-    boards = [materialize(partial(planes, config), state.occupied, state.hands, player)[:2] for player in everyone]
+    players = [jnp.full_like(mover, player) for player in range(config.players)]
+    boards = [materialize(partial(planes, config), state.occupied, state.hands, player)[:2] for player in players]
 
-    def of_others(of: list[Board]) -> Board:
-        return reduce(jnp.bitwise_or, [jnp.where((mover == p)[None], np.uint32(0), board) for p, board in enumerate(of)])
+    def of_opponents(by_player: list[Board]) -> Board:
+        masked = [jnp.where((mover == player)[None], np.uint32(0), board) for player, board in enumerate(by_player)]
+        return reduce(jnp.bitwise_or, masked)
 
     def gather(boards: list[tuple[Board, Board]], occupied: UInt32[Array, "players words lanes"]) -> tuple[Board, ...]:
         free, corners = (pick([board[i][:size] for board in boards], mover[None]) for i in range(2))
-        return free, corners, of_others([free[:size] & corners[:size] for free, corners in boards]), of_others(list(occupied))
+        open_corners = of_opponents([free[:size] & corners[:size] for free, corners in boards])
+        return free, corners, open_corners, of_opponents(list(occupied))
 
-    free, corners, taken, pieces = materialize(gather, boards, state.occupied)
-    beside = materialize(lambda *args: [around(config, board)[0][:size] for board in args], taken, pieces)
-    return [free, corners, taken, *beside]
+    free, corners, open_corners, pieces = materialize(gather, boards, state.occupied)
+    beside = materialize(lambda *args: [neighbours(config, board)[0][:size] for board in args], open_corners, pieces)
+    return [free, corners, open_corners, *beside]
 
 
 def _cover(config: Config, placement: Int32[Array, "lanes"]) -> Board:
     return rules.cover(config, placement, jnp.asarray(_CELL_ROWS)[placement // config.cells])
 
 
-def _near(config: Config, cells: Board) -> tuple[Board, Board]:
-    """The cells of a piece with those beside them, which it takes from its player; and those diagonal to one."""
-    edges, diagonals = (board[: words(config)] for board in around(config, cells))
+def _blocked_and_diagonal(config: Config, cells: Board) -> tuple[Board, Board]:
+    """The cells that a piece takes from its player (its own and their edge neighbours), and its diagonal neighbours."""
+    edges, diagonals = (board[: words(config)] for board in neighbours(config, cells))
     return cells | edges, diagonals

@@ -1,13 +1,13 @@
-"""Legal placements on packed boards: every orientation is another one plus a cell.
+"""Legal placements on packed boards, for 32 anchors at a time: every orientation is grown from a smaller one plus a cell.
 
-A placement is legal when all its cells are free to the player and at least one of them is a corner. For a single cell at
-offset (dx, dy) from the anchor both conditions are the board itself, moved; for a shape, the first is the AND of its cells'
-boards and the second the OR. Shapes share their parts, so growing each from a smaller one costs two operations a shape, for
-32 anchors at a time.
+The *anchor* of a placement is the cell at the bottom left of its bounding box. A placement is legal where all its cells are
+free to the player and at least one of them is a corner. For a single cell at offset (dx, dy) from the anchor, the anchors that
+fulfil each condition are the board of free cells, or of corners, shifted by the offset; for a shape they are the AND, or the
+OR, over its cells. Shapes share their parts, so that growing each from a smaller one costs two operations per shape.
 
-Three views of the same masks, none of which computes more than it must: ``placements`` stacks them, ``counts`` reduces them
-to a number a word and never writes them, ``placements_at`` looks at one word. All take boards of ``boards.reach`` words as
-``boards.planes`` gives them. ``movegen_conv`` has the same three.
+Three views of the same masks, each computing only what it needs: ``placements`` stacks them, ``counts`` reduces them to
+a number per word and never writes them, ``placements_at`` computes one word. All take the results of ``boards.planes``, with
+lanes last. ``movegen_conv`` has the same three.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,18 +31,18 @@ T = TypeVar("T")
 
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
     """Number of legal placements anchored in each word of the board."""
-    # The order saves a fifth of the time: each shape is summed right after its relatives, while their parts are in registers.
+    # The order saves a fifth of the time: each shape is summed while the shapes that it shares parts with are in registers.
     return popcount_sum(list(reversed(by_orientation(config, free, corners, hand).values())))
 
 
 def by_orientation(config: Config, free: Board, corners: Board, hand: Hand) -> dict[int, Board]:
-    """The anchors of the legal placements of each orientation in play; not stacked, for what reduces them."""
+    """The anchors of the legal placements by orientation, for those in play; not stacked, so that XLA can fuse a reduction."""
     return _grow(config, free, corners, hand, words(config), room(config))
 
 
 def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
-    """The anchors of the legal placements of each of the 91 orientations."""
-    # Stacked one by one these would be 91 loops, each growing its parents anew. So: all shapes of one size at a time.
+    """The anchors of the legal placements of each of the 91 orientations; empty for those that are not in play."""
+    # Stacked one by one these would be 91 loops, each recomputing its parts. So all shapes of one size are grown at a time.
     parts = dict(growth(config.orientations))
     levels = [[shape for shape in parts if len(shape) == size] for size in range(1, MAX_PIECE_SIZE + 1)]
     cells = [_cell(config, free, corners, cell, words(config), room(config)) for (cell,) in levels[0]]
@@ -63,16 +63,24 @@ def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt3
 def placements_at(
     config: Config, free: Board, corners: Board, hand: Hand, word: Int32[Array, "*several lanes"]
 ) -> dict[int, UInt32[Array, "*several lanes"]]:
-    """``placements(...)[:, word]`` by orientation, without the orientations that are not in play."""
+    """``placements(...)[:, word]`` by orientation, for those in play.
+
+    Args:
+      config: the variant.
+      free: see ``boards.planes``, like the next two.
+      corners: cells of which a placement must cover one.
+      hand: pieces of the player.
+      word: index of the word of anchors, of one or several per lane.
+    """
     rooms = room(config)
-    free, corners, *near = materialize(lambda *args: _near(config, *args), word, free, corners, *rooms.values())
+    free, corners, *local = materialize(lambda *args: _words_from(config, *args), word, free, corners, *rooms.values())
     hand = jnp.broadcast_to(hand.reshape(*[1] * (word.ndim - 1), -1), word.shape).ravel()
-    legal = _grow(config, free, corners, hand, 1, dict(zip(rooms, near, strict=True)))
+    legal = _grow(config, free, corners, hand, 1, dict(zip(rooms, local, strict=True)))
     return {orientation: mask[0].reshape(word.shape) for orientation, mask in legal.items()}
 
 
-def _near(config: Config, word: Int32[Array, "*several lanes"], *boards: Board) -> list[Board]:
-    """The words from ``word`` on that hold the cells of a piece anchored there."""
+def _words_from(config: Config, word: Int32[Array, "*several lanes"], *boards: Board) -> list[Board]:
+    """The words of boards from ``word`` on, as many as a piece anchored in it reaches; all but the first axis flattened."""
     ahead = reach(config) - words(config) + 1
 
     def pick_word(board: Board) -> Board:
@@ -86,7 +94,7 @@ def _near(config: Config, word: Int32[Array, "*several lanes"], *boards: Board) 
 
 
 def room(config: Config) -> dict[int, np.ndarray]:
-    """For each offset ``dx`` the anchors that leave room for a cell so far to the right."""
+    """For each offset ``dx`` of at least 1 the anchors with a cell of the same row ``dx`` to their right, without lanes."""
     widest = max(x for orientation in ORIENTATIONS for x, _ in orientation.cells)
     return {dx: columns(config, 0, config.size - 1 - dx)[:, None] for dx in range(1, widest + 1)}
 
@@ -94,7 +102,7 @@ def room(config: Config) -> dict[int, np.ndarray]:
 def _grow(
     config: Config, free: Board, corners: Board, hand: Hand, count: int, rooms: Mapping[int, Board | np.ndarray]
 ) -> dict[int, Board]:
-    """The anchors of the legal placements by orientation, in the order of growth."""
+    """The anchors of the legal placements by orientation, in the order of growth; ``count`` words of them."""
 
     def cell(cell: Cell) -> tuple[Board, Board]:
         return _cell(config, free, corners, cell, count, rooms)
@@ -106,7 +114,16 @@ def _grow(
 
 
 def grow(config: Config, cell: Callable[[Cell], T], join: Callable[[T, T], T]) -> dict[int, T]:
-    """What ``cell`` gives for the cells of each orientation, joined; by orientation, in the order of growth."""
+    """Reduce the cells of each orientation in play, sharing the results of common parts.
+
+    Args:
+      config: the variant.
+      cell: gives a value for one cell of a shape, by its offset from the anchor.
+      join: combines two values; associative and commutative.
+
+    Returns:
+      The reduction by orientation, in the order of growth.
+    """
     grown: dict[Shape, T] = {}
     for shape, parts in growth(config.orientations):
         if parts:
@@ -120,21 +137,27 @@ def grow(config: Config, cell: Callable[[Cell], T], join: Callable[[T, T], T]) -
 def _cell(
     config: Config, free: Board, corners: Board, cell: Cell, count: int, rooms: Mapping[int, Board | np.ndarray]
 ) -> tuple[Board, Board]:
-    """The anchors whose cell at this offset is free, and those whose cell is a corner."""
+    """The anchors whose cell at an offset is free, and those whose cell there is a corner; ``count`` words of each."""
     fit, touch = (window(board, config.bit(cell), count) for board in (free, corners))
     return (fit & rooms[cell[0]][:count] if cell[0] else fit), touch
 
 
 def in_hand(hand: Hand, orientation: int) -> UInt32[Array, "lanes"]:
-    """All ones where the piece of an orientation is in the hand: its bit moved to the top, and down again with its sign."""
+    """A mask of all ones where the piece of an orientation is in the hand, else zero."""
+    # Shift the bit of the piece to the top, and back arithmetically.
     return ((hand << np.uint32(31 - ORIENTATIONS[orientation].piece)).astype(jnp.int32) >> 31).astype(jnp.uint32)
 
 
 @cache
 def growth(orientations: tuple[int, ...]) -> list[tuple[Shape, tuple[Shape, Shape] | None]]:
-    """The shapes to make for these orientations, parts before wholes: each with its two parts, single cells with none.
+    """A schedule that grows shapes from smaller ones.
 
-    Depth first, so that what grows from a shape follows it closely.
+    Args:
+      orientations: indices of the orientations wanted.
+
+    Returns:
+      Shapes, each with its two parts, which precede it; single cells with ``None``. Depth first, so that what grows from
+      a shape follows it closely.
     """
     parts: dict[Shape, tuple[Shape, Shape] | None] = {}
     anchored = {frozenset(orientation.cells) for orientation in ORIENTATIONS}
@@ -145,7 +168,7 @@ def growth(orientations: tuple[int, ...]) -> list[tuple[Shape, tuple[Shape, Shap
         if len(shape) == 1:
             parts[shape] = None
             return
-        # A part that is there anyhow costs nothing more.
+        # A part that is computed anyway costs nothing more.
         cell = min(
             shape,
             key=lambda cell: (

@@ -1,7 +1,7 @@
-"""Legal placements as a convolution: the plain statement of the rule, on dense planes.
+"""Legal placements by convolution over dense planes: the rule as it is stated, to test ``movegen`` against.
 
-A placement is legal when the convolution of the piece's mask over the cells that are not free is zero and over the corners
-is not. Slower than ``movegen`` on a CPU by far; the form that matrix units like, and the one that is obviously right.
+A placement is legal where the convolution of the piece with the cells that are not free is zero and that with the corners is
+not. Much slower than ``movegen`` on a CPU. The functions take the results of ``boards.planes``, with lanes last.
 """
 
 import jax.numpy as jnp
@@ -31,15 +31,16 @@ def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt3
 
 
 def placements_at(
-    config: Config, free: Board, corners: Board, hand: Hand, word: Int32[Array, "lanes"]
-) -> dict[int, UInt32[Array, "lanes"]]:
-    """``placements(...)[:, word]`` by orientation, without the orientations that are not in play."""
-    masks = jnp.take_along_axis(placements(config, free, corners, hand), word[None, None], axis=1, mode="clip")[:, 0]
-    return {orientation: masks[orientation] for orientation in config.orientations}
+    config: Config, free: Board, corners: Board, hand: Hand, word: Int32[Array, "*several lanes"]
+) -> dict[int, UInt32[Array, "*several lanes"]]:
+    """``placements(...)[:, word]`` by orientation, for those in play; one or several words per lane."""
+    index = word.reshape(1, -1, word.shape[-1])
+    masks = jnp.take_along_axis(placements(config, free, corners, hand), index, axis=1, mode="clip")
+    return {orientation: masks[orientation].reshape(word.shape) for orientation in config.orientations}
 
 
 def _convolve(planes: Bool[Array, "lanes y x"], outside: bool) -> Float32[Array, "lanes orientations y x"]:
-    """How many cells of each orientation, anchored at each cell, are set; cells off the board count as ``outside``."""
+    """Number of set cells under each orientation anchored at each cell; cells off the board are set where ``outside``."""
     kernels = np.zeros((len(ORIENTATIONS), 1, MAX_PIECE_SIZE, MAX_PIECE_SIZE), np.float32)
     for kernel, orientation in zip(kernels, ORIENTATIONS, strict=True):
         for x, y in orientation.cells:

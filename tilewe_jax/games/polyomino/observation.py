@@ -1,8 +1,9 @@
-"""What a player sees: planes from the player's seat. Polyomino games are open, so every player sees all."""
+"""Observations: binary planes from the seat of the observer. Nothing is hidden in these games. Functions of one game."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float32, Int32
+from jaxtyping import Array, Bool, Float32, Int32, UInt32
 
 from tilewe_jax.bits import unpack_words
 from tilewe_jax.games.polyomino.boards import planes
@@ -13,7 +14,7 @@ from tilewe_jax.lanes import per_lane
 
 
 def channel_names(config: Config) -> tuple[str, ...]:
-    """What each plane shows; seat 0 is the observer, seat 1 the next in turn, and so on."""
+    """The name of each plane. Seat 0 is the observer, seat 1 the next in turn, and so on."""
     seats = range(config.players)
     return (
         *(f"cells of seat {seat}" for seat in seats),
@@ -26,7 +27,16 @@ def channel_names(config: Config) -> tuple[str, ...]:
 
 
 def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[Array, "channels size size"]:
-    """The planes of ``channel_names``, each 0 or 1, ``[channel, y, x]`` with y = 0 at the bottom."""
+    """The observation of a player.
+
+    Args:
+      config: the variant.
+      state: a position of one game.
+      player: the observer.
+
+    Returns:
+      The planes of ``channel_names``, each 0 or 1; y = 0 is the bottom row.
+    """
     seats = (player + jnp.arange(config.players)) % config.players
     free, corners, _ = per_lane(lambda *args: planes(config, *args))(state.occupied, state.hands, player)
     boards = [*state.occupied[seats], free, free & corners]
@@ -36,3 +46,9 @@ def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[A
     flags = jnp.concatenate([state.out[seats], seats == state.current_player, has.ravel() != 0])
     constant = jnp.broadcast_to(flags[:, None, None], (flags.shape[0], config.size, config.size))
     return jnp.concatenate([spatial, constant]).astype(jnp.float32)
+
+
+def unpack_boards(config: Config, boards: UInt32[Array, "boards words"]) -> Bool[Array, "boards size size"]:
+    """Unpack packed boards into planes ``[board, y, x]``, with y = 0 the bottom row."""
+    cells = jax.vmap(lambda words: unpack_words(words, config.cells))(boards)
+    return cells.reshape(-1, config.size, config.size)

@@ -1,15 +1,16 @@
-"""The 21 pieces, drawn; and the 91 orientations in which they can lie, derived from the drawings.
+"""The 21 pieces, drawn in ASCII, and their 91 orientations (the fixed polyominoes of up to 5 cells), derived from the drawings.
 
 An orientation is named by the first of the eight rotations ``n e s w nf ef sf wf`` (turns clockwise, then the same turns
-mirrored left to right) that gives its cells. Orientations are numbered by piece, then by that rotation.
+mirrored left to right) that gives its cells. Orientations are numbered by piece, then by that rotation. Plain Python.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 Cell = tuple[int, int]
+"""(x, y), with (0, 0) at the bottom left."""
 
-# North, seen with y pointing up. Order and names are those of the package `tilewe`.
+# Rotation north, with y pointing up. Order and names are those of the package `tilewe`.
 DRAWINGS = {
     "O1": "X",
     "I2": "X / X",
@@ -39,7 +40,7 @@ ROTATION_NAMES = ("n", "e", "s", "w", "nf", "ef", "sf", "wf")
 
 @dataclass(frozen=True)
 class Orientation:
-    """One way for a piece to lie."""
+    """A piece in one of its distinct rotations and reflections."""
 
     piece: int
     """Index into ``PIECE_NAMES``."""
@@ -55,7 +56,7 @@ class Orientation:
 
     @property
     def contacts(self) -> tuple[Cell, ...]:
-        """The cells that can touch an own piece corner to corner: at most one neighbour in the row, one in the column."""
+        """The cells that can touch an own piece corner to corner: at most one neighbour in their row, one in their column."""
         cells = set(self.cells)
         return tuple(
             (x, y) for x, y in self.cells if not ({(x - 1, y), (x + 1, y)} <= cells or {(x, y - 1), (x, y + 1)} <= cells)
@@ -63,21 +64,29 @@ class Orientation:
 
     @property
     def corners(self) -> frozenset[Cell]:
-        """The cells diagonal to the piece that have no edge in common with it; open corners, on an empty board."""
+        """Cells diagonal to the piece that share no edge with it: the open corners that it makes on an empty board."""
         diagonal = {(x + dx, y + dy) for x, y in self.cells for dx in (-1, 1) for dy in (-1, 1)}
-        beside = {(x + dx, y + dy) for x, y in self.cells for dx, dy in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))}
-        return frozenset(diagonal - beside)
+        adjacent = {(x + dx, y + dy) for x, y in self.cells for dx, dy in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))}
+        return frozenset(diagonal - adjacent)
 
 
 def normalize(cells: Iterable[Cell]) -> tuple[Cell, ...]:
-    """Cells moved so that the bounding box starts at (0, 0), row by row from the bottom."""
+    """Translate cells so that their bounding box starts at (0, 0), and sort them row by row from the bottom."""
     cells = list(cells)
     left, bottom = min(x for x, _ in cells), min(y for _, y in cells)
     return tuple(sorted(((x - left, y - bottom) for x, y in cells), key=lambda cell: cell[::-1]))
 
 
 def rotate(cells: Iterable[Cell], rotation: int) -> tuple[Cell, ...]:
-    """Cells of a piece, given as north, in one of the eight rotations."""
+    """Rotate a piece.
+
+    Args:
+      cells: its cells in rotation north.
+      rotation: index into ``ROTATION_NAMES``.
+
+    Returns:
+      Its cells, normalized.
+    """
     turned = list(cells)
     for _ in range(rotation % 4):
         turned = [(y, -x) for x, y in turned]
@@ -92,21 +101,23 @@ def _cells(drawing: str) -> tuple[Cell, ...]:
 
 
 def _orientations() -> tuple[Orientation, ...]:
-    found = []
+    orientations = []
     for piece, drawing in enumerate(DRAWINGS.values()):
-        seen = set()
+        distinct = set()
         for rotation in range(len(ROTATION_NAMES)):
             cells = rotate(_cells(drawing), rotation)
-            if cells not in seen:
-                seen.add(cells)
-                found.append(Orientation(piece, rotation, cells))
-    return tuple(found)
+            if cells not in distinct:
+                distinct.add(cells)
+                orientations.append(Orientation(piece, rotation, cells))
+    return tuple(orientations)
 
 
 PIECE_CELLS = tuple(_cells(drawing) for drawing in DRAWINGS.values())
+"""The normalized cells of each piece in rotation north."""
 PIECE_SIZES = tuple(len(cells) for cells in PIECE_CELLS)
 MAX_PIECE_SIZE = max(PIECE_SIZES)
-"""Cells of the largest piece, and so also the longest side of any."""
+"""Number of cells of the largest piece; the side of the smallest square that holds any orientation."""
 ORIENTATIONS = _orientations()
 ORIENTATION_OF_CELLS = {orientation.cells: i for i, orientation in enumerate(ORIENTATIONS)}
+"""Index of the orientation that has these normalized cells."""
 MONOMINO = PIECE_NAMES.index("O1")

@@ -1,6 +1,7 @@
-"""The rules, for lanes of games: the state, placing, passing, and handing the turn to somebody who can move.
+"""The rules of all variants: the state, legality, placing, passing, and whose turn it is.
 
-Every function here takes and gives arrays with lanes on the last axis; ``game.py`` makes them functions of one game.
+All are functions of lanes (see ``tilewe_jax.lanes``): arrays, those in ``State`` included, have one game per index of their
+last axis. ``game.py`` turns them into functions of one game.
 """
 
 from collections.abc import Iterable
@@ -21,17 +22,17 @@ from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTAT
 from tilewe_jax.lanes import materialize, while_any
 
 Turn = tuple[Int32[Array, "lanes"], Bool[Array, "players lanes"], UInt16[Array, "words lanes"]]
-"""Current player, who is out, and the legal counts."""
+"""The fields of ``State`` that resolving passes changes: ``current_player``, ``out``, ``legal_counts``."""
 
 _MOVEGENS = {"bitboard": movegen, "conv": movegen_conv}
 
 
 def pack_rows(cells: Iterable[Cell]) -> int:
-    """Cells of a piece in one word: five rows of five from the bottom."""
+    """Pack cells of a piece into one word: five rows of five bits, from the bottom."""
     return sum(1 << (MAX_PIECE_SIZE * y + x) for x, y in cells)
 
 
-# The rows of each orientation, and above them its piece.
+# By orientation: its packed rows in the low 25 bits, its piece above them.
 _ROWS_AND_PIECE = np.array([pack_rows(o.cells) | o.piece << MAX_PIECE_SIZE * MAX_PIECE_SIZE for o in ORIENTATIONS], np.uint32)
 
 _WIDTHS = np.array([max(x for x, _ in o.cells) + 1 for o in ORIENTATIONS], np.int32)
@@ -41,25 +42,26 @@ _HEIGHTS = np.array([max(y for _, y in o.cells) + 1 for o in ORIENTATIONS], np.i
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:
-    """A position. P players, W words of a board (13 for 20 x 20): 262 bytes for four players on 20 x 20."""
+    """A position. 262 bytes for four players on 20 x 20, where a board has 13 words."""
 
-    occupied: UInt32[Array, "players words"]
-    """Each player's cells, bit ``y * size + x``."""
-    hands: UInt32[Array, "players"]
-    """Pieces not yet placed, bit ``p`` for piece ``p``."""
-    out: Bool[Array, "players"]
-    """Who takes no further part: blocked, or passed. Nobody blocked is ever able to move again, so it is asked once."""
-    monomino_last: Bool[Array, "players"]
-    """Whose latest piece was the single cell."""
-    current_player: Int32[Array, ""]
-    """Whose turn it is; after the end, who was found blocked last."""
-    legal_counts: UInt16[Array, "words"]
-    """Legal placements of the current player, by the word of the board that holds their anchor. Derived; kept because
-    finding the player to move computes it, and to sample a move is to need it. All zero after the end."""
+    occupied: UInt32[Array, "players words *lanes"]
+    """Cells of each player, bit ``y * size + x``."""
+    hands: UInt32[Array, "players *lanes"]
+    """Pieces that each player has not placed, bit ``p`` for piece ``p``."""
+    out: Bool[Array, "players *lanes"]
+    """Whether a player takes no further part: has passed, or was blocked when the turn came, and is never asked again, since
+    a blocked player never becomes able to move. All true at the end."""
+    monomino_last: Bool[Array, "players *lanes"]
+    """Whether the latest piece of a player was the single cell."""
+    current_player: Int32[Array, "*lanes"]
+    """The player to move; at the end the last one who was found blocked or passed."""
+    legal_counts: UInt16[Array, "words *lanes"]
+    """Number of legal placements of the current player, by the word that holds their anchor; all zero at the end. Derived, and
+    kept because finding the player to move computes it and sampling an action begins with it."""
 
 
 def initial(config: Config) -> dict[str, np.ndarray]:
-    """The fields of the state before the first move, of one game, on the host."""
+    """The fields of the initial state of one game, computed with NumPy."""
     legal_counts = np.zeros(words(config), np.uint16)
     for i in config.orientations:
         for y in range(config.size):
@@ -78,14 +80,14 @@ def initial(config: Config) -> dict[str, np.ndarray]:
 
 
 def apply(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
-    """The position after a legal action, with somebody to move who can; after -1, the same position."""
+    """The position after a legal action, all forced passes made; after -1, the same position."""
     return resolve_passes(config, apply_deferred(config, state, action))
 
 
 def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
-    """``apply``, except that the next player in turn may be blocked; there -1 puts that player out and passes the turn on.
+    """Like ``apply``, but forced passes are deferred: the player to move may be blocked.
 
-    In a loop over many lanes an idle step now and then is cheaper than asking on until every lane has found its player.
+    After -1 a blocked player to move passes, which makes one forced pass; other positions stay the same.
     """
     players = jnp.arange(config.players)[:, None]
     mover = players == state.current_player[None]
@@ -109,7 +111,7 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
 
 
 def resolve_passes(config: Config, state: State) -> State:
-    """Pass the turn on to a player who can move, putting those passed over out; all, where nobody can."""
+    """Make all forced passes: blocked players are out, and the turn goes to the next player who can move, if there is one."""
     boards = state.occupied, state.hands
 
     def blocked(carry: Turn) -> Bool[Array, "lanes"]:
@@ -127,7 +129,7 @@ def resolve_passes(config: Config, state: State) -> State:
 
 
 def legal(config: Config, state: State, action: Int32[Array, "lanes"]) -> Bool[Array, "lanes"]:
-    """Whether an action is legal; any integer will do."""
+    """Whether an action, any integer, is legal. Tests one placement; much cheaper than generating all."""
     is_placement = (action >= 0) & (action < config.num_placements)
     placement = jnp.where(is_placement, action, 0)
     orientation, cell = placement // config.cells, placement % config.cells
@@ -135,21 +137,27 @@ def legal(config: Config, state: State, action: Int32[Array, "lanes"]) -> Bool[A
     free, corners, hand = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_player)
     board = materialize(lambda *args: cover(config, *args), placement, rows)
 
-    beyond = [covered & ~allowed for covered, allowed in zip(board, free, strict=False)]
+    not_free = [covered & ~allowed for covered, allowed in zip(board, free, strict=False)]
     touching = [covered & corner for covered, corner in zip(board, corners, strict=False)]
     width, height = jnp.asarray(_WIDTHS)[orientation], jnp.asarray(_HEIGHTS)[orientation]
     fits = (cell % config.size + width <= config.size) & (cell // config.size + height <= config.size)
     in_hand = (hand >> (rows >> np.uint32(MAX_PIECE_SIZE * MAX_PIECE_SIZE))) & np.uint32(1) != 0
-    may_place = in_hand & fits & (reduce(jnp.bitwise_or, beyond) == 0) & (reduce(jnp.bitwise_or, touching) != 0)
+    may_place = in_hand & fits & (reduce(jnp.bitwise_or, not_free) == 0) & (reduce(jnp.bitwise_or, touching) != 0)
     may_pass = config.voluntary_pass & (action == config.num_placements)
     return ~jnp.all(state.out, axis=0) & jnp.where(is_placement, may_place, may_pass)
 
 
 def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[Array, "lanes"]:
-    """A legal action drawn uniformly with 32 random bits; -1 where there is none."""
+    """Draw a legal action uniformly, -1 where there is none: a rank, then the placement of that rank. No mask is written.
+
+    Args:
+      config: the variant.
+      state: a position, possibly with deferred passes.
+      bits: a random word per lane.
+    """
     counts = [count.astype(jnp.int32) for count in state.legal_counts]
     placements = sum(counts[1:], start=counts[0])
-    # Before `resolve_passes` the player to move may be blocked, and a blocked player is passed over instead of passing.
+    # Before `resolve_passes` the player to move may be blocked; a blocked player makes a forced pass, not a voluntary one.
     passes = ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
     rank = uniform_below(bits, (placements + passes).astype(jnp.uint32))
 
@@ -159,8 +167,18 @@ def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[
     return jnp.where(placements + passes > 0, action, -1)
 
 
-def several(config: Config, state: State, bits: UInt32[Array, "lanes"], count: int) -> Int32[Array, "count lanes"]:
-    """Different legal actions, each as likely as any other, with 32 random bits; all of them where they fit, then -1."""
+def sample_several(config: Config, state: State, bits: UInt32[Array, "lanes"], count: int) -> Int32[Array, "count lanes"]:
+    """Draw ``count`` different legal actions, each equally likely, by systematic sampling.
+
+    Args:
+      config: the variant.
+      state: a position, possibly with deferred passes.
+      bits: a random word per lane.
+      count: size of the sample.
+
+    Returns:
+      The actions, ascending; where no more than ``count`` are legal all of them, padded with -1.
+    """
     counts = [placed.astype(jnp.int32) for placed in state.legal_counts]
     placements = sum(counts[1:], start=counts[0])
     total = placements + ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
@@ -174,8 +192,15 @@ def several(config: Config, state: State, bits: UInt32[Array, "lanes"], count: i
 def nth_placement(
     config: Config, counts: list[Int32[Array, "lanes"]], boards: tuple[Board, Board, Hand], rank: Int32[Array, "*several lanes"]
 ) -> Int32[Array, "*several lanes"]:
-    """The placement of that rank, from 0, among those on these ``planes``, of which ``counts`` are anchored in each word."""
-    # The word with the placement of that rank, then the placement in the word.
+    """The legal placement of a given rank.
+
+    Args:
+      config: the variant.
+      counts: number of legal placements anchored in each word.
+      boards: the results of ``boards.planes``.
+      rank: from 0, below the sum of ``counts``; one or several per lane. Others give an unspecified id.
+    """
+    # First the word that holds the anchor, then the orientation, then the bit.
     word, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
     for count in counts:
         total = total + count.reshape(*[1] * (rank.ndim - 1), -1)
@@ -194,7 +219,7 @@ def nth_placement(
 
 
 def cells_placed(config: Config, hands: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:
-    """Number of cells of the pieces that are no more in the hands."""
+    """Number of cells of the pieces that are not in the hands any more."""
     placed = np.uint32(config.full_hand) & ~hands
     # A piece of n cells is counted n times: once among the pieces of at least 1, of at least 2, ... of at least n cells.
     at_least = [sum(1 << piece for piece, cells in enumerate(PIECE_SIZES) if cells >= n) for n in range(1, MAX_PIECE_SIZE + 1)]
@@ -215,7 +240,7 @@ def legal_counts(
     player: Int32[Array, "lanes"],
     out: Bool[Array, "players lanes"],
 ) -> UInt16[Array, "words lanes"]:
-    """The legal placements of a player, by the word of the board that holds their anchor."""
+    """Number of legal placements of a player, by the word that holds their anchor, as in ``State.legal_counts``."""
     boards = materialize(lambda *args: planes(config, *args), occupied, hands, player)
     generator = _MOVEGENS[config.movegen]
     counts = materialize(lambda *args: generator.counts(config, *args).astype(jnp.uint16), *boards)
@@ -223,7 +248,7 @@ def legal_counts(
 
 
 def _next(player: Int32[Array, "lanes"], out: Bool[Array, "players lanes"]) -> Int32[Array, "lanes"]:
-    """The next player in turn who is not out, possibly the same; the same where all are."""
+    """The next player in turn who is not out, possibly the same; the same where all are out."""
     players = out.shape[0]
     following = player
     for distance in range(players, 0, -1):
@@ -237,7 +262,13 @@ def _rows_and_piece(config: Config, action: Int32[Array, "lanes"]) -> UInt32[Arr
 
 
 def cover(config: Config, action: Int32[Array, "lanes"], rows: UInt32[Array, "lanes"]) -> Board:
-    """Five rows of five cells, from the anchor of a placement; uint32[words, lanes]."""
+    """The board of cells given relative to an anchor.
+
+    Args:
+      config: the variant.
+      action: a placement, or the bit of its anchor.
+      rows: the cells, as ``pack_rows`` packs them.
+    """
     cell = action % config.cells
     first = WORD_BITS * np.arange(words(config), dtype=np.int32)[:, None]
     board = jnp.zeros((words(config), *action.shape), jnp.uint32)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import tilewe_jax
 from tests.support import assert_same, batched, positions, rows
-from tilewe_jax.games.polyomino.game import cell_name, parse_cell
+from tilewe_jax.games.polyomino import observation
+from tilewe_jax.games.polyomino.notation import cell_name, parse_cell
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
 
 TILEWE = tilewe_jax.make("tilewe")
@@ -172,7 +173,7 @@ def test_observation_shows_the_position_from_the_seat() -> None:
     history = list(positions(game, 16))
     state = rows(history[20][0], 3)
     names = game.channel_names
-    cells = np.asarray(game._dense(state))
+    cells = np.asarray(observation.unpack_boards(game.config, state.occupied))
     mask = np.asarray(game.legal_actions(state)).reshape(91, 20, 20)
     for player in range(4):
         planes = dict(zip(names, np.asarray(game.observe(state, jnp.int32(player))), strict=True))

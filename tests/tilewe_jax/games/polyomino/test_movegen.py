@@ -1,5 +1,7 @@
 """The generators of legal placements against each other and against the rules on sets of cells."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,40 +42,40 @@ def disagreements(name: str, options: dict, positions: int) -> tuple[int, int]:
         return jnp.any(conv != grown) | jnp.any(counts != state.legal_counts) | ((action >= 0) & ~member)
 
     def play(carry, key):
-        state, wrong, seen = carry
+        state, wrong, compared = carry
         action = jax.vmap(packed.sample_action)(state, jax.random.split(key, batch))
         live = action >= 0
         wrong = wrong + jnp.sum(jax.vmap(compare)(state, action), dtype=jnp.int32)
-        return (jax.vmap(packed.apply)(state, action), wrong, seen + jnp.sum(live, dtype=jnp.int32)), None
+        return (jax.vmap(packed.apply)(state, action), wrong, compared + jnp.sum(live, dtype=jnp.int32)), None
 
     @jax.jit
     def games(key):
         start = jax.vmap(packed.init)(jax.random.split(key, batch))
         keys = jax.random.split(key, packed.max_steps + 1)
-        (_, wrong, seen), _ = jax.lax.scan(play, (start, jnp.int32(0), jnp.int32(0)), keys)
-        return wrong, seen
+        (_, wrong, compared), _ = jax.lax.scan(play, (start, jnp.int32(0), jnp.int32(0)), keys)
+        return wrong, compared
 
-    wrong = seen = index = 0
-    while seen < positions:
-        more_wrong, more_seen = games(jax.random.key(index))
-        wrong, seen, index = wrong + int(more_wrong), seen + int(more_seen), index + 1
-    return seen, wrong
+    wrong = compared = index = 0
+    while compared < positions:
+        more_wrong, more_compared = games(jax.random.key(index))
+        wrong, compared, index = wrong + int(more_wrong), compared + int(more_compared), index + 1
+    return compared, wrong
 
 
 @pytest.mark.parametrize(("name", "options"), SIZES, ids=str)
 def test_convolution_and_growth_agree(name: str, options: dict) -> None:
     small = options.get("size", 20) < 12
-    seen, wrong = disagreements(name, options, 2_000 if small else POSITIONS)
+    compared, wrong = disagreements(name, options, 2_000 if small else POSITIONS)
     assert wrong == 0
-    assert seen >= (2_000 if small else POSITIONS)
+    assert compared >= (2_000 if small else POSITIONS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), SIZES[:5], ids=str)
 def test_convolution_and_growth_agree_on_a_million_positions(name: str, options: dict) -> None:
-    seen, wrong = disagreements(name, options, MORE_POSITIONS)
+    compared, wrong = disagreements(name, options, MORE_POSITIONS)
     assert wrong == 0
-    assert seen >= MORE_POSITIONS
+    assert compared >= MORE_POSITIONS
 
 
 @pytest.mark.parametrize(
@@ -120,3 +122,16 @@ def compare(game: PolyominoGame, board: Board, state, mask: np.ndarray) -> None:
     mine = {frozenset(game.cells_of(action)) for action in np.flatnonzero(mask[: game.config.num_placements]).tolist()}
     assert mine == placements
     assert bool(mask[-1]) or not game.config.voluntary_pass
+
+
+def test_several_placements_are_looked_up_alike() -> None:
+    options = {"players": 2, "size": 6, "pieces": ("O1", "I2", "L3", "T4", "W5")}
+    packed, dense = (tilewe_jax.make("tilewe", movegen=movegen, **options) for movegen in ("bitboard", "conv"))
+    functions = [jax.jit(jax.vmap(partial(game.sample_actions, k=7))) for game in (packed, dense)]
+    state = batched(packed).init(jax.random.split(jax.random.key(0), 8))
+    for ply in range(4):
+        keys = jax.random.split(jax.random.key(ply), 8)
+        samples = [sample(state, keys) for sample in functions]
+        np.testing.assert_array_equal(*samples)
+        assert (np.asarray(samples[0]) >= 0).any()
+        state = batched(packed).step(state, samples[0][:, 0])

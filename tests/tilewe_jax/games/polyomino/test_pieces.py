@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 
 from tests.support import SAMPLES
 from tilewe_jax.games.polyomino import pieces
-from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.config import VARIANTS, Config
 from tilewe_jax.games.polyomino.movegen import growth
-from tilewe_jax.games.polyomino.variants import VARIANTS
 
 
 def test_counts() -> None:

@@ -1,0 +1,278 @@
+"""One-ply search on the device: the legal placement of the highest value, every placement of every game evaluated.
+
+Under ``vmap`` the placements of all games become one list of blocks, worked off side by side, so that games with few legal
+placements do not wait for games with many, and games that are over cost nothing. Functions of lanes, see ``tilewe_jax.lanes``;
+where blocks are processed, a lane is a block.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float32, Int32, UInt16, UInt32
+
+from tilewe_jax.bits import WORD_BITS, hash32, popcount
+from tilewe_jax.games.polyomino import contacts, rules
+from tilewe_jax.games.polyomino.boards import Board, Hand, neighbours, pick, planes, reach, words
+from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
+from tilewe_jax.games.polyomino.rules import State
+from tilewe_jax.lanes import materialize, where_needed
+
+BLOCK_SIZE = 16
+"""Placements of one game that are evaluated one after another, so that its position is gathered once for all of them."""
+MAX_BLOCKS = 512
+"""Blocks processed side by side."""
+OPPONENT_DIVISOR = 24
+"""Divisor of ``where_needed`` for statistics of opponents, on which about one placement in four has an effect."""
+
+_CELL_ROWS = np.array([rules.pack_rows(orientation.cells) for orientation in ORIENTATIONS], np.uint32)
+_CONTACT_ROWS = np.array([rules.pack_rows(orientation.contacts) for orientation in ORIENTATIONS], np.uint32)
+_PIECES = np.array([orientation.piece for orientation in ORIENTATIONS], np.int32)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Root:
+    """The position in which placements are evaluated, with what is computed once for all of them."""
+
+    player: Int32[Array, "lanes"]
+    """The player to move."""
+    free: UInt32[Array, "reach players lanes"]
+    """Cells free to each player, see ``boards.planes``; so are the next two."""
+    corners: UInt32[Array, "reach players lanes"]
+    """Cells of which a placement of each player must cover one."""
+    hands: UInt32[Array, "players lanes"]
+    """Pieces of each player."""
+    own: tuple[Board, Board, Hand]
+    """``free``, ``corners`` and ``hands`` of the player to move."""
+    reachable: UInt32[Array, "words players lanes"]
+    """Union of the cells of all legal placements of each player; a placement elsewhere leaves them all legal."""
+    moves: Int32[Array, "players lanes"]
+    """Number of legal moves of each player, counted by contact, see ``contacts.counts``."""
+
+
+Statistic = Callable[[Board, Board, Hand], Int32[Array, "lanes"]]
+"""A number computed from the ``boards.planes`` of a player."""
+
+
+@partial(jax.tree_util.register_dataclass, meta_fields=["config"], data_fields=["root", "orientation", "anchor", "cells"])
+@dataclass(frozen=True)
+class Candidate:
+    """A placement to evaluate."""
+
+    config: Config
+    root: Root
+    orientation: Int32[Array, "lanes"]
+    """Index into ``pieces.ORIENTATIONS``."""
+    anchor: Int32[Array, "lanes"]
+    """Bit of the cell at the bottom left of its bounding box."""
+    cells: Board
+    """The cells that it covers."""
+
+    def own(self) -> tuple[Board, Board, Hand]:
+        """The ``boards.planes`` of the mover after the placement."""
+        free, corners, hand = self.root.own
+        edges, diagonals = neighbours(self.config, self.cells)
+        if not self.config.starts_stay_open:
+            corners = jnp.where((hand == np.uint32(self.config.full_hand))[None], np.uint32(0), corners)
+        piece = np.uint32(1) << jnp.asarray(_PIECES)[self.orientation].astype(jnp.uint32)
+        return free & ~(_pad_to_reach(self.config, self.cells) | edges), corners | diagonals, hand & ~piece
+
+    @property
+    def is_mover(self) -> Bool[Array, "players lanes"]:
+        """Whether each player is the mover."""
+        return jnp.arange(self.config.players)[:, None] == self.root.player[None]
+
+    def opponent_statistic(
+        self, statistic: Statistic, needed: Bool[Array, "players lanes"], otherwise: Int32[Array, "players lanes"]
+    ) -> Int32[Array, "players lanes"]:
+        """A statistic of each opponent after the placement where ``needed``, else ``otherwise``; unspecified for the mover."""
+        config, root = self.config, self.root
+
+        def evaluate(free: Board, corners: Board, hand: Hand, cells: Board) -> Int32[Array, "lanes"]:
+            return statistic(free & ~_pad_to_reach(config, cells), corners, hand)
+
+        cells = jnp.tile(self.cells, (1, config.players))
+        boards = (board.reshape(board.shape[0], -1) for board in (root.free, root.corners))
+        values = where_needed(
+            (needed & ~self.is_mover).ravel(),
+            evaluate,
+            (*boards, root.hands.ravel(), cells),
+            otherwise.ravel(),
+            OPPONENT_DIVISOR,
+        )
+        return values.reshape(config.players, -1)
+
+
+Value = Callable[[Candidate], Float32[Array, "lanes"]]
+"""How good a placement is: a whole number below 2**24 in magnitude, which float32 holds exactly, so that ties are ties."""
+
+Best = tuple[Float32[Array, "lanes"], Float32[Array, "lanes"], Int32[Array, "lanes"]]
+"""The highest value; the highest rank among placements of that value; the placement that has both, -1 before there is one."""
+
+
+def best_placement(
+    config: Config, value: Value, in_listed_order: bool, state: State, bits: UInt32[Array, "lanes"]
+) -> Int32[Array, "lanes"]:
+    """The legal placement of the highest value; -1 where there is none.
+
+    Args:
+      config: the variant.
+      value: evaluates placements.
+      in_listed_order: how ties are broken. True: the first as the package ``tilewe`` lists moves. False: at random, with
+        probabilities proportional to the number of moves that name the placement (see ``contacts``).
+      state: positions without deferred passes.
+      bits: a random word per lane.
+    """
+    lanes = state.current_player.shape[0]
+    totals = jnp.sum(state.legal_counts.astype(jnp.int32), axis=0)
+    blocks = -(-totals // BLOCK_SIZE)
+    ends = jnp.cumsum(blocks)
+    size = min(MAX_BLOCKS, lanes + 64)
+    root = _root(config, state, totals)
+
+    def process_blocks(carry: tuple[Int32[Array, ""], Best]) -> tuple[Int32[Array, ""], Best]:
+        start, best = carry
+        block = start + jnp.arange(size)
+        lane = jnp.searchsorted(ends, block, side="right").astype(jnp.int32)
+        gathered = jax.tree.map(
+            lambda leaf: jnp.take(leaf, lane, axis=-1, mode="clip"), (root, state.legal_counts, totals, bits, ends - blocks)
+        )
+        block_root, counts, total, seed, first_block = gathered
+        first = (block - first_block) * BLOCK_SIZE
+        total = jnp.where(lane < lanes, total, 0)
+        block_best = _best_of_block(config, value, in_listed_order, block_root, counts, total, seed, first)
+        return start + size, _merge(best, block_best, lane)
+
+    none = jnp.full(lanes, -jnp.inf), jnp.full(lanes, -jnp.inf), jnp.full(lanes, -1, jnp.int32)
+    _, (_, _, action) = lax.while_loop(lambda carry: carry[0] < ends[-1], process_blocks, (jnp.int32(0), none))
+    return action
+
+
+def count_moves(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "lanes"]:
+    """Number of legal moves, counted by contact."""
+    counts = materialize(lambda *args: contacts.counts(config, *args).astype(jnp.uint16), free, corners, hand)
+    return jnp.sum(counts.astype(jnp.int32), axis=0)
+
+
+def count_playable_corners(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "lanes"]:
+    """Number of open corners on which a contact of some legal placement lies."""
+    return jnp.sum(popcount(materialize(partial(contacts.playable_corners, config), free, corners, hand)), axis=0)
+
+
+def lowest_cell(board: Board) -> Board:
+    """The lowest set bit of a board, alone; empty where the board is."""
+    is_later, rows = jnp.zeros(board.shape[1], jnp.bool_), []
+    for word in board:
+        rows.append(jnp.where(is_later, np.uint32(0), word & (~word + np.uint32(1))))
+        is_later = is_later | (word != 0)
+    return jnp.stack(rows)
+
+
+def _root(config: Config, state: State, totals: Int32[Array, "lanes"]) -> Root:
+    lanes = state.current_player.shape[0]
+    players = [jnp.full(lanes, player, jnp.int32) for player in range(config.players)]
+    boards = [materialize(partial(planes, config), state.occupied, state.hands, player) for player in players]
+    free, corners, hands = (jnp.stack(parts, axis=-2) for parts in zip(*boards, strict=True))
+    mover = state.current_player[None]
+    own_free, own_corners = (pick(list(jnp.moveaxis(plane, 1, 0)), mover) for plane in (free, corners))
+    flat = free.reshape(free.shape[0], -1), corners.reshape(corners.shape[0], -1), hands.ravel()
+    active = jnp.tile(totals > 0, config.players)
+    moves = where_needed(active, partial(count_moves, config), flat, jnp.zeros_like(active, jnp.int32))
+    return Root(
+        player=state.current_player,
+        free=free,
+        corners=corners,
+        hands=hands,
+        own=(own_free, own_corners, pick(list(hands), state.current_player)),
+        reachable=materialize(partial(contacts.reachable_cells, config), *flat).reshape(-1, config.players, lanes),
+        moves=moves.reshape(config.players, lanes),
+    )
+
+
+def _best_of_block(
+    config: Config,
+    value: Value,
+    in_listed_order: bool,
+    root: Root,
+    counts: UInt16[Array, "words lanes"],
+    total: Int32[Array, "lanes"],
+    seed: UInt32[Array, "lanes"],
+    first: Int32[Array, "lanes"],
+) -> Best:
+    """The best of ``BLOCK_SIZE`` placements, of those with ranks ``first`` and up in ``rules.nth_placement``."""
+    by_word = [count.astype(jnp.int32) for count in counts]
+
+    def evaluate(i: Int32[Array, ""], best: Best) -> Best:
+        number = first + i
+        action = materialize(lambda *args: rules.nth_placement(config, by_word, args, number), *root.own)
+        orientation, anchor = action // config.cells, action % config.cells
+        candidate, on_corners = materialize(partial(_candidate, config), root, orientation, anchor)
+        score = value(candidate)
+        if in_listed_order:
+            rank = _listed_rank(config, orientation, anchor, on_corners)
+        else:
+            rank = _random_rank(seed, number, on_corners)
+        better = (number < total) & ((score > best[0]) | ((score == best[0]) & (rank > best[1])))
+        return (
+            jnp.where(better, score, best[0]),
+            jnp.where(better, rank, best[1]),
+            jnp.where(better, action, best[2]),
+        )
+
+    lanes = total.shape[0]
+    none = jnp.full(lanes, -jnp.inf), jnp.full(lanes, -jnp.inf), jnp.full(lanes, -1, jnp.int32)
+    best: Best = lax.fori_loop(0, BLOCK_SIZE, evaluate, none)
+    return best
+
+
+def _candidate(
+    config: Config, root: Root, orientation: Int32[Array, "lanes"], anchor: Int32[Array, "lanes"]
+) -> tuple[Candidate, Board]:
+    """A placement, and the open corners on which its contacts lie."""
+    cells = rules.cover(config, anchor, jnp.asarray(_CELL_ROWS)[orientation])
+    contact_cells = rules.cover(config, anchor, jnp.asarray(_CONTACT_ROWS)[orientation])
+    return Candidate(config, root, orientation, anchor, cells), contact_cells & root.own[1][: words(config)]
+
+
+def _random_rank(seed: UInt32[Array, "lanes"], number: Int32[Array, "lanes"], on_corners: Board) -> Float32[Array, "lanes"]:
+    """A random rank whose probability to be the highest is proportional to the number of contacts on open corners.
+
+    Weighted random sampling by ``log(uniform) / weight`` (Efraimidis and Spirakis 2006).
+    """
+    uniform = ((hash32(seed, number) >> np.uint32(8)).astype(jnp.float32) + 0.5) / 2**24
+    weight = jnp.maximum(jnp.sum(popcount(on_corners), axis=0), 1)
+    return jnp.log(uniform) / weight.astype(jnp.float32)
+
+
+def _listed_rank(
+    config: Config, orientation: Int32[Array, "lanes"], anchor: Int32[Array, "lanes"], on_corners: Board
+) -> Float32[Array, "lanes"]:
+    """A rank that is the higher, the earlier ``tilewe`` lists the placement: by cell, then piece, rotation, contact."""
+    lowest = lowest_cell(on_corners)
+    base = WORD_BITS * np.arange(words(config), dtype=np.int32)[:, None]
+    cell = jnp.sum(jnp.where(lowest != 0, base + popcount(lowest - np.uint32(1)), 0), axis=0)
+    offset = cell - anchor
+    return -((cell * len(ORIENTATIONS) + orientation) * (MAX_PIECE_SIZE * config.size) + offset).astype(jnp.float32)
+
+
+def _merge(best: Best, block_best: Best, lane: Int32[Array, "blocks"]) -> Best:
+    """Update the best of each lane by those of blocks; ``lane`` maps blocks to lanes. The order of blocks has no effect."""
+    lanes = best[0].shape[0]
+    value = best[0].at[lane].max(block_best[0], mode="drop")
+    rank = jnp.where(value > best[0], -jnp.inf, best[1])
+    has_value = block_best[0] == jnp.take(value, lane, mode="clip")
+    rank = rank.at[jnp.where(has_value, lane, lanes)].max(block_best[1], mode="drop")
+    wins = has_value & (block_best[1] == jnp.take(rank, lane, mode="clip"))
+    action = jnp.where((value == best[0]) & (rank == best[1]), best[2], -1)
+    return value, rank, action.at[jnp.where(wins, lane, lanes)].max(block_best[2], mode="drop")
+
+
+def _pad_to_reach(config: Config, board: Board) -> Board:
+    """A board of ``words`` as one of ``reach`` words."""
+    return jnp.pad(board, ((0, reach(config) - words(config)), (0, 0)))

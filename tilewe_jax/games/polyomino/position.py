@@ -1,0 +1,139 @@
+"""Positions in plain Python: the ``tilewe_jax.host.HostPosition`` of every variant, and the rule that an action breaks."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tilewe_jax.games.polyomino import figures
+from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.host import Position, bits, geometry
+from tilewe_jax.games.polyomino.notation import cell_name, orientation_and_anchor
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
+from tilewe_jax.host import IllegalActionError
+
+if TYPE_CHECKING:
+    from tilewe_jax.games.polyomino.rules import State
+
+
+@dataclass(frozen=True)
+class PolyominoPosition:
+    """A position, see ``tilewe_jax.host.HostPosition``."""
+
+    position: Position
+    """The position of the rules engine in plain Python; not to be changed."""
+
+    @property
+    def config(self) -> Config:
+        """The variant."""
+        return self.position.config
+
+    @property
+    def current_player(self) -> int:
+        """The player to move, from 0; at the end the last one who was found blocked or passed."""
+        return self.position.player
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the game is over."""
+        return self.position.finished
+
+    def scores(self) -> tuple[int, ...]:
+        """Points by seat: cells placed, and the bonuses where the variant has them."""
+        return tuple(self.position.score(player) for player in range(self.config.players))
+
+    def cells(self, player: int) -> list[Cell]:
+        """The (x, y) cells of a player."""
+        return [self.position.geometry.cell(bit) for bit in bits(self.position.occupied[player])]
+
+    def remaining_pieces(self, player: int) -> list[str]:
+        """Names of the pieces that a player has not placed."""
+        return [PIECE_NAMES[piece] for piece in bits(self.position.hands[player])]
+
+    def legal_actions(self) -> list[int]:
+        """Ids of the legal actions, ascending; empty at the end."""
+        if self.is_terminal:
+            return []
+        placements = self.position.actions(self.current_player)
+        return [*placements, self.config.num_placements] if self.config.voluntary_pass else placements
+
+    def explain(self, action: int) -> str | None:
+        """The rule that an action breaks; ``None`` where it is legal."""
+        config = self.config
+        if self.is_terminal:
+            return "the game is over"
+        if action == config.num_placements:
+            return None if config.voluntary_pass else "passing is not allowed; blocked players are passed over"
+        if not 0 <= action < config.num_placements:
+            return f"there is no such action; actions are 0 to {config.num_placements + config.voluntary_pass - 1}"
+        return explain_placement(self.position, *orientation_and_anchor(config, action))
+
+    def after(self, action: int) -> "PolyominoPosition":
+        """The position after an action. Raises ``IllegalActionError``, which names the rule that the action breaks."""
+        if rule := self.explain(action):
+            player = figures.COLORS[self.current_player]
+            raise IllegalActionError(f"{self._describe(action)} is illegal for {player}: {rule}")
+        position = self.position.copy()
+        if action == self.config.num_placements:
+            position.leave()
+        else:
+            position.place(position.placement(action))
+        return PolyominoPosition(position)
+
+    def text(self, color: bool = False) -> str:
+        """The board, and the score and pieces left of each player; with ANSI colours where ``color``."""
+        return figures.text(self, color)
+
+    def _describe(self, action: int) -> str:
+        if not 0 <= action < self.config.num_placements:
+            return f"action {action}"
+        orientation, anchor = orientation_and_anchor(self.config, action)
+        return f"action {action}, {ORIENTATIONS[orientation].name} at {cell_name(anchor)},"
+
+
+def explain_placement(position: Position, orientation: int, anchor: Cell) -> str | None:
+    """The rule that a placement by the player to move breaks; ``None`` where it is legal.
+
+    Args:
+      position: a position of the rules engine in plain Python.
+      orientation: index into ``pieces.ORIENTATIONS``.
+      anchor: bottom left of the bounding box of the piece, on the board or not.
+    """
+    config, player, shape = position.config, position.player, ORIENTATIONS[orientation]
+    if position.finished:
+        return "the game is over"
+    if not position.hands[player] >> shape.piece & 1:
+        name = PIECE_NAMES[shape.piece]
+        return f"{name} has been placed already" if shape.piece in config.pieces else f"{name} is not among the pieces in play"
+    if not config.fits(shape, anchor):
+        return "it does not lie on the board"
+    cells = position.geometry.mask((anchor[0] + x, anchor[1] + y) for x, y in shape.cells)
+    starts = " or ".join(map(cell_name, config.start_cells[player]))
+    rules = [
+        (not cells & position.taken, "it covers a cell that is taken"),
+        (not cells & position.beside[player], "it has an edge in common with a piece of the same colour"),
+        (
+            cells & position.corners[player],
+            f"the first piece must cover a start cell, {starts}"
+            if position.hands[player] == config.full_hand
+            else "it touches no piece of the same colour corner to corner",
+        ),
+    ]
+    return next((rule for is_kept, rule in rules if not is_kept), None)
+
+
+def position_of_state(config: Config, state: "State") -> Position:
+    """The position of a state, all passes resolved, without the moves that led to it."""
+
+    def mask(packed: np.ndarray) -> int:
+        flags = np.unpackbits(packed.view(np.uint8), bitorder="little")[: config.cells]
+        return geometry(config.size).mask((int(i) % config.size, int(i) // config.size) for i in np.flatnonzero(flags))
+
+    return Position.of(
+        config,
+        [mask(packed) for packed in np.asarray(state.occupied)],
+        np.asarray(state.hands).tolist(),
+        sum(1 << player for player in np.flatnonzero(np.asarray(state.out)).tolist()),
+        np.asarray(state.monomino_last).tolist(),
+        int(state.current_player),
+    )
