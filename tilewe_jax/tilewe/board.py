@@ -6,8 +6,7 @@ from itertools import compress
 from operator import index
 
 from tilewe_jax.games.polyomino.config import tilewe
-from tilewe_jax.games.polyomino.host import Position, bits, geometry
-from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
+from tilewe_jax.games.polyomino.host import Position, bits, explain_placement, geometry
 from tilewe_jax.tilewe.constants import (
     COLOR_COUNT,
     COLOR_NAMES,
@@ -245,18 +244,6 @@ class Board:
         return index(asked)
 
     def _why_illegal(self, move: Move) -> str:
-        position, player = self._position, self.current_player
-        if self.finished:
-            return "the game is over"
-        if not position.hands[player] >> move.piece & 1:
-            return f"{PIECE_NAMES[move.piece]} has been placed already"
-        x0, y0 = (to - contact for to, contact in zip(TILE_COORDS[move.to_tile], TILE_COORDS[move.contact], strict=True))
-        cells = [(x + x0, y + y0) for x, y in ORIENTATIONS[move.orientation].cells]
-        if not all(0 <= x < SIZE and 0 <= y < SIZE for x, y in cells):
-            return "it does not lie on the board"
-        mask = _GEOMETRY.mask(cells)
-        if mask & position.taken:
-            return "it covers a tile that is taken"
-        if mask & position.beside[player]:
-            return "it has an edge in common with a piece of the same colour"
-        return f"{TILE_NAMES[move.to_tile]} is no open corner"
+        x, y = (to - contact for to, contact in zip(TILE_COORDS[move.to_tile], TILE_COORDS[move.contact], strict=True))
+        rule = explain_placement(self._position, move.orientation, (x, y))
+        return rule or f"{TILE_NAMES[move.to_tile]} is no open corner"

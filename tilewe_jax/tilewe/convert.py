@@ -7,9 +7,10 @@ import numpy as np
 
 from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.games.polyomino.boards import words
-from tilewe_jax.games.polyomino.config import Config, tilewe
+from tilewe_jax.games.polyomino.config import tilewe
 from tilewe_jax.games.polyomino.game import PolyominoGame
-from tilewe_jax.games.polyomino.host import Position, bits, geometry
+from tilewe_jax.games.polyomino.host import Position, bits
+from tilewe_jax.games.polyomino.position import position_of_state
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.records import Record
 from tilewe_jax.tilewe.board import Board
@@ -71,18 +72,6 @@ def state_of_position(position: Position) -> State:
         current_player=jnp.asarray(position.player, jnp.int32),
         legal_counts=jnp.asarray(legal_counts),
     )
-
-
-def position_of_state(config: Config, state: State) -> Position:
-    """The position of a state, without the moves that led there."""
-    mask = geometry(config.size).mask
-    occupied = []
-    for packed in np.asarray(state.occupied):
-        flags = np.unpackbits(packed.view(np.uint8), bitorder="little")[: config.cells]
-        occupied.append(mask((int(i) % config.size, int(i) // config.size) for i in np.flatnonzero(flags)))
-    out = sum(int(is_out) << player for player, is_out in enumerate(np.asarray(state.out)))
-    hands, monomino_last = np.asarray(state.hands).tolist(), np.asarray(state.monomino_last).tolist()
-    return Position.of(config, occupied, hands, out, monomino_last, int(state.current_player))
 
 
 def record_of_board(board: Board, players: Sequence[str] = ()) -> Record:

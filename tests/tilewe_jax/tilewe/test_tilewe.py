@@ -197,9 +197,9 @@ def test_illegal_pushes_say_why_and_change_nothing() -> None:
     before = str(board), board.moves
     for text, why in {
         "W5n-a1d4": "has been placed already",
-        "O1n-a1a1": "covers a tile that is taken",
+        "O1n-a1a1": "covers a cell that is taken",
         "O1n-a1c1": "edge in common",
-        "O1n-a1j10": "is no open corner",
+        "O1n-a1j10": "touches no piece of the same colour corner to corner",
         "I5e-a1d4": None,
         "I5e-a1t18": "does not lie on the board",
     }.items():

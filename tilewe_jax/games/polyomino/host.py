@@ -14,6 +14,7 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.notation import cell_name
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_NAMES, Cell
 
 Placement = tuple[int, int]
@@ -387,6 +388,37 @@ class Position:
                     return
                 self.out |= 1 << player
         self.finished = True
+
+
+def explain_placement(position: Position, orientation: int, anchor: Cell) -> str | None:
+    """The rule that a placement by the player to move breaks; ``None`` where it is legal.
+
+    Args:
+      position: the position.
+      orientation: index into ``pieces.ORIENTATIONS``.
+      anchor: bottom left of the bounding box of the piece, on the board or not.
+    """
+    config, player, shape = position.config, position.player, ORIENTATIONS[orientation]
+    if position.finished:
+        return "the game is over"
+    if not position.hands[player] >> shape.piece & 1:
+        name = PIECE_NAMES[shape.piece]
+        return f"{name} has been placed already" if shape.piece in config.pieces else f"{name} is not among the pieces in play"
+    if not config.fits(shape, anchor):
+        return "it does not lie on the board"
+    cells = position.geometry.mask((anchor[0] + x, anchor[1] + y) for x, y in shape.cells)
+    starts = " or ".join(map(cell_name, config.start_cells[player]))
+    rules = [
+        (not cells & position.taken, "it covers a cell that is taken"),
+        (not cells & position.beside[player], "it has an edge in common with a piece of the same colour"),
+        (
+            cells & position.corners[player],
+            f"the first piece must cover a start cell, {starts}"
+            if position.hands[player] == config.full_hand
+            else "it touches no piece of the same colour corner to corner",
+        ),
+    ]
+    return next((rule for is_kept, rule in rules if not is_kept), None)
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""Positions in plain Python: the ``tilewe_jax.host.HostPosition`` of every variant, and the rule that an action breaks."""
+"""Positions on the host by action ids: the ``tilewe_jax.host.HostPosition`` of every variant, over the engine of ``host``."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import numpy as np
 
 from tilewe_jax.games.polyomino import figures
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.host import Position, bits, geometry
+from tilewe_jax.games.polyomino.host import Position, bits, explain_placement, geometry
 from tilewe_jax.games.polyomino.notation import cell_name, orientation_and_anchor
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
 from tilewe_jax.host import IllegalActionError
@@ -89,37 +89,6 @@ class PolyominoPosition:
             return f"action {action}"
         orientation, anchor = orientation_and_anchor(self.config, action)
         return f"action {action}, {ORIENTATIONS[orientation].name} at {cell_name(anchor)},"
-
-
-def explain_placement(position: Position, orientation: int, anchor: Cell) -> str | None:
-    """The rule that a placement by the player to move breaks; ``None`` where it is legal.
-
-    Args:
-      position: a position of the rules engine in plain Python.
-      orientation: index into ``pieces.ORIENTATIONS``.
-      anchor: bottom left of the bounding box of the piece, on the board or not.
-    """
-    config, player, shape = position.config, position.player, ORIENTATIONS[orientation]
-    if position.finished:
-        return "the game is over"
-    if not position.hands[player] >> shape.piece & 1:
-        name = PIECE_NAMES[shape.piece]
-        return f"{name} has been placed already" if shape.piece in config.pieces else f"{name} is not among the pieces in play"
-    if not config.fits(shape, anchor):
-        return "it does not lie on the board"
-    cells = position.geometry.mask((anchor[0] + x, anchor[1] + y) for x, y in shape.cells)
-    starts = " or ".join(map(cell_name, config.start_cells[player]))
-    rules = [
-        (not cells & position.taken, "it covers a cell that is taken"),
-        (not cells & position.beside[player], "it has an edge in common with a piece of the same colour"),
-        (
-            cells & position.corners[player],
-            f"the first piece must cover a start cell, {starts}"
-            if position.hands[player] == config.full_hand
-            else "it touches no piece of the same colour corner to corner",
-        ),
-    ]
-    return next((rule for is_kept, rule in rules if not is_kept), None)
 
 
 def position_of_state(config: Config, state: "State") -> Position:

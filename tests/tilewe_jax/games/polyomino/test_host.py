@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilewe_jax
-from tests import reference
 from tests.support import assert_same, batched, rows
+from tests.tilewe_jax.games.polyomino import reference
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.host import FITS, Position, bits
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
+from tilewe_jax.games.polyomino.position import position_of_state
 from tilewe_jax.tilewe import Board, Move
 from tilewe_jax.tilewe.convert import (
     action_of_move,
     board_of_state,
     moves_of_action,
-    position_of_state,
     state_of_board,
     state_of_position,
 )
