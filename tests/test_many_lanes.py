@@ -1,7 +1,7 @@
 """Many lanes at once give what the same lanes give in chunks: compilers split long loops, and have split them wrongly.
 
-Everything is computed at 65,537 lanes, more than 2**16 and no multiple of any block; where outputs and temporaries would take
-more than a quarter of the machine's memory, at fewer, which ``pytest -rP`` prints. Integers and flags are equal, bit for bit.
+Everything is computed at 65,537 and at 40,001 lanes, no multiples of any block; where outputs and temporaries would take more
+than a quarter of the machine's memory, at fewer, which ``pytest -rP`` prints. Integers and flags are equal, bit for bit.
 """
 
 import os
@@ -23,7 +23,8 @@ from tilewe_jax.game import Game
 
 pytestmark = pytest.mark.slow
 
-LANES = 65_537
+LANES = 65_537, 40_001
+"""More than 2**16; and a number of which jaxlib 0.10.2 computes the last lanes of some functions wrongly, which not all are."""
 CHUNK = 4_096
 DIFFERENT = 1_021
 """Different positions among the lanes: a prime number, so that lanes at the distance of a block differ."""
@@ -89,17 +90,16 @@ def positions(name: str) -> Any:
 @cache
 def inputs(name: str) -> tuple[Any, Any, Any]:
     """A position, an action, mostly legal, and a key for each lane."""
-    game, lane = GAMES[name], np.arange(LANES)
+    game, lane = GAMES[name], np.arange(LANES[0])
     states = rows(positions(name), lane % DIFFERENT)
-    keys = jax.random.split(jax.random.key(1), LANES)
+    keys = jax.random.split(jax.random.key(1), LANES[0])
     some = jax.jit(jax.vmap(game.sample_action))(positions(name), keys[:DIFFERENT])
-    anything = np.random.default_rng(0).integers(-1, game.num_actions, LANES, dtype=np.int32)
+    anything = np.random.default_rng(0).integers(-1, game.num_actions, LANES[0], dtype=np.int32)
     return states, jnp.asarray(np.where(lane % 5 == 0, anything, np.asarray(some)[lane % DIFFERENT])), keys
 
 
-def compile_what_fits(function: Callable[..., Any], arguments: Any) -> tuple[Any, Any]:
-    """The function compiled for as many lanes as the memory is for, and so many of the arguments."""
-    lanes = LANES
+def compile_what_fits(function: Callable[..., Any], arguments: Any, lanes: int) -> tuple[Any, Any]:
+    """The function compiled for so many lanes, or as many as the memory is for, and so many of the arguments."""
     while True:
         fewer = rows(arguments, slice(lanes))
         compiled = jax.jit(jax.vmap(function)).lower(*fewer).compile()
@@ -112,20 +112,21 @@ def compile_what_fits(function: Callable[..., Any], arguments: Any) -> tuple[Any
 
 
 def check(function: Callable[..., Any], arguments: Any) -> None:
-    """A function of one lane, over all lanes and over one chunk after another; the last chunk overlaps the one before it."""
-    compiled, arguments = compile_what_fits(function, arguments)
-    lanes = len(jax.tree.leaves(arguments)[0])
-    at_once = jax.tree.map(np.asarray, compiled(*arguments))
+    """A function of one lane, over many lanes and over one chunk after another; the last chunk overlaps the one before it."""
     in_chunks = jax.jit(jax.vmap(function))
-    for start in [*range(0, lanes - CHUNK, CHUNK), lanes - CHUNK]:
-        chunk = slice(start, start + CHUNK)
-        expected = in_chunks(*rows(arguments, chunk))
-        for one, many in zip(jax.tree.leaves(expected), jax.tree.leaves(rows(at_once, chunk)), strict=True):
-            where = f"lanes {start:,} to {start + CHUNK - 1:,} of {lanes:,}"
-            if jnp.issubdtype(one.dtype, jnp.floating):
-                np.testing.assert_allclose(many, np.asarray(one), rtol=1e-4, atol=1e-5, err_msg=where)
-            else:
-                np.testing.assert_array_equal(many, np.asarray(one), err_msg=where)
+    for count in LANES:
+        compiled, fewer = compile_what_fits(function, arguments, count)
+        at_once = jax.tree.map(np.asarray, compiled(*fewer))
+        lanes = len(jax.tree.leaves(at_once)[0])
+        for start in [*range(0, lanes - CHUNK, CHUNK), lanes - CHUNK]:
+            chunk = slice(start, start + CHUNK)
+            expected = in_chunks(*rows(fewer, chunk))
+            for one, many in zip(jax.tree.leaves(expected), jax.tree.leaves(rows(at_once, chunk)), strict=True):
+                where = f"lanes {start:,} to {start + CHUNK - 1:,} of {lanes:,}"
+                if jnp.issubdtype(one.dtype, jnp.floating):
+                    np.testing.assert_allclose(many, np.asarray(one), rtol=1e-4, atol=1e-5, err_msg=where)
+                else:
+                    np.testing.assert_array_equal(many, np.asarray(one), err_msg=where)
 
 
 def random_network(game: Game[Any]) -> Any:
@@ -146,7 +147,7 @@ def test_games(name: str, function: str) -> None:
 
 @pytest.mark.parametrize("name", ["tilewe-small", "santorini", "triominos", "tictactoe"])
 def test_networks(name: str) -> None:
-    observations = jax.random.bernoulli(jax.random.key(3), 0.2, (LANES, *observation_shape(GAMES[name]))).astype(jnp.float32)
+    observations = jax.random.bernoulli(jax.random.key(3), 0.2, (LANES[0], *observation_shape(GAMES[name]))).astype(jnp.float32)
     check(random_network(GAMES[name]), (observations,))
 
 
