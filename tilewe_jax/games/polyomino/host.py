@@ -214,14 +214,15 @@ class Position:
         """Each player's cells."""
         self.beside = [0] * players
         """Cells with an edge in common with an own one, on the board or not."""
-        self.corners = [self.geometry.mask(cells) for cells in config.start_cells]
+        corners, legal = _at_start(config)
+        self.corners = corners.copy()
         """Cells of which a placement must cover one, on the board or not, free or not: those diagonal to an own one, and the
         start cells while they are open."""
         self.hands = [config.full_hand] * players
         """Pieces left, bit ``p`` for piece ``p``."""
         self.monomino_last = [False] * players
         """Whose latest piece was the single cell."""
-        self.legal = _legal_at_start(config)
+        self.legal = legal
         """For each player the bits of the open corners on which he can lay a piece, and the fits that are legal there; as if
         it were his turn. Copies share the list and the dictionaries: they are replaced, never changed."""
         self.history: list[tuple[Placement | None, int, int, int, int, int, bool, int, list[dict[int, int]]]] = []
@@ -390,10 +391,11 @@ class Position:
 
 
 @lru_cache(maxsize=64)
-def _legal_at_start(config: Config) -> list[dict[int, int]]:
-    """``Position.legal`` of a game that begins."""
+def _at_start(config: Config) -> tuple[list[int], list[dict[int, int]]]:
+    """``Position.corners`` and ``Position.legal`` of a game that begins."""
     no_cells = [0] * config.players
-    return Position.of(config, no_cells, [config.full_hand] * config.players, 0, [False] * config.players, 0).legal
+    start = Position.of(config, no_cells, [config.full_hand] * config.players, 0, [False] * config.players, 0)
+    return start.corners, start.legal
 
 
 def _replay(fields: tuple[Any, ...], placements: Iterable[Placement | None]) -> Position:
