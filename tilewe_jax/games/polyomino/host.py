@@ -72,6 +72,8 @@ class Geometry(dict[int, Shape]):
         self.margin = stride + 1
         """Bits by which what surrounds a shape is moved."""
         self.board = sum(((1 << size) - 1) << y * stride for y in range(size))
+        self.anchors = [self.bit(cell) for _, cell in FITS]
+        """Distance in bits from the anchor to the corner, for each fit."""
         self.window = _Window(stride)
         self.origin = self.board.bit_length() + 10 * stride
         """More than the distance in bits of any two cells of which one is on the board, the other within reach of a piece."""
@@ -273,11 +275,8 @@ class Position:
         """The placements that the player can make; as if it were his turn."""
         if self.finished:
             return set()
-        bit = self.geometry.bit
-        anchored = [(orientation, bit(cell)) for orientation, cell in FITS]
-        return {
-            (anchored[fit][0], corner - anchored[fit][1]) for corner, fits in self.legal[player].items() for fit in bits(fits)
-        }
+        anchors = self.geometry.anchors
+        return {(FITS[fit][0], corner - anchors[fit]) for corner, fits in self.legal[player].items() for fit in bits(fits)}
 
     def can_place(self, player: int) -> bool:
         """Whether the player can place a piece; as if it were his turn."""
