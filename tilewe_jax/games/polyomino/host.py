@@ -74,6 +74,8 @@ class Geometry(dict[int, Shape]):
         self.board = sum(((1 << size) - 1) << y * stride for y in range(size))
         self.anchors = [self.bit(cell) for _, cell in FITS]
         """Distance in bits from the anchor to the corner, for each fit."""
+        self.ids = [i * size * size - (y * size + x) for i, (x, y) in FITS]
+        """The id of a placement less the number of the cell at the corner, for each fit."""
         self.window = _Window(stride)
         self.origin = self.board.bit_length() + 10 * stride
         """More than the distance in bits of any two cells of which one is on the board, the other within reach of a piece."""
@@ -358,8 +360,11 @@ class Position:
 
     def actions(self, player: int) -> list[int]:
         """The ids of the placements that the player can make, ascending; as if it were his turn."""
-        config, cell = self.config, self.geometry.cell
-        return sorted(orientation * config.cells + config.bit(cell(anchor)) for orientation, anchor in self.placements(player))
+        if self.finished:
+            return []
+        config, cell, ids = self.config, self.geometry.cell, self.geometry.ids
+        corners = [(config.bit(cell(corner)), fits) for corner, fits in self.legal[player].items()]
+        return sorted({ids[fit] + corner for corner, fits in corners for fit in bits(fits)})
 
     def placement(self, action: int) -> Placement:
         """The placement of this id."""
