@@ -73,6 +73,10 @@ class Geometry(dict[int, Shape]):
         self.margin = stride + 1
         """Bits by which what surrounds a shape is moved."""
         self.board = sum(((1 << size) - 1) << y * stride for y in range(size))
+        self.anchors = [self.bit(cell) for _, cell in FITS]
+        """Distance in bits from the anchor to the corner, for each fit."""
+        self.ids = [i * size * size - (y * size + x) for i, (x, y) in FITS]
+        """The id of a placement less the number of the cell at the corner, for each fit."""
         self.window = _Window(stride)
         self.origin = self.board.bit_length() + 10 * stride
         """More than the distance in bits of any two cells of which one is on the board, the other within reach of a piece."""
@@ -215,14 +219,15 @@ class Position:
         """Each player's cells."""
         self.beside = [0] * players
         """Cells with an edge in common with an own one, on the board or not."""
-        self.corners = [self.geometry.mask(cells) for cells in config.start_cells]
+        corners, legal = _at_start(config)
+        self.corners = corners.copy()
         """Cells of which a placement must cover one, on the board or not, free or not: those diagonal to an own one, and the
         start cells while they are open."""
         self.hands = [config.full_hand] * players
         """Pieces left, bit ``p`` for piece ``p``."""
         self.monomino_last = [False] * players
         """Whose latest piece was the single cell."""
-        self.legal = _legal_at_start(config)
+        self.legal = legal
         """For each player the bits of the open corners on which he can lay a piece, and the fits that are legal there; as if
         it were his turn. Copies share the list and the dictionaries: they are replaced, never changed."""
         self.history: list[tuple[Placement | None, int, int, int, int, int, bool, int, list[dict[int, int]]]] = []
@@ -273,11 +278,8 @@ class Position:
         """The placements that the player can make; as if it were his turn."""
         if self.finished:
             return set()
-        bit = self.geometry.bit
-        anchored = [(orientation, bit(cell)) for orientation, cell in FITS]
-        return {
-            (anchored[fit][0], corner - anchored[fit][1]) for corner, fits in self.legal[player].items() for fit in bits(fits)
-        }
+        anchors = self.geometry.anchors
+        return {(FITS[fit][0], corner - anchors[fit]) for corner, fits in self.legal[player].items() for fit in bits(fits)}
 
     def can_place(self, player: int) -> bool:
         """Whether the player can place a piece; as if it were his turn."""
@@ -359,8 +361,11 @@ class Position:
 
     def actions(self, player: int) -> list[int]:
         """The ids of the placements that the player can make, ascending; as if it were his turn."""
-        config, cell = self.config, self.geometry.cell
-        return sorted(orientation * config.cells + config.bit(cell(anchor)) for orientation, anchor in self.placements(player))
+        if self.finished:
+            return []
+        config, cell, ids = self.config, self.geometry.cell, self.geometry.ids
+        corners = [(config.bit(cell(corner)), fits) for corner, fits in self.legal[player].items()]
+        return sorted({ids[fit] + corner for corner, fits in corners for fit in bits(fits)})
 
     def placement(self, action: int) -> Placement:
         """The placement of this id."""
@@ -422,10 +427,11 @@ def explain_placement(position: Position, orientation: int, anchor: Cell) -> str
 
 
 @lru_cache(maxsize=64)
-def _legal_at_start(config: Config) -> list[dict[int, int]]:
-    """``Position.legal`` of a game that begins."""
+def _at_start(config: Config) -> tuple[list[int], list[dict[int, int]]]:
+    """``Position.corners`` and ``Position.legal`` of a game that begins."""
     no_cells = [0] * config.players
-    return Position.of(config, no_cells, [config.full_hand] * config.players, 0, [False] * config.players, 0).legal
+    start = Position.of(config, no_cells, [config.full_hand] * config.players, 0, [False] * config.players, 0)
+    return start.corners, start.legal
 
 
 def _replay(fields: tuple[Any, ...], placements: Iterable[Placement | None]) -> Position:
