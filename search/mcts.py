@@ -28,7 +28,18 @@ State = TypeVar("State")
 class Search(Generic[State]):
     """A tree search of positions of one game: ``search(state, key) -> SearchOutput``.
 
-    It searches one position; ``jax.jit(jax.vmap(search))`` a batch. Raises ``ValueError`` for numbers out of range.
+    It searches one position, and a batch under ``jax.vmap``:
+
+    >>> import jax, tilewe_jax
+    >>> from search import GumbelRule, Search, SearchSettings, heuristic_evaluator
+    >>> game = tilewe_jax.make("santorini", size=3)
+    >>> search = Search(game, heuristic_evaluator(game), GumbelRule(), SearchSettings(num_simulations=8, num_candidates=16))
+    >>> states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 4))
+    >>> output = jax.jit(jax.vmap(search))(states, jax.random.split(jax.random.key(1), 4))
+    >>> output.policy.shape, output.visits.sum(axis=1).tolist()
+    ((4, 16), [8, 8, 8, 8])
+
+    Raises ``ValueError`` for numbers out of range.
     """
 
     game: Game[State]

@@ -110,8 +110,8 @@ def gumbel_policy(
     >>> game = tilewe_jax.make("santorini", size=3)
     >>> policy = jax.jit(lambda state, key: gumbel_policy(game, heuristic_evaluator(game), state, key, num_simulations=16))
     >>> output = policy(game.init(jax.random.key(0)), jax.random.key(1))
-    >>> int(output.visits.max())
-    4
+    >>> bool(output.policy.sum().round(3) == 1), int(output.tree.num_nodes)
+    (True, 17)
 
     Args:
         game: the rules.

@@ -38,7 +38,7 @@ from tilewe_jax.tilewe.engine import RandomEngine
 @pytest.mark.parametrize("num_determinizations", [3, 0])
 @pytest.mark.parametrize("rule", [PuctRule(), GumbelRule(8, gumbel_scale=1.0)], ids=["puct", "gumbel"])
 def test_what_is_sampled_and_not_what_is_hidden_decides(num_determinizations: int, rule: SelectionRule) -> None:
-    """A search of determinizations or information sets gives the same whatever is hidden; its policy is over legal actions."""
+    """A search of determinizations, or of information sets, gives the same whatever is hidden, over legal actions."""
     game = tilewe_jax.make("triominos", players=3, tiles=20, tray=4)
     assert game.has_hidden_information
     assert not tilewe_jax.make("duo").has_hidden_information

@@ -1,0 +1,100 @@
+"""Players that keep the subtree of what has been played."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tilewe_jax
+from search import (
+    AgentSpec,
+    GumbelRule,
+    PuctRule,
+    Search,
+    SearchSettings,
+    SelectionRule,
+    SubtreeReuse,
+    build_subtree_reuse,
+    uniform_evaluator,
+)
+from tests.search.test_search import ZeroSum, check_laws, oracle
+from tests.support import assert_same, batched, rows
+
+SIMULATIONS = 30
+
+
+def compiled(rule: SelectionRule) -> tuple[Any, Any, Any]:
+    """A player over batches."""
+    player = SubtreeReuse(Search(ZeroSum(), oracle, rule, SearchSettings(SIMULATIONS, 9, max_depth=9)))
+    return player, jax.jit(jax.vmap(player.act)), jax.jit(jax.vmap(player.advance))
+
+
+@pytest.mark.parametrize("rule", [PuctRule(), GumbelRule(4)], ids=["puct", "gumbel"])
+def test_whole_games_in_kept_trees(rule: SelectionRule) -> None:
+    """Every search adds its simulations to the subtree of what was played, whoever played it, or begins with an empty tree."""
+    batch, game = 4, batched(ZeroSum())
+    player, act, advance = compiled(rule)
+    state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (batch, *leaf.shape)), ZeroSum().init(None))
+    memory = jax.vmap(player.init)(state)
+    reused = anew = 0
+    for ply in range(9):
+        over = np.asarray(game.is_terminal(state))
+        kept = np.asarray(memory.visits[:, 0])
+        keys = jax.random.split(jax.random.key(ply), batch)
+        output, memory = act(memory, state, keys)
+        for lane in np.flatnonzero(~over):
+            tree = rows(memory, lane)
+            check_laws(tree, rows_of_children=int(tree.num_nodes) < tree.capacity)
+            assert_same(rows(tree.state, 0), rows(state, lane))
+            assert int(tree.visits[0]) == max(1, kept[lane]) + SIMULATIONS
+            assert int(output.num_simulations[lane]) == SIMULATIONS
+            reused, anew = reused + (kept[lane] > 0), anew + (kept[lane] == 0)
+        # Every other move is a random one, which the search may never have looked at.
+        action = output.action if ply % 2 == 0 else game.sample_action(state, keys)
+        index = jnp.argmax(memory.candidates[:, 0] == action[:, None], axis=1)
+        visits = np.asarray(jnp.take_along_axis(output.visits, index[:, None], axis=1))[:, 0]
+        memory, state = advance(memory, action), game.step(state, action)
+        np.testing.assert_array_equal(np.asarray(memory.visits[:, 0])[~over], visits[~over])
+        assert_same(rows(memory.state, (slice(None), 0)), state)
+    assert reused > 10
+    assert anew >= batch
+
+
+def test_the_first_search_is_that_of_a_stateless_player() -> None:
+    game = ZeroSum()
+    player, act, _ = compiled(PuctRule())
+    state, keys = jax.vmap(lambda _: game.init(None))(jnp.arange(2)), jax.random.split(jax.random.key(3), 2)
+    alone = jax.jit(jax.vmap(Search(game, oracle, PuctRule(), SearchSettings(SIMULATIONS, 9, max_depth=9))))(state, keys)
+    output, memory = act(jax.vmap(player.init)(state), state, keys)
+    assert_same(output.policy_output, alone.policy_output)
+    # A memory of another position is as good as none.
+    elsewhere = batched(game).step(state, output.action)
+    fresh, _ = act(jax.vmap(player.init)(elsewhere), elsewhere, keys)
+    assert_same(act(memory, elsewhere, keys)[0].policy_output, fresh.policy_output)
+
+
+def test_batches_of_old_and_new_trees() -> None:
+    """What one game of a batch keeps makes no difference to the others."""
+    player, act, advance = compiled(GumbelRule(4, gumbel_scale=1.0))
+    game = batched(ZeroSum())
+    state = jax.vmap(lambda _: ZeroSum().init(None))(jnp.arange(2))
+    keys = jax.random.split(jax.random.key(5), 2)
+    output, memory = act(jax.vmap(player.init)(state), state, keys)
+    state, kept = game.step(state, output.action), advance(memory, output.action)
+    mixed = jax.tree.map(lambda old, new: jnp.stack([old[0], new[1]]), kept, jax.vmap(player.init)(state))
+    together, _ = act(mixed, state, keys)
+    assert_same(rows(together.policy_output, 0), rows(act(kept, state, keys)[0].policy_output, 0))
+    assert_same(rows(together.policy_output, 1), rows(act(jax.vmap(player.init)(state), state, keys)[0].policy_output, 1))
+
+
+def test_of_agents() -> None:
+    santorini, triominos = tilewe_jax.make("santorini", size=3), tilewe_jax.make("triominos")
+    player = build_subtree_reuse(AgentSpec.parse("puct:num_simulations=8,num_playouts=0"), santorini)
+    assert player is not None
+    assert player.search.capacity == 17
+    for text, game in (("random", santorini), ("puct:reuse_subtree=false", santorini), ("puct", triominos)):
+        assert build_subtree_reuse(AgentSpec.parse(text), game) is None
+    with pytest.raises(ValueError, match="triominos has hidden information"):
+        SubtreeReuse(Search(triominos, uniform_evaluator(triominos), PuctRule()))
