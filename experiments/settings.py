@@ -106,7 +106,7 @@ def changed(settings: Settings, given: dict[str, str]) -> Settings:
     except ArgumentError as error:
         wrong = error.argument.lowered.name_or_flags[0].removeprefix("--") if error.argument else ""
         if wrong not in types:
-            raise
+            raise ValueError(_dotted(str(error), list(given))) from None
         wanted = _KINDS[types[wrong]][0] if types[wrong] in _KINDS else form(error.argument)
         raise ValueError(f"{wrong} must be {wanted}, not {given[wrong]!r}") from None
     return result
@@ -133,7 +133,17 @@ def from_json(kind: type[Settings], given: Any, prefix: str = "") -> Settings:
         name: from_json(types[name], value, f"{prefix}{name}.") if is_dataclass(types[name]) else frozen(value)
         for name, value in given.items()
     }
-    return kind(**values)
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise ValueError(f"{prefix}{error}") from None
+
+
+def _dotted(message: str, names: list[str]) -> str:
+    """A message of a nested dataclass that begins with the name of a field, with its dotted name, where it is one of these."""
+    word, _, rest = message.partition(" ")
+    name = next((name for name in names if name.endswith(f".{word}")), word)
+    return f"{name} {rest}"
 
 
 def frozen(value: Any) -> Any:
