@@ -67,11 +67,17 @@ _KINDS = {
 
 def _problem(entry: Field[Any], kind: Any, value: Any) -> str | None:
     """What a setting must be, where its value is something else."""
-    if get_origin(kind) is Literal:
-        return None if value in get_args(kind) else f"be one of {', '.join(get_args(kind))}"
-    if kind in _KINDS and type(value) not in _KINDS[kind][1]:
-        return f"be {_KINDS[kind][0]}"
+    allowed = value in get_args(kind) if get_origin(kind) is Literal else kind not in _KINDS or type(value) in _KINDS[kind][1]
+    if not allowed:
+        return f"be {_wanted(kind)}"
     return _out_of_range(entry, value) if kind in (int, float) else None
+
+
+def _wanted(kind: Any) -> str | None:
+    """The values of a type in words; ``None`` for types that are not simple."""
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(get_args(kind))}"
+    return _KINDS[kind][0] if kind in _KINDS else None
 
 
 def _out_of_range(entry: Field[Any], value: float) -> str | None:
@@ -107,7 +113,7 @@ def changed(settings: Settings, given: dict[str, str]) -> Settings:
         wrong = error.argument.lowered.name_or_flags[0].removeprefix("--") if error.argument else ""
         if wrong not in types:
             raise ValueError(_dotted(str(error), list(given))) from None
-        wanted = _KINDS[types[wrong]][0] if types[wrong] in _KINDS else form(error.argument)
+        wanted = _wanted(types[wrong]) or form(error.argument)
         raise ValueError(f"{wrong} must be {wanted}, not {given[wrong]!r}") from None
     return result
 
