@@ -40,7 +40,11 @@ class HostGame:
     @property
     def position(self) -> HostPosition:
         """The position in plain Python, see ``Game.host``."""
-        return self.view("host", lambda: self.game.host(self.start()), lambda position, action: position.after(action))
+
+        def begin() -> HostPosition:
+            return self.game.host(self.start())
+
+        return self.view("host", begin, lambda position, action: position.after(action))
 
 
 @runtime_checkable
