@@ -59,7 +59,7 @@ class SelfplayConfig:
     """Number of moves played in each game in an iteration."""
     rule: Literal["gumbel", "puct"] = setting("gumbel")
     """Action selection of the search: Gumbel AlphaZero, or PUCT with Dirichlet noise."""
-    search: SearchSettings = field(default=SearchSettings(num_simulations=32))
+    search: SearchSettings = field(default=SearchSettings(num_simulations=32, candidate_pool=1024, score_weight=0.0))
     """Settings of a full search."""
     gumbel: GumbelRule = field(default=GumbelRule(gumbel_scale=1.0))
     """Settings of Gumbel action selection, where ``rule`` is "gumbel"."""
@@ -87,7 +87,7 @@ class SelfplayConfig:
     """Policy that plays these games without search: one of the game's own, or "heuristic", which draws from
     ``Game.heuristic_logits``. The network imitates it. Without a name, searches with playouts play."""
     warmup_samples: int = setting(16, minimum=1)
-    """Number of random actions of which a move in these playouts is the best one, see ``search.evaluators.playouts``."""
+    """Number of random actions of which a move in these playouts is the best one, see ``search.playout_evaluator``."""
 
 
 @dataclass(frozen=True)

@@ -67,11 +67,17 @@ _KINDS = {
 
 def _problem(entry: Field[Any], kind: Any, value: Any) -> str | None:
     """What a setting must be, where its value is something else."""
-    if get_origin(kind) is Literal:
-        return None if value in get_args(kind) else f"be one of {', '.join(get_args(kind))}"
-    if kind in _KINDS and type(value) not in _KINDS[kind][1]:
-        return f"be {_KINDS[kind][0]}"
+    allowed = value in get_args(kind) if get_origin(kind) is Literal else kind not in _KINDS or type(value) in _KINDS[kind][1]
+    if not allowed:
+        return f"be {_wanted(kind)}"
     return _out_of_range(entry, value) if kind in (int, float) else None
+
+
+def _wanted(kind: Any) -> str | None:
+    """The values of a type in words; ``None`` for types that are not simple."""
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(get_args(kind))}"
+    return _KINDS[kind][0] if kind in _KINDS else None
 
 
 def _out_of_range(entry: Field[Any], value: float) -> str | None:
@@ -106,8 +112,8 @@ def changed(settings: Settings, given: dict[str, str]) -> Settings:
     except ArgumentError as error:
         wrong = error.argument.lowered.name_or_flags[0].removeprefix("--") if error.argument else ""
         if wrong not in types:
-            raise
-        wanted = _KINDS[types[wrong]][0] if types[wrong] in _KINDS else form(error.argument)
+            raise ValueError(_dotted(str(error), list(given))) from None
+        wanted = _wanted(types[wrong]) or form(error.argument)
         raise ValueError(f"{wrong} must be {wanted}, not {given[wrong]!r}") from None
     return result
 
@@ -133,7 +139,17 @@ def from_json(kind: type[Settings], given: Any, prefix: str = "") -> Settings:
         name: from_json(types[name], value, f"{prefix}{name}.") if is_dataclass(types[name]) else frozen(value)
         for name, value in given.items()
     }
-    return kind(**values)
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise ValueError(f"{prefix}{error}") from None
+
+
+def _dotted(message: str, names: list[str]) -> str:
+    """A message of a nested dataclass that begins with the name of a field, with its dotted name, where it is one of these."""
+    word, _, rest = message.partition(" ")
+    name = next((name for name in names if name.endswith(f".{word}")), word)
+    return f"{name} {rest}"
 
 
 def frozen(value: Any) -> Any:

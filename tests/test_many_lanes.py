@@ -131,7 +131,7 @@ def check(function: Callable[..., Any], arguments: Any) -> None:
 
 def random_network(game: Game[Any]) -> Any:
     """A network of the architecture of this game, with random weights: ``Outputs`` of an observation."""
-    return networks.make(game, "tiny", jax.random.key(2))
+    return networks.make(game, "default", "tiny", jax.random.key(2))
 
 
 def search(game: Game[Any], text: str) -> Any:

@@ -9,6 +9,7 @@ from experiments.networks import weights
 from search import AgentSpec, Network, build
 from search.spec import RULES
 from tilewe_jax.game import Game, Policy
+from tilewe_jax.host import HostPosition
 
 View = TypeVar("View")
 
@@ -35,6 +36,15 @@ class HostGame:
             position = play(position, action)
         self._views[name] = position, len(self.actions)
         return position
+
+    @property
+    def position(self) -> HostPosition:
+        """The position in plain Python, see ``Game.host``."""
+
+        def begin() -> HostPosition:
+            return self.game.host(self.start())
+
+        return self.view("host", begin, lambda position, action: position.after(action))
 
 
 @runtime_checkable

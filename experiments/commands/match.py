@@ -68,7 +68,7 @@ class Arena(GameOptions):
             return
         results = _play(
             game,
-            self.agents or tuple(game.policies()),
+            _players(game, self.agents or tuple(game.policies())),
             self.games,
             self.batch,
             self.seed,
@@ -90,26 +90,35 @@ class Arena(GameOptions):
             raise KeyboardInterrupt
 
 
+def _players(game: Any, agents: tuple[str, ...]) -> list[Any]:
+    """The players that agents given as text stand for; notes on them go to standard error."""
+    from experiments import arena
+
+    try:
+        players = {text: arena.player(game, text) for text in agents}
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    for note in {player.note: None for player in players.values() if player.note}:
+        err.print(note, markup=False, soft_wrap=True)
+    return [players[text] for text in agents]
+
+
 def _play(
     game: Any,
-    agents: tuple[str, ...],
+    players: list[Any],
     games: int,
     batch: int,
     seed: int,
     sprt: tuple[float, float] | None = None,
     **options: Any,
 ) -> Any:
-    """Play a match of agents that are given as text, with a progress bar; notes on them go to standard error."""
+    """Play a match, with a progress bar."""
     from experiments import arena
 
     try:
-        players = {text: arena.player(game, text) for text in agents}
-        for note in {player.note: None for player in players.values() if player.note}:
-            err.print(note, markup=False, soft_wrap=True)
         test = arena.Sprt(*sprt) if sprt else None
         with progress_bar("playing", games) as progress:
-            seats = [players[text] for text in agents]
-            return arena.play_match(game, seats, games, batch, seed, progress, sprt=test, **options)
+            return arena.play_match(game, players, games, batch, seed, progress, sprt=test, **options)
     except (ValueError, MemoryError) as error:
         raise UsageError(str(error)) from None
 
@@ -182,16 +191,16 @@ class Selfplay(GameOptions):
         check_positive(games=self.games, batch=self.batch, devices=self.devices)
         check_writable(self.out)
         common.ask_for_devices(self.devices)
-        from search import AgentSpec
         from tilewe_jax import records
 
         game = self.make()
         keep = self.out is not None
-        agents = (self.agent,) * game.num_players
-        results = _play(game, agents, self.games, self.batch, self.seed, keep=keep, devices=self.devices)
+        players = _players(game, (self.agent,) * game.num_players)
+        results = _play(game, players, self.games, self.batch, self.seed, keep=keep, devices=self.devices)
         if self.out:
             records.write(self.out, game, results.records, self.seed)
         moves = int(results.all("plies").sum()) if results.games else 0
+        num_simulations = players[0].spec.num_simulations(game) if players[0].spec else 0
         seconds = max(results.seconds, 1e-9)
         summary = {
             "game": game.id,
@@ -203,7 +212,7 @@ class Selfplay(GameOptions):
             "cpu_seconds": round(results.cpu_seconds, 3),
             "compile_seconds": round(results.compile_seconds, 1),
             "games_per_second": round(results.games / seconds, 2),
-            "simulations_per_second": round(moves * AgentSpec.parse(self.agent).num_simulations(game) / seconds),
+            "simulations_per_second": round(moves * num_simulations / seconds),
             "mean_score": results.all("scores").mean(axis=0).round(4).tolist() if results.games else [],
             "interrupted": results.interrupted,
         }
@@ -257,12 +266,15 @@ class Eval(GameOptions):
         if self.run_folder:
             game = _game_of_run(self.run_folder)
             weights = sorted((self.run_folder / "weights").glob("*.npz"))
-            agents += tuple(f"{path.stem}=gumbel:num_simulations={self.num_simulations},network={path}" for path in weights)
+            # With noise, or the same two networks would play the same few games again and again.
+            search = f"gumbel:num_simulations={self.num_simulations},gumbel_scale=1"
+            agents += tuple(f"{path.stem}={search},network={path}" for path in weights)
         else:
             game = self.make()
         if not agents:
             raise UsageError("--agents are needed, or --run")
-        results = _play(game, agents, self.games, self.batch, self.seed, devices=self.devices, opening=self.opening)
+        players = _players(game, agents)
+        results = _play(game, players, self.games, self.batch, self.seed, devices=self.devices, opening=self.opening)
         if not results.games:
             raise KeyboardInterrupt
         summary = results.summary()

@@ -84,7 +84,7 @@ class ConnectFour(tilewe_jax.Game[State]):
         return (state.cells[-1] == EMPTY) & ~jnp.any(self._won(state))
 
     def current_player(self, state: State) -> Int32[Array, ""]:
-        """Whose turn it is."""
+        """The player to move."""
         return state.current_player
 
     def is_terminal(self, state: State) -> Bool[Array, ""]:
@@ -103,7 +103,7 @@ class ConnectFour(tilewe_jax.Game[State]):
         return jnp.stack([state.cells == own, state.cells == 1 - own]).astype(jnp.float32)
 
     def _won(self, state: State) -> Bool[Array, "2"]:
-        """Who has four in a row."""
+        """Whether each player has four in a row."""
         discs = state.cells[None] == jnp.arange(2, dtype=jnp.int8)[:, None, None]
         # Room for three more cells around the board, so that no line leaves it.
         padded = jnp.pad(discs, ((0, 0), (0, 3), (3, 3)))

@@ -130,14 +130,9 @@ class TrainedNetwork(eqx.Module):
     model: Model
     """The network with its weights."""
     score_weight: float = eqx.field(static=True)
-    """Weight of the score in its values."""
+    """Weight of the score in its values, which searches take over."""
     note: str | None = eqx.field(static=True, default=None)
     """See ``Weights.note``."""
-
-    @property
-    def margin(self) -> float:
-        """Alias of ``score_weight``, by which the search takes its default from a network."""
-        return self.score_weight
 
     def __call__(self, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Policy logits, and values by relative seat."""

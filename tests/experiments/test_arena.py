@@ -16,6 +16,7 @@ import pytest
 import tilewe_jax
 from experiments import arena, cli
 from experiments.arena import ratings
+from tests.search.tictactoe import TicTacToe
 from tilewe_jax import batching, records
 from tilewe_jax.tilewe import Board, Move, engine, piece_tiles
 from tilewe_jax.tilewe.convert import action_of_move, moves_of_action, state_of_board
@@ -205,9 +206,39 @@ def test_host_engines_and_policies_meet_and_forfeit() -> None:
             board.push(moves_of_action(action, board)[0])
 
 
+class Lowest:
+    """A player on the host for any game, by the position in plain Python."""
+
+    name = "lowest"
+
+    def choose(self, game: arena.HostGame, seconds: float, seed: str) -> int:
+        assert seconds == 60
+        if game.actions[:1] == [8]:
+            raise arena.ForfeitError(f"no move without the corner, {seed}")
+        return game.position.legal_actions()[0]
+
+
+def test_host_players_of_any_game() -> None:
+    """They see the position that the actions lead to, and forfeit by saying why."""
+    game = TicTacToe()
+    players = [arena.Player("lowest", Lowest()), arena.player(game, "random")]
+    results = arena.play_match(game, players, 48, 16, 0, keep=True)
+    rows = {row["agent"]: row for row in results.summary()["agents"]}
+    cornered = [record for record in results.records if record.actions[0] == 8]
+    assert rows["lowest"]["forfeits"] == len(cornered) > 0
+    assert "no move without the corner, 0/" in rows["lowest"]["last_fault"]
+    for record in results.records:
+        position = game.host(game.init(jax.random.key(0)))
+        for action in record.actions:
+            if record.players[position.current_player] == "lowest" and record not in cornered:
+                assert action == position.legal_actions()[0]
+            position = position.after(action)
+        assert position.is_terminal
+
+
 def test_games_follow_from_the_seed_in_batches_of_any_size() -> None:
     game = tilewe_jax.make("santorini", size=4)
-    players = [arena.Player(name, game.sample_action) for name in ("one", "other")]
+    players = [arena.Player(name, game.sample_action) for name in ("first", "second")]
 
     def games(batch: int, seed: int) -> list[tuple[int, ...]]:
         return [record.actions for record in arena.play_match(game, players, 8, batch, seed, keep=True).records]

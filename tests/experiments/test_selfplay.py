@@ -15,7 +15,7 @@ from experiments import networks
 from experiments.config import LossConfig, SelfplayConfig
 from experiments.training import agents, loss, replay, selfplay
 from experiments.training.replay import Positions
-from search import GumbelRule, SearchSettings
+from search import Evaluation, GumbelRule, SearchSettings, dense_logits
 from search.exported import observation_shape
 from tests.search.tictactoe import TicTacToe
 from tests.support import batched, positions, rows
@@ -32,7 +32,7 @@ CONFIG = SelfplayConfig(
 def uniform(state: Any, key: Any) -> Any:
     """An evaluator that prefers actions by their number."""
     del state, key
-    return jnp.linspace(0.0, 1.0, 9), jnp.full(2, 0.5)
+    return Evaluation(dense_logits(jnp.linspace(0.0, 1.0, 9)), jnp.full(2, 0.5))
 
 
 def played(config: SelfplayConfig, seed: int = 0) -> Any:

@@ -388,7 +388,7 @@ def test_folders_that_cannot_be_used(
         (["--set", "selfplay.num_games=0"], "selfplay.num_games must be at least 1, not 0"),
         (["--set", "selfplay.full_search_prob=2"], "selfplay.full_search_prob must be between 0 and 1, not 2.0"),
         (["--set", "selfplay.search.num_simulations=x"], "selfplay.search.num_simulations must be an integer, not 'x'"),
-        (["--set", "selfplay.search.num_simulations=0"], "num_simulations must be at least 1, not 0"),
+        (["--set", "selfplay.search.num_simulations=0"], "selfplay.search.num_simulations must be at least 1, not 0"),
         (["--set", "replay.replay_size=100"], "replay.replay_size must be a multiple of selfplay.unroll_length, 32, not 100"),
         (["--set", "network.size=huge"], "network.size must be one of tiny, nano, small, medium, large, not 'huge'"),
         (["--set", "network.architecture=gnn"], "network.architecture for santorini must be one of default, resnet, mlp"),
