@@ -39,7 +39,7 @@ class Board:
         own, side = self.cells[player], range(self.config.size)
         taken = set().union(*self.cells)
         beside = {(x + dx, y + dy) for x, y in own for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))}
-        found = set()
+        legal = set()
         for corner_x, corner_y in self.corners(player):
             for orientation in ORIENTATIONS:
                 if orientation.piece not in self.hands[player]:
@@ -47,8 +47,8 @@ class Board:
                 for dx, dy in orientation.cells:
                     cells = frozenset((corner_x - dx + x, corner_y - dy + y) for x, y in orientation.cells)
                     if all(x in side and y in side for x, y in cells) and not cells & taken and not cells & beside:
-                        found.add(cells)
-        return found
+                        legal.add(cells)
+        return legal
 
     def place(self, piece: int, cells: Cells) -> None:
         self.cells[self.player] |= cells

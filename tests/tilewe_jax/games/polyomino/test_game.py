@@ -1,4 +1,6 @@
-"""The variants, the host-side helpers, observations, bonuses, and what is refused."""
+"""The variants, names of actions, observations, bonuses, examples in docstrings, and what is refused."""
+
+import doctest
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 import tilewe_jax
 from tests.support import assert_same, batched, positions, rows
+from tilewe_jax.games.polyomino import game as game_module
 from tilewe_jax.games.polyomino import observation
 from tilewe_jax.games.polyomino.notation import cell_name, parse_cell
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
@@ -178,12 +181,12 @@ def test_observation_shows_the_position_from_the_seat() -> None:
     for player in range(4):
         planes = dict(zip(names, np.asarray(game.observe(state, jnp.int32(player))), strict=True))
         for seat in range(4):
-            other = (player + seat) % 4
-            np.testing.assert_array_equal(planes[f"cells of seat {seat}"], cells[other])
-            assert planes[f"seat {seat} to move"].all() == (other == int(state.current_player))
-            assert planes[f"seat {seat} is out"].all() == bool(state.out[other])
+            absolute = (player + seat) % 4
+            np.testing.assert_array_equal(planes[f"cells of seat {seat}"], cells[absolute])
+            assert planes[f"seat {seat} to move"].all() == (absolute == int(state.current_player))
+            assert planes[f"seat {seat} is out"].all() == bool(state.out[absolute])
             for piece in ("O1", "W5"):
-                assert planes[f"seat {seat} has {piece}"].all() == (piece in game.remaining_pieces(state, other))
+                assert planes[f"seat {seat} has {piece}"].all() == (piece in game.remaining_pieces(state, absolute))
         taken = cells.any(axis=0)
         assert not (planes["free to the observer"] * taken).any()
         assert (planes["open corners of the observer"] <= planes["free to the observer"]).all()
@@ -216,9 +219,9 @@ def test_rules_commute_with_all_symmetries(name: str, options: dict, count: int)
     functions = batched(game)
     turn = jax.jit(jax.vmap(jax.vmap(game.transform, in_axes=(None, 0)), in_axes=(0, None)))
     state, action = list(positions(game, 4, seed=1))[5]
-    seen, left = turn(state, indices), turn(functions.step(state, action), indices)
+    transformed, left = turn(state, indices), turn(functions.step(state, action), indices)
     for index in range(count):
-        turned, after = (jax.tree.map(lambda leaf, index=index: leaf[:, index], states) for states in (seen, left))
+        turned, after = (jax.tree.map(lambda leaf, index=index: leaf[:, index], states) for states in (transformed, left))
         legal = np.asarray(functions.legal_actions(turned))
         np.testing.assert_array_equal(legal[:, table[index]], functions.legal_actions(state))
         assert_same(functions.step(turned, jnp.asarray(table[index][action])), after)
@@ -239,3 +242,9 @@ def test_rules_commute_with_turning_the_board() -> None:
         theirs = set(np.flatnonzero(np.asarray(TILEWE.legal_actions(state))).tolist())
         assert mine == theirs
         state = step(state, jnp.int32(turned(int(action[5]))))
+
+
+def test_examples_in_docstrings() -> None:
+    result = doctest.testmod(game_module)
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -58,7 +58,7 @@ def test_from_positions_where_players_meet(variant: str, players: int) -> None:
     game = tilewe_jax.make(variant, **({"players": players} if variant == "tilewe" else {}))
     counter = Perft(game)
     apply = jax.jit(game.step)
-    found = 0
+    compared = 0
     for position in traces("perft/positions.jsonl.gz"):
         name = {"duo_modified": "duo"}.get(position["variant"], position["variant"])
         if (name, position["players"]) != (variant, players):
@@ -73,5 +73,5 @@ def test_from_positions_where_players_meet(variant: str, players: int) -> None:
         assert int(state.current_player) == position["player"]
         for depth, leaves in enumerate(position["perft"], 1):
             assert counter.leaves(state, depth) == leaves
-        found += 1
-    assert found
+        compared += 1
+    assert compared

@@ -71,11 +71,11 @@ def views(game: PolyominoGame, states: Any) -> tuple[np.ndarray, np.ndarray]:
 def placements(game: PolyominoGame, legal: np.ndarray) -> list[tuple[int, ...]]:
     """Placements as sorted bits ``y * size + x``."""
     bits = np.unpackbits(legal.view(np.uint8), axis=-1, bitorder="little")
-    found = []
+    result = []
     for orientation, anchor in np.argwhere(bits[:, : game.config.cells]).tolist():
         cells = game.cells_of(orientation * game.config.cells + anchor)
-        found.append(tuple(sorted(game.config.bit(cell) for cell in cells)))
-    return found
+        result.append(tuple(sorted(game.config.bit(cell) for cell in cells)))
+    return result
 
 
 def playable(game: PolyominoGame, corners: np.ndarray, legal: list[tuple[int, ...]]) -> list[int]:
