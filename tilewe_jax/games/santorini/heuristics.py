@@ -124,4 +124,4 @@ def position_features(config: Config, state: State) -> PositionFeatures:
 def _height_under(config: Config, state: State, workers: tuple[BitIndex, ...]) -> Int32[Array, "*lanes"]:
     """Levels under two workers, 0 for those not placed."""
     levels = [(singleton(config, worker) & level).any() for worker in workers for level in state.levels[:3]]
-    return jnp.sum(jnp.stack(levels), dtype=jnp.int32)
+    return jnp.sum(jnp.stack(levels), axis=0, dtype=jnp.int32)
