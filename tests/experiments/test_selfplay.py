@@ -238,8 +238,10 @@ def test_tiles_of_slots_are_those_that_the_rules_allow() -> None:
         legal = np.asarray(functions.legal_actions(state))
         for lane in np.flatnonzero(~np.asarray(functions.is_terminal(state))):
             position = rows(state, lane)
-            actions = np.asarray(game.compact_actions(position))[: config.slots * config.numbers].reshape(tile[lane].shape)
-            for slot, number in np.argwhere(np.asarray(position.table.cells)[:, None] >= 0 & (actions >= 0)):
+            actions = np.asarray(game.compact_actions(position))[: config.frontier_size * config.numbers].reshape(
+                tile[lane].shape
+            )
+            for slot, number in np.argwhere(np.asarray(position.table.frontier)[:, None] >= 0 & (actions >= 0)):
                 action = int(actions[slot, number])
                 if action >= 0 and legal[lane, action]:
                     named = game.describe(position, action)[0]

@@ -1,1 +1,1 @@
-"""Santorini on n x n cells."""
+"""Santorini: Gordon Hamilton's board game for two players, on n x n cells, see README.md."""

@@ -1,7 +1,8 @@
-"""Boards of up to 10 x 10 cells as words of 32 bits.
+"""Bitboards: sets of cells of boards up to 10 x 10, as one to four words of 32 bits.
 
-Every word is an array of its own and a scalar, so that a batch of bitboards is the same arrays whether games stand first or
-last. Cell (row, column) is bit ``row * stride + column``; the bits between rows are never set.
+Cell (row, column) is bit ``row * stride + column`` (``Config.bit``); the bits between rows are never set. Each word is an array
+of its own, not a row of a stacked one: all operations but ``pack`` and ``unpack`` are elementwise, so that the same functions
+serve one game (scalars) and many (lanes last), and XLA fuses them into one loop over games.
 """
 
 import operator
@@ -17,22 +18,23 @@ from jaxtyping import Array, Bool, Int32, UInt32
 from tilewe_jax.bits import WORD_BITS, move_bits, unpack_words
 from tilewe_jax.games.santorini.config import Config
 
-Word = UInt32[Array, ""]
-Position = Int32[Array, ""]
-"""The bit of a cell; -1 for none."""
+Word = UInt32[Array, "*lanes"]
+BitIndex = Int32[Array, "*lanes"]
+"""The bit of a cell in a bitboard; -1 for no cell."""
 
 WINDOW = 6
 """Bits from one row of a window to the next."""
 CENTRE = 2 * WINDOW + 2
-"""The bit of the cell that a window surrounds."""
+"""Bit of a window that holds the cell in its middle."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Bitboard:
-    """A set of cells. Operators work cell by cell; a single word stands for a board that repeats it."""
+    """A set of cells. Operators work cell by cell; a single word as operand stands for a board that repeats it."""
 
     words: tuple[Word, ...]
+    """``Config.words`` words, ``uint32`` each: bit ``i`` of the board is bit ``i % 32`` of word ``i // 32``."""
 
     def __and__(self, other: "Bitboard | Word") -> "Bitboard":
         return self._with(operator.and_, other)
@@ -43,8 +45,8 @@ class Bitboard:
     def __invert__(self) -> "Bitboard":
         return Bitboard(tuple(~word for word in self.words))
 
-    def any(self) -> Bool[Array, ""]:
-        """Whether there is a cell."""
+    def any(self) -> Bool[Array, "*lanes"]:
+        """Whether the set has any cell."""
         return reduce(operator.or_, self.words) != 0
 
     def _with(self, function: Callable[[Word, Word], Word], other: "Bitboard | Word") -> "Bitboard":
@@ -52,34 +54,39 @@ class Bitboard:
         return Bitboard(tuple(map(function, self.words, words)))
 
 
-def single(config: Config, position: Position) -> Bitboard:
-    """The cell at this bit; none at -1."""
-    bit = np.uint32(1) << (position & (WORD_BITS - 1)).astype(jnp.uint32)
-    return Bitboard(tuple(jnp.where(position >> 5 == word, bit, np.uint32(0)) for word in range(config.words)))
+def singleton(config: Config, index: BitIndex) -> Bitboard:
+    """The set of one cell, given by its bit; the empty set for -1."""
+    bit = np.uint32(1) << (index & (WORD_BITS - 1)).astype(jnp.uint32)
+    return Bitboard(tuple(jnp.where(index >> 5 == word, bit, np.uint32(0)) for word in range(config.words)))
 
 
-def every(config: Config) -> Bitboard:
-    """All cells."""
+def full_board(config: Config) -> Bitboard:
+    """The set of all cells, as words of shape ``()``."""
     bits = sum(1 << config.bit((row, column)) for row in range(config.size) for column in range(config.size))
     return Bitboard(tuple(jnp.uint32(bits >> WORD_BITS * word & 0xFFFFFFFF) for word in range(config.words)))
 
 
-def window(config: Config, cells: Bitboard, position: Position) -> Word:
+def window(config: Config, cells: Bitboard, centre: BitIndex) -> Word:
     """The five by five cells around a cell as one word: bit ``6 * row + column``, the cell itself at ``CENTRE``.
 
-    The first cell off the board, in any direction, is zero here. What lies beyond is meaningless, and so are the other bits.
+    Cells next to the edge of the board, outside of it, are zero. Bits of cells further out, and of no cell, are arbitrary.
+
+    Args:
+      config: the board.
+      cells: the set of cells to look at.
+      centre: bit of the cell in the middle; for -1 the result is arbitrary.
     """
     words = cells.words
     if config.stride == WINDOW:
-        shift = position - CENTRE
+        shift = centre - CENTRE
         return words[0] >> jnp.maximum(shift, 0).astype(jnp.uint32) << jnp.maximum(-shift, 0).astype(jnp.uint32)
 
     def rows(first: int, count: int) -> Word:
-        """So many rows, the first of them counted from the centre."""
-        start = position + (WORD_BITS + first * config.stride - 2)
+        """``count`` rows of the window from row ``first``, counted from the centre."""
+        start = centre + (WORD_BITS + first * config.stride - 2)
         index, shift = start >> 5, (start & (WORD_BITS - 1)).astype(jnp.uint32)
-        nothing = jnp.zeros_like(words[0])
-        padded = [nothing, *words, nothing, nothing]
+        zero = jnp.zeros_like(words[0])
+        padded = [zero, *words, zero, zero]
         low, high = padded[:2]
         for i in range(1, len(padded) - 1):
             low, high = jnp.where(index == i, padded[i], low), jnp.where(index == i, padded[i + 1], high)
@@ -90,25 +97,25 @@ def window(config: Config, cells: Bitboard, position: Position) -> Word:
     return rows(-2, 3) | rows(1, 2)
 
 
-def bit_of(config: Config, cell: Int32[Array, ""]) -> Position:
-    """The bit of a cell, given as ``row * size + column``."""
+def bit_of(config: Config, cell: Int32[Array, "*shape"]) -> Int32[Array, "*shape"]:
+    """The bit of a cell, given by its number ``row * size + column``."""
     return cell // config.size * config.stride + cell % config.size
 
 
-def cell_of(config: Config, position: Position) -> Int32[Array, ""]:
-    """The inverse of ``bit_of``; what it gives for -1 means nothing."""
-    return position // config.stride * config.size + position % config.stride
+def cell_of(config: Config, index: Int32[Array, "*shape"]) -> Int32[Array, "*shape"]:
+    """The inverse of ``bit_of``; arbitrary for -1."""
+    return index // config.stride * config.size + index % config.stride
 
 
 def pack(config: Config, cells: Bool[Array, "size size"]) -> Bitboard:
-    """The cells that are set."""
+    """The set of the cells whose flag is set. For one game."""
     rows = jnp.pad(cells, ((0, 0), (0, config.stride - config.size))).ravel()
     bits = jnp.pad(rows, (0, config.words * WORD_BITS - rows.size)).reshape(config.words, WORD_BITS).astype(jnp.uint32)
     words = jnp.sum(bits << jnp.arange(WORD_BITS, dtype=jnp.uint32)[None], axis=1, dtype=jnp.uint32)
     return Bitboard(tuple(words))
 
 
-def dense(config: Config, cells: Bitboard) -> Bool[Array, "size size"]:
-    """The inverse of ``pack``."""
+def unpack(config: Config, cells: Bitboard) -> Bool[Array, "size size"]:
+    """A flag for each cell: the inverse of ``pack``. For one game."""
     bits = unpack_words(jnp.stack(cells.words), config.size * config.stride)
     return bits.reshape(config.size, config.stride)[:, : config.size]

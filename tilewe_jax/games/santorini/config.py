@@ -1,4 +1,4 @@
-"""Which Santorini: the board, where the workers start, and the numbering of actions. Pure Python.
+"""The settings of a game of Santorini, and the numbering of its actions. Pure Python.
 
 Cells are (row, column) with (0, 0) at the top left, as in the arrays of alpha-zero-general.
 """
@@ -12,24 +12,27 @@ Placement = Literal["default", "random", "chosen"]
 DIRECTIONS = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
 """NW, N, NE, W, E, SW, S, SE as (rows, columns)."""
 NUM_TURNS = 2 * len(DIRECTIONS) ** 2
-"""Actions that move and build, ``64 * worker + 8 * move + build``; those that place a worker follow."""
+"""Number of actions that move and build, ``64 * worker + 8 * move + build``; the ids of those that place a worker follow."""
 TURN_162 = tuple(81 * (a >> 6) + 9 * ((a >> 3 & 7) + (a >> 5 & 1)) + (a & 7) + (a >> 2 & 1) for a in range(NUM_TURNS))
-"""The number of each turn in the other numbering in use, ``81 * worker + 9 * move + build`` over nine directions, row by row
-with the middle among them: ``logits162[..., TURN_162]`` are logits of these actions."""
+"""The number of each turn in the other numbering in use, ``81 * worker + 9 * move + build`` with nine directions (row by row,
+the middle included): ``logits162[..., TURN_162]`` are logits of these actions."""
 DOME = 4
+"""Height of a cell with a dome."""
 SIZES = range(3, 11)
+"""Supported board sizes."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of a game. Raises ``ValueError`` for values outside of what is described here."""
+    """The settings of a game. Raises ``ValueError`` for values outside of the ranges described here."""
 
     size: int = 5
     """Rows and columns of the board, 3 to 10."""
     placement: Placement = "default"
-    """Workers stand in the middle, on random cells, or are placed by the players, one at a time in turns."""
+    """Initial cells of the workers: in the middle of the board ("default"), drawn uniformly ("random"), or chosen by the
+    players, who place one worker each in turns ("chosen")."""
     gods: tuple[str, str] | None = None
-    """God powers of the players; there are none yet."""
+    """God powers of the players; ``None`` is the only value, as none are built."""
 
     def __post_init__(self) -> None:
         if self.size not in SIZES:
@@ -47,12 +50,12 @@ class Config:
 
     @property
     def max_steps(self) -> int:
-        """Every turn builds one of at most 4 blocks a cell."""
+        """Upper bound of the number of actions of a game: every turn builds one of at most 4 blocks per cell."""
         return DOME * self.size**2 + (4 if self.placement == "chosen" else 0)
 
     @property
     def start(self) -> tuple[Cell, Cell, Cell, Cell]:
-        """Where the workers stand in the default placement: the first player's, then the second's."""
+        """Cells of the workers in the default placement: the first player's two, then the second's."""
         m = self.size // 2
         if self.size % 2:
             return (m - 1, m), (m + 1, m), (m, m - 1), (m, m + 1)
@@ -60,17 +63,17 @@ class Config:
 
     @property
     def stride(self) -> int:
-        """Bits from one row to the next: at least one stands between rows and is never set.
+        """Bits from one row of a bitboard to the next; at least one bit between rows is unused.
 
-        Boards up to 5 x 5 fit a word with the stride of a window, see ``bitboard``.
+        Boards up to 5 x 5 fit one word, with the stride of a window (``bitboard.WINDOW``).
         """
         return max(6, self.size + 1)
 
     @property
     def words(self) -> int:
-        """Words of 32 bits in a bitboard."""
+        """Number of 32-bit words of a bitboard."""
         return -(-self.size * self.stride // 32)
 
     def bit(self, cell: Cell) -> int:
-        """The place of a cell in a bitboard."""
+        """The bit of a cell in a bitboard."""
         return cell[0] * self.stride + cell[1]

@@ -12,28 +12,46 @@ from numpy.typing import NDArray
 
 from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.game import Action, Game, Policy, as_action
-from tilewe_jax.games.santorini import observation, policies, rules, symmetry
+from tilewe_jax.games.santorini import heuristics, observation, policies, rules, symmetry
 from tilewe_jax.games.santorini.config import Cell, Config, Placement
 from tilewe_jax.games.santorini.host import SYMBOLS, Move, SantoriniBoard
 from tilewe_jax.games.santorini.rules import State
 from tilewe_jax.lanes import materialize, per_lane, random_words
 from tilewe_jax.render.svg import grid
 
-_HEIGHTS = ("#f4f2ee", "#d9d2c4", "#b8ab93", "#92815f", "#2f5f9e")
-_DISCS = ("#d9443f", "#f0c02c")
+_HEIGHT_COLORS = ("#f4f2ee", "#d9d2c4", "#b8ab93", "#92815f", "#2f5f9e")
+_PLAYER_COLORS = ("#d9443f", "#f0c02c")
 _state_of = jax.jit(rules.state_of, static_argnums=0)
 
 
 @dataclass(frozen=True)
 class SantoriniGame(Game[State]):
-    """Santorini on n x n cells, by ``config``.
+    """Santorini on n x n cells.
 
-    Actions are turns, ``64 * worker + 8 * move + build``: worker 0 or 1 of the player to move, and directions NW, N, NE, W, E,
-    SW, S, SE, that of the build counted from the cell moved to; and, where workers are placed by the players, cells,
-    ``128 + row * size + column``. Cells are (row, column) from the top left.
+    An action is a turn, ``64 * worker + 8 * move + build``: worker 0 or 1 of the player to move, and two of the directions NW,
+    N, NE, W, E, SW, S, SE, that of the build counted from the cell moved to. Where the players place the workers, it may be a
+    cell instead, ``128 + row * size + column``. Cells are (row, column) from the top left.
+
+    >>> import jax
+    >>> game = SantoriniGame(Config(size=5))
+    >>> state = game.init(jax.random.key(0))
+    >>> int(game.num_legal(state))
+    68
+    >>> action = game.action_of_name("c4-d4*e3", state)
+    >>> game.action_of((1, 2), (1, 3), (2, 4), state=state) == action
+    True
+    >>> print(game.text(game.step(state, action)))  # doctest: +NORMALIZE_WHITESPACE
+     5  .   .   .   .   .
+     4  .   .   .   O   .
+     3  .   X   .   Y   .1
+     2  .   .   U   .   .
+     1  .   .   .   .   .
+        a   b   c   d   e
+    player 2 (X Y) to move
     """
 
     config: Config
+    """The settings; ``make("santorini", size=..., placement=...)`` makes a game of its options."""
 
     version = 1
 
@@ -63,10 +81,10 @@ class SantoriniGame(Game[State]):
         return self.config.placement != "random"
 
     def init(self, key: PRNGKeyArray) -> State:
-        return rules.initial(self.config, key)
+        return rules.init(self.config, key)
 
     def apply(self, state: State, action: Action) -> State:
-        # Materialized, or the action and half of the rest would be computed again for each word of the turns.
+        # Materialized, or XLA would compute the action and half of the rest again for each word of the turns.
         return per_lane(partial(materialize, partial(rules.apply, self.config)))(state, as_action(action))
 
     def is_legal(self, state: State, action: Action) -> Bool[Array, ""]:
@@ -76,30 +94,30 @@ class SantoriniGame(Game[State]):
         return rules.legal_actions(self.config, state)
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
-        return rules.sample(self.config, state, random_words(key, 1)[0])
+        return rules.sample_action(self.config, state, random_words(key, 1)[0])
 
     def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
-        several = partial(materialize, partial(rules.several, self.config, count=k))
-        return per_lane(several)(state, random_words(key, 1)[0])
+        sample = partial(materialize, partial(rules.sample_actions, self.config, count=k))
+        return per_lane(sample)(state, random_words(key, 1)[0])
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """A win first, a loss in one last, and else as ``one_ply`` has it."""
-        look = per_lane(partial(materialize, partial(policies.heuristic_logits, self.config)))
-        return jax.vmap(look, in_axes=(None, 0))(state, actions)
+        """A win first, what loses at once last, else the values by which the player ``one_ply`` chooses, see ``heuristics``."""
+        logit = per_lane(partial(materialize, partial(heuristics.heuristic_logits, self.config)))
+        return jax.vmap(logit, in_axes=(None, 0))(state, actions)
 
     def heuristic_value(self, state: State) -> Float32[Array, "2"]:
-        """By the levels under the workers, and by who can win at once."""
-        return policies.heuristic_value(self.config, state)
+        """By heights, mobility and threats, see ``heuristics``."""
+        return heuristics.heuristic_value(self.config, state)
 
     def policies(self) -> dict[str, Policy]:
-        """``random``, ``greedy`` and ``one_ply``, see ``policies``."""
+        """The players ``random``, ``greedy`` and ``one_ply``, see ``policies``."""
         return {**super().policies(), **policies.policies(self.config)}
 
     def current_player(self, state: State) -> Int32[Array, ""]:
         return state.current_player
 
     def is_terminal(self, state: State) -> Bool[Array, ""]:
-        return rules.is_over(self.config, state)
+        return rules.is_terminal(self.config, state)
 
     def scores(self, state: State) -> Int32[Array, "2"]:
         """1 for the winner, else 0. At the end the player to move has lost."""
@@ -109,7 +127,7 @@ class SantoriniGame(Game[State]):
         return self.scores(state).astype(jnp.float32)
 
     def observe(self, state: State, player: Int32[Array, ""]) -> Float32[Array, "channels size size"]:
-        """Binary planes from the seat of ``player``; ``channel_names`` tells what each shows."""
+        """Binary planes ``[channel, row, column]`` from the seat of ``player``, see ``channel_names``."""
         return observation.observe(self.config, state, jnp.asarray(player, jnp.int32))
 
     @property
@@ -118,16 +136,20 @@ class SantoriniGame(Game[State]):
         return observation.CHANNEL_NAMES
 
     def board_of(self, state: State) -> Int8[Array, "2 size size"]:
-        """Pieces and heights. The first player's workers are 1 and 2, the second's -1 and -2."""
+        """The position as two planes, pieces and heights. The first player's workers are 1 and 2, the second's -1 and -2."""
         pieces, heights = rules.board_of(self.config, state)
         return jnp.stack([jnp.where(state.current_player == 0, pieces, -pieces), heights])
 
     def canonical_board_of(self, state: State) -> Int8[Array, "2 size size"]:
-        """Pieces and heights. The workers of the player to move are 1 and 2, the other's -1 and -2."""
+        """Like ``board_of``, but the workers of the player to move are 1 and 2, the opponent's -1 and -2."""
         return rules.board_of(self.config, state)
 
     def state_of(self, board: SantoriniBoard | Any, player: int = 1) -> State:
-        """The state with this board, as ``board_of`` gives it, and 1 or -1 to move; on the host.
+        """The state of a board: the inverse of ``board_of`` and of ``host``. On the host.
+
+        Args:
+          board: a ``SantoriniBoard``, or an integer array of shape ``(2, n, n)`` as ``board_of`` gives it.
+          player: the player to move, 1 or -1; only used with an array.
 
         Raises ``ValueError`` where that is no position of this game.
         """
@@ -143,7 +165,8 @@ class SantoriniGame(Game[State]):
         return state
 
     def host(self, state: State) -> SantoriniBoard:
-        """The same position for Python; on the host."""
+        """The same position in plain Python."""
+        state = jax.device_get(state)
         player = 1 - 2 * int(state.current_player)
         levels = [sum(int(word) << WORD_BITS * i for i, word in enumerate(level.words)) for level in state.levels]
         size, bit = self.config.size, self.config.bit
@@ -152,64 +175,70 @@ class SantoriniGame(Game[State]):
         return SantoriniBoard(heights, (first, second, third, fourth), player)
 
     def action_of(self, start: Cell, to: Cell | None = None, build: Cell | None = None, *, state: State) -> int:
-        """The action of the worker on ``start`` that moves and builds, or of placing a worker on ``start``; on the host.
+        """The action id of a move given by its cells. On the host.
 
-        Raises ``IllegalMoveError``, a ``ValueError``, where that is illegal, and says what rule it is against.
+        Args:
+          start: the cell of the worker that moves; or, alone, the cell on which to place a worker.
+          to: the cell to move to.
+          build: the cell to build on.
+          state: the position.
+
+        Raises ``IllegalActionError``, which names the rule that the move breaks.
         """
         return self.host(state).action([cell for cell in (start, to, build) if cell is not None])
 
     def describe(self, state: State, action: int) -> Move:
-        """The cells of a legal action, ``Turn(start, to, build)`` or ``Place(cell)``; on the host.
+        """The cells of a legal action, ``Turn(start, to, build)`` or ``Place(cell)``. On the host.
 
-        Raises ``ValueError`` where it is illegal.
+        Raises ``IllegalActionError``, which names the rule that the action breaks.
         """
         return self.host(state).move(int(action))
 
     def action_name(self, action: int, state: State) -> str:
-        """A legal action for people: ``c3-b2*b3`` goes from c3 to b2 and builds on b3, ``c3`` places a worker; on the host.
+        """A legal action for people: ``c3-b2*b3`` goes from c3 to b2 and builds on b3, ``c3`` places a worker. On the host.
 
-        Columns are letters from the left, rows numbers from the bottom. Raises ``ValueError`` where it is illegal.
+        Columns are letters from the left, rows numbers from the bottom. Raises ``IllegalActionError``, which names the rule
+        that the action breaks.
         """
         board = self.host(state)
         return board.name(board.move(int(action)))
 
     def action_of_name(self, name: str, state: State) -> int:
-        """The inverse of ``action_name``. Raises ``IllegalMoveError`` where it is illegal, or no name."""
+        """The inverse of ``action_name``. Raises ``IllegalActionError`` for an illegal action, and for what is no name."""
         return self.host(state).action(name)
 
     @property
     def num_symmetries(self) -> int:
-        """Number of symmetries, see ``symmetry``; those that exchange workers are none while workers are being placed."""
-        return symmetry.OF_BOARD if self.config.placement == "chosen" else symmetry.COUNT
+        """32, see ``symmetry``; 8 where the players place the workers, because those are numbered in the order of placement."""
+        return symmetry.num_symmetries(self.config)
 
     def transform(self, state: State, index: Int32[Array, ""] | int) -> State:
-        """The state seen through a symmetry."""
+        """The state seen through symmetry ``index``."""
         return symmetry.transform(self.config, state, jnp.asarray(index, jnp.int32))
 
     @property
     def action_symmetries(self) -> NDArray[np.int32]:
-        """``int32[32, num_actions]``: what each action becomes when the state is transformed."""
-        return symmetry.actions(self.config)[: self.num_symmetries]
+        return symmetry.action_symmetries(self.config)
 
     def text(self, state: State, color: bool = False, symbols: str = SYMBOLS) -> str:
-        """The position for people; ``symbols`` stand for workers 1 and 2 of the first player, then of the second."""
-        return self.host(state).text(symbols, color)
+        """The position for people, see ``SantoriniBoard.text``."""
+        return self.host(state).text(color, symbols)
 
     def svg(self, state: State) -> str:
         board = self.host(state)
         last = board.size - 1
-        cells = {(x, y): _HEIGHTS[board.height((last - y, x))] for x in range(board.size) for y in range(board.size)}
+        cells = {(x, y): _HEIGHT_COLORS[board.height((last - y, x))] for x in range(board.size) for y in range(board.size)}
         discs = {
-            (cell[1], last - cell[0]): (_DISCS[index // 2], str(index % 2 + 1))
+            (cell[1], last - cell[0]): (_PLAYER_COLORS[index // 2], str(index % 2 + 1))
             for index, cell in enumerate(board.workers)
             if cell is not None
         }
-        legend = [(color, f"player {index + 1}") for index, color in enumerate(_DISCS)]
-        legend += [(color, "dome" if level == 4 else f"level {level}") for level, color in enumerate(_HEIGHTS) if level]
+        legend = [(color, f"player {index + 1}") for index, color in enumerate(_PLAYER_COLORS)]
+        legend += [(color, "dome" if level == 4 else f"level {level}") for level, color in enumerate(_HEIGHT_COLORS) if level]
         return grid(board.size, cells, [chr(ord("a") + x) for x in range(board.size)], legend, discs)
 
     def deal(self, state: State) -> Any:
-        """The cells of the workers where chance placed them, ``[[row, column], ...]``."""
+        """The cells of the workers, ``[[row, column], ...]``, where chance has placed them; else ``None``."""
         if self.config.placement != "random":
             return None
         return [list(cell) for worker in state.workers if (cell := self._cell(worker))]
@@ -224,7 +253,7 @@ class SantoriniGame(Game[State]):
             raise ValueError(f"a deal is the cells of four workers, [[row, column], ...], not {deal!r}") from None
         return self.state_of(SantoriniBoard(empty, (first, second, third, fourth)))
 
-    def _cell(self, worker: Int32[Array, ""]) -> Cell | None:
+    def _cell(self, worker: Int32[Array, ""] | np.integer[Any]) -> Cell | None:
         row, column = divmod(int(worker), self.config.stride)
         return (row, column) if row >= 0 else None
 
@@ -235,4 +264,4 @@ def _make(size: int = 5, placement: Placement = "default") -> SantoriniGame:
 
 
 GAMES = {"santorini": _make}
-"""What makes the game, by name."""
+"""Factories of the games of this folder, by id."""

@@ -1,4 +1,4 @@
-"""A position of Santorini on the host: plain Python that says in words why a move is illegal. Needs no JAX."""
+"""Santorini in plain Python: positions on the host, which name the rule that an illegal move breaks. Needs no JAX."""
 
 import operator
 import random
@@ -12,18 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewe_jax.games.santorini.config import DIRECTIONS, DOME, NUM_TURNS, SIZES, Cell, Config, Placement
+from tilewe_jax.host import IllegalActionError
 
 PIECES = (1, 2, -1, -2)
-"""What stands for the workers in arrays: 1 and 2 are the first player's, -1 and -2 the second's."""
+"""The workers in arrays: 1 and 2 are the first player's, -1 and -2 the second's."""
 PLACING_ORDER = (1, -1, 2, -2)
 SYMBOLS = "OUXY"
 """The workers in texts, in the order of ``PIECES``."""
 _NAME = re.compile(r"([a-j]\d+)(?:-([a-j]\d+)\*([a-j]\d+))?")
-_COLORS = ("94", "94", "91", "91")
-
-
-class IllegalMoveError(ValueError):
-    """A move against the rules; the message says against which."""
+_ANSI_COLORS = ("94", "94", "91", "91")
 
 
 class Turn(NamedTuple):
@@ -45,17 +42,30 @@ Move = Turn | Place
 
 @dataclass(frozen=True)
 class SantoriniBoard:
-    """A position. Raises ``ValueError`` for what is none.
+    """A position of Santorini; immutable, a ``tilewe_jax.host.HostPosition``.
 
-    Cells are (row, column) from the top left; the players are 1, who moves first, and -1, as in the arrays.
+    A move is a ``Turn`` or a ``Place``, in cells; an action is its id, as the game on the device numbers it. Cells are (row,
+    column) from the top left. Players are numbered 1, who moves first, and -1, as in the arrays; ``current_player`` and
+    ``scores`` count them from 0.
+
+    Raises ``ValueError`` for what is no position.
+
+    >>> board = SantoriniBoard.start()
+    >>> len(board.legal_moves)
+    68
+    >>> after = board.push("c4-d4*e3")
+    >>> after.current_player, after.heights[2]
+    (1, (0, 0, 0, 0, 1))
+    >>> board.explain(64)
+    'a worker cannot move to (2, 1): worker -1 stands there'
     """
 
     heights: tuple[tuple[int, ...], ...]
     """Rows of cells, 0 to 4 high; 4 is a dome."""
     workers: tuple[Cell | None, Cell | None, Cell | None, Cell | None]
-    """Where each of ``PIECES`` stands; ``None`` where it is not placed yet."""
+    """Cells of the workers, in the order of ``PIECES``; ``None`` for a worker not yet placed."""
     player: int = 1
-    """Who is to move, 1 or -1."""
+    """The player to move, 1 or -1."""
 
     def __post_init__(self) -> None:
         if len(self.heights) not in SIZES or any(len(row) != len(self.heights) for row in self.heights):
@@ -65,8 +75,9 @@ class SantoriniBoard:
         for cell, height in self._cells():
             if height not in range(DOME + 1):
                 raise ValueError(f"{cell} is {height} high; cells are 0 to {DOME} high, and {DOME} is a dome")
-        for piece, cell in self._standing().items():
-            self._require_on_board(cell, ValueError)
+        for piece, cell in self._placed().items():
+            if rule := self._off_board(cell):
+                raise ValueError(rule)
             if self.workers.count(cell) > 1:
                 raise ValueError(f"two workers stand on {cell}")
             if self.height(cell) == DOME:
@@ -76,9 +87,19 @@ class SantoriniBoard:
         if self.placing:
             self._require_opening()
 
+    # ---- Making positions
+
     @classmethod
     def start(cls, size: int = 5, placement: Placement = "default", rng: random.Random | None = None) -> "SantoriniBoard":
-        """A new game. Raises ``ValueError`` as ``make("santorini")`` does."""
+        """The initial position of a game.
+
+        Args:
+          size: rows and columns of the board.
+          placement: how the workers are placed, see ``Config``.
+          rng: draws the cells of the workers where the placement is "random"; by default a generator seeded by the system.
+
+        Raises ``ValueError`` as ``make("santorini")`` does.
+        """
         config = Config(size, placement)
         cells: Sequence[Cell | None] = config.start
         if placement == "random":
@@ -89,29 +110,63 @@ class SantoriniBoard:
 
     @classmethod
     def from_array(cls, array: Any, player: int = 1) -> "SantoriniBoard":
-        """The position of an array of shape ``(2, n, n)``: pieces 0, 1, 2, -1, -2, and heights. Raises ``ValueError``."""
+        """The position of an integer array of shape ``(2, n, n)``: pieces 0, 1, 2, -1, -2, and heights.
+
+        Raises ``ValueError`` for what is no position.
+        """
         array = np.asarray(array)
         if array.ndim != 3 or array.shape[0] != 2 or array.shape[1] != array.shape[2]:
             raise ValueError(f"a board is an array of shape (2, n, n), pieces and heights, not {array.shape}")
         if not np.issubdtype(array.dtype, np.integer):
             raise ValueError(f"a board is an array of integers, not of {array.dtype}")
         pieces, heights = array
-        if strange := sorted(set(pieces.ravel().tolist()) - {0, *PIECES}):
-            raise ValueError(f"pieces are 0, 1, 2, -1 and -2, not {strange[0]}")
+        if unknown := sorted(set(pieces.ravel().tolist()) - {0, *PIECES}):
+            raise ValueError(f"pieces are 0, 1, 2, -1 and -2, not {unknown[0]}")
         workers: list[Cell | None] = []
         for piece in PIECES:
-            found = [(int(row), int(column)) for row, column in np.argwhere(pieces == piece)]
-            if len(found) > 1:
-                raise ValueError(f"worker {piece} stands on {len(found)} cells: {found}")
-            workers.append(found[0] if found else None)
+            cells = [(int(row), int(column)) for row, column in np.argwhere(pieces == piece)]
+            if len(cells) > 1:
+                raise ValueError(f"worker {piece} stands on {len(cells)} cells: {cells}")
+            workers.append(cells[0] if cells else None)
         return cls(tuple(map(tuple, heights.tolist())), (workers[0], workers[1], workers[2], workers[3]), player)
 
     def to_array(self) -> NDArray[np.int8]:
         """The inverse of ``from_array``: ``int8[2, n, n]``."""
         pieces = np.zeros_like(self.heights, np.int8)
-        for piece, cell in self._standing().items():
+        for piece, cell in self._placed().items():
             pieces[cell] = piece
         return np.stack([pieces, np.array(self.heights, np.int8)])
+
+    # ---- A position by the ids of actions: ``HostPosition``
+
+    @property
+    def current_player(self) -> int:
+        """The player to move, 0 or 1; at the end, the player who has lost."""
+        return 0 if self.player == 1 else 1
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the game is over."""
+        return not self.legal_moves
+
+    def scores(self) -> tuple[int, int]:
+        """1 for the winner, else 0, by seat."""
+        return int(self.winner == 1), int(self.winner == -1)
+
+    def legal_actions(self) -> list[int]:
+        """Ids of the legal actions, ascending; empty at the end."""
+        return [self._encode(move) for move in self.legal_moves]
+
+    def explain(self, action: int) -> str | None:
+        """The rule that an action breaks, in words; ``None`` where the action is legal."""
+        decoded = self._decode(action)
+        return decoded if isinstance(decoded, str) else self._broken_rule(decoded)
+
+    def after(self, action: int) -> "SantoriniBoard":
+        """The position after an action. Raises ``IllegalActionError``, which names the rule that the action breaks."""
+        return self.push(self.move(action))
+
+    # ---- A position by moves
 
     @property
     def size(self) -> int:
@@ -120,34 +175,41 @@ class SantoriniBoard:
 
     @property
     def placing(self) -> bool:
-        """Whether a worker is to be placed."""
+        """Whether the player to move has a worker to place."""
         return None in self.workers
-
-    @cached_property
-    def legal_moves(self) -> tuple[Move, ...]:
-        """The legal moves by ascending action number; none when the game is over."""
-        if self.placing:
-            return tuple(Place(cell) for cell, _ in self._cells() if cell not in self.workers)
-        if self._climbed:
-            return ()
-        return tuple(
-            Turn(start, to, build)
-            for start in self._own
-            for to in self._around(start)
-            if self._why_not_to(start, to) is None
-            for build in self._around(to)
-            if self._why_not_build(start, to, build) is None
-        )
 
     @property
     def winner(self) -> int | None:
         """1 or -1 when the game is over: a worker stands on level 3, or the player to move has no legal move."""
-        return None if self.legal_moves else -self.player
+        return -self.player if self.is_terminal else None
+
+    def height(self, cell: Cell) -> int:
+        """Height of a cell."""
+        return self.heights[cell[0]][cell[1]]
+
+    @cached_property
+    def legal_moves(self) -> tuple[Move, ...]:
+        """The legal moves by ascending action id; none when the game is over."""
+        if self.placing:
+            return tuple(Place(cell) for cell, _ in self._cells() if cell not in self.workers)
+        if self._opponent_has_climbed:
+            return ()
+        return tuple(
+            Turn(start, to, build)
+            for start in self._own_workers
+            for to in self._neighbours(start)
+            if self._rule_against_moving(start, to) is None
+            for build in self._neighbours(to)
+            if self._rule_against_building(start, to, build) is None
+        )
 
     def push(self, move: Move | Sequence[Cell] | str) -> "SantoriniBoard":
-        """The position after a move: a ``Turn`` or ``Place``, three cells or one, or the name of one.
+        """The position after a move.
 
-        Raises ``IllegalMoveError``, which says what rule the move is against.
+        Args:
+          move: a ``Turn`` or ``Place``, three cells or one, or a name as ``name`` gives it.
+
+        Raises ``IllegalActionError``, which names the rule that the move breaks.
         """
         move = self.check(move)
         workers, heights = list(self.workers), [list(row) for row in self.heights]
@@ -159,48 +221,23 @@ class SantoriniBoard:
         return SantoriniBoard(tuple(map(tuple, heights)), (workers[0], workers[1], workers[2], workers[3]), -self.player)
 
     def check(self, move: Move | Sequence[Cell] | str) -> Move:
-        """The move itself, if it is legal. Raises ``IllegalMoveError``."""
+        """A legal move, in any form that ``push`` takes, as a ``Turn`` or ``Place``. Raises ``IllegalActionError``."""
         move = self._parse(move)
-        if isinstance(move, Place):
-            self._require_on_board(move.cell)
-            if not self.placing:
-                raise IllegalMoveError("all workers are placed: a move is a turn, three cells (start, to, build)")
-            if move.cell in self.workers:
-                raise IllegalMoveError(f"a worker cannot be placed on {move.cell}: {self._worker_on(move.cell)} stands there")
-            return move
-        for cell in move:
-            self._require_on_board(cell)
-        if self.placing:
-            raise IllegalMoveError("workers are still being placed: a move is one cell")
-        if self._climbed:
-            raise IllegalMoveError(f"the game is over: player {-self.player} has won")
-        start, to, build = move
-        if start not in self._own:
-            there = f"{self._worker_on(start)} stands there" if start in self.workers else "nobody stands there"
-            raise IllegalMoveError(f"player {self.player} has no worker on {start}: {there}")
-        if why := self._why_not_to(start, to) or self._why_not_build(start, to, build):
-            raise IllegalMoveError(why)
+        if rule := self._broken_rule(move):
+            raise IllegalActionError(rule)
         return move
 
     def action(self, move: Move | Sequence[Cell] | str) -> int:
-        """The number of a legal move. Raises ``IllegalMoveError``."""
-        move = self.check(move)
-        if isinstance(move, Place):
-            return NUM_TURNS + move.cell[0] * self.size + move.cell[1]
-        worker = self._own.index(move.start)
-        return 64 * worker + 8 * _direction(move.start, move.to) + _direction(move.to, move.build)
+        """The action id of a legal move, in any form that ``push`` takes. Raises ``IllegalActionError``."""
+        return self._encode(self.check(move))
 
     def move(self, action: int) -> Move:
-        """The inverse of ``action``. Raises ``IllegalMoveError`` where it is not legal, ``ValueError`` where it is none."""
-        if not 0 <= action < NUM_TURNS + self.placing * self.size**2:
-            raise ValueError(f"{action} is no action here; actions are 0 to {NUM_TURNS + self.placing * self.size**2 - 1}")
-        if action >= NUM_TURNS:
-            return self.check(Place(divmod(action - NUM_TURNS, self.size)))
-        if self.placing:
-            raise IllegalMoveError(f"workers are still being placed: actions are {NUM_TURNS} and up, not {action}")
-        start = self._own[action // 64]
-        to = _step(start, action // 8 % 8)
-        return self.check(Turn(start, to, _step(to, action % 8)))
+        """The move of a legal action: the inverse of ``action``. Raises ``IllegalActionError``."""
+        if rule := self.explain(action):
+            raise IllegalActionError(f"action {action} is illegal: {rule}")
+        decoded = self._decode(action)
+        assert not isinstance(decoded, str)
+        return decoded
 
     def name(self, move: Move) -> str:
         """A move for people: ``c3-b2*b3`` goes from c3 to b2 and builds on b3; ``c3`` places a worker.
@@ -210,57 +247,57 @@ class SantoriniBoard:
         first, *others = (f"{chr(ord('a') + column)}{self.size - row}" for row, column in move)
         return first + "".join(mark + cell for mark, cell in zip("-*", others, strict=False))
 
-    def text(self, symbols: str = SYMBOLS, color: bool = False) -> str:
-        """The position for people: each cell shows who stands there and how high it is.
+    def text(self, color: bool = False, symbols: str = SYMBOLS) -> str:
+        """The position for people: each cell shows the worker on it and its height.
 
-        ``symbols`` are one character a worker, in the order of ``PIECES``. Raises ``ValueError`` for other than four.
+        Args:
+          color: whether to use ANSI colours.
+          symbols: one character per worker, in the order of ``PIECES``.
+
+        Raises ``ValueError`` for other than four symbols.
         """
         if len(symbols) != len(PIECES):
             raise ValueError(f"symbols are {len(PIECES)} characters, one a worker, not {symbols!r}")
-        marks = [f"\x1b[{code}m{symbol}\x1b[0m" if color else symbol for symbol, code in zip(symbols, _COLORS, strict=True)]
-        who = dict(zip(self.workers, marks, strict=True))
+        marks = [f"\x1b[{code}m{mark}\x1b[0m" if color else mark for mark, code in zip(symbols, _ANSI_COLORS, strict=True)]
+        mark_on = dict(zip(self.workers, marks, strict=True))
         lines = []
         for row, heights in enumerate(self.heights):
-            cells = (f"{who.get((row, column), '.')}{height or ' '}" for column, height in enumerate(heights))
+            cells = (f"{mark_on.get((row, column), '.')}{height or ' '}" for column, height in enumerate(heights))
             lines.append(f"{self.size - row:2d}  {'  '.join(cells)}")
         lines.append("    " + "   ".join(chr(ord("a") + column) for column in range(self.size)))
-        lines.append(self._verdict(marks))
+        lines.append(self._status(marks))
         return "\n".join(lines)
 
     def __str__(self) -> str:
         return self.text()
 
-    def _verdict(self, marks: Sequence[str]) -> str:
-        def player(sign: int) -> str:
-            own = marks[:2] if sign == 1 else marks[2:]
-            return f"player {1 if sign == 1 else 2} ({' '.join(own)})"
+    # ---- Rules
 
-        if self.winner is None:
-            return f"{player(self.player)} to {'place a worker' if self.placing else 'move'}"
-        how = "stands on level 3" if self._climbed else f"{player(self.player)} cannot move"
-        return f"{player(self.winner)} wins: {how}"
+    def _broken_rule(self, move: Move) -> str | None:
+        """The rule that a move breaks; ``None`` where it is legal."""
+        if rule := next(filter(None, map(self._off_board, move)), None):
+            return rule
+        return self._rule_against_placing(move.cell) if isinstance(move, Place) else self._rule_against_turn(move)
 
-    @property
-    def _own(self) -> tuple[Cell, Cell]:
-        """Workers 1 and 2 of the player to move, who has both."""
-        first, second = self.workers[:2] if self.player == 1 else self.workers[2:]
-        assert first is not None
-        assert second is not None
-        return first, second
+    def _rule_against_placing(self, cell: Cell) -> str | None:
+        if not self.placing:
+            return "all workers are placed: a move is a turn, three cells (start, to, build)"
+        if cell in self.workers:
+            return f"a worker cannot be placed on {cell}: {self._worker_on(cell)} stands there"
+        return None
 
-    @property
-    def _climbed(self) -> bool:
-        """Whether the player who moved last has won by climbing."""
-        others = self.workers[2:] if self.player == 1 else self.workers[:2]
-        return any(cell is not None and self.height(cell) == DOME - 1 for cell in others)
+    def _rule_against_turn(self, move: Turn) -> str | None:
+        if self.placing:
+            return "workers are still being placed: a move is one cell"
+        if self._opponent_has_climbed:
+            return f"the game is over: player {-self.player} has won"
+        if move.start not in self._own_workers:
+            holder = f"{self._worker_on(move.start)} stands there" if move.start in self.workers else "nobody stands there"
+            return f"player {self.player} has no worker on {move.start}: {holder}"
+        return self._rule_against_moving(move.start, move.to) or self._rule_against_building(*move)
 
-    def height(self, cell: Cell) -> int:
-        """Height of a cell."""
-        return self.heights[cell[0]][cell[1]]
-
-    def _why_not_to(self, start: Cell, to: Cell) -> str | None:
-        """The rule against a move, if there is one."""
-        if to not in self._around(start):
+    def _rule_against_moving(self, start: Cell, to: Cell) -> str | None:
+        if to not in self._neighbours(start):
             return f"a worker moves to one of the eight cells around it, not from {start} to {to}"
         if to in self.workers:
             return f"a worker cannot move to {to}: {self._worker_on(to)} stands there"
@@ -272,9 +309,8 @@ class SantoriniBoard:
             )
         return None
 
-    def _why_not_build(self, start: Cell, to: Cell, build: Cell) -> str | None:
-        """The rule against a build, if there is one."""
-        if build not in self._around(to):
+    def _rule_against_building(self, start: Cell, to: Cell, build: Cell) -> str | None:
+        if build not in self._neighbours(to):
             return f"a worker builds on one of the eight cells around it, not from {to} on {build}"
         if build in self.workers and build != start:
             return f"a worker cannot build on {build}: {self._worker_on(build)} stands there"
@@ -282,37 +318,76 @@ class SantoriniBoard:
             return f"a worker cannot build on {build}: there is a dome"
         return None
 
-    def _require_on_board(self, cell: Cell, error: type[ValueError] = IllegalMoveError) -> None:
-        if not all(0 <= place < self.size for place in cell):
-            raise error(f"{tuple(cell)} is off the board; rows and columns are 0 to {self.size - 1}")
+    def _off_board(self, cell: Cell) -> str | None:
+        if all(0 <= coordinate < self.size for coordinate in cell):
+            return None
+        return f"{tuple(cell)} is off the board; rows and columns are 0 to {self.size - 1}"
 
     def _require_opening(self) -> None:
-        """Workers are only missing before the first turn."""
-        placed = self._standing()
-        opening = set(placed) == set(PLACING_ORDER[: len(placed)]) and self.player == (1, -1)[len(placed) % 2]
-        if not opening or any(height for _, height in self._cells()):
+        """Workers may be missing before the first turn alone, in ``PLACING_ORDER``. Raises ``ValueError``."""
+        placed = self._placed()
+        is_opening = set(placed) == set(PLACING_ORDER[: len(placed)]) and self.player == (1, -1)[len(placed) % 2]
+        if not is_opening or any(height for _, height in self._cells()):
             missing = ", ".join(str(piece) for piece in PIECES if piece not in placed)
             raise ValueError(
                 f"worker {missing} is missing: a position has four workers, but while they are being placed,"
                 f" in the order {', '.join(map(str, PLACING_ORDER))} and by turns"
             )
 
-    def _standing(self) -> dict[int, Cell]:
-        """Where the pieces that are placed stand."""
+    @property
+    def _own_workers(self) -> tuple[Cell, Cell]:
+        """Workers 0 and 1 of the player to move, both of which are placed."""
+        first, second = self.workers[:2] if self.player == 1 else self.workers[2:]
+        assert first is not None
+        assert second is not None
+        return first, second
+
+    @property
+    def _opponent_has_climbed(self) -> bool:
+        """Whether the player who moved last has won by standing on level 3."""
+        opponents = self.workers[2:] if self.player == 1 else self.workers[:2]
+        return any(cell is not None and self.height(cell) == DOME - 1 for cell in opponents)
+
+    # ---- Cells, ids and names
+
+    def _placed(self) -> dict[int, Cell]:
+        """Cells of the pieces that are placed."""
         return {piece: cell for piece, cell in zip(PIECES, self.workers, strict=True) if cell is not None}
 
     def _cells(self) -> Iterator[tuple[Cell, int]]:
+        """All cells, row by row, with their heights."""
         return (((row, column), height) for row, heights in enumerate(self.heights) for column, height in enumerate(heights))
 
-    def _around(self, cell: Cell) -> list[Cell]:
-        """The cells around a cell that are on the board, in the order of ``DIRECTIONS``."""
-        steps = (_step(cell, direction) for direction in range(len(DIRECTIONS)))
-        return [step for step in steps if all(0 <= place < self.size for place in step)]
+    def _neighbours(self, cell: Cell) -> list[Cell]:
+        """The neighbours of a cell that are on the board, in the order of ``DIRECTIONS``."""
+        neighbours = (_neighbour(cell, direction) for direction in range(len(DIRECTIONS)))
+        return [neighbour for neighbour in neighbours if self._off_board(neighbour) is None]
 
     def _worker_on(self, cell: Cell) -> str:
         return f"worker {PIECES[self.workers.index(cell)]}"
 
+    def _encode(self, move: Move) -> int:
+        """The action id of a legal move."""
+        if isinstance(move, Place):
+            return NUM_TURNS + move.cell[0] * self.size + move.cell[1]
+        worker = self._own_workers.index(move.start)
+        return 64 * worker + 8 * _direction(move.start, move.to) + _direction(move.to, move.build)
+
+    def _decode(self, action: int) -> Move | str:
+        """The move of an action, legal or not; or in words why it has none."""
+        if not 0 <= action < NUM_TURNS + self.size**2:
+            return f"there is no such action; actions are 0 to {NUM_TURNS + self.size**2 - 1}"
+        if action >= NUM_TURNS:
+            row, column = divmod(action - NUM_TURNS, self.size)
+            return Place((row, column))
+        if self.placing:
+            return f"workers are still being placed: actions are {NUM_TURNS} and up"
+        start = self._own_workers[action // 64]
+        to = _neighbour(start, action // 8 % 8)
+        return Turn(start, to, _neighbour(to, action % 8))
+
     def _parse(self, move: Move | Sequence[Cell] | str) -> Move:
+        """A move in any form, legal or not. Raises ``IllegalActionError`` for what has no such form."""
         try:
             if isinstance(move, str):
                 names = [name for name in _NAME.fullmatch(move).groups() if name]  # type: ignore[union-attr]
@@ -321,12 +396,24 @@ class SantoriniBoard:
                 cells = [(operator.index(row), operator.index(column)) for row, column in move]
             return Turn(*cells) if len(cells) == 3 else Place(*cells)
         except (AttributeError, TypeError, ValueError):
-            raise IllegalMoveError(
+            raise IllegalActionError(
                 f"{move!r} is no move; moves are three cells (start, to, build), or one to place a worker, or like c3-b2*b3"
             ) from None
 
+    def _status(self, marks: Sequence[str]) -> str:
+        """One line: the player to move, or the winner and why."""
 
-def _step(cell: Cell, direction: int) -> Cell:
+        def player(sign: int) -> str:
+            own = marks[:2] if sign == 1 else marks[2:]
+            return f"player {1 if sign == 1 else 2} ({' '.join(own)})"
+
+        if self.winner is None:
+            return f"{player(self.player)} to {'place a worker' if self.placing else 'move'}"
+        reason = "stands on level 3" if self._opponent_has_climbed else f"{player(self.player)} cannot move"
+        return f"{player(self.winner)} wins: {reason}"
+
+
+def _neighbour(cell: Cell, direction: int) -> Cell:
     rows, columns = DIRECTIONS[direction]
     return cell[0] + rows, cell[1] + columns
 

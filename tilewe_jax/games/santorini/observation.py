@@ -1,9 +1,9 @@
-"""What a player sees: planes from the player's seat. Santorini is open, so both see all."""
+"""Observations: binary planes from the seat of a player. Santorini has no hidden information, so both seats see everything."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32
 
-from tilewe_jax.games.santorini.bitboard import dense, single
+from tilewe_jax.games.santorini.bitboard import singleton, unpack
 from tilewe_jax.games.santorini.config import Config
 from tilewe_jax.games.santorini.rules import State
 
@@ -18,14 +18,14 @@ CHANNEL_NAMES = (
     "dome",
     "the observer is to move",
 )
-"""What each plane shows; the last is constant."""
+"""What each plane shows; the last plane is constant."""
 
 
 def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[Array, "channels size size"]:
     """The planes of ``CHANNEL_NAMES``, each 0 or 1, ``[channel, row, column]`` from the top left."""
-    mine = player == state.current_player
-    first, second, third, fourth = (single(config, worker) for worker in state.workers)
-    workers = [dense(config, cells) for cells in (first, second, third, fourth)]
-    seen = [jnp.where(mine, workers[i], workers[i ^ 2]) for i in range(4)]
-    levels = [dense(config, level) for level in state.levels]
-    return jnp.stack([*seen, *levels, jnp.broadcast_to(mine, levels[0].shape)]).astype(jnp.float32)
+    is_mover = player == state.current_player
+    first, second, third, fourth = (singleton(config, worker) for worker in state.workers)
+    by_turn = [unpack(config, cells) for cells in (first, second, third, fourth)]
+    by_seat = [jnp.where(is_mover, by_turn[i], by_turn[i ^ 2]) for i in range(4)]
+    levels = [unpack(config, level) for level in state.levels]
+    return jnp.stack([*by_seat, *levels, jnp.broadcast_to(is_mover, levels[0].shape)]).astype(jnp.float32)

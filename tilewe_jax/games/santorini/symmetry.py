@@ -1,8 +1,8 @@
-"""The 32 symmetries of Santorini: eight of the board, times exchanging the numbers of the own or the other's workers.
+"""The 32 symmetries of Santorini: the eight of the square, times exchanging the numbers of either player's two workers.
 
-Symmetry ``k`` turns or mirrors the board by ``k % 8``, exchanges the numbers of the player to move where ``k & 8``, and those
-of the other where ``k & 16``; 0 is the identity. While workers are being placed, only the first eight are symmetries, because
-numbers are given in the order of placement.
+Symmetry ``k`` rotates or reflects the board by ``k % 8``, exchanges the workers of the player to move where ``k & 8``, and
+those of the opponent where ``k & 16``; 0 is the identity. While workers are being placed only the first eight are symmetries,
+because workers are numbered in the order of placement.
 """
 
 from functools import cache
@@ -16,54 +16,59 @@ from tilewe_jax.games.santorini import rules
 from tilewe_jax.games.santorini.config import DIRECTIONS, NUM_TURNS, Cell, Config
 from tilewe_jax.games.santorini.rules import State
 
-COUNT = 32
-OF_BOARD = 8
+NUM_SYMMETRIES = 32
+NUM_BOARD_SYMMETRIES = 8
 
 
-def transform(config: Config, state: State, symmetry: Int32[Array, ""]) -> State:
-    """The state seen through a symmetry."""
-    pieces, heights = rules.board_of(config, state).reshape(2, -1)[:, jnp.asarray(_sources(config))[symmetry % 8]]
+def num_symmetries(config: Config) -> int:
+    """Number of symmetries of a game, the first of the 32."""
+    return NUM_BOARD_SYMMETRIES if config.placement == "chosen" else NUM_SYMMETRIES
+
+
+def transform(config: Config, state: State, index: Int32[Array, ""]) -> State:
+    """The state seen through symmetry ``index``."""
+    pieces, heights = rules.board_of(config, state).reshape(2, -1)[:, jnp.asarray(_source_cells(config))[index % 8]]
     numbers = jnp.abs(pieces)
-    exchanged = jnp.where(pieces > 0, symmetry & 8, symmetry & 16) != 0
-    pieces = jnp.where(exchanged & (numbers > 0), jnp.sign(pieces) * (3 - numbers), pieces)
+    is_exchanged = jnp.where(pieces > 0, index & 8, index & 16) != 0
+    pieces = jnp.where(is_exchanged & (numbers > 0), jnp.sign(pieces) * (3 - numbers), pieces)
     board = jnp.stack([pieces, heights]).reshape(2, config.size, config.size)
     return rules.state_of(config, board, state.current_player)
 
 
 @cache
-def actions(config: Config) -> NDArray[np.int32]:
-    """``int32[32, num_actions]``: what each action is called after each symmetry."""
-    table = np.zeros((COUNT, config.num_actions), np.int32)
-    for symmetry in range(COUNT):
-        turned = [DIRECTIONS.index(_map(cell, symmetry % 8)) for cell in DIRECTIONS]
+def action_symmetries(config: Config) -> NDArray[np.int32]:
+    """``int32[num_symmetries, num_actions]``: the id that each action has after each symmetry."""
+    table = np.zeros((num_symmetries(config), config.num_actions), np.int32)
+    for index, row in enumerate(table):
+        direction_after = [DIRECTIONS.index(_map(offset, index % 8)) for offset in DIRECTIONS]
         for action in range(NUM_TURNS):
             worker, move, build = action >> 6, action >> 3 & 7, action & 7
-            table[symmetry, action] = 64 * (worker ^ (symmetry >> 3 & 1)) + 8 * turned[move] + turned[build]
-        for place in range(config.num_actions - NUM_TURNS):
-            table[symmetry, NUM_TURNS + place] = NUM_TURNS + _target(config, place, symmetry % 8)
+            row[action] = 64 * (worker ^ (index >> 3 & 1)) + 8 * direction_after[move] + direction_after[build]
+        for cell in range(config.num_actions - NUM_TURNS):
+            row[NUM_TURNS + cell] = NUM_TURNS + _target_cell(config, cell, index % 8)
     return table
 
 
 @cache
-def _sources(config: Config) -> NDArray[np.int32]:
-    """For each symmetry of the board and each cell after it, which cell that was before."""
-    table = np.zeros((8, config.size**2), np.int32)
-    for symmetry in range(8):
+def _source_cells(config: Config) -> NDArray[np.int32]:
+    """``int32[8, size * size]``: for each symmetry of the board and each cell after it, the cell before it."""
+    table = np.zeros((NUM_BOARD_SYMMETRIES, config.size**2), np.int32)
+    for index, row in enumerate(table):
         for cell in range(config.size**2):
-            table[symmetry, _target(config, cell, symmetry)] = cell
+            row[_target_cell(config, cell, index)] = cell
     return table
 
 
-def _target(config: Config, cell: int, symmetry: int) -> int:
-    """Where a cell comes to lie. Twice the distance from the middle is a whole number."""
-    last = config.size - 1
-    row, column = _map((2 * (cell // config.size) - last, 2 * (cell % config.size) - last), symmetry)
+def _target_cell(config: Config, cell: int, index: int) -> int:
+    """The cell ``row * size + column`` to which a symmetry of the board takes a cell."""
+    last = config.size - 1  # twice the distance from the middle is a whole number
+    row, column = _map((2 * (cell // config.size) - last, 2 * (cell % config.size) - last), index)
     return (row + last) // 2 * config.size + (column + last) // 2
 
 
-def _map(cell: Cell, symmetry: int) -> Cell:
-    """A (row, column) counted from the middle, turned by 90 degrees ``symmetry % 4`` times, mirrored from 4 on."""
-    row, column = cell
-    for _ in range(symmetry % 4):
+def _map(offset: Cell, index: int) -> Cell:
+    """A (row, column) counted from the middle, rotated by 90 degrees ``index % 4`` times, reflected from 4 on."""
+    row, column = offset
+    for _ in range(index % 4):
         row, column = -column, row
-    return (row, -column) if symmetry >= 4 else (row, column)
+    return (row, -column) if index >= 4 else (row, column)

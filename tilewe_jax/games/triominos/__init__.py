@@ -1,4 +1,4 @@
-"""Triominos: triangular tiles, three numbers each, and what can be asked of them without JAX."""
+"""Triominos: triangular tiles with three numbers, see README.md; and the validator of placements, which needs no JAX."""
 
 from tilewe_jax.games.triominos.figure import explain, validate
 

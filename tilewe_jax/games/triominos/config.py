@@ -1,4 +1,4 @@
-"""Which Triominos: players, tiles, who starts, and the numbering of actions. Pure Python."""
+"""The settings of a game of Triominos, and the numbering of its actions and cells. Pure Python."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,31 +10,39 @@ Start = Literal["random", "highest", "winner"]
 Length = Literal["single", "target"]
 
 SETS = {len(tiles(highest)): highest for highest in range(1, HIGHEST + 1)}
-"""The highest number of each set of tiles, by its size. The rules know 56 and 84; the small ones are for studies."""
+"""The highest number on the tiles of each set, by its size. The rules know 56 and 84 tiles; smaller sets are for studies."""
 TRAYS = {2: 9, 3: 7, 4: 7, 5: 6, 6: 6}
-"""Tiles dealt to each, by the number of players."""
+"""Tiles dealt to each player, by the number of players."""
 MAX_DRAWS = 3
+"""Tiles that may be drawn in a turn."""
+DRAW_SCORE, PASS_SCORE = -5, -10
+OUT_SCORE = 25
+"""Points for placing the last tile of a tray, besides the values of the other trays."""
+FIRST_TRIPLE_SCORE, FIRST_ZEROS_SCORE = 10, 40
+"""Points for a first tile that is a triple, or the one of three zeros, where the highest tile begins; besides its numbers."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of a game. Raises ``ValueError`` for values outside of what is described here."""
+    """The settings of a game. Raises ``ValueError`` for values outside of the ranges described here."""
 
     players: int = 2
-    """2 to 6."""
+    """Number of players, 2 to 6."""
     tiles: int = 56
     """Number of tiles: 56, 84, or one of the small sets 4, 10, 20, 35."""
     start: Start = "random"
-    """Chance decides who starts a round; or the highest tile, which must then be placed; or the winner of the last round."""
+    """Who starts a round: a player drawn uniformly ("random"), the holder of the highest tile, which must be placed first
+    ("highest"), or the winner of the last round ("winner")."""
     game: Length = "single"
-    """One round; or rounds until somebody has ``target`` points after one."""
+    """The length of a game: one round ("single"), or rounds until a player has ``target`` points after one ("target")."""
     target: int = 400
+    """Points that end a game of length "target", 1 to 10,000."""
     hex_scores: tuple[int, int, int] = HEX_SCORES
-    """What one, two and three hexagons score."""
+    """Points for completing one, two and three hexagons with a tile, 0 to 1,000 each."""
     max_rounds: int = 20
-    """A game to a target is truncated after so many rounds."""
+    """Rounds after which a game to a target is truncated, 1 to 100."""
     tray: int | None = None
-    """Tiles dealt to each; ``None`` is 9 for two players, 7 for three and four, 6 for more."""
+    """Tiles dealt to each player; ``None`` stands for 9 for two players, 7 for three and four, 6 for more."""
 
     def __post_init__(self) -> None:
         if self.players not in TRAYS:
@@ -67,7 +75,7 @@ class Config:
 
     @property
     def numbers(self) -> int:
-        """How many numbers there are."""
+        """Number of different numbers on the tiles."""
         return self.highest + 1
 
     @property
@@ -77,12 +85,12 @@ class Config:
 
     @cached_property
     def tile_list(self) -> tuple[Tile, ...]:
-        """The tiles by id."""
+        """All tiles, by id."""
         return tiles(self.highest)
 
     @property
     def columns(self) -> int:
-        """Columns of the torus on which cells are numbered: so many that no figure of all tiles but one can meet itself."""
+        """Columns of the torus on which cells are numbered, enough that no figure of all tiles but one can meet itself."""
         return (self.tiles + 3) // 2 * 2
 
     @property
@@ -96,23 +104,23 @@ class Config:
         return self.rows * self.columns
 
     @property
-    def slots(self) -> int:
-        """Room for the free cells beside a tile: the first tile has three, each other takes one and adds at most two."""
+    def frontier_size(self) -> int:
+        """Capacity of the frontier, the free cells beside a tile: the first tile has three, every other adds at most one."""
         return self.tiles + 2
 
     @property
     def first(self) -> int:
-        """The action that begins with tile 0; the others follow."""
+        """Id of the action that begins a round with tile 0; those of the other tiles follow."""
         return self.cells * self.numbers
 
     @property
     def draw(self) -> int:
-        """The action that draws a tile."""
+        """Id of the action that draws a tile."""
         return self.first + self.tiles
 
     @property
     def pass_(self) -> int:
-        """The action that passes."""
+        """Id of the action that passes."""
         return self.draw + 1
 
     @property
@@ -122,15 +130,18 @@ class Config:
 
     @property
     def rounds(self) -> int:
-        """No game has more rounds than this."""
+        """Upper bound of the number of rounds of a game."""
         return 1 if self.game == "single" else self.max_rounds
 
     @property
     def max_steps(self) -> int:
-        """In a round each tile is placed at most once, each of the pile drawn once, and n passes in a row end it."""
+        """Upper bound of the number of actions of a game.
+
+        In a round each tile is placed at most once, each tile of the pile is drawn at most once, and n passes in a row end it.
+        """
         passes = (self.players - 1) * (self.tiles + 1) + 1
         return self.rounds * (self.tiles + self.tiles - self.players * self.dealt + passes)
 
     def wrapped(self, cell: Cell) -> int:
-        """The number of a cell on the torus."""
+        """The number of a cell of the plane on the torus."""
         return cell[1] % self.rows * self.columns + cell[0] % self.columns

@@ -11,34 +11,43 @@ from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 
 from tilewe_jax.bits import WORD_BITS, popcount
 from tilewe_jax.game import Action, Game, Policy, as_action
-from tilewe_jax.games.triominos import observation, policies, rules
+from tilewe_jax.games.triominos import heuristics, observation, policies, rules
 from tilewe_jax.games.triominos.config import Config, Length, Start
 from tilewe_jax.games.triominos.figure import Placement
-from tilewe_jax.games.triominos.host import Position, unwrapped
+from tilewe_jax.games.triominos.host import Position, unwrap
 from tilewe_jax.games.triominos.rules import State
 from tilewe_jax.games.triominos.tiles import HEX_SCORES, corners, digits, outline, parse_tile, tile_id
 from tilewe_jax.lanes import per_lane, random_words, while_any
 from tilewe_jax.render.svg import polygons
 
 _COLORS = {1: "#f0c02c", 2: "#f1e3b5", 3: "#f4f2ee"}
-"""By the number of different numbers on a tile."""
-_SHARE_POINTS = 60.0
-"""Points ahead that are a logit of the share of the win."""
-ROUND_SHARE = 32
-"""Rounds are longer than this many steps, mostly, so that one pass over the lanes whose round is over is enough in most."""
+"""Colours of tiles, by the number of different numbers on them."""
+NEXT_ROUND_DIVISOR = 32
+"""Passes that deal next rounds take one lane in so many. Most rounds last longer than so many steps, so that one pass is enough
+in most steps."""
 
 
 @dataclass(frozen=True)
 class TriominosGame(Game[State]):
-    """Triominos, by ``config``.
+    """Triominos, with hidden trays and a pile.
 
-    Actions are placements, ``cell * numbers + third``: a cell of the torus, ``row * columns + column``, and the number that its
-    free corner gets (the right one if a tile lies to the left of the cell, else the left one if a tile lies to the right, else
-    the middle one), which decides tile and orientation; then tiles to begin a round with, ``config.first + tile``; then draw
-    and pass.
+    An action is a placement, ``cell * numbers + third``: a cell of the torus, ``row * columns + column``, and the number that
+    its free corner gets (the right one if a tile is to the left of the cell, else the left one if a tile is to the right, else
+    the middle one), which decides tile and orientation. Then follow the tiles with which a round begins, ``config.first +
+    tile``, then draw and pass.
+
+    >>> import jax
+    >>> game = TriominosGame(Config(tiles=4, tray=2))
+    >>> state = game.init(jax.random.key(0))
+    >>> position = game.host(state)
+    >>> position.trays[position.current_player]
+    ((0, 0, 1), (1, 1, 1))
+    >>> [position.describe(action) for action in position.legal_actions()]
+    [('001', 'ABC', (0, 0)), ('111', 'ABC', (0, 0)), 'pass']
     """
 
     config: Config
+    """The settings; ``make("triominos", players=..., tiles=..., ...)`` makes a game of its options."""
 
     version = 1
 
@@ -65,19 +74,20 @@ class TriominosGame(Game[State]):
         return self.config.max_steps
 
     def init(self, key: PRNGKeyArray) -> State:
-        return rules.initial(self.config, key)
+        return rules.init(self.config, key)
 
     def apply(self, state: State, action: Action) -> State:
-        turn = partial(rules.turn, self.config)
+        apply_in_round = partial(rules.apply_in_round, self.config)
         if self.config.rounds == 1:
-            return turn(state, as_action(action))
-        each = partial(jax.vmap, in_axes=-1, out_axes=-1)
+            return apply_in_round(state, as_action(action))
+        over_lanes = partial(jax.vmap, in_axes=-1, out_axes=-1)
 
         def lanes(state: State, action: Action) -> State:
-            # A new round is dealt only in lanes that need one.
-            over = each(partial(rules.another_round, self.config))
-            deal = each(partial(rules.next_round, self.config))
-            return while_any(over, lambda _, state: deal(state), (), each(turn)(state, action), ROUND_SHARE)
+            # A next round is dealt only in the lanes that need one.
+            needed = over_lanes(partial(rules.needs_next_round, self.config))
+            deal = over_lanes(partial(rules.next_round, self.config))
+            after = over_lanes(apply_in_round)(state, action)
+            return while_any(needed, lambda _, state: deal(state), (), after, NEXT_ROUND_DIVISOR)
 
         return per_lane(lanes)(state, as_action(action))
 
@@ -92,72 +102,73 @@ class TriominosGame(Game[State]):
         return jnp.sum(popcount(rules.legal_words(self.config, state)), dtype=jnp.int32)
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
-        return rules.sample(self.config, state, rules.legal_words(self.config, state), random_words(key, 1)[0])
+        return rules.sample_action(self.config, state, rules.legal_words(self.config, state), random_words(key, 1)[0])
 
     @property
     def num_compact(self) -> int:
         """Length of ``compact_mask``."""
-        return self.config.slots * self.config.numbers + self.config.tiles + 2
+        return self.config.frontier_size * self.config.numbers + self.config.tiles + 2
 
     def compact_mask(self, state: State) -> Bool[Array, "num_compact"]:
-        """The legal actions, without the cells where nothing can lie: ``slot * numbers + third``, tiles to begin, draw, pass.
+        """Mask of the legal actions without the cells off the frontier: ``slot * numbers + third``, first tiles, draw, pass.
 
-        Which action an entry means depends on the state, see ``compact_actions``.
+        The action of an entry depends on the state, see ``compact_actions``.
         """
-        words = rules.legal_words(self.config, state)
-        parts = words[: self.config.slots], words[self.config.slots : -1], words[-1:]
+        words, size = rules.legal_words(self.config, state), self.config.frontier_size
+        parts = words[:size], words[size:-1], words[-1:]
         bits = zip(parts, (self.config.numbers, WORD_BITS, 2), strict=True)
-        slots, tiles, other = (
+        placements, tiles, draw_or_pass = (
             ((part[:, None] >> np.arange(count, dtype=np.uint32)[None]) & np.uint32(1) != 0).ravel() for part, count in bits
         )
-        return jnp.concatenate([slots, tiles[: self.config.tiles], other])
+        return jnp.concatenate([placements, tiles[: self.config.tiles], draw_or_pass])
 
     def compact_actions(self, state: State) -> Int32[Array, "num_compact"]:
-        """The action of each entry of ``compact_mask``; negative for the entries of empty slots."""
-        cells = state.table.cells.astype(jnp.int32)[:, None] * self.config.numbers
+        """The action id of each entry of ``compact_mask``; negative for the entries of slots that are not in use."""
+        cells = state.table.frontier.astype(jnp.int32)[:, None] * self.config.numbers
         placements = (cells + np.arange(self.config.numbers)[None]).ravel()
         return jnp.concatenate([placements, jnp.arange(self.config.first, self.num_actions)]).astype(jnp.int32)
 
     @property
     def num_logits(self) -> int:
+        """Number of entries of ``compact_mask``, which are what a network gives logits for."""
         return self.num_compact
 
     def gather_logits(
         self, state: State, logits: Float32[Array, "num_compact"], actions: Int32[Array, "k"]
     ) -> Float32[Array, "k"]:
-        """By the entries of ``compact_mask``: an observation shows places relative to the figure, not which cells they are."""
+        """By the entries of ``compact_mask``: observations show slots of the frontier, not the numbers of their cells."""
         cell, third = actions // self.config.numbers, actions % self.config.numbers
-        slot = jnp.argmax(state.table.cells.astype(jnp.int32)[None] == cell[:, None], axis=1).astype(jnp.int32)
-        other = actions - self.config.first + self.config.slots * self.config.numbers
-        entry = jnp.where(actions < self.config.first, slot * self.config.numbers + third, other)
+        slot = jnp.argmax(state.table.frontier.astype(jnp.int32)[None] == cell[:, None], axis=1).astype(jnp.int32)
+        rest = actions - self.config.first + self.config.frontier_size * self.config.numbers
+        entry = jnp.where(actions < self.config.first, slot * self.config.numbers + third, rest)
         return jnp.take(logits, entry, mode="clip")
 
     def legal_list(self, state: State, size: int) -> Int32[Array, "size"]:
-        """Legal actions, then -1. More than 64 were never seen at once with 56 tiles, nor more than 96 with 84."""
+        """Legal actions, then -1; at most ``size``. At most 64 were ever observed with 56 tiles, and 96 with 84."""
         (entries,) = jnp.nonzero(self.compact_mask(state), size=size, fill_value=self.num_compact)
         return jnp.take(self.compact_actions(state), entries, mode="fill", fill_value=-1)
 
     def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
-        return rules.several(self.config, state, rules.legal_words(self.config, state), random_words(key, 1)[0], k)
+        return rules.sample_actions(self.config, state, rules.legal_words(self.config, state), random_words(key, 1)[0], k)
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """As the strategy ``block`` has it."""
-        return policies.heuristic_logits(self.config, state, actions)
+        """By the values with which ``block`` places tiles, see ``heuristics``."""
+        return heuristics.heuristic_logits(self.config, state, actions)
 
     def heuristic_value(self, state: State) -> Float32[Array, "players"]:
-        """By the points."""
-        return jax.nn.softmax(state.scores.astype(jnp.float32) / _SHARE_POINTS)
+        """By the points, see ``heuristics``."""
+        return heuristics.heuristic_value(state)
 
     def current_player(self, state: State) -> Int32[Array, ""]:
         return state.current_player
 
     def is_terminal(self, state: State) -> Bool[Array, ""]:
-        return rules.is_over(self.config, state)
+        return rules.is_round_over(self.config, state)
 
     def is_truncated(self, state: State) -> Bool[Array, ""]:
         """Whether a game to a target has ended by ``max_rounds``."""
-        short = (self.config.game == "target") & (jnp.max(state.scores) < self.config.target)
-        return self.is_terminal(state) & short
+        is_short = (self.config.game == "target") & (jnp.max(state.scores) < self.config.target)
+        return self.is_terminal(state) & is_short
 
     def scores(self, state: State) -> Int32[Array, "players"]:
         return state.scores
@@ -167,69 +178,78 @@ class TriominosGame(Game[State]):
         return best.astype(jnp.float32) / jnp.maximum(jnp.sum(best, dtype=jnp.int32), 1).astype(jnp.float32)
 
     def observe(self, state: State, player: Int32[Array, ""]) -> Float32[Array, "size"]:
-        """The blocks of ``observation.layout``; ``split`` takes them apart."""
+        """The blocks of ``observation.layout``, one after the other; ``split`` takes them apart."""
         return observation.observe(self.config, state, jnp.asarray(player, jnp.int32))
 
     def split(self, observed: Float32[Array, "*batch size"]) -> dict[str, Float32[Array, "*batch rows columns"]]:
-        """The blocks of an observation, by name."""
+        """The blocks of an observation, by name, see ``observation.layout``."""
         return observation.split(self.config, observed)
 
     def board_of(self, state: State) -> Int8[Array, "4 rows columns"]:
-        """Tile ids, and the numbers at the left, middle and right corner, cell by cell on the torus; -1 where nothing lies."""
+        """Tile ids, and the numbers at the left, middle and right corner, cell by cell on the torus; -1 where no tile is."""
         return observation.board_of(self.config, state)
 
     def determinize(self, state: State, player: Int32[Array, ""], key: PRNGKeyArray) -> State:
-        """The state with the tiles that ``player`` does not see dealt anew to the other trays, of their sizes, and the pile."""
+        """The state with the tiles that ``player`` does not see dealt anew to the pile and the other trays; sizes stay."""
         return rules.determinize(self.config, state, jnp.asarray(player, jnp.int32), key)
 
     def host(self, state: State) -> Position:
-        """The same position for Python; on the host."""
+        """The same position in plain Python."""
         state = jax.device_get(state)
-        every = self.config.tile_list
-        order = sorted((int(at), tile) for at, tile in zip(state.order, every, strict=True) if at >= state.drawn)
-        lying = zip(every, state.table.turned.tolist(), state.table.lying.tolist(), strict=True)
-        wrapped = [(tile, orientation, cell) for tile, orientation, cell in lying if cell >= 0]
-        taken = [cell for *_, cell in wrapped]
+        tiles = self.config.tile_list
+        pile = sorted((int(order), tile) for order, tile in zip(state.order, tiles, strict=True) if order >= state.drawn)
+        rows = zip(tiles, state.table.orientation.tolist(), state.table.placed_at.tolist(), strict=True)
+        placed = [(tile, orientation, cell) for tile, orientation, cell in rows if cell >= 0]
+        taken = [cell for *_, cell in placed]
+        first_word, second_word = state.seed.tolist()
         return Position(
             config=self.config,
-            placements=tuple((tile, turned, unwrapped(self.config, cell, taken)) for tile, turned, cell in wrapped),
+            placements=tuple((tile, orientation, unwrap(self.config, cell, taken)) for tile, orientation, cell in placed),
             trays=tuple(
-                tuple(tile for i, tile in enumerate(every) if tray[i // WORD_BITS] >> (i % WORD_BITS) & 1)
+                tuple(tile for i, tile in enumerate(tiles) if tray[i // WORD_BITS] >> (i % WORD_BITS) & 1)
                 for tray in state.trays.tolist()
             ),
-            pile=tuple(tile for _, tile in order),
-            scores=tuple(state.scores.tolist()),
-            player=int(state.current_player),
+            pile=tuple(tile for _, tile in pile),
+            points=tuple(state.scores.tolist()),
+            current_player=int(state.current_player),
             draws=int(state.draws),
-            over=bool(self.is_terminal(state)),
+            passes=int(state.passes),
+            round=int(state.round),
+            seed=(first_word, second_word),
         )
 
     def action_of(self, what: Placement | str, state: State) -> int:
-        """The action of a placement, ``("125", "CAB", (2, -1))``, or of ``"draw"`` or ``"pass"``; on the host.
+        """The id of a legal action, given as a placement or a word. On the host.
 
-        All orientations in which a triple looks alike are accepted. The first tile of a round lies on (0, 0) as ABC. Raises
-        ``IllegalActionError``, a ``ValueError``, where that is illegal, and says what rule it is against.
+        Args:
+          what: a placement ``("125", "CAB", (2, -1))``, ``"draw"`` or ``"pass"``. All orientations in which a triple looks
+            alike are accepted. The first tile of a round is placed on (0, 0) as ABC.
+          state: the position.
+
+        Raises ``IllegalActionError``, which names the rule that the action breaks, or ``ValueError`` for what is no action.
         """
         return self.host(state).action(what)
 
     def describe(self, state: State, action: int) -> Placement | str:
-        """A legal action as a placement, ``"draw"`` or ``"pass"``; on the host. Raises ``ValueError`` where it is illegal."""
-        self._check(state, action)
+        """A legal action as a placement, ``"draw"`` or ``"pass"``. On the host.
+
+        Raises ``IllegalActionError``, which names the rule that the action breaks.
+        """
         return self.host(state).describe(int(action))
 
     def action_name(self, action: int, state: State) -> str:
-        """A legal action for people: ``125-CAB@2,-1``, ``draw`` or ``pass``. Raises ``ValueError`` where it is illegal."""
+        """A legal action for people: ``125-CAB@2,-1``, ``draw`` or ``pass``. On the host. Raises ``IllegalActionError``."""
         what = self.describe(state, action)
         return what if isinstance(what, str) else f"{what[0]}-{what[1]}@{what[2][0]},{what[2][1]}"
 
     def action_of_name(self, name: str, state: State) -> int:
-        """The inverse of ``action_name``. Raises ``ValueError`` as ``action_of`` does, or where it is no name."""
+        """The inverse of ``action_name``. Raises as ``action_of``, and ``ValueError`` for what is no name."""
         tile, dash, rest = name.partition("-")
-        orientation, at, place = rest.partition("@")
+        orientation, at, location = rest.partition("@")
         if not dash and not at:
             return self.action_of(name, state)
         try:
-            column, row = (int(number) for number in place.split(","))
+            column, row = (int(number) for number in location.split(","))
         except ValueError:
             raise ValueError(f"{name!r} is no action; actions look like 125-CAB@2,-1, draw and pass") from None
         return self.action_of((tile, orientation, (column, row)), state)
@@ -244,30 +264,30 @@ class TriominosGame(Game[State]):
             for tile, orientation, cell in position.placements
         ]
         legend = [(_COLORS[3], "three different numbers"), (_COLORS[2], "two alike"), (_COLORS[1], "three alike")]
-        lines = [f"player {player}: {score} points" for player, score in enumerate(position.scores, 1)]
+        lines = [f"player {player}: {score} points" for player, score in enumerate(position.points, 1)]
         return polygons(shapes, legend, lines)
 
     def deal(self, state: State) -> Any:
-        """The tiles in the order in which they are dealt and drawn, who starts, and the words that decide later rounds."""
+        """The tiles in the order in which they are dealt and drawn, the starting player, and the seed of later deals."""
         order = np.argsort(np.asarray(state.order))
         tiles = [digits(self.config.tile_list[tile]) for tile in order]
         return {"tiles": tiles, "starter": int(state.starter), "seed": np.asarray(state.seed).tolist()}
 
     def init_from_deal(self, deal: Any) -> State:
-        fault = ValueError(
+        error = ValueError(
             f"a deal is tiles, all {self.config.tiles} in the order in which they are dealt and drawn; starter, a player from"
             " 0; and seed, two words of 32 bits"
         )
         if not isinstance(deal, dict) or not all(isinstance(deal.get(name), list) for name in ("tiles", "seed")):
-            raise fault
+            raise error
         tiles, starter, seed = deal["tiles"], deal.get("starter"), deal["seed"]
         words = len(seed) == 2 and all(type(word) is int and 0 <= word < 1 << WORD_BITS for word in seed)
         if type(starter) is not int or not 0 <= starter < self.num_players or not words:
-            raise fault
+            raise error
         order = [tile_id(parse_tile(str(tile))) for tile in tiles]
         if sorted(order) != list(range(self.config.tiles)):
-            raise fault
-        state: State = _start(
+            raise error
+        state: State = _start_round(
             self.config,
             np.zeros(self.num_players, np.int32),
             np.int32(0),
@@ -281,15 +301,11 @@ class TriominosGame(Game[State]):
         return state
 
     def policies(self) -> dict[str, Policy]:
-        """``random`` among all legal actions, and the players of ``strategies``."""
+        """``random`` among all legal actions, and the combinations of strategies in ``policies``."""
         return {**super().policies(), **policies.policies(self.config)}
 
-    def _check(self, state: State, action: int) -> None:
-        if not self.is_legal(state, jnp.int32(action)):
-            raise ValueError(f"action {action} is not legal here")
 
-
-_start = jax.jit(rules.start, static_argnums=0)
+_start_round = jax.jit(rules.start_round, static_argnums=0)
 
 
 def _make(
@@ -307,4 +323,4 @@ def _make(
 
 
 GAMES = {"triominos": _make}
-"""What makes the game, by name."""
+"""Factories of the games of this folder, by id."""

@@ -1,132 +1,342 @@
-"""A position on the host, in the coordinates of the rules: names of actions, and why one is illegal. Pure Python."""
+"""Triominos in plain Python: positions on the host, which name the rule that an illegal action breaks. Needs no JAX.
 
-from collections.abc import Collection
-from dataclasses import dataclass
+The rules are written a second time here, over dictionaries of cells and vertices (``figure``), with the deal of the next round.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tilewe_jax.games.triominos.config import MAX_DRAWS, Config
+from tilewe_jax.games.triominos.config import (
+    DRAW_SCORE,
+    FIRST_TRIPLE_SCORE,
+    FIRST_ZEROS_SCORE,
+    MAX_DRAWS,
+    OUT_SCORE,
+    PASS_SCORE,
+    Config,
+)
 from tilewe_jax.games.triominos.figure import Figure, Placement, name_of, read_placement
 from tilewe_jax.games.triominos.tiles import ORIENTATIONS, Cell, Tile, corners, digits, neighbours, rank, tile_id, vertices
+from tilewe_jax.host import IllegalActionError
 
 DRAW, PASS = "draw", "pass"
-
-
-class IllegalActionError(ValueError):
-    """What was asked for is against the rules; the message says against which."""
+_UINT32 = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
 class Position:
-    """A position with everything that is hidden in it."""
+    """A position of Triominos with all that is hidden in it; immutable, a ``tilewe_jax.host.HostPosition``.
+
+    An action is an id, as the game on the device numbers it, or what it stands for: a placement ``("125", "CAB", (2, -1))``,
+    ``"draw"`` or ``"pass"``.
+
+    >>> position = Position.start(Config(players=2, tiles=10, tray=2), seed=(1, 2))
+    >>> position.current_player, position.trays[1]
+    (1, ((1, 1, 2), (1, 2, 2)))
+    >>> after = position.after(position.action(("112", "ABC", (0, 0))))
+    >>> after.scores()
+    (0, 4)
+    >>> [after.describe(action) for action in after.legal_actions()]
+    [('111', 'ACB', (-1, 0)), 'draw']
+    >>> after.explain(after.config.pass_)
+    'nobody passes who can draw: 0 of 3 tiles were drawn in this turn, and the pile has 6'
+    """
 
     config: Config
     placements: tuple[tuple[Tile, int, Cell], ...]
-    """What lies: tile, orientation, cell."""
+    """The placed tiles, by ascending id, each with its orientation (index of ``ORIENTATIONS``) and cell."""
     trays: tuple[tuple[Tile, ...], ...]
+    """The tiles of each player, by ascending id."""
     pile: tuple[Tile, ...]
-    """The next one to be drawn first."""
-    scores: tuple[int, ...]
-    player: int
+    """The tiles of the pile, in the order in which they will be drawn."""
+    points: tuple[int, ...]
+    """Points of all rounds so far."""
+    current_player: int
+    """The player to move, from 0."""
     draws: int
     """Tiles drawn in this turn."""
-    over: bool
+    passes: int
+    """Passes since a tile was placed."""
+    round: int
+    """Number of rounds before this one."""
+    seed: tuple[int, int]
+    """Two words of 32 bits, which decide the deals of later rounds."""
+
+    @classmethod
+    def start(cls, config: Config, seed: tuple[int, int]) -> "Position":
+        """The start of a new game, dealt as ``rules.init`` deals it by these two words of 32 bits."""
+        return _deal(config, (0,) * config.players, 0, seed, range(config.players))
 
     @cached_property
     def figure(self) -> Figure:
-        """The tiles that lie."""
+        """The placed tiles."""
         figure = Figure()
         for placement in self.placements:
             figure.place(*placement)
         return figure
 
-    def cell_of(self, number: int) -> Cell:
-        """The cell with this number on the torus: one where a tile lies, or beside one."""
-        return unwrapped(self.config, number, [self.config.wrapped(cell) for *_, cell in self.placements])
+    # ---- A position by the ids of actions: ``HostPosition``
 
-    def describe(self, action: int) -> Placement | str:
-        """A legal action as tile, orientation and location, or as a word."""
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the round, and with it the game, is over: where the game goes on, the next round is dealt at once."""
+        return not all(self.trays) or self.passes == self.config.players
+
+    def scores(self) -> tuple[int, ...]:
+        """The points, by seat."""
+        return self.points
+
+    def legal_actions(self) -> list[int]:
+        """Ids of the legal actions, ascending; empty at the end."""
+        config = self.config
+        if self.is_terminal:
+            return []
+        first = config.draw if self.placements else config.first
+        legal = [action for action in range(first, config.num_actions) if self.explain(action) is None]
+        beside = {neighbour for *_, cell in self.placements for neighbour in neighbours(cell)}
+        for cell in beside - set(self.figure.tiles):
+            for third in range(config.numbers):
+                placement = self._complete(cell, third)
+                if not isinstance(placement, str) and self._rule_against_placing(*placement) is None:
+                    legal.append(config.wrapped(cell) * config.numbers + third)
+        return sorted(legal)
+
+    def explain(self, action: int) -> str | None:
+        """The rule that an action breaks, in words; ``None`` where the action is legal."""
+        if self.is_terminal:
+            return "the game is over"
+        if not 0 <= action < self.config.num_actions:
+            return f"there is no such action; actions are 0 to {self.config.num_actions - 1}"
         if action >= self.config.draw:
-            return DRAW if action == self.config.draw else PASS
-        if action >= self.config.first:
-            return digits(self.config.tile_list[action - self.config.first]), ORIENTATIONS[0], (0, 0)
-        cell = self.cell_of(action // self.config.numbers)
-        numbers = [self.figure.numbers.get(vertex, -1) for vertex in vertices(cell)]
-        numbers[self._free_corner(cell)] = action % self.config.numbers
-        a, b, c = sorted(numbers)
-        orientation = next(o for o in range(sum(cell) % 2, 6, 2) if list(corners((a, b, c), o)) == numbers)
-        return digits((a, b, c)), ORIENTATIONS[orientation], cell
+            return self._rule_against_word(DRAW if action == self.config.draw else PASS)
+        placement = self._decode(action)
+        return placement if isinstance(placement, str) else self._rule_against_placing(*placement)
+
+    def after(self, action: int) -> "Position":
+        """The position after an action; where that ends a round but not the game, the start of the next round.
+
+        Raises ``IllegalActionError``, which names the rule that the action breaks.
+        """
+        if rule := self.explain(action):
+            raise IllegalActionError(f"action {action} is illegal: {rule}")
+        if action == self.config.draw:
+            tray = self.trays[self.current_player] + self.pile[:1]
+            return replace(self._gain(DRAW_SCORE), trays=self._trays_with(tray), pile=self.pile[1:], draws=self.draws + 1)
+        if action == self.config.pass_:
+            return replace(self._gain(PASS_SCORE), passes=self.passes + 1)._end_turn()
+        placed = self._decode(action)
+        assert not isinstance(placed, str)
+        placements = sorted([*self.placements, placed], key=lambda placement: tile_id(placement[0]))
+        tray = tuple(tile for tile in self.trays[self.current_player] if tile != placed[0])
+        after = replace(
+            self._gain(self._score(placed[0], placed[2])),
+            placements=tuple(placements),
+            trays=self._trays_with(tray),
+            passes=0,
+        )
+        return after._end_turn()
+
+    def text(self, color: bool = False) -> str:
+        """The placed tiles, with a dot in each; points, trays and the size of the pile. Numbers are bold where ``color``."""
+        lines = _draw_tiles([cell for *_, cell in self.placements], self.figure.numbers, color)
+        for player, (points, tray) in enumerate(zip(self.points, self.trays, strict=True)):
+            is_mover = player == self.current_player and not self.is_terminal
+            turn = (f" to move, {self.draws} drawn" if self.draws else " to move") if is_mover else ""
+            lines.append(f"player {player + 1}: {points} points, {' '.join(map(digits, tray)) or 'no tiles'}{turn}")
+        end = ", everybody has passed" if all(self.trays) else ", a tray is empty"
+        return "\n".join([*lines, f"pile: {len(self.pile)} tiles{end if self.is_terminal else ''}"])
+
+    def __str__(self) -> str:
+        return self.text()
+
+    # ---- Actions by placements and words
 
     def action(self, what: Placement | str) -> int:
-        """The action of a placement or a word. Raises ``IllegalActionError``, or ``ValueError`` where it is neither."""
+        """The id of a legal action, given as a placement, ``"draw"`` or ``"pass"``.
+
+        All orientations in which a triple looks alike are accepted. The first tile of a round is placed on (0, 0) as ABC.
+        Raises ``IllegalActionError``, which names the rule that the action breaks, or ``ValueError`` for what is no action.
+        """
         if isinstance(what, str):
-            return self._word(what)
+            if what not in (DRAW, PASS):
+                raise ValueError(f"{what!r} is no action; actions are {DRAW}, {PASS}, or a tile, an orientation and a location")
+            if rule := "the game is over" if self.is_terminal else self._rule_against_word(what):
+                raise IllegalActionError(rule)
+            return self.config.draw if what == DRAW else self.config.pass_
         tile, orientation, cell = read_placement(what)
-        name, figure = name_of(tile), self.figure
-        if self.over:
-            raise IllegalActionError("the game is over")
-        if tile not in self.config.tile_list:
-            raise IllegalActionError(f"the tile {name} is not among the {self.config.tiles} of this game")
-        if why := figure.why_not(tile, orientation, cell):
-            raise IllegalActionError(why)
-        if tile not in self.trays[self.player]:
-            raise IllegalActionError(f"the tile {name} is not on the tray of player {self.player + 1}")
+        if rule := "the game is over" if self.is_terminal else self._rule_against_placing(tile, orientation, cell):
+            raise IllegalActionError(rule)
         if not self.placements:
-            return self._first(tile, orientation, cell)
+            return self.config.first + tile_id(tile)
         third = corners(tile, orientation)[self._free_corner(cell)]
         return self.config.wrapped(cell) * self.config.numbers + third
 
-    def forced(self) -> list[Tile]:
-        """The tiles of which one must begin, where the highest does."""
-        tray = self.trays[self.player]
-        best = max(rank(tile) for tile in tray)
-        return [tile for tile in tray if rank(tile) == best or tile == (0, 0, 0)]
+    def describe(self, action: int) -> Placement | str:
+        """A legal action as a placement, ``"draw"`` or ``"pass"``: the inverse of ``action``. Raises ``IllegalActionError``."""
+        if rule := self.explain(action):
+            raise IllegalActionError(f"action {action} is illegal: {rule}")
+        if action >= self.config.draw:
+            return DRAW if action == self.config.draw else PASS
+        placed = self._decode(action)
+        assert not isinstance(placed, str)
+        tile, orientation, cell = placed
+        return digits(tile), ORIENTATIONS[orientation], cell
 
-    def text(self, color: bool = False) -> str:
-        """The tiles that lie, with a dot in each; scores, trays and the size of the pile."""
-        lines = _draw([cell for *_, cell in self.placements], self.figure.numbers, color)
-        for player, (score, tray) in enumerate(zip(self.scores, self.trays, strict=True)):
-            turn = "" if self.over or player != self.player else f" to move, {self.draws} drawn" if self.draws else " to move"
-            lines.append(f"player {player + 1}: {score} points, {' '.join(map(digits, tray)) or 'no tiles'}{turn}")
-        end = ", everybody has passed" if all(self.trays) else ", a tray is empty"
-        return "\n".join([*lines, f"pile: {len(self.pile)} tiles{end if self.over else ''}"])
+    def openers(self) -> list[Tile]:
+        """The tiles with which the player to move may begin a round with ``start="highest"``."""
+        tray = self.trays[self.current_player]
+        highest = max(rank(tile) for tile in tray)
+        return [tile for tile in tray if rank(tile) == highest or tile == (0, 0, 0)]
 
-    def _word(self, word: str) -> int:
-        if word not in (DRAW, PASS):
-            raise ValueError(f"{word!r} is no action; actions are {DRAW}, {PASS}, or a tile, an orientation and a location")
-        if self.over:
-            raise IllegalActionError("the game is over")
+    # ---- Rules
+
+    def _rule_against_word(self, word: str) -> str | None:
+        """The rule against drawing or passing in a game that is not over."""
         if not self.placements and self.config.start == "highest":
-            tiles = " or ".join(map(name_of, self.forced()))
-            raise IllegalActionError(f"the round begins with the highest tile, {tiles}, and nobody draws or passes before")
-        why = f"{MAX_DRAWS} tiles were drawn in this turn" if self.draws == MAX_DRAWS else "the pile is empty"
+            return f"the round begins with the highest tile, {self._opener_names()}, and nobody draws or passes before"
         may_draw = bool(self.pile) and self.draws < MAX_DRAWS
         if word == DRAW and not may_draw:
-            raise IllegalActionError(f"{why}, so no other may be drawn")
+            reason = f"{MAX_DRAWS} tiles were drawn in this turn" if self.draws == MAX_DRAWS else "the pile is empty"
+            return f"{reason}, so no other may be drawn"
         if word == PASS and may_draw:
-            raise IllegalActionError(
+            return (
                 f"nobody passes who can draw: {self.draws} of {MAX_DRAWS} tiles were drawn in this turn, and the pile has"
                 f" {len(self.pile)}"
             )
-        return self.config.draw if word == DRAW else self.config.pass_
+        return None
 
-    def _first(self, tile: Tile, orientation: int, cell: Cell) -> int:
+    def _rule_against_placing(self, tile: Tile, orientation: int, cell: Cell) -> str | None:
+        """The rule against a placement in a game that is not over."""
+        if tile not in self.config.tile_list:
+            return f"the tile {name_of(tile)} is not among the {self.config.tiles} of this game"
+        if rule := self.figure.broken_rule(tile, orientation, cell):
+            return rule
+        if tile not in self.trays[self.current_player]:
+            return f"the tile {name_of(tile)} is not on the tray of player {self.current_player + 1}"
+        return None if self.placements else self._rule_against_opening(tile, orientation, cell)
+
+    def _rule_against_opening(self, tile: Tile, orientation: int, cell: Cell) -> str | None:
+        """The rule against a valid placement as the first one of a round."""
         if cell != (0, 0) or corners(tile, orientation) != corners(tile, 0):
-            raise IllegalActionError(
-                f"the first tile lies on (0, 0) as {ORIENTATIONS[0]} here; the five other ways are the same table, turned"
-            )
-        if self.config.start == "highest" and tile not in self.forced():
-            raise IllegalActionError(f"the round begins with the highest tile, {' or '.join(map(name_of, self.forced()))}")
-        return self.config.first + tile_id(tile)
+            return f"the first tile is placed on (0, 0) as {ORIENTATIONS[0]} here; the other ways give the same table, rotated"
+        if self.config.start == "highest" and tile not in self.openers():
+            return f"the round begins with the highest tile, {self._opener_names()}"
+        return None
+
+    def _score(self, tile: Tile, cell: Cell) -> int:
+        """The points of a legal placement."""
+        if self.placements or self.config.start != "highest":
+            return self.figure.score(tile, cell, self.config.hex_scores)[0]
+        is_triple = len(set(tile)) == 1
+        return sum(tile) + (FIRST_ZEROS_SCORE if tile == (0, 0, 0) else FIRST_TRIPLE_SCORE if is_triple else 0)
+
+    def _end_turn(self) -> "Position":
+        """The next player to move; at the end of a round, the round scored, and the next one dealt where the game goes on."""
+        after = replace(self, current_player=(self.current_player + 1) % self.config.players, draws=0)
+        if not self.is_terminal:
+            return after
+        values = [sum(map(sum, tray)) for tray in self.trays]
+        if all(self.trays):
+            winners = [player for player, value in enumerate(values) if value == min(values)]
+            bonus = sum(values) - len(values) * min(values)
+        else:
+            winners = [player for player, tray in enumerate(self.trays) if not tray]
+            bonus = OUT_SCORE + sum(values)
+        points = tuple(score + bonus * (player in winners) for player, score in enumerate(self.points))
+        if max(points) >= self.config.target or self.round + 1 >= self.config.rounds:
+            return replace(after, points=points)
+        may_start = winners if self.config.start == "winner" else range(self.config.players)
+        return _deal(self.config, points, self.round + 1, self.seed, may_start)
+
+    def _gain(self, points: int) -> "Position":
+        """The position with more points for the player to move."""
+        gained = (score + points * (player == self.current_player) for player, score in enumerate(self.points))
+        return replace(self, points=tuple(gained))
+
+    def _trays_with(self, tray: Sequence[Tile]) -> tuple[tuple[Tile, ...], ...]:
+        """The trays, with this one for the player to move."""
+        own = tuple(sorted(tray, key=tile_id))
+        return (*self.trays[: self.current_player], own, *self.trays[self.current_player + 1 :])
+
+    def _opener_names(self) -> str:
+        return " or ".join(map(name_of, self.openers()))
+
+    # ---- Ids
+
+    def _decode(self, action: int) -> tuple[Tile, int, Cell] | str:
+        """The placement of an action below ``Config.draw``, legal or not; or in words why it stands for none."""
+        if action >= self.config.first:
+            return self.config.tile_list[action - self.config.first], 0, (0, 0)
+        if not self.placements:
+            return f"a round begins with a tile on (0, 0): actions {self.config.first} to {self.config.draw - 1}"
+        taken = [self.config.wrapped(cell) for *_, cell in self.placements]
+        return self._complete(unwrap(self.config, action // self.config.numbers, taken), action % self.config.numbers)
+
+    def _complete(self, cell: Cell, third: int) -> tuple[Tile, int, Cell] | str:
+        """The placement on a cell whose free corner gets the number ``third``; or in words why there is none."""
+        if cell in self.figure.tiles:
+            return f"{cell} is taken by the tile {name_of(self.figure.tiles[cell])}"
+        if rule := self.figure.detachment(cell):
+            return rule
+        numbers = [self.figure.numbers.get(vertex, third) for vertex in vertices(cell)]
+        numbers[self._free_corner(cell)] = third
+        if rule := self.figure.mismatch(cell, numbers):
+            return rule
+        a, b, c = sorted(numbers)
+        for orientation in range(sum(cell) % 2, len(ORIENTATIONS), 2):
+            if list(corners((a, b, c), orientation)) == numbers:
+                return (a, b, c), orientation, cell
+        return f"no tile has the numbers {', '.join(map(str, numbers))} at the left, middle and right corner of {cell}"
 
     def _free_corner(self, cell: Cell) -> int:
+        """The corner whose number an action gives, see ``table.free_corner``."""
         right, _, left = (neighbour in self.figure.tiles for neighbour in neighbours(cell))
         return 2 if left else 0 if right else 1
 
 
-def unwrapped(config: Config, number: int, taken: Collection[int]) -> Cell:
-    """The cell with this number on the torus, where tiles lie on those in ``taken``, and on it or beside it."""
+def _deal(config: Config, points: tuple[int, ...], number: int, seed: tuple[int, int], may_start: Collection[int]) -> Position:
+    """The start of round ``number``, exactly as ``rules.deal`` deals it."""
+    round_seed = _hash32(_hash32(seed[0], number), seed[1])
+    words = [_hash32(round_seed, i) for i in range(config.tiles + config.players)]
+    order = sorted(range(config.tiles), key=lambda tile: (words[tile], tile))
+    dealt = [order[player * config.dealt : (player + 1) * config.dealt] for player in range(config.players)]
+    trays = tuple(tuple(config.tile_list[tile] for tile in sorted(tray)) for tray in dealt)
+    if config.start == "highest":
+        ranks = [sorted(map(rank, tray), reverse=True) for tray in trays]
+        may_start = [player for player in range(config.players) if ranks[player] == max(ranks)]
+    return Position(
+        config=config,
+        placements=(),
+        trays=trays,
+        pile=tuple(config.tile_list[tile] for tile in order[config.players * config.dealt :]),
+        points=points,
+        current_player=max(may_start, key=lambda player: words[config.tiles + player] >> 1),
+        draws=0,
+        passes=0,
+        round=number,
+        seed=seed,
+    )
+
+
+def _hash32(bits: int, number: int) -> int:
+    """``tilewe_jax.bits.hash32`` of Python integers below 2**32."""
+    x = bits ^ (number * 0x9E3779B9 & _UINT32)
+    x = (x ^ x >> 16) * 0x7FEB352D & _UINT32
+    x = (x ^ x >> 15) * 0x846CA68B & _UINT32
+    return x ^ x >> 16
+
+
+def unwrap(config: Config, number: int, taken: Collection[int]) -> Cell:
+    """The cell of the plane of a cell of the torus, by its number.
+
+    Args:
+      config: the settings.
+      number: of a cell that is taken or beside one; for others the result is arbitrary, though a cell with that number.
+      taken: the numbers of all taken cells.
+    """
     # On the torus the figure has no gap and does not close, and it has cell (0, 0): follow it from there to the left and up.
-    place = []
+    coordinates = []
     for length, line_of in (
         (config.columns, lambda cell: cell % config.columns),
         (config.rows, lambda cell: cell // config.columns),
@@ -135,14 +345,14 @@ def unwrapped(config: Config, number: int, taken: Collection[int]) -> Cell:
         begin = -1
         while begin % length in lines:
             begin -= 1
-        place.append(begin + (line_of(number) - begin) % length)
-    return place[0], place[1]
+        coordinates.append(begin + (line_of(number) - begin) % length)
+    return coordinates[0], coordinates[1]
 
 
-def _draw(cells: list[Cell], numbers: dict[Cell, int], color: bool) -> list[str]:
-    """Triangles on lines of text: a half of a tile's width is two characters, a row of cells two lines."""
+def _draw_tiles(cells: Sequence[Cell], numbers: dict[Cell, int], color: bool) -> list[str]:
+    """Lines of text with a triangle for each cell: half a tile's width is two characters, a row of cells two lines."""
     if not cells:
-        return ["(nothing lies)"]
+        return ["(no tile is placed)"]
     left, top = min(x for x, _ in numbers), min(y for _, y in numbers)
     canvas: dict[tuple[int, int], str] = {}
     for cell in cells:

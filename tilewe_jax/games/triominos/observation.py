@@ -1,6 +1,7 @@
-"""What a player may know, as numbers for a network: a row for each tile, one for each free cell beside a tile, and the rest.
+"""Observations: a row of numbers for each tile, one for each slot of the frontier, and one for everything else.
 
-Seats are counted from the observer. Places are columns and rows from the middle of the figure.
+Seats are counted from the observer, cells in columns and rows from the middle of the figure. Nothing that is hidden from the
+observer is in them. Batching (see ``tilewe_jax.lanes``): unbatched, as in ``rules``.
 """
 
 import jax.numpy as jnp
@@ -10,44 +11,44 @@ from jaxtyping import Array, Bool, Float32, Int8, Int16, Int32
 from tilewe_jax.games.triominos import rules, table, tile_sets
 from tilewe_jax.games.triominos.config import MAX_DRAWS, Config
 from tilewe_jax.games.triominos.rules import State
-from tilewe_jax.games.triominos.tiles import AROUND, ORIENTATIONS
+from tilewe_jax.games.triominos.tiles import NEIGHBOURHOOD, ORIENTATIONS
 
 POINTS = 100.0
 """Scores are given in hundreds of points."""
 
 
 def layout(config: Config) -> dict[str, tuple[str, ...]]:
-    """What an observation holds, in this order: blocks of rows, by the names of their columns.
+    """The blocks of an observation, in order, by name, with the names of their columns.
 
-    ``tiles`` has a row for each tile, ``slots`` one for each slot of the table, ``rest`` a single one.
+    ``tiles`` has a row for each tile, ``slots`` one for each slot of the frontier (``Table.frontier``), ``rest`` a single row.
     """
     seats = range(config.players)
     corners = [f"{corner} corner is {n}" for corner in ("left", "middle", "right") for n in range(config.numbers)]
     return {
-        "tiles": ("in the own tray", "unseen", "lies", "column", "row", *(f"lies as {name}" for name in ORIENTATIONS)),
-        "slots": ("free", "column", "row", "faces down", *corners, *(f"taken at {at}" for at in AROUND)),
+        "tiles": ("in the own tray", "unseen", "placed", "column", "row", *(f"placed as {name}" for name in ORIENTATIONS)),
+        "slots": ("free", "column", "row", "faces down", *corners, *(f"taken at {offset}" for offset in NEIGHBOURHOOD)),
         "rest": (
             *(f"seat {seat} to move" for seat in seats),
             *(f"seat {seat} started" for seat in seats),
-            *(f"tray of seat {seat}, share of the tiles" for seat in seats),
+            *(f"tray of seat {seat}, fraction of the tiles" for seat in seats),
             *(f"points of seat {seat}, in hundreds" for seat in seats),
-            "pile, share of the tiles",
-            "drawn in this turn, share of the draws",
-            "passes, share of the players",
-            "nothing lies yet",
-            "rounds, share of the most",
+            "pile, fraction of the tiles",
+            "drawn in this turn, fraction of the draws",
+            "passes, fraction of the players",
+            "no tile is placed",
+            "rounds, fraction of the most",
         ),
     }
 
 
 def sizes(config: Config) -> dict[str, tuple[int, int]]:
-    """Rows and columns of the blocks of ``layout``."""
-    rows = {"tiles": config.tiles, "slots": config.slots, "rest": 1}
+    """Number of rows and columns of each block of ``layout``."""
+    rows = {"tiles": config.tiles, "slots": config.frontier_size, "rest": 1}
     return {name: (rows[name], len(columns)) for name, columns in layout(config).items()}
 
 
 def split(config: Config, observation: Float32[Array, "*batch size"]) -> dict[str, Float32[Array, "*batch rows columns"]]:
-    """The blocks of ``layout``."""
+    """The blocks of an observation, by name, see ``layout``."""
     blocks, start = {}, 0
     for name, (rows, columns) in sizes(config).items():
         part = observation[..., start : start + rows * columns]
@@ -58,16 +59,22 @@ def split(config: Config, observation: Float32[Array, "*batch size"]) -> dict[st
 def tiles_of_slots(
     config: Config, slots: Float32[Array, "slots columns"]
 ) -> tuple[Int32[Array, "slots numbers"], Bool[Array, "slots numbers"]]:
-    """For each row of the block ``slots``, and each number that its free corner might get: which tile would do so.
+    """The tiles that fit the frontier, from the block ``slots`` of an observation.
 
-    And whether any would: not where there is no free cell, or where the free corner has another number already.
+    Args:
+      config: the settings.
+      slots: the block.
+
+    Returns two arrays ``[slots, numbers]``: the id of the tile that gives the free corner of a slot this number; and whether it
+    fits, which is not so where the slot is not in use or the free corner has another number already. Where it does not fit, the
+    id is arbitrary.
     """
     columns = layout(config)["slots"]
-    first, taken, numbers = columns.index("left corner is 0"), columns.index(f"taken at {AROUND[0]}"), config.numbers
+    first, taken, numbers = columns.index("left corner is 0"), columns.index(f"taken at {NEIGHBOURHOOD[0]}"), config.numbers
     shows = slots[:, first : first + 3 * numbers].reshape(-1, 3, numbers) > 0
     number = jnp.argmax(shows, axis=2).astype(jnp.int32)
     right, left = slots[:, taken] > 0, slots[:, taken + 2] > 0
-    # As in ``table.free_corner``: across from the first of the neighbours left, right, beyond the base.
+    # As in `table.free_corner`: opposite to the first of the neighbours left, right, beyond the base.
     free = jnp.where(left, 2, jnp.where(right, 0, 1))[:, None] == np.arange(3)[None]
     others = [jnp.sum(jnp.where(free, jnp.roll(number, -k, axis=1), 0), axis=1)[:, None] for k in (1, 2)]
     third = jnp.broadcast_to(jnp.arange(numbers)[None], (slots.shape[0], numbers))
@@ -80,18 +87,18 @@ def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[A
     """The blocks of ``layout``, one after the other, each row by row."""
     board = state.table
     own = tile_sets.unpack(config, state.trays[player])
-    lies = board.lying >= 0
-    column, row = _places(config, board.lying, board.lying)
-    turned = (board.turned[:, None] == np.arange(len(ORIENTATIONS), dtype=np.int8)[None]) & lies[:, None]
-    tiles = jnp.concatenate([_columns(own, ~own & ~lies, lies, column, row), turned.astype(jnp.float32)], axis=1)
+    placed = board.placed_at >= 0
+    column, row = _centred(config, board.placed_at, board.placed_at)
+    is_oriented = (board.orientation[:, None] == np.arange(len(ORIENTATIONS), dtype=np.int8)[None]) & placed[:, None]
+    tiles = jnp.concatenate([_columns(own, ~own & ~placed, placed, column, row), is_oriented.astype(jnp.float32)], axis=1)
 
-    free = board.cells >= 0
-    column, row = _places(config, board.lying, board.cells)
+    free = board.frontier >= 0
+    column, row = _centred(config, board.placed_at, board.frontier)
     numbers = [board.numbers[k][:, None] == np.arange(config.numbers, dtype=np.int8)[None] for k in range(3)]
-    taken = (board.around[:, None] >> np.arange(len(AROUND), dtype=np.int16)[None]) & np.int16(1) != 0
-    facts = jnp.concatenate([*numbers, taken], axis=1) & free[:, None]
-    down = table.faces_down(config, board.cells) & free
-    slots = jnp.concatenate([_columns(free, column, row, down), facts.astype(jnp.float32)], axis=1)
+    taken = (board.neighbour_mask[:, None] >> np.arange(len(NEIGHBOURHOOD), dtype=np.int16)[None]) & np.int16(1) != 0
+    flags = jnp.concatenate([*numbers, taken], axis=1) & free[:, None]
+    down = table.faces_down(config, board.frontier) & free
+    slots = jnp.concatenate([_columns(free, column, row, down), flags.astype(jnp.float32)], axis=1)
 
     seats = (player + jnp.arange(config.players)) % config.players
     rest = jnp.concatenate(
@@ -105,7 +112,7 @@ def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[A
                     (config.tiles - state.drawn).astype(jnp.float32) / config.tiles,
                     state.draws.astype(jnp.float32) / MAX_DRAWS,
                     state.passes.astype(jnp.float32) / config.players,
-                    (~jnp.any(lies)).astype(jnp.float32),
+                    (~jnp.any(placed)).astype(jnp.float32),
                     state.round.astype(jnp.float32) / config.rounds,
                 ]
             ),
@@ -118,29 +125,30 @@ def _columns(*rows: Array) -> Float32[Array, "rows columns"]:
     return jnp.stack([row.astype(jnp.float32) for row in rows], axis=1)
 
 
-def _places(
-    config: Config, lying: Int16[Array, "N"], cells: Int16[Array, "rows"]
+def _centred(
+    config: Config, placed_at: Int16[Array, "N"], cells: Int16[Array, "rows"]
 ) -> tuple[Float32[Array, "rows"], Float32[Array, "rows"]]:
     """Columns and rows of cells from the middle of the figure, in halves; zero for cell -1."""
-    places = []
-    for length, of in (
+    coordinates = []
+    for length, line_of in (
         (config.columns, lambda cell: cell % np.int16(config.columns)),
         (config.rows, lambda cell: cell // np.int16(config.columns)),
     ):
-        taken = jnp.any((of(lying)[:, None] == np.arange(length, dtype=np.int16)[None]) & (lying >= 0)[:, None], axis=0)
+        is_line = line_of(placed_at)[:, None] == np.arange(length, dtype=np.int16)[None]
+        taken = jnp.any(is_line & (placed_at >= 0)[:, None], axis=0)
         # On the torus the figure has no gap and does not close. So it begins where a line is taken and the one before is not.
         begin = jnp.argmax(taken & ~jnp.roll(taken, 1))
         size = jnp.sum(taken, dtype=jnp.int32)
         # A free cell may lie one line before the figure.
-        place = (of(cells).astype(jnp.int32) - begin.astype(jnp.int32) + 1) % length - 1
-        places.append(jnp.where(cells >= 0, place.astype(jnp.float32) - (size - 1).astype(jnp.float32) / 2, 0.0))
-    return places[0], places[1]
+        line = (line_of(cells).astype(jnp.int32) - begin.astype(jnp.int32) + 1) % length - 1
+        coordinates.append(jnp.where(cells >= 0, line.astype(jnp.float32) - (size - 1).astype(jnp.float32) / 2, 0.0))
+    return coordinates[0], coordinates[1]
 
 
 def board_of(config: Config, state: State) -> Int8[Array, "4 rows columns"]:
-    """Tile ids, and the numbers at the left, middle and right corner, cell by cell on the torus; -1 where nothing lies."""
+    """Tile ids, and the numbers at the left, middle and right corner, cell by cell on the torus; -1 where no tile is."""
     board = state.table
-    cell = jnp.where(board.lying >= 0, board.lying, np.int16(config.cells))
-    what = jnp.stack([jnp.arange(config.tiles, dtype=jnp.int8), *table.shown(config, board.turned)])
-    planes = jnp.full((4, config.cells), -1, jnp.int8).at[:, cell].set(what, mode="drop")
+    cell = jnp.where(board.placed_at >= 0, board.placed_at, np.int16(config.cells))
+    values = jnp.stack([jnp.arange(config.tiles, dtype=jnp.int8), *table.shown_numbers(config, board.orientation)])
+    planes = jnp.full((4, config.cells), -1, jnp.int8).at[:, cell].set(values, mode="drop")
     return planes.reshape(4, config.rows, config.columns)

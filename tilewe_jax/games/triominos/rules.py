@@ -1,4 +1,7 @@
-"""The rules of Triominos for one game."""
+"""The rules of Triominos: the state, and what actions do to it.
+
+Batching (see ``tilewe_jax.lanes``): unbatched. Every function takes and gives the arrays of one game.
+"""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,44 +14,51 @@ from jaxtyping import Array, Bool, Int8, Int32, PRNGKeyArray, UInt32
 from tilewe_jax.bits import WORD_BITS, hash32, kth_set_bit, popcount, systematic_sample
 from tilewe_jax.game import Action
 from tilewe_jax.games.triominos import table, tile_sets
-from tilewe_jax.games.triominos.config import MAX_DRAWS, Config
+from tilewe_jax.games.triominos.config import (
+    DRAW_SCORE,
+    FIRST_TRIPLE_SCORE,
+    FIRST_ZEROS_SCORE,
+    MAX_DRAWS,
+    OUT_SCORE,
+    PASS_SCORE,
+    Config,
+)
 from tilewe_jax.games.triominos.table import Placed, Table
-from tilewe_jax.games.triominos.tile_sets import Tray
+from tilewe_jax.games.triominos.tile_sets import TileSet
 from tilewe_jax.lanes import random_words
-
-DRAW_SCORE, PASS_SCORE, OUT_SCORE = -5, -10, 25
-FIRST_TRIPLE_SCORE, FIRST_ZEROS_SCORE = 10, 40
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:
-    """A position. P players, N tiles: 686 bytes for two players and 56 tiles."""
+    """A position of one game; P players, N tiles. 686 bytes for two players and 56 tiles."""
 
     table: Table
+    """The placed tiles and the frontier."""
     trays: UInt32[Array, "P words"]
-    """The tiles that each player holds."""
+    """``uint32[P, words]``: the tiles that each player holds, see ``tile_sets``."""
     order: Int8[Array, "N"]
-    """For each tile of the pile when it will be drawn; the next one is ``drawn``. Of other tiles it means nothing."""
+    """``int8[N]``: for each tile of the pile when it is drawn, the next one being ``drawn``; arbitrary for others."""
     drawn: Int32[Array, ""]
-    """Tiles no more in the pile."""
+    """``int32``: number of tiles no longer in the pile."""
     scores: Int32[Array, "P"]
-    """Points of all rounds so far."""
+    """``int32[P]``: points of all rounds so far."""
     current_player: Int32[Array, ""]
+    """``int32``: the player to move, from 0."""
     draws: Int32[Array, ""]
-    """Tiles drawn in this turn."""
+    """``int32``: tiles drawn in this turn."""
     passes: Int32[Array, ""]
-    """Passes since a tile was placed."""
+    """``int32``: passes since a tile was placed."""
     starter: Int32[Array, ""]
-    """Who started the round."""
+    """``int32``: the player who started the round."""
     round: Int32[Array, ""]
-    """Rounds before this one."""
+    """``int32``: number of rounds before this one."""
     seed: UInt32[Array, "2"]
-    """Decides the rounds to come."""
+    """``uint32[2]``: random words that decide the deals of later rounds, see ``deal``."""
 
 
-def initial(config: Config, key: PRNGKeyArray) -> State:
-    """A new game."""
+def init(config: Config, key: PRNGKeyArray) -> State:
+    """The initial state of a new game; ``key`` decides all of its deals."""
     seed = random_words(key, 2)
     return deal(config, jnp.zeros(config.players, jnp.int32), jnp.int32(0), seed, jnp.ones(config.players, jnp.bool_))
 
@@ -56,13 +66,21 @@ def initial(config: Config, key: PRNGKeyArray) -> State:
 def deal(
     config: Config, scores: Int32[Array, "P"], number: Int32[Array, ""], seed: UInt32[Array, "2"], may_start: Bool[Array, "P"]
 ) -> State:
-    """The start of a round. Chance decides among those who may start, except where the highest tile does."""
+    """The start of round ``number``, with tiles and lots drawn by a hash of seed and number.
+
+    Args:
+      config: the settings.
+      scores: points so far.
+      number: rounds before this one.
+      seed: the random words of the game.
+      may_start: the players of whom one starts; ignored where the highest tile decides.
+    """
     words = hash32(hash32(hash32(seed[0], number), seed[1].astype(jnp.int32))[None], jnp.arange(config.tiles + config.players))
     shuffle, lots = words[: config.tiles], words[config.tiles :]
-    return start(config, scores, number, seed, _ranked(shuffle).astype(jnp.int8), lots, may_start)
+    return start_round(config, scores, number, seed, _ranks(shuffle).astype(jnp.int8), lots, may_start)
 
 
-def start(
+def start_round(
     config: Config,
     scores: Int32[Array, "P"],
     number: Int32[Array, ""],
@@ -71,13 +89,17 @@ def start(
     lots: UInt32[Array, "P"],
     may_start: Bool[Array, "P"],
 ) -> State:
-    """The start of a round with the tiles in this order; of those who may start, whoever drew the highest lot does."""
+    """The start of round ``number`` with the tiles in this order.
+
+    Tile ``t`` is dealt ``order[t]``-th: the first tiles to player 0, the next ones to player 1, ..., the rest to the pile. Of
+    the players who may start, the one with the highest lot does.
+    """
     holder = order // np.int8(config.dealt)
     trays = jax.vmap(lambda player: tile_sets.pack(holder == player))(jnp.arange(config.players, dtype=jnp.int8))
     if config.start == "highest":
-        may_start = tile_sets.best(config, trays)
+        may_start = tile_sets.holds_highest(config, trays)
     starter = jnp.argmax(jnp.where(may_start, (lots >> np.uint32(1)).astype(jnp.int32), -1)).astype(jnp.int32)
-    none = jnp.int32(0)
+    zero = jnp.int32(0)
     return State(
         table=table.empty(config),
         trays=trays,
@@ -85,35 +107,37 @@ def start(
         drawn=jnp.int32(config.players * config.dealt),
         scores=scores,
         current_player=starter,
-        draws=none,
-        passes=none,
+        draws=zero,
+        passes=zero,
         starter=starter,
         round=number,
         seed=seed,
     )
 
 
-def turn(config: Config, state: State, action: Action) -> State:
-    """The position after an action that is trusted to be legal, with the round's end scored but no new one begun."""
-    players = jnp.arange(config.players)
-    mine = players == state.current_player
+def apply_in_round(config: Config, state: State, action: Action) -> State:
+    """The state after ``action``, which is trusted to be legal; after -1, the same state.
+
+    The end of a round is scored, but no next round begun.
+    """
+    is_mover = jnp.arange(config.players) == state.current_player
     draws, passes = action == config.draw, action == config.pass_
     places = (action >= 0) & ~draws & ~passes
 
     placed, score = placement(config, state, action)
-    laid = table.lay(config, state.table, placed)
-    laid = jax.tree.map(lambda new, old: jnp.where(places, new, old), laid, state.table)
+    new_table = table.place(config, state.table, placed)
+    new_table = jax.tree.map(lambda new, old: jnp.where(places, new, old), new_table, state.table)
     drawn = jnp.argmax(state.order == state.drawn.astype(jnp.int8)).astype(jnp.int32)
-    moved = jnp.where(places | draws, tile_sets.single(config, jnp.where(draws, drawn, placed.tile)), np.uint32(0))
-    trays = state.trays ^ jnp.where(mine[:, None], moved[None], np.uint32(0))
+    moved = jnp.where(places | draws, tile_sets.singleton(config, jnp.where(draws, drawn, placed.tile)), np.uint32(0))
+    trays = state.trays ^ jnp.where(is_mover[:, None], moved[None], np.uint32(0))
 
     gained = jnp.where(places, score, jnp.where(draws, DRAW_SCORE, jnp.where(passes, PASS_SCORE, 0)))
     after = replace(
         state,
-        table=laid,
+        table=new_table,
         trays=trays,
         drawn=state.drawn + draws.astype(jnp.int32),
-        scores=state.scores + jnp.where(mine, gained, 0),
+        scores=state.scores + jnp.where(is_mover, gained, 0),
         current_player=jnp.where(places | passes, (state.current_player + 1) % config.players, state.current_player),
         draws=jnp.where(places | passes, 0, state.draws + draws.astype(jnp.int32)),
         passes=jnp.where(places, 0, state.passes + passes.astype(jnp.int32)),
@@ -123,140 +147,144 @@ def turn(config: Config, state: State, action: Action) -> State:
 
 
 def placement(config: Config, state: State, action: Action) -> tuple[Placed, Int32[Array, ""]]:
-    """What an action places, which must place something, and what that scores."""
+    """The tile that ``action`` places, and its points; arbitrary for actions that place none."""
     begins = action >= config.first
     cell = jnp.where(begins | (action < 0), 0, action // config.numbers).astype(jnp.int16)
-    numbers, around = table.find(state.table, cell)
-    free = table.free_corner(around)
+    numbers, neighbour_mask = table.find(state.table, cell)
+    free = table.free_corner(neighbour_mask)
     third = (action % config.numbers).astype(jnp.int8)
-    first = jnp.clip(action - config.first, 0, config.tiles - 1)
-    begun = (jnp.take(jnp.asarray(row), first) for row in np.array(config.tile_list, np.int8).T)
+    first_tile = jnp.clip(action - config.first, 0, config.tiles - 1)
+    first_numbers = (jnp.take(jnp.asarray(row), first_tile) for row in np.array(config.tile_list, np.int8).T)
     left, middle, right = (
-        jnp.where(begins, at_first, jnp.where(free == k, third, number))
-        for k, (at_first, number) in enumerate(zip(begun, numbers, strict=True))
+        jnp.where(begins, first_number, jnp.where(free == k, third, number))
+        for k, (first_number, number) in enumerate(zip(first_numbers, numbers, strict=True))
     )
-    extra = table.bonus(config, around)
+    bonus = table.bonus(config, neighbour_mask)
     if config.start == "highest":
-        triple = (left == middle) & (middle == right)
-        first_extra = jnp.where(first == 0, FIRST_ZEROS_SCORE, jnp.where(triple, FIRST_TRIPLE_SCORE, 0))
-        extra = jnp.where(begins, first_extra, extra)
-    score = extra + (left + middle + right).astype(jnp.int32)
+        is_triple = (left == middle) & (middle == right)
+        first_bonus = jnp.where(first_tile == 0, FIRST_ZEROS_SCORE, jnp.where(is_triple, FIRST_TRIPLE_SCORE, 0))
+        bonus = jnp.where(begins, first_bonus, bonus)
+    score = bonus + (left + middle + right).astype(jnp.int32)
     numbers = left, middle, right
     return Placed(table.tile_of(*numbers), table.orientation_of(config, numbers, cell), cell, numbers), score
 
 
-def is_over(config: Config, state: State) -> Bool[Array, ""]:
-    """Whether the round is over. Where the game goes on, the next one begins at once, so that the game is then over too."""
+def is_round_over(config: Config, state: State) -> Bool[Array, ""]:
+    """Whether the round is over. In states of ``Game.apply`` the game is then over too: else the next round has begun."""
     return jnp.any(jnp.all(state.trays == 0, axis=1)) | (state.passes == config.players)
 
 
 def round_result(config: Config, state: State) -> tuple[Bool[Array, "P"], Int32[Array, "P"]]:
-    """Who has won the round, and what that scores; nobody and nothing before its end."""
+    """The winners of the round and the points that each gets for it; nobody and 0 before its end."""
     values = jax.vmap(partial(tile_sets.value, config))(state.trays)
-    empty = jnp.all(state.trays == 0, axis=1)
-    out, total = jnp.any(empty), jnp.sum(values, dtype=jnp.int32)
+    is_empty = jnp.all(state.trays == 0, axis=1)
+    is_out, total = jnp.any(is_empty), jnp.sum(values, dtype=jnp.int32)
     lowest = jnp.min(values)
-    won = jnp.where(out, empty, (values == lowest) & (state.passes == config.players))
-    return won, jnp.where(won, jnp.where(out, OUT_SCORE + total, total - config.players * lowest), 0)
+    won = jnp.where(is_out, is_empty, (values == lowest) & (state.passes == config.players))
+    return won, jnp.where(won, jnp.where(is_out, OUT_SCORE + total, total - config.players * lowest), 0)
 
 
-def another_round(config: Config, state: State) -> Bool[Array, ""]:
+def needs_next_round(config: Config, state: State) -> Bool[Array, ""]:
     """Whether the round is over and the game is not."""
-    left = (jnp.max(state.scores) < config.target) & (state.round < config.rounds - 1)
-    return is_over(config, state) & left
+    goes_on = (jnp.max(state.scores) < config.target) & (state.round < config.rounds - 1)
+    return is_round_over(config, state) & goes_on
 
 
 def next_round(config: Config, state: State) -> State:
-    """The start of the next round."""
+    """The start of the next round, from the end of one."""
     won, _ = round_result(config, state)
     may_start = won if config.start == "winner" else jnp.ones_like(won)
     return deal(config, state.scores, state.round + 1, state.seed, may_start)
 
 
 def legal_words(config: Config, state: State) -> UInt32[Array, "F+words+1"]:
-    """The legal actions: numbers of each slot; tiles to begin with; and as bits of the last word, draw and pass."""
-    tray, going = tray_of(state), ~is_over(config, state)
-    begins = ~jnp.any(state.table.lying >= 0)
+    """The legal actions as bits, whose action ids ``action_of`` gives.
+
+    A word for each slot of the frontier: the numbers that its free corner may get; then the set of tiles with which the round
+    may begin; and in the last word draw (bit 0) and pass (bit 1).
+    """
+    tray, in_play = tray_of(state), ~is_round_over(config, state)
+    begins = ~jnp.any(state.table.placed_at >= 0)
     must_begin = begins & (config.start == "highest")
-    beginners = tile_sets.highest(config, tray) if config.start == "highest" else tray
-    beginners = jnp.where(begins, beginners, np.uint32(0))
+    openers = tile_sets.openers(config, tray) if config.start == "highest" else tray
+    openers = jnp.where(begins, openers, np.uint32(0))
     may_draw = (state.draws < MAX_DRAWS) & (state.drawn < config.tiles)
-    other = jnp.where(must_begin, np.uint32(0), jnp.where(may_draw, np.uint32(1), np.uint32(2)))
-    words = jnp.concatenate([thirds(config, state.table, tray), beginners, other[None]])
-    return jnp.where(going, words, np.uint32(0))
+    draw_or_pass = jnp.where(must_begin, np.uint32(0), jnp.where(may_draw, np.uint32(1), np.uint32(2)))
+    words = jnp.concatenate([placements(config, state.table, tray), openers, draw_or_pass[None]])
+    return jnp.where(in_play, words, np.uint32(0))
 
 
-def thirds(config: Config, board: Table, tray: Tray) -> UInt32[Array, "F"]:
-    """For each slot the numbers that its free corner may get by a tile of this tray, as bits."""
-    first, second, known = table.corners_of_slots(config, board)
+def placements(config: Config, board: Table, tiles: TileSet) -> UInt32[Array, "F"]:
+    """For each slot of the frontier, the numbers that its free corner may get by a tile of a set, as bits."""
+    first, second, known = table.frontier_corners(config, board)
     pair = first.astype(jnp.int32) * config.numbers + second.astype(jnp.int32)
     allowed = jnp.where(known < 0, ~np.uint32(0), np.uint32(1) << jnp.maximum(known, 0).astype(jnp.uint32))
-    bits = jnp.take(tile_sets.fits(config, tray), pair, mode="clip") & allowed
-    return jnp.where(board.cells >= 0, bits, np.uint32(0))
+    bits = jnp.take(tile_sets.completions(config, tiles), pair, mode="clip") & allowed
+    return jnp.where(board.frontier >= 0, bits, np.uint32(0))
 
 
 def is_legal(config: Config, state: State, action: Action) -> Bool[Array, ""]:
-    """Whether an action, any integer, is legal."""
+    """Whether ``action``, any integer, is legal."""
     words = legal_words(config, state)
-    on_slot = (action >= 0) & (action < config.first)
-    here = state.table.cells == jnp.where(on_slot, action // config.numbers, 0).astype(jnp.int16)
-    known = jnp.where(on_slot, jnp.any(here), (action >= config.first) & (action < config.num_actions))
-    tile, other = action - config.first, action - config.draw
-    slot = jnp.argmax(here).astype(jnp.int32)
-    word = jnp.where(on_slot, slot, jnp.where(other < 0, config.slots + tile // WORD_BITS, words.shape[0] - 1))
-    bit = jnp.where(on_slot, action % config.numbers, jnp.where(other < 0, tile % WORD_BITS, other))
+    on_cell = (action >= 0) & (action < config.first)
+    is_slot = state.table.frontier == jnp.where(on_cell, action // config.numbers, 0).astype(jnp.int16)
+    has_bit = jnp.where(on_cell, jnp.any(is_slot), (action >= config.first) & (action < config.num_actions))
+    tile, draw_or_pass = action - config.first, action - config.draw
+    slot = jnp.argmax(is_slot).astype(jnp.int32)
+    tile_word = config.frontier_size + tile // WORD_BITS
+    word = jnp.where(on_cell, slot, jnp.where(draw_or_pass < 0, tile_word, words.shape[0] - 1))
+    bit = jnp.where(on_cell, action % config.numbers, jnp.where(draw_or_pass < 0, tile % WORD_BITS, draw_or_pass))
     bits = jnp.take(words, word, mode="clip") >> (bit & (WORD_BITS - 1)).astype(jnp.uint32)
-    return known & (bits & np.uint32(1) != 0)
+    return has_bit & (bits & np.uint32(1) != 0)
 
 
 def action_of(
     config: Config, state: State, word: Int32[Array, "*shape"], bit: Int32[Array, "*shape"]
 ) -> Int32[Array, "*shape"]:
-    """The action of a bit of ``legal_words``."""
-    cell = jnp.take(state.table.cells, word, mode="clip").astype(jnp.int32)
-    begin = config.first + (word - config.slots) * WORD_BITS + bit
-    last = config.slots + tile_sets.num_words(config)
-    return jnp.where(word < config.slots, cell * config.numbers + bit, jnp.where(word < last, begin, config.draw + bit)).astype(
-        jnp.int32
-    )
+    """The action ids of bits of ``legal_words``."""
+    cell = jnp.take(state.table.frontier, word, mode="clip").astype(jnp.int32)
+    first = config.first + (word - config.frontier_size) * WORD_BITS + bit
+    last = config.frontier_size + tile_sets.num_words(config)
+    on_cell = word < config.frontier_size
+    return jnp.where(on_cell, cell * config.numbers + bit, jnp.where(word < last, first, config.draw + bit)).astype(jnp.int32)
 
 
-def sample(config: Config, state: State, words: UInt32[Array, "F+words+1"], bits: UInt32[Array, ""]) -> Action:
-    """One of these actions, drawn uniformly with 32 random bits; -1 where there is none."""
-    return several(config, state, words, bits, 1)[0]
+def sample_action(config: Config, state: State, words: UInt32[Array, "F+words+1"], bits: UInt32[Array, ""]) -> Action:
+    """One of the actions in ``words`` (see ``legal_words``), drawn uniformly by 32 random bits; -1 where there is none."""
+    return sample_actions(config, state, words, bits, 1)[0]
 
 
-def several(
+def sample_actions(
     config: Config, state: State, words: UInt32[Array, "F+words+1"], bits: UInt32[Array, ""], count: int
 ) -> Int32[Array, "count"]:
-    """Different ones of these actions, each as likely as any other, with 32 random bits; all where they fit, then -1."""
+    """``count`` different actions of ``words``, each equally likely, by 32 random bits; all where they fit, then -1."""
     counts = popcount(words)
-    # A product with a triangle, since XLA's cumulative sum is quadratic, and slow, on a CPU.
-    upto = (np.tri(counts.shape[0], dtype=np.float32) @ counts.astype(jnp.float32)).astype(jnp.int32)
-    rank = systematic_sample(bits, upto[-1], count)
-    passed = upto[None] <= rank[:, None]
-    word = jnp.sum(passed, axis=1, dtype=jnp.int32)
-    before = jnp.max(jnp.where(passed, upto[None], 0), axis=1)
+    # A product with a triangular matrix, since XLA's cumulative sum is quadratic, and slow, on a CPU.
+    ends = (np.tri(counts.shape[0], dtype=np.float32) @ counts.astype(jnp.float32)).astype(jnp.int32)
+    rank = systematic_sample(bits, ends[-1], count)
+    is_before = ends[None] <= rank[:, None]
+    word = jnp.sum(is_before, axis=1, dtype=jnp.int32)
+    before = jnp.max(jnp.where(is_before, ends[None], 0), axis=1)
     mask = jnp.take(words, word, mode="clip")
     return jnp.where(rank >= 0, action_of(config, state, word, kth_set_bit(mask, rank - before)), -1)
 
 
 def determinize(config: Config, state: State, player: Int32[Array, ""], key: PRNGKeyArray) -> State:
-    """The position with the tiles that ``player`` does not see dealt anew to the other trays and the pile."""
+    """The state with the tiles that ``player`` does not see dealt anew to the other trays, of the same sizes, and the pile."""
     words = random_words(key, config.tiles + 2)
     shuffle, seed = words[: config.tiles], words[config.tiles :]
     own = tile_sets.unpack(config, state.trays[player])
-    unseen = ~own & (state.table.lying < 0)
-    rank = jnp.where(unseen, _ranked(jnp.where(unseen, shuffle >> np.uint32(1), ~np.uint32(0))), -1)
+    unseen = ~own & (state.table.placed_at < 0)
+    rank = jnp.where(unseen, _ranks(jnp.where(unseen, shuffle >> np.uint32(1), ~np.uint32(0))), -1)
     others = jnp.arange(config.players) != player
     sizes = jnp.where(others, tray_sizes(state), 0)
     ends = jnp.sum(jnp.where(np.tri(config.players, dtype=bool), sizes[None], 0), axis=1)
     dealt = jax.vmap(lambda size, end: tile_sets.pack((rank >= end - size) & (rank < end)))(sizes, ends)
-    left = rank - ends[-1]
+    in_pile = rank - ends[-1]
     return replace(
         state,
         trays=jnp.where(others[:, None], dealt, state.trays),
-        order=jnp.where(left >= 0, state.drawn + left, -1).astype(jnp.int8),
+        order=jnp.where(in_pile >= 0, state.drawn + in_pile, -1).astype(jnp.int8),
         seed=seed,
     )
 
@@ -266,14 +294,20 @@ def tray_sizes(state: State) -> Int32[Array, "P"]:
     return jax.vmap(tile_sets.count)(state.trays)
 
 
-def tray_of(state: State) -> Tray:
+def tray_of(state: State) -> TileSet:
     """The tray of the player to move."""
-    mine = jnp.arange(state.trays.shape[0]) == state.current_player
-    return jnp.sum(jnp.where(mine[:, None], state.trays, np.uint32(0)), axis=0, dtype=jnp.uint32)
+    is_mover = jnp.arange(state.trays.shape[0]) == state.current_player
+    return jnp.sum(jnp.where(is_mover[:, None], state.trays, np.uint32(0)), axis=0, dtype=jnp.uint32)
 
 
-def _ranked(words: UInt32[Array, "N"]) -> Int32[Array, "N"]:
-    """How many words are smaller than each, of equal ones those before it. So few are cheaper to count than to sort."""
+def unseen_tiles(config: Config, state: State) -> TileSet:
+    """The tiles that the player to move does not see: those of the other trays and of the pile."""
+    placed = tile_sets.pack(state.table.placed_at >= 0)
+    return tile_sets.pack(jnp.ones(config.tiles, jnp.bool_)) & ~placed & ~tray_of(state)
+
+
+def _ranks(words: UInt32[Array, "N"]) -> Int32[Array, "N"]:
+    """The rank of each word, from 0; equal ones by their index. So few are cheaper to count than to sort."""
     index = np.arange(words.shape[0])
     smaller = (words[None] < words[:, None]) | ((words[None] == words[:, None]) & (index[None] < index[:, None]))
     return jnp.sum(smaller, axis=1, dtype=jnp.int32)

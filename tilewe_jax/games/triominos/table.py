@@ -1,9 +1,11 @@
-"""The table: where each tile lies, and the free cells beside them.
+"""The table: the cell and orientation of each placed tile, and the frontier, the free cells beside the placed tiles.
 
-A tile finds its place by three numbers, so that is what the table keeps of each free cell beside a tile, with the cells around
-it that are taken; a board of numbers, of which all but a few stand far from where anything can happen, would be six times as
-large. Cells are numbered on a torus, ``row * columns + column``, large enough that no figure can meet itself (see ``Config``);
-the first tile lies on cell 0.
+Batching (see ``tilewe_jax.lanes``): unbatched, as in ``rules``.
+
+A placement depends on the numbers at the three corners of its cell and on which cells of its neighbourhood are taken. So the
+table stores just those, for each cell of the frontier. A dense board of numbers, nearly all of them far from any legal
+placement, would be six times as large. Cells are numbered on a torus, ``row * columns + column``, large enough that no figure
+can meet itself (see ``Config``); the first tile is on cell 0.
 """
 
 from dataclasses import dataclass
@@ -17,25 +19,25 @@ from jaxtyping import Array, Bool, Int8, Int16, Int32
 from tilewe_jax.bits import move_bits
 from tilewe_jax.games.triominos.config import Config
 from tilewe_jax.games.triominos.tiles import (
-    AROUND,
-    AT_CORNER,
     BACK,
     BRIDGE_SCORE,
+    COMMON,
+    CORNER_BITS,
     FAR,
-    HEXAGON,
+    HEXAGON_BITS,
+    NEIGHBOURHOOD,
     ORIENTATIONS,
-    SEEN,
-    SHARED,
+    SHARED_CORNERS,
     corners,
 )
 
 Cell = Int16[Array, ""]
 Numbers = tuple[Int8[Array, ""], Int8[Array, ""], Int8[Array, ""]]
-"""At the left, middle and right corner."""
+"""Numbers at the left, middle and right corner."""
 
 
 class Placed(NamedTuple):
-    """A tile that finds its place."""
+    """A tile in its place: a placement, worked out."""
 
     tile: Int32[Array, ""]
     orientation: Int8[Array, ""]
@@ -46,29 +48,32 @@ class Placed(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Table:
-    """N tiles and F slots, each of them for a free cell beside a tile; in no particular order, with gaps."""
+    """The placed tiles and the frontier of a position; N tiles, F slots of the frontier (``Config.frontier_size``).
 
-    lying: Int16[Array, "N"]
-    """The cell of each tile; -1 for those that do not lie here."""
-    turned: Int8[Array, "N"]
-    """The orientation of each tile that lies."""
-    cells: Int16[Array, "F"]
-    """The cell of each slot, -1 where there is none; the rest of that slot then means nothing."""
+    A slot holds one cell of the frontier or none. The slots in use are in no particular order, and have gaps.
+    """
+
+    placed_at: Int16[Array, "N"]
+    """``int16[N]``: the cell of each tile; -1 for a tile that is not placed."""
+    orientation: Int8[Array, "N"]
+    """``int8[N]``: the index in ``ORIENTATIONS`` of each placed tile; 0 for others."""
+    frontier: Int16[Array, "F"]
+    """``int16[F]``: the cell of each slot; -1 for a slot that is not in use, whose other fields are arbitrary."""
     numbers: tuple[Int8[Array, "F"], Int8[Array, "F"], Int8[Array, "F"]]
-    """What lies at the left, middle and right corner; -1 where nothing does."""
-    around: Int16[Array, "F"]
-    """The cells around it that are taken, bit ``i`` for ``AROUND[i]``."""
+    """Three ``int8[F]``: the numbers that placed tiles show at the left, middle and right corner of the cell; -1 for none."""
+    neighbour_mask: Int16[Array, "F"]
+    """``int16[F]``: the cells of the neighbourhood that are taken, bit ``i`` for ``NEIGHBOURHOOD[i]``."""
 
 
 def empty(config: Config) -> Table:
     """The table before the first tile."""
-    nothing = jnp.full(config.slots, -1, jnp.int8)
+    unknown = jnp.full(config.frontier_size, -1, jnp.int8)
     return Table(
-        lying=jnp.full(config.tiles, -1, jnp.int16),
-        turned=jnp.zeros(config.tiles, jnp.int8),
-        cells=jnp.full(config.slots, -1, jnp.int16),
-        numbers=(nothing, nothing, nothing),
-        around=jnp.zeros(config.slots, jnp.int16),
+        placed_at=jnp.full(config.tiles, -1, jnp.int16),
+        orientation=jnp.zeros(config.tiles, jnp.int8),
+        frontier=jnp.full(config.frontier_size, -1, jnp.int16),
+        numbers=(unknown, unknown, unknown),
+        neighbour_mask=jnp.zeros(config.frontier_size, jnp.int16),
     )
 
 
@@ -77,142 +82,143 @@ def faces_down(config: Config, cell: Int16[Array, "*shape"]) -> Bool[Array, "*sh
     return (cell + cell // np.int16(config.columns)) & np.int16(1) != 0
 
 
-def cells_around(config: Config, cell: Cell) -> list[Cell]:
-    """The twelve cells around one, in the order of ``AROUND``."""
+def neighbourhood(config: Config, cell: Cell) -> list[Cell]:
+    """The twelve cells that share a corner with a cell, in the order of ``NEIGHBOURHOOD``."""
     columns, rows = np.int16(config.columns), np.int16(config.rows)
     x, y = cell % columns, cell // columns
     down = faces_down(config, cell)
-    beside = {dx: (x + np.int16(dx)) % columns for dx in range(-2, 3)}
+    column_at = {dx: (x + np.int16(dx)) % columns for dx in range(-2, 3)}
     above, below = (y + np.int16(-1)) % rows, (y + np.int16(1)) % rows
-    lines = {-1: jnp.where(down, below, above), 0: y, 1: jnp.where(down, above, below)}
-    return [lines[dy] * columns + beside[dx] for dx, dy in AROUND]
+    row_at = {-1: jnp.where(down, below, above), 0: y, 1: jnp.where(down, above, below)}
+    return [row_at[dy] * columns + column_at[dx] for dx, dy in NEIGHBOURHOOD]
 
 
 def find(table: Table, cell: Cell) -> tuple[Numbers, Int16[Array, ""]]:
-    """The numbers and the taken cells of the slot with this cell; -1 and none where there is no such slot."""
-    here = (table.cells == cell) & (cell >= 0)
-    left, middle, right = (jnp.max(jnp.where(here, row, np.int8(-1))) for row in table.numbers)
-    return (left, middle, right), jnp.max(jnp.where(here, table.around, np.int16(0)))
+    """The numbers and the neighbour mask of a cell of the frontier; -1 and 0 for any other cell."""
+    is_slot = (table.frontier == cell) & (cell >= 0)
+    left, middle, right = (jnp.max(jnp.where(is_slot, row, np.int8(-1))) for row in table.numbers)
+    return (left, middle, right), jnp.max(jnp.where(is_slot, table.neighbour_mask, np.int16(0)))
 
 
-def free_corner(around: Int16[Array, "*shape"]) -> Int8[Array, "*shape"]:
-    """The corner whose number, with those of the others, tells which tile fits: across from the first neighbour there is.
+def free_corner(neighbour_mask: Int16[Array, "*shape"]) -> Int8[Array, "*shape"]:
+    """The corner opposite to the first taken neighbour of a cell, whose number decides which tile is placed there.
 
-    Neighbours are looked for left, right and beyond the base; so it is the right, else the left, else the middle corner.
+    The other two corners are shared with that neighbour, so that their numbers are known. Neighbours are looked for left, right
+    and beyond the base; so the free corner is the right one, else the left one, else the middle one.
     """
-    left, right = around & np.int16(1 << 2) != 0, around & np.int16(1 << 0) != 0
+    left, right = neighbour_mask & np.int16(1 << 2) != 0, neighbour_mask & np.int16(1 << 0) != 0
     return jnp.where(left, np.int8(2), jnp.where(right, np.int8(0), np.int8(1)))
 
 
-def corners_of_slots(config: Config, table: Table) -> tuple[Int8[Array, "F"], Int8[Array, "F"], Int8[Array, "F"]]:
-    """The numbers of each slot clockwise after the free corner: two that are known, and that of the free corner or -1."""
+def frontier_corners(config: Config, table: Table) -> tuple[Int8[Array, "F"], Int8[Array, "F"], Int8[Array, "F"]]:
+    """The numbers of each slot clockwise after the free corner: two that are known, then that of the free corner or -1."""
     left, middle, right = table.numbers
-    free = free_corner(table.around)
+    free = free_corner(table.neighbour_mask)
     first = jnp.where(free == 0, middle, jnp.where(free == 1, right, left))
     second = jnp.where(free == 0, right, jnp.where(free == 1, left, middle))
-    down = faces_down(config, table.cells)  # there the same corners run the other way round
+    down = faces_down(config, table.frontier)  # where left, middle, right is counterclockwise
     known = jnp.where(free == 0, left, jnp.where(free == 1, middle, right))
     return jnp.where(down, second, first), jnp.where(down, first, second), known
 
 
-def bonus(config: Config, around: Int16[Array, "*shape"]) -> Int32[Array, "*shape"]:
-    """What a tile scores for hexagons, or else for a bridge, on a cell of which these cells around are taken."""
-    hexagons = sum((around & np.int16(hexagon) == np.int16(hexagon)).astype(jnp.int32) for hexagon in HEXAGON)
+def bonus(config: Config, neighbour_mask: Int16[Array, "*shape"]) -> Int32[Array, "*shape"]:
+    """Points for hexagons, or else for a bridge, of a tile on a cell with this neighbour mask."""
+    hexagons = sum((neighbour_mask & np.int16(bits) == np.int16(bits)).astype(jnp.int32) for bits in HEXAGON_BITS)
     first, second, third = (
-        (around & np.int16(1 << k) != 0) & (around & np.int16(at_corner) != 0) for k, at_corner in enumerate(AT_CORNER)
+        (neighbour_mask & np.int16(1 << k) != 0) & (neighbour_mask & np.int16(bits) != 0) for k, bits in enumerate(CORNER_BITS)
     )
     score = jnp.where(first | second | third, BRIDGE_SCORE, 0)
-    for count, scored in enumerate(config.hex_scores, 1):
-        score = jnp.where(hexagons == count, scored, score)
+    for count, points in enumerate(config.hex_scores, 1):
+        score = jnp.where(hexagons == count, points, score)
     return score
 
 
 def tile_of(*numbers: Int8[Array, "*shape"]) -> Int32[Array, "*shape"]:
     """The id of the tile with these three numbers, in any order."""
-    one, two, three = (number.astype(jnp.int32) for number in numbers)
-    a, c = jnp.minimum(jnp.minimum(one, two), three), jnp.maximum(jnp.maximum(one, two), three)
-    b = one + two + three - a - c
+    x, y, z = (number.astype(jnp.int32) for number in numbers)
+    a, c = jnp.minimum(jnp.minimum(x, y), z), jnp.maximum(jnp.maximum(x, y), z)
+    b = x + y + z - a - c
     return (c + 2) * (c + 1) * c // 6 + (b + 1) * b // 2 + a
 
 
 def orientation_of(config: Config, numbers: Numbers, cell: Cell) -> Int8[Array, ""]:
-    """How the tile with these numbers lies: the first of the orientations that look alike."""
+    """The orientation of the tile that shows these numbers on a cell; of those that look alike, the first."""
     left, middle, right = numbers
     down = faces_down(config, cell)
     second, third = jnp.where(down, right, middle), jnp.where(down, middle, right)
-    # Clockwise the numbers ascend from where A is: in ABC and ACB that is left, in CAB and CBA the second corner.
+    # Clockwise from the left corner the numbers ascend from A: in ABC and ACB from the first, in CAB and CBA from the second.
     starts_first = (left <= second) & (second <= third)
     starts_second = (second <= third) & (third <= left)
     names = ("ABC", "CAB", "BCA"), ("ACB", "CBA", "BAC")
-    up, dn = (
-        jnp.where(starts_first, np.int8(one), jnp.where(starts_second, np.int8(two), np.int8(three)))
-        for one, two, three in ([ORIENTATIONS.index(name) for name in row] for row in names)
+    facing_up, facing_down = (
+        jnp.where(starts_first, np.int8(at_first), jnp.where(starts_second, np.int8(at_second), np.int8(at_third)))
+        for at_first, at_second, at_third in ([ORIENTATIONS.index(name) for name in row] for row in names)
     )
-    return jnp.where(down, dn, up)
+    return jnp.where(down, facing_down, facing_up)
 
 
-def lay(config: Config, table: Table, placed: Placed) -> Table:
-    """The table with one more tile, on the cell of a slot or, where there is none, on cell 0."""
+def place(config: Config, table: Table, placed: Placed) -> Table:
+    """The table after a placement, which is on a cell of the frontier or, where that is empty, on cell 0."""
     tile, orientation, cell, numbers = placed
-    slots, tiles = np.arange(config.slots, dtype=np.int16), np.arange(config.tiles, dtype=np.int32)
-    here = table.cells == cell
-    slot = jnp.max(jnp.where(here, slots, np.int16(0)))
-    taken = jnp.max(jnp.where(here, table.around, np.int16(0)))
-    near = cells_around(config, cell)
+    slots, tiles = np.arange(config.frontier_size, dtype=np.int16), np.arange(config.tiles, dtype=np.int32)
+    is_slot = table.frontier == cell
+    slot = jnp.max(jnp.where(is_slot, slots, np.int16(0)))
+    taken = jnp.max(jnp.where(is_slot, table.neighbour_mask, np.int16(0)))
+    nearby = neighbourhood(config, cell)
 
-    # The slots of the cells around see the new tile.
-    known, around = [*table.numbers], table.around
-    hits = [table.cells == other for other in near]
-    for hit, back, shared in zip(hits, BACK, SHARED, strict=True):
-        around = around | jnp.where(hit, np.int16(1 << back), np.int16(0))
+    # The slots in the neighbourhood get the new tile as a neighbour, and its numbers at the corners that they share with it.
+    rows, neighbour_mask = [*table.numbers], table.neighbour_mask
+    is_nearby = [table.frontier == neighbour for neighbour in nearby]
+    for is_it, back, shared in zip(is_nearby, BACK, SHARED_CORNERS, strict=True):
+        neighbour_mask = neighbour_mask | jnp.where(is_it, np.int16(1 << back), np.int16(0))
         for mine, theirs in shared:
-            known[theirs] = jnp.where(hit, numbers[mine], known[theirs])
-    lying = jnp.where(tiles == tile, cell, table.lying)
-    turned = jnp.where(tiles == tile, orientation, table.turned)
-    cells = jnp.where(here, np.int16(-1), table.cells)
+            rows[theirs] = jnp.where(is_it, numbers[mine], rows[theirs])
+    placed_at = jnp.where(tiles == tile, cell, table.placed_at)
+    orientations = jnp.where(tiles == tile, orientation, table.orientation)
+    frontier = jnp.where(is_slot, np.int16(-1), table.frontier)
 
-    # The neighbours that were no slots yet become some. The first takes the place of the cell just filled, the second the next
-    # one never used; only the first tile has a third.
-    place, unused = slot, jnp.sum(table.lying >= 0, dtype=jnp.int16) + np.int16(2)
-    beyond = _beyond(config, lying, shown(config, turned), near[:3])
+    # The neighbours that are neither taken nor in the frontier join it. The first takes the slot of the cell just filled, the
+    # second the next slot never used; only the first tile of a round has a third.
+    target, unused = slot, jnp.sum(table.placed_at >= 0, dtype=jnp.int16) + np.int16(2)
+    beyond = _beyond(config, placed_at, shown_numbers(config, orientations), nearby[:3])
     for k in range(3):
-        new = ~jnp.any(hits[k]) & (taken & np.int16(1 << k) == 0)
-        chosen = new & (slots == place)
+        is_new = ~jnp.any(is_nearby[k]) & (taken & np.int16(1 << k) == 0)
+        is_target = is_new & (slots == target)
         number, far = beyond[k]
-        seen = move_bits(taken.astype(jnp.uint32), SEEN[k]).astype(jnp.int16)
-        fresh = {theirs: numbers[mine] for mine, theirs in SHARED[k]} | {BACK[k]: number}
-        cells = jnp.where(chosen, near[k], cells)
-        around = jnp.where(chosen, seen | far | np.int16(1 << BACK[k]), around)
-        known = [jnp.where(chosen, fresh[corner], row) for corner, row in enumerate(known)]
-        place = jnp.where(new, jnp.where(place == slot, unused, np.int16(1)), place)
-    return Table(lying, turned, cells, (known[0], known[1], known[2]), around)
+        common = move_bits(taken.astype(jnp.uint32), COMMON[k]).astype(jnp.int16)
+        known = {theirs: numbers[mine] for mine, theirs in SHARED_CORNERS[k]} | {BACK[k]: number}
+        frontier = jnp.where(is_target, nearby[k], frontier)
+        neighbour_mask = jnp.where(is_target, common | far | np.int16(1 << BACK[k]), neighbour_mask)
+        rows = [jnp.where(is_target, known[corner], row) for corner, row in enumerate(rows)]
+        target = jnp.where(is_new, jnp.where(target == slot, unused, np.int16(1)), target)
+    return Table(placed_at, orientations, frontier, (rows[0], rows[1], rows[2]), neighbour_mask)
 
 
 def _beyond(
-    config: Config, lying: Int16[Array, "N"], numbers: list[Int8[Array, "N"]], neighbours: list[Cell]
+    config: Config, placed_at: Int16[Array, "N"], numbers: list[Int8[Array, "N"]], neighbours: list[Cell]
 ) -> list[tuple[Int8[Array, ""], Int16[Array, ""]]]:
-    """What lies at the corner of each neighbour that the cell does not share: the number, and which cells there are taken."""
-    found = jnp.zeros(lying.shape, jnp.int32)
+    """For each neighbour of a cell, the number at the corner that they do not share (or -1), and the cells taken around it."""
+    by_tile = jnp.zeros(placed_at.shape, jnp.int32)
     for k, neighbour in enumerate(neighbours):
-        around = cells_around(config, neighbour)
+        nearby = neighbourhood(config, neighbour)
         for bit, i in enumerate(FAR[k]):
-            ((_, theirs),) = SHARED[i]
-            what = (1 << bit) | ((numbers[theirs].astype(jnp.int32) + 1) << 3)
-            found = found | jnp.where(lying == around[i], what << 6 * k, 0)
+            ((_, theirs),) = SHARED_CORNERS[i]
+            is_taken_by = (1 << bit) | ((numbers[theirs].astype(jnp.int32) + 1) << 3)
+            by_tile = by_tile | jnp.where(placed_at == nearby[i], is_taken_by << 6 * k, 0)
     # The tiles at a corner show the same number there, so that one "or" over all tiles collects everything.
-    every = jnp.bitwise_or.reduce(found) >> np.arange(0, 18, 6)
+    fields = jnp.bitwise_or.reduce(by_tile) >> np.arange(0, 18, 6)
     return [
-        ((every[k] >> 3 & 7).astype(jnp.int8) - np.int8(1), ((every[k] & 7) << FAR[k][0]).astype(jnp.int16)) for k in range(3)
+        ((fields[k] >> 3 & 7).astype(jnp.int8) - np.int8(1), ((fields[k] & 7) << FAR[k][0]).astype(jnp.int16)) for k in range(3)
     ]
 
 
-def shown(config: Config, turned: Int8[Array, "N"]) -> list[Int8[Array, "N"]]:
+def shown_numbers(config: Config, orientation: Int8[Array, "N"]) -> list[Int8[Array, "N"]]:
     """The numbers at the left, middle and right corner of each tile in its orientation."""
     table = np.array([[corners(tile, o) for tile in config.tile_list] for o in range(len(ORIENTATIONS))], np.int8)
     rows = []
     for k in range(3):
         row = jnp.asarray(table[0, :, k])
         for o in range(1, len(ORIENTATIONS)):
-            row = jnp.where(turned == o, table[o, :, k], row)
+            row = jnp.where(orientation == o, table[o, :, k], row)
         rows.append(row)
     return rows

@@ -1,4 +1,7 @@
-"""Sets of tiles, as words of 32 bits: what they are worth, which of them is highest, and what fits between two numbers."""
+"""Sets of tiles as words of 32 bits: their value, their highest tiles, and the numbers that complete two others to a tile.
+
+Batching (see ``tilewe_jax.lanes``): unbatched, as in ``rules``.
+"""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,82 +11,85 @@ from tilewe_jax.bits import WORD_BITS, popcount, unpack_words
 from tilewe_jax.games.triominos.config import Config
 from tilewe_jax.games.triominos.tiles import rank, tile_id
 
-Tray = UInt32[Array, "words"]
-"""Tile ``t`` is bit ``t % 32`` of word ``t // 32``."""
+TileSet = UInt32[Array, "words"]
+"""A set of tiles, such as a tray: tile ``t`` is bit ``t % 32`` of word ``t // 32``."""
 
 
 def num_words(config: Config) -> int:
-    """Words in a set."""
+    """Number of words of a set."""
     return -(-config.tiles // WORD_BITS)
 
 
-def pack(tiles: Bool[Array, "N"]) -> Tray:
-    """A set of tiles, given as flags."""
+def pack(tiles: Bool[Array, "N"]) -> TileSet:
+    """The set of the tiles whose flag is set."""
     words = -(-tiles.shape[0] // WORD_BITS)
     flags = jnp.pad(tiles, (0, words * WORD_BITS - tiles.shape[0])).reshape(words, WORD_BITS).astype(jnp.uint32)
     return jnp.sum(flags << np.arange(WORD_BITS, dtype=np.uint32)[None], axis=1, dtype=jnp.uint32)
 
 
-def single(config: Config, tile: Int32[Array, ""]) -> Tray:
-    """The tray with this tile."""
+def singleton(config: Config, tile: Int32[Array, ""]) -> TileSet:
+    """The set of one tile."""
     shift = tile - WORD_BITS * np.arange(num_words(config), dtype=np.int32)
     return jnp.where((shift >= 0) & (shift < WORD_BITS), np.uint32(1) << shift.astype(jnp.uint32), np.uint32(0))
 
 
-def unpack(config: Config, tray: Tray) -> Bool[Array, "N"]:
-    """A flag for each tile."""
-    return unpack_words(tray, config.tiles)
+def unpack(config: Config, tiles: TileSet) -> Bool[Array, "N"]:
+    """A flag for each tile: the inverse of ``pack``."""
+    return unpack_words(tiles, config.tiles)
 
 
-def count(tray: Tray) -> Int32[Array, ""]:
-    """Number of tiles."""
-    return jnp.sum(popcount(tray), dtype=jnp.int32)
+def count(tiles: TileSet) -> Int32[Array, ""]:
+    """Number of tiles of a set."""
+    return jnp.sum(popcount(tiles), dtype=jnp.int32)
 
 
-def value(config: Config, tray: Tray) -> Int32[Array, ""]:
-    """The sum of all numbers."""
+def value(config: Config, tiles: TileSet) -> Int32[Array, ""]:
+    """The sum of all numbers on the tiles of a set."""
     values = np.array([sum(tile) for tile in config.tile_list])
-    digits = (jnp.sum(popcount(tray & _constant(config, values >> i & 1)), dtype=jnp.int32) << i for i in range(5))
+    digits = (jnp.sum(popcount(tiles & _constant(config, values >> i & 1)), dtype=jnp.int32) << i for i in range(5))
     return sum(digits, start=jnp.int32(0))
 
 
-def fits(config: Config, tray: Tray) -> UInt32[Array, "pairs"]:
-    """For each two numbers, clockwise, the third ones with which they are a tile of the tray, as bits."""
+def completions(config: Config, tiles: TileSet) -> UInt32[Array, "pairs"]:
+    """For each pair of numbers, the third numbers that complete it to a tile of the set, as bits.
+
+    Pair ``first * numbers + second`` is read clockwise on a tile: third, first, second.
+    """
     weights = np.zeros((config.numbers**2, config.tiles), np.float32)
     for tile in config.tile_list:
         for i in range(3):
             third, first, second = tile[i], tile[(i + 1) % 3], tile[(i + 2) % 3]
             weights[first * config.numbers + second, tile_id(tile)] = 1 << third
-    held = unpack(config, tray).astype(jnp.float32)
+    held = unpack(config, tiles).astype(jnp.float32)
     return jnp.dot(weights, held).astype(jnp.uint32)
 
 
-def highest(config: Config, tray: Tray) -> Tray:
-    """The tiles of a tray of which one must begin, where the highest does: those, and the one of three zeros."""
-    best = tray & np.uint32(0)
-    for equal in _ranks(config):
-        best = jnp.where(jnp.all(best == 0), tray & equal, best)
-    return best | (tray & _constant(config, np.arange(config.tiles) == 0))
+def openers(config: Config, tray: TileSet) -> TileSet:
+    """The tiles of a tray that may begin a round with ``start="highest"``: its highest ones, and the one of three zeros."""
+    highest = tray & np.uint32(0)
+    for equals in _tiles_by_rank(config):
+        highest = jnp.where(jnp.all(highest == 0), tray & equals, highest)
+    return highest | (tray & _constant(config, np.arange(config.tiles) == 0))
 
 
-def best(config: Config, trays: UInt32[Array, "P words"]) -> Bool[Array, "P"]:
-    """Whose tiles are highest, compared one by one from the highest down."""
-    left = jnp.ones(trays.shape[0], jnp.bool_)
-    for equal in _ranks(config):
-        # Trays are of one size. So who has more of the highest tiles has the higher tile where two of them first differ.
-        held = jnp.where(left, jnp.sum(popcount(trays & equal[None]), axis=1), -1)
-        left = held == jnp.max(held)
-    return left
+def holds_highest(config: Config, trays: UInt32[Array, "P words"]) -> Bool[Array, "P"]:
+    """The players whose tiles are highest, compared tile by tile from the highest down; several where they are equal."""
+    is_candidate = jnp.ones(trays.shape[0], jnp.bool_)
+    for equals in _tiles_by_rank(config):
+        # Trays have one size. So of two the one with more of the highest tiles has the higher tile where they first differ.
+        held = jnp.where(is_candidate, jnp.sum(popcount(trays & equals[None]), axis=1), -1)
+        is_candidate = held == jnp.max(held)
+    return is_candidate
 
 
-def _ranks(config: Config) -> list[np.ndarray]:
-    """Tiles of equal rank, from the highest: triples before others, then by their sum."""
+def _tiles_by_rank(config: Config) -> list[np.ndarray]:
+    """Sets of tiles of equal rank (``tiles.rank``), from the highest rank down, on the host."""
     ranks = [rank(tile) for tile in config.tile_list]
-    return [_constant(config, np.array([other == one for other in ranks])) for one in sorted(set(ranks), reverse=True)]
+    return [_constant(config, np.array([r == level for r in ranks])) for level in sorted(set(ranks), reverse=True)]
 
 
 def _constant(config: Config, tiles: np.ndarray) -> np.ndarray:
-    """These tiles (a flag each), on the host."""
+    """The set of the tiles whose flag is set, on the host."""
     flags = np.zeros(num_words(config) * WORD_BITS, np.uint64)
     flags[: config.tiles] = tiles
     words: np.ndarray = (flags.reshape(-1, WORD_BITS) << np.arange(WORD_BITS, dtype=np.uint64)).sum(axis=1)

@@ -9,15 +9,19 @@ from math import comb, sqrt
 Tile = tuple[int, int, int]
 """Three numbers, ascending; clockwise on the tile."""
 Cell = tuple[int, int]
+"""(column, row)."""
 Vertex = tuple[int, int]
-"""Where corners meet: halves of a tile's width from the left, and rows from the top."""
+"""A point where corners of cells meet: halves of a tile's width from the left, and rows from the top."""
 
 HEX_SCORES = (50, 100, 150)
+"""Points for completing one, two and three hexagons with a tile."""
 BRIDGE_SCORE = 40
+"""Points for a bridge, where no hexagon is completed."""
 HIGHEST = 6
 """The highest number on any tile; the set of 56 ends with 5."""
 ORIENTATIONS = ("ABC", "ACB", "CAB", "CBA", "BCA", "BAC")
-"""Which number of the tile lies left, in the middle and right; each is the one before, turned clockwise by 60 degrees."""
+"""The numbers A, B, C of a tile at the left, middle and right corner; each orientation is the one before, rotated clockwise by
+60 degrees."""
 
 
 def parse_tile(text: str) -> Tile:
@@ -34,7 +38,7 @@ def digits(tile: Tile) -> str:
 
 
 def tile_id(tile: Tile) -> int:
-    """The place of a tile among all, ordered by its highest number, then the next: the set of 56 has the first 56."""
+    """The id of a tile: tiles are ordered by their highest number, then the middle one, so the set of 56 has the first 56."""
     a, b, c = tile
     return comb(c + 2, 3) + comb(b + 1, 2) + a
 
@@ -45,12 +49,12 @@ def tiles(highest: int) -> tuple[Tile, ...]:
 
 
 def rank(tile: Tile) -> tuple[bool, int]:
-    """What makes a tile higher than another when a round is begun: triples before others, then their sum."""
+    """The rank of a tile where the highest begins a round: triples are higher than others, then the sum decides."""
     return len(set(tile)) == 1, sum(tile)
 
 
 def corners(tile: Tile, orientation: int) -> Tile:
-    """The numbers left, in the middle and right."""
+    """The numbers at the left, middle and right corner of a tile in an orientation (index of ``ORIENTATIONS``)."""
     left, middle, right = (tile["ABC".index(letter)] for letter in ORIENTATIONS[orientation])
     return left, middle, right
 
@@ -68,7 +72,7 @@ def vertices(cell: Cell) -> tuple[Vertex, Vertex, Vertex]:
 
 
 def neighbours(cell: Cell) -> tuple[Cell, Cell, Cell]:
-    """The cells across the edges that face the left, middle and right corner: the ones right, beyond the base, and left."""
+    """The three cells that share an edge, in the order of the corners opposite to those edges: right, beyond the base, left."""
     x, y = cell
     return (x + 1, y), (x, y + 1 if faces_up(cell) else y - 1), (x - 1, y)
 
@@ -84,31 +88,35 @@ def cells_around(vertex: Vertex) -> tuple[Cell, ...]:
     return tuple((x + dx, y + dy) for dy in (-1, 0) for dx in (-2, -1, 0))
 
 
-def around(cell: Cell) -> tuple[Cell, ...]:
-    """The twelve cells that share a corner with this one: the ``neighbours``, then three at each corner."""
+def neighbourhood(cell: Cell) -> tuple[Cell, ...]:
+    """The twelve cells that share a corner with a cell: its ``neighbours``, then three more at each corner."""
     x, y = cell
-    return tuple((x + dx, y + (dy if faces_up(cell) else -dy)) for dx, dy in AROUND)
+    return tuple((x + dx, y + (dy if faces_up(cell) else -dy)) for dx, dy in NEIGHBOURHOOD)
 
 
-_BESIDE = neighbours((0, 0))
-AROUND = _BESIDE + tuple(
-    other for vertex in vertices((0, 0)) for other in cells_around(vertex) if other not in ((0, 0), *_BESIDE)
+_NEIGHBOURS = neighbours((0, 0))
+NEIGHBOURHOOD = _NEIGHBOURS + tuple(
+    cell for vertex in vertices((0, 0)) for cell in cells_around(vertex) if cell not in ((0, 0), *_NEIGHBOURS)
 )
-"""The cells around one that faces up, as columns and rows from it. For one that faces down rows count the other way."""
-SHARED = tuple(
-    tuple((mine, theirs) for mine in range(3) for theirs in range(3) if vertices((0, 0))[mine] == vertices(other)[theirs])
-    for other in AROUND
+"""Offsets (columns, rows) of the neighbourhood of a cell that faces up; for one that faces down, rows change their sign. Bit
+``i`` of a neighbour mask stands for ``NEIGHBOURHOOD[i]``."""
+SHARED_CORNERS = tuple(
+    tuple((mine, theirs) for mine in range(3) for theirs in range(3) if vertices((0, 0))[mine] == vertices(cell)[theirs])
+    for cell in NEIGHBOURHOOD
 )
-"""For each cell around: which corner of the cell in the middle is which corner of that one."""
-BACK = tuple(around(other).index((0, 0)) for other in AROUND)
-"""For each cell around: which of the cells around that one is the cell in the middle."""
-EDGES = (1 << 3) - 1
-"""As bits of cells around: the neighbours, of which bit ``k`` is across from corner ``k``."""
-AT_CORNER = tuple(0b111 << 3 * (k + 1) for k in range(3))
-"""The same: the three cells that share only this corner."""
-HEXAGON = tuple((EDGES & ~(1 << k)) | AT_CORNER[k] for k in range(3))
-"""The same: the five cells that make a hexagon at this corner."""
-FAR = tuple(tuple(i for i in range(len(AROUND)) if AT_CORNER[BACK[k]] >> i & 1) for k in range(3))
-"""For each neighbour of a cell: those of the cells around it that share no corner with the cell."""
-SEEN = tuple(tuple((AROUND.index(other), i) for i, other in enumerate(around(AROUND[k])) if other in AROUND) for k in range(3))
-"""For each neighbour of a cell: the cells around both, numbered as they are around the cell and around the neighbour."""
+"""For each cell of the neighbourhood: pairs of a corner of the middle cell and the corner of that cell at the same vertex."""
+BACK = tuple(neighbourhood(cell).index((0, 0)) for cell in NEIGHBOURHOOD)
+"""For each cell of the neighbourhood: the index of the cell in the middle in the neighbourhood of that cell."""
+EDGE_BITS = (1 << 3) - 1
+"""Neighbour mask of the three cells that share an edge; bit ``k`` is opposite to corner ``k``."""
+CORNER_BITS = tuple(0b111 << 3 * (k + 1) for k in range(3))
+"""For each corner: neighbour mask of the three cells that share this corner alone."""
+HEXAGON_BITS = tuple((EDGE_BITS & ~(1 << k)) | CORNER_BITS[k] for k in range(3))
+"""For each corner: neighbour mask of the five cells that complete a hexagon with the cell in the middle."""
+FAR = tuple(tuple(i for i in range(len(NEIGHBOURHOOD)) if CORNER_BITS[BACK[k]] >> i & 1) for k in range(3))
+"""For each neighbour of a cell: indices, in its neighbourhood, of the cells that share no corner with the cell."""
+COMMON = tuple(
+    tuple((NEIGHBOURHOOD.index(cell), i) for i, cell in enumerate(neighbourhood(NEIGHBOURHOOD[k])) if cell in NEIGHBOURHOOD)
+    for k in range(3)
+)
+"""For each neighbour of a cell: pairs of indices, in the neighbourhoods of the cell and of the neighbour, of a cell in both."""

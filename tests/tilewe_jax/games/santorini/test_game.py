@@ -1,5 +1,6 @@
 """Santorini against traces of other programs, published perft counts, and a slow reference."""
 
+import doctest
 import random
 from functools import cache, partial
 from typing import Any
@@ -16,9 +17,12 @@ from experiments.benchmarks.perft import Perft
 from tests.support import assert_same, batched, positions, rows, sampled_and_full, traces
 from tests.tilewe_jax.games.santorini import reference
 from tilewe_jax import batching
+from tilewe_jax.games.santorini import game as game_module
+from tilewe_jax.games.santorini import host as host_module
 from tilewe_jax.games.santorini import rules
 from tilewe_jax.games.santorini.config import DIRECTIONS, TURN_162, Config
-from tilewe_jax.games.santorini.host import IllegalMoveError, Place, SantoriniBoard, Turn
+from tilewe_jax.games.santorini.host import Place, SantoriniBoard, Turn
+from tilewe_jax.host import IllegalActionError
 
 GAME = tilewe_jax.make("santorini")
 CHOSEN = tilewe_jax.make("santorini", size=4, placement="chosen")
@@ -245,7 +249,7 @@ def test_placing_by_turns() -> None:
     assert CHOSEN.host(state) == board
     assert not np.asarray(CHOSEN.legal_actions(state))[128:].any()
     assert_same(CHOSEN.state_of(board), state)
-    with pytest.raises(IllegalMoveError, match="all workers are placed"):
+    with pytest.raises(IllegalActionError, match="all workers are placed"):
         CHOSEN.action_of((3, 0), state=state)
 
 
@@ -273,7 +277,7 @@ def test_host_games_hold_the_laws(size: int, placement: Any, rng: random.Random)
         assert SantoriniBoard.from_array(board.to_array(), board.player) == board
         if board.winner is not None:
             assert board.winner == -board.player
-            with pytest.raises(IllegalMoveError):
+            with pytest.raises(IllegalActionError):
                 board.push(Turn((0, 0), (0, 1), (0, 0)))
             return
         move = rng.choice(board.legal_moves)
@@ -320,17 +324,17 @@ WALLED = board(
 )
 def test_illegal_moves_name_the_rule(cells: Any, rule: str) -> None:
     host = SantoriniBoard.from_array(WALLED)
-    with pytest.raises(IllegalMoveError, match=rule):
+    with pytest.raises(IllegalActionError, match=rule):
         host.push(cells)
     assert host == SantoriniBoard.from_array(WALLED)
     state = GAME.state_of(WALLED)
     if isinstance(cells, list) and len(cells) == 3:
-        with pytest.raises(IllegalMoveError, match=rule):
+        with pytest.raises(IllegalActionError, match=rule):
             GAME.action_of(*cells, state=state)
 
 
 def test_a_worker_cannot_move_onto_another() -> None:
-    with pytest.raises(IllegalMoveError, match="worker -2 stands there"):
+    with pytest.raises(IllegalActionError, match="worker -2 stands there"):
         SantoriniBoard.from_array(board({1: (0, 0), 2: (4, 4), -1: (2, 2), -2: (0, 1)})).push([(0, 0), (0, 1), (0, 0)])
 
 
@@ -380,6 +384,28 @@ def test_gods_have_a_place_but_are_not_built() -> None:
         Config(gods=("Apollo", "Atlas"))
 
 
+def test_a_host_board_by_action_ids() -> None:
+    """What ``HostPosition`` says of every id: the rule that it breaks, or the position after it."""
+    for host in (SantoriniBoard.from_array(WALLED), SantoriniBoard.start(3, "chosen").push([(0, 0)])):
+        legal = host.legal_actions()
+        assert legal == sorted(legal) == [host.action(move) for move in host.legal_moves]
+        assert host.scores() == (0, 0)
+        assert not host.is_terminal
+        for action in range(-2, 128 + host.size**2 + 2):
+            rule = host.explain(action)
+            assert (rule is None) == (action in legal)
+            if rule is None:
+                assert host.after(action) == host.push(host.move(action))
+                assert host.after(action).current_player == 1 - host.current_player
+                continue
+            with pytest.raises(IllegalActionError, match=f"action {action} is illegal: ") as error:
+                host.after(action)
+            assert str(error.value).endswith(rule)
+    assert SantoriniBoard.start().explain(128) == "all workers are placed: a move is a turn, three cells (start, to, build)"
+    assert SantoriniBoard.start().explain(-1) == "there is no such action; actions are 0 to 152"
+    assert SantoriniBoard.start(4, "chosen").explain(0) == "workers are still being placed: actions are 128 and up"
+
+
 def test_how_games_end() -> None:
     """A climb ends the game with a build; a player who cannot move has lost; both stand in a state that converts."""
     climb = board({1: (0, 0), 2: (4, 4), -1: (2, 2), -2: (2, 3)}, {(0, 0): 2, (0, 1): 3})
@@ -390,8 +416,12 @@ def test_how_games_end() -> None:
     assert GAME.returns(over).tolist() == [1, 0]
     assert_same(GAME.state_of(GAME.board_of(over), -1), over)
     assert "player 1 (O U) wins: stands on level 3" in GAME.text(over)
-    with pytest.raises(IllegalMoveError, match="the game is over: player 1 has won"):
+    with pytest.raises(IllegalActionError, match="the game is over: player 1 has won"):
         GAME.host(over).push([(2, 2), (3, 3), (2, 2)])
+    assert GAME.host(over).is_terminal
+    assert GAME.host(over).scores() == (1, 0)
+    assert GAME.host(over).legal_actions() == []
+    assert GAME.host(over).explain(0) == "the game is over: player 1 has won"
     stuck = board(
         {1: (0, 0), 2: (0, 1), -1: (4, 4), -2: (4, 3)},
         {(1, 0): 2, (1, 1): 2, (0, 2): 2, (1, 2): 2},
@@ -478,3 +508,10 @@ def test_states_are_small() -> None:
     for size, most in ((5, 64), (10, 160)):
         state = tilewe_jax.make("santorini", size=size, placement="chosen").init(jax.random.key(0))
         assert sum(leaf.nbytes for leaf in jax.tree.leaves(state)) <= most
+
+
+@pytest.mark.parametrize("module", [game_module, host_module], ids=lambda module: module.__name__)
+def test_examples_in_docstrings(module: Any) -> None:
+    result = doctest.testmod(module)
+    assert result.attempted
+    assert not result.failed

@@ -46,9 +46,9 @@ def test_verdicts_and_scores_of_the_traces(name: str, full: bool) -> None:
         for tile, orientation, x, y in position["board"]:
             figure.place(parse_tile(tile), orientation, (x, y))
         for number, (tile, orientation, x, y, verdict, *scored, _) in enumerate(position["cand"]):
-            why = figure.why_not(parse_tile(tile), orientation, (x, y))
-            assert (why is None) == (verdict == 1)
-            assert (why is not None and "faces" in why) == (verdict == -1)
+            rule = figure.broken_rule(parse_tile(tile), orientation, (x, y))
+            assert (rule is None) == (verdict == 1)
+            assert (rule is not None and "faces" in rule) == (verdict == -1)
             if verdict == 1:
                 assert list(figure.score(parse_tile(tile), (x, y), OTHER_HEX_SCORES)) == scored
             if number == seen % len(position["cand"]):
@@ -108,7 +108,7 @@ def test_the_validator_agrees_with_the_reference_in_whole_rounds(players: int, h
                 for cell in {(x + dx, y + dy) for x, y in [*played.board, (0, 0)] for dx in (-1, 0, 1) for dy in (-1, 0, 1)}:
                     if played.must_begin and tile not in reference.forced(played.hands[played.player]):
                         continue
-                    fits = figure.why_not(tile, orientation, cell) is None
+                    fits = figure.broken_rule(tile, orientation, cell) is None
                     assert fits == ((tile, orientation, cell) in legal)
                     if fits and played.board:
                         assert played.score((tile, orientation, cell)) == figure.score(tile, cell)[0]
@@ -170,11 +170,11 @@ def test_each_orientation_is_the_one_before_turned_clockwise() -> None:
     [
         ("345", "ABC", (1, 1), "valid: 62 points, 12 for the tile and 50 for a hexagon"),
         ("345", "ACB", (1, 1), "invalid: (1, 1) faces up, and ACB faces the other way"),
-        ("0-4-4", "ABC", (1, 1), "invalid: the tile 0-4-4 lies already"),
+        ("0-4-4", "ABC", (1, 1), "invalid: the tile 0-4-4 is placed already"),
         ("345", "ABC", (2, 0), "invalid: (2, 0) is taken by the tile 1-4-4"),
-        ("245", "ABC", (1, 1), "invalid: the left corner of (1, 1) would be 2, and 3 lies there"),
+        ("245", "ABC", (1, 1), "invalid: the left corner of (1, 1) would be 2, and the tiles around it show 3"),
         ("345", "ABC", (9, 1), "invalid: no tile shares an edge with (9, 1)"),
-        ("001", "CBA", (-1, 0), "invalid: the middle corner of (-1, 0) would be 0, and 4 lies there"),
+        ("001", "CBA", (-1, 0), "invalid: the middle corner of (-1, 0) would be 0, and the tiles"),
     ],
 )
 def test_explanations(tile: str, orientation: str, location: tuple[int, int], words: str) -> None:
@@ -184,7 +184,7 @@ def test_explanations(tile: str, orientation: str, location: tuple[int, int], wo
 def test_the_first_tile() -> None:
     assert validate([], "555", "ABC", (0, 0)) == (True, 15, 0, False)
     assert validate([], "012", "BAC", (1, 0)) == (True, 3, 0, False)
-    assert explain([], "012", "ABC", (2, 0)).startswith("invalid: the first tile lies on (0, 0)")
+    assert explain([], "012", "ABC", (2, 0)).startswith("invalid: the first tile is placed on (0, 0)")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,10 @@ def test_the_first_tile() -> None:
         (([], "125", "abc", (0, 0)), "is no orientation; orientations are ABC, ACB"),
         (([], "125", "ABC", (0.5, 0)), "is no location; a location is"),
         (([], "125", "ABC", 3), "is no location"),
-        (([("125", "ABC", (0, 0)), ("125", "ACB", (1, 0))], "001", "ABC", (2, 0)), "placement 2 contradicts.*lies already"),
+        (
+            ([("125", "ABC", (0, 0)), ("125", "ACB", (1, 0))], "001", "ABC", (2, 0)),
+            "placement 2 contradicts.*is placed already",
+        ),
         (([("125", "ABC", (0, 0)), ("001", "ACB", (1, 0))], "001", "ABC", (2, 0)), "placement 2 contradicts.*corner"),
         (([("125", "ABC")], "001", "ABC", (2, 0)), "a placement is"),
     ],

@@ -2,8 +2,10 @@
 
 import copy
 import dataclasses
+import doctest
 import itertools
 import random
+import re
 from functools import cache, lru_cache
 from types import SimpleNamespace
 from typing import Any
@@ -17,21 +19,25 @@ import tilewe_jax
 from experiments.benchmarks.perft import Perft
 from tests.support import assert_same, rows, traces
 from tests.tilewe_jax.games.triominos import reference
+from tilewe_jax.games.triominos import figure as figure_module
+from tilewe_jax.games.triominos import game as game_module
+from tilewe_jax.games.triominos import host as host_module
 from tilewe_jax.games.triominos import table
 from tilewe_jax.games.triominos.config import Config
 from tilewe_jax.games.triominos.figure import Figure
-from tilewe_jax.games.triominos.host import IllegalActionError, Position, unwrapped
+from tilewe_jax.games.triominos.host import Position, unwrap
 from tilewe_jax.games.triominos.table import Placed
 from tilewe_jax.games.triominos.tiles import (
     ORIENTATIONS,
-    around,
     corners,
+    neighbourhood,
     neighbours,
     parse_tile,
     tile_id,
     tiles,
     vertices,
 )
+from tilewe_jax.host import IllegalActionError
 
 LANES = 20
 # All numbers of players, both sets, every way to start, single rounds and whole games, and games cut off.
@@ -193,9 +199,9 @@ def strip(highest: int, rng: random.Random) -> list[int]:
 
 @pytest.mark.parametrize("count", [4, 20, 56])
 def test_the_longest_figures_do_not_meet_themselves_on_the_torus(count: int) -> None:
-    """A strip to the right, and then another one below it to the left: slots are those of the unbounded figure."""
+    """A strip to the right, and then another one below it to the left: the frontier is that of the unbounded figure."""
     config = Config(tiles=count, tray=1)
-    lay = jax.jit(lambda board, placed: table.lay(config, board, placed))
+    place = jax.jit(lambda board, placed: table.place(config, board, placed))
     numbers = strip(config.highest, random.Random(1))
     board, figure = table.empty(config), Figure()
     assert len(numbers) - 2 > config.tiles * 0.6
@@ -204,20 +210,22 @@ def test_the_longest_figures_do_not_meet_themselves_on_the_torus(count: int) -> 
         tile = parse_tile("".join(map(str, sorted(shown))))
         orientation = next(o for o in range(x % 2, 6, 2) if corners(tile, o) == shown)
         cell = jnp.int16(config.wrapped((x, 0)))
-        board = lay(
+        board = place(
             board,
             Placed(jnp.int32(tile_id(tile)), jnp.int8(orientation), cell, tuple(map(jnp.int8, shown))),
         )
         figure.place(tile, orientation, (x, 0))
-        beside = {cell for lying in figure.tiles for cell in neighbours(lying)} - set(figure.tiles)
+        beside = {cell for taken in figure.tiles for cell in neighbours(taken)} - set(figure.tiles)
         host = jax.device_get(board)
-        slots = {int(cell): i for i, cell in enumerate(host.cells) if cell >= 0}
+        slots = {int(cell): i for i, cell in enumerate(host.frontier) if cell >= 0}
         assert set(slots) == {config.wrapped(cell) for cell in beside}
         for free in beside:
             i = slots[config.wrapped(free)]
             assert [int(row[i]) for row in host.numbers] == [figure.numbers.get(vertex, -1) for vertex in vertices(free)]
-            assert int(host.around[i]) == sum(1 << bit for bit, cell in enumerate(around(free)) if cell in figure.tiles)
-            assert unwrapped(config, config.wrapped(free), [config.wrapped(cell) for cell in figure.tiles]) == free
+            assert int(host.neighbour_mask[i]) == sum(
+                1 << bit for bit, cell in enumerate(neighbourhood(free)) if cell in figure.tiles
+            )
+            assert unwrap(config, config.wrapped(free), [config.wrapped(cell) for cell in figure.tiles]) == free
 
 
 def turned(cell: reference.Cell, steps: int, shift: tuple[int, int]) -> reference.Cell:
@@ -284,7 +292,9 @@ def test_recorded_rounds(players: int, start: str) -> None:
 def reference_of(position: Position) -> reference.Round:
     """The reference in a position of the engine."""
     hands, pile = [list(tray) for tray in position.trays], list(position.pile[::-1])
-    played = reference.Round(hands, pile, position.player, position.config.start == "highest", position.config.hex_scores)
+    played = reference.Round(
+        hands, pile, position.current_player, position.config.start == "highest", position.config.hex_scores
+    )
     for tile, orientation, cell in position.placements:
         played.board[cell] = played._numbers(tile, orientation)
     played.draws = position.draws
@@ -340,7 +350,7 @@ def test_nothing_hidden_is_seen(answers: Any) -> None:
         other = copy.deepcopy(host)
         for lane in range(LANES):
             held = np.array([[row[t // 32] >> np.uint32(t % 32) & 1 for t in range(config.tiles)] for row in host.trays[lane]])
-            unseen = np.flatnonzero((held[seat] == 0) & (host.table.lying[lane] < 0))
+            unseen = np.flatnonzero((held[seat] == 0) & (host.table.placed_at[lane] < 0))
             mixed = rng.permutation(unseen)
             held[:, mixed] = held[:, unseen]
             other.order[lane, mixed] = host.order[lane, unseen]
@@ -367,9 +377,9 @@ def test_determinizations_are_uniform() -> None:
     )
     bits = np.asarray(worlds.trays)[..., None] >> np.arange(32, dtype=np.uint32) & 1
     bits = bits.reshape(draws, 3, -1)[..., : config.tiles]
-    own, lies = np.asarray(bits[0, 1], bool), np.asarray(state.table.lying) >= 0
+    own, placed = np.asarray(bits[0, 1], bool), np.asarray(state.table.placed_at) >= 0
     assert (bits[:, 1] == own).all()
-    unseen = ~own & ~lies
+    unseen = ~own & ~placed
     places = [bits[:, 0], bits[:, 2], *(np.asarray(worlds.order) == at for at in range(int(state.drawn), config.tiles))]
     sizes = [int(place[0].sum()) for place in places]
     assert sum(sizes) == unseen.sum()
@@ -394,9 +404,9 @@ def test_players_do_what_they_say(answers: Any) -> None:
     compared = 0
     for lane in range(LANES):
         position = game.host(rows(states, lane))
-        if position.over:
+        if position.is_terminal:
             continue
-        played, lying = reference_of(position), [tile for tile, *_ in position.placements]
+        played, placed = reference_of(position), [tile for tile, *_ in position.placements]
         legal_here = {int(action): position.describe(int(action)) for action in actions[lane][masks[lane]]}
         by_name = dict(zip(PLAYERS, decided[lane].tolist(), strict=True))
         assert set(by_name.values()) <= set(legal_here)
@@ -406,7 +416,9 @@ def test_players_do_what_they_say(answers: Any) -> None:
         draws = config.draw in legal_here
         assert by_name["random_stuck"] in placements
         assert (by_name["flexible_hoard"] == config.draw) == draws
-        unseen = [tile for tile in config.tile_list if tile not in position.trays[position.player] and tile not in lying]
+        unseen = [
+            tile for tile in config.tile_list if tile not in position.trays[position.current_player] and tile not in placed
+        ]
         best = max(map(played.score, placements.values()))
         more = [max(0, best_score(played, tile) - best) for tile in unseen]
         wants = draws and bool(played.board) and sum(more) > 5 * len(unseen)
@@ -422,7 +434,7 @@ def test_players_do_what_they_say(answers: Any) -> None:
         if not draws:
             values = {}
             for a, p in placements.items():
-                rest = [tile for tile in position.trays[position.player] if tile != p[0]]
+                rest = [tile for tile in position.trays[position.current_player] if tile != p[0]]
                 expected = 32 * len(after(played, p, unseen).placements()) // max(1, len(unseen))
                 values[a] = 4 * played.score(p) + 32 * len(after(played, p, rest).placements()) + expected
             assert values[by_name["flexible_hoard"]] == max(values.values())
@@ -467,7 +479,7 @@ def test_names_and_descriptions_of_actions() -> None:
             position = game.host(state)
             listed = game.legal_list(state, 64)
             assert sorted(action for action in listed.tolist() if action >= 0) == sorted(actions[lane][masks[lane]].tolist())
-            expected = legal(game, reference_of(position)) if not position.over else {}
+            expected = legal(game, reference_of(position)) if not position.is_terminal else {}
             for action in actions[lane][masks[lane]].tolist():
                 what = position.describe(action)
                 assert (what if isinstance(what, str) else as_placement(what)) == expected.pop(action)
@@ -499,7 +511,7 @@ def test_illegal_actions_say_why() -> None:
         assert_same(jax.device_get(state), before)
 
     refused("pass", "nobody passes who can draw: 0 of 3 tiles were drawn in this turn, and the pile has 38")
-    refused(("055", "ACB", (1, 0)), "the first tile lies on .0, 0. as ABC here")
+    refused(("055", "ACB", (1, 0)), "the first tile is placed on .0, 0. as ABC here")
     refused(("555", "ABC", (0, 0)), "the tile 5-5-5 is not on the tray of player 1")
     refused(("016", "ABC", (0, 0)), "the tile 0-1-6 is not among the 56 of this game")
     state = step(state, game.action_of(("055", "ABC", (0, 0)), state))
@@ -507,7 +519,7 @@ def test_illegal_actions_say_why() -> None:
     refused(("555", "ABC", (0, 0)), "taken by the tile 0-5-5")
     refused(("555", "ABC", (2, 0)), "no tile shares an edge")
     refused(("555", "ABC", (1, 0)), "ABC faces the other way")
-    refused(("000", "ACB", (1, 0)), "the left corner of .1, 0. would be 0, and 5 lies there")
+    refused(("000", "ACB", (1, 0)), "the left corner of .1, 0. would be 0, and the tiles around it show 5")
     for drawn in range(3):
         assert int(state.draws) == drawn
         state = step(state, game.action_of("draw", state))
@@ -517,7 +529,7 @@ def test_illegal_actions_say_why() -> None:
     for name, words in (("125-ABC@1", "is no action; actions look like"), ("nothing", "'nothing' is no action")):
         with pytest.raises(ValueError, match=words):
             game.action_of_name(name, state)
-    with pytest.raises(ValueError, match="action 12345 is not legal here"):
+    with pytest.raises(IllegalActionError, match="action 12345 is illegal: there is no such action; actions are 0 to 10497"):
         game.describe(state, 12345)
     assert "player 2 to move" not in game.text(state)
     assert "player 1: 10 points" in game.text(state)
@@ -532,6 +544,73 @@ def test_illegal_actions_say_why() -> None:
         forced.action_of(("111", "ABC", (0, 0)), state)
     assert forced.scores(step_of(forced, state, ("000", "ABC", (0, 0)))).tolist() == [0, 40]
     assert forced.scores(step_of(forced, state, ("555", "ABC", (0, 0)))).tolist() == [0, 25]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"players": 3, "tiles": 35, "tray": 4, "start": "highest", "game": "target", "target": 200, "max_rounds": 3},
+        {"players": 2, "tiles": 20, "tray": 5, "start": "winner", "game": "target", "target": 150, "max_rounds": 3},
+        {"players": 4, "tiles": 20, "tray": 2, "start": "random", "game": "target", "max_rounds": 3},
+        {"tiles": 56, "start": "random"},
+    ],
+    ids=str,
+)
+def test_host_positions_follow_the_device(options: dict[str, Any]) -> None:
+    """Whole games, rounds and deals included: legal actions of the host are those of the device, and so is what follows."""
+    game, lanes = tilewe_jax.make("triominos", **options), 6
+    functions, rng = compiled(game), random.Random(1)
+    state = functions.init(jax.random.split(jax.random.key(2), lanes))
+    games = [game.host(rows(state, lane)) for lane in range(lanes)]
+    assert games == [Position.start(game.config, seed=tuple(np.asarray(state.seed[lane]).tolist())) for lane in range(lanes)]
+    rounds, compared = 0, 0
+    while not all(position.is_terminal for position in games):
+        masks, actions, *_ = jax.device_get(functions.look(state))
+        chosen = np.full(lanes, -1, np.int32)
+        for lane, position in enumerate(games):
+            assert position.legal_actions() == sorted(actions[lane][masks[lane]].tolist())
+            if position.is_terminal:
+                assert position.explain(game.config.draw) == "the game is over"
+                continue
+            chosen[lane] = rng.choice(position.legal_actions())
+            games[lane] = position.after(int(chosen[lane]))
+            rounds += games[lane].round > position.round
+            compared += 1
+        state = functions.step(state, chosen)
+        host = jax.device_get(state)
+        assert games == [game.host(rows(host, lane)) for lane in range(lanes)]
+    assert compared > 100
+    assert (rounds > lanes // 2) == (game.config.game == "target")
+
+
+def test_the_host_explains_every_action() -> None:
+    """What ``explain`` says of all ids: the rule that each breaks, and nothing for those that the device allows."""
+    game, states = some_positions(2)
+    masks, actions, *_ = jax.device_get(compiled(game).look(states))
+    rules = set()
+    for lane in (0, 5, 8, 11):
+        position = game.host(rows(states, lane))
+        legal = set(actions[lane][masks[lane]].tolist())
+        taken = {game.config.wrapped(cell) for *_, cell in position.placements}
+        near = {game.config.wrapped(cell) for *_, cell in position.placements for cell in neighbourhood(cell)}
+        ids = [cell * game.config.numbers + third for cell in taken | near | {777} for third in range(game.config.numbers)]
+        for action in [-1, *ids, *range(game.config.first, game.num_actions + 1)]:
+            rule = position.explain(action)
+            assert (rule is None) == (action in legal), action
+            if rule is not None:
+                rules.add(re.sub(r"\W*\d[\d ,()-]*", " # ", rule))
+                with pytest.raises(IllegalActionError, match=re.escape(f"action {action} is illegal: {rule}")):
+                    position.after(action)
+    said = " | ".join(sorted(rules))
+    for words in (
+        "is taken by",
+        "no tile shares an edge",
+        "corner of",
+        "no tile has the numbers",
+        "is not on the tray",
+        "no such action",
+    ):
+        assert words in said, said
 
 
 def step_of(game: Any, state: Any, what: Any) -> Any:
@@ -568,3 +647,10 @@ def test_bad_deals(change: dict[str, Any]) -> None:
     deal = game.deal(game.init(jax.random.key(0)))
     with pytest.raises(ValueError, match="a deal is tiles, all 56 in the order"):
         game.init_from_deal({**deal, **change})
+
+
+@pytest.mark.parametrize("module", [figure_module, game_module, host_module], ids=lambda module: module.__name__)
+def test_examples_in_docstrings(module: Any) -> None:
+    result = doctest.testmod(module)
+    assert result.attempted
+    assert not result.failed
