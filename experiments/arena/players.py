@@ -44,7 +44,8 @@ class HostGame:
         def begin() -> HostPosition:
             return self.game.host(self.start())
 
-        return self.view("host", begin, lambda position, action: position.after(action))
+        position: HostPosition = self.view("host", begin, lambda position, action: position.after(action))
+        return position
 
 
 @runtime_checkable
