@@ -12,11 +12,10 @@ from tyro.conf import Suppress
 
 from experiments import settings
 from experiments.arena.ratings import Sprt
-from experiments.game_options import game_option
+from experiments.game_options import game_option, make_game
 from experiments.settings import setting
 from search import GumbelRule, PuctRule, SearchSettings
 from tilewe_jax.game import Game
-from tilewe_jax.registry import make
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class GameConfig:
     """The game that is learned."""
 
     id: str = setting("santorini")
-    """Id of the game, as ``tilewe-jax games`` lists them."""
+    """Id of the game, as ``tilewe-jax games`` lists them, or ``module:factory`` for a game of your own."""
     options: Annotated[Mapping[str, Any] | tuple[tuple[str, Any], ...], Suppress] = setting(())
     """Options of the game that differ from its defaults, a mapping; on the command line ``game.options.size=4``."""
 
@@ -33,7 +32,7 @@ class GameConfig:
 
     def make(self) -> Game[Any]:
         """The game. Raises ``ValueError`` where there is none with these options."""
-        return make(self.id, **dict(self.options))
+        return make_game(self.id, dict(self.options))
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,35 @@
-"""Options of games that are given as text."""
+"""Games and their options as people give them: as text."""
 
 import contextlib
+import importlib
 import json
 from collections.abc import Sequence
 from typing import Any, get_args, get_origin
 
-from tilewe_jax.registry import options
+from tilewe_jax.game import Game
+from tilewe_jax.registry import make, options, register
+
+
+def game_id(text: str) -> str:
+    """The id of the game that a text names: the text itself, or of ``module:factory`` the id of what that makes.
+
+    Such a game is imported, which runs its code, and registered. Raises ``ValueError`` where that fails.
+    """
+    module, colon, factory = text.partition(":")
+    if not colon:
+        return text
+    try:
+        made = getattr(importlib.import_module(module), factory)
+        name: str = made().id
+        register(name, made)
+    except (ImportError, AttributeError, TypeError) as error:
+        raise ValueError(f"game {text!r}: {error}") from None
+    return name
+
+
+def make_game(text: str, options: dict[str, Any]) -> Game[Any]:
+    """The game that a text names (``game_id``), with options. Raises ``ValueError``."""
+    return make(game_id(text), **options)
 
 
 def game_option(game: str, name: str, text: str) -> Any:
@@ -13,7 +37,7 @@ def game_option(game: str, name: str, text: str) -> Any:
 
     Raises ``ValueError`` for an unknown game.
     """
-    parameter = options(game).get(name)
+    parameter = options(game_id(game)).get(name)
     annotation = parameter.annotation if parameter else None
     kinds = [get_origin(kind) for kind in (annotation, *get_args(annotation))]
     if "," in text or Sequence in kinds or tuple in kinds:

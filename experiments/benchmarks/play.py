@@ -109,10 +109,11 @@ def _work(name: str, options: dict[str, Any], form: str, policy_name: str, batch
     import jax
     import jax.numpy as jnp
 
-    from tilewe_jax import batching, make
+    from experiments.game_options import make_game
+    from tilewe_jax import batching
     from tilewe_jax.game import state_bytes
 
-    game = make(name, **options)
+    game = make_game(name, options)
     # The environment plays at random in a way of its own, faster than a policy that does.
     policy = None if policy_name == "random" else game.policies()[policy_name]
     choose = policy or game.sample_action

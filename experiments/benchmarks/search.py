@@ -101,14 +101,14 @@ def _work(
 ) -> dict[str, Any]:
     import jax
 
+    from experiments.game_options import make_game
     from search import PuctRule, Search, SearchSettings, bytes_per_node, uniform_evaluator
     from search.memory import check_memory
-    from tilewe_jax import make
 
     if name is None:
         game, evaluate = made_up(candidates)
     else:
-        game = make(name, **options)
+        game = make_game(name, options)
         evaluate = uniform_evaluator(game)
     check_memory(game, simulations + 1, candidates, batch)
     settings = SearchSettings(simulations, candidates, max_depth=DEPTH)

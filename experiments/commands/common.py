@@ -28,7 +28,7 @@ class GameOptions:
     """The options of a command that name a game."""
 
     game: str = "tilewe"
-    """Id of the game; `tilewe-jax games` lists them."""
+    """Id of the game; `tilewe-jax games` lists them. Or module:factory for a game of your own."""
     players: int | None = None
     """Number of players in a game, where the game lets you choose."""
     set: Annotated[tuple[str, ...], arg(metavar="OPTION=VALUE ...")] = ()
@@ -48,10 +48,10 @@ class GameOptions:
 
     def make(self) -> Any:
         """The game."""
-        from tilewe_jax import make
+        from experiments.game_options import make_game
 
         try:
-            return make(self.game, **self.options())
+            return make_game(self.game, self.options())
         except ValueError as error:
             raise UsageError(str(error)) from None
 
