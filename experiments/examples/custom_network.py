@@ -93,7 +93,7 @@ def main(iterations: int = 20) -> None:
             "selfplay.num_games": "64",
             "selfplay.search.num_simulations": "16",
             "optimizer.batch_size": "64",
-            "run.iterations": str(iterations),
+            "iterations": str(iterations),
         },
     )
     with tempfile.TemporaryDirectory() as folder:

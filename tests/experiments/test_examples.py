@@ -63,7 +63,7 @@ def test_the_command_line_takes_a_factory(tmp_path: Path, capsys: pytest.Capture
     settings = "network.size=tiny selfplay.num_games=16 selfplay.unroll_length=4 selfplay.search.num_simulations=4"
     more = "replay.replay_size=8 replay.min_replay_size=4 optimizer.batch_size=16"
     changes = [*settings.split(), *more.split(), f"game.id={FACTORY}"]
-    cli.main(["train", "--out", str(tmp_path / "run"), "--set", *changes, "run.iterations=2", "--json"])
+    cli.main(["train", "--out", str(tmp_path / "run"), "--set", *changes, "iterations=2", "--json"])
     assert json.loads(capsys.readouterr().out)["iterations"] == 2
 
 
