@@ -47,7 +47,8 @@ class Config:
     voluntary_pass: bool = False
     """Whether a player may pass, and is then out for the rest of the game; adds the action ``num_actions - 1``."""
     movegen: str = "bitboard"
-    """The generator of legal placements: "bitboard" (packed words, fast) or "conv" (dense convolution). Same results."""
+    """The generator of legal placements: "bitboard" (packed words, fast) or "conv" (dense convolution). Both find the same
+    placements but number them differently, so that the same key draws other random actions."""
 
     def __post_init__(self) -> None:
         if self.movegen not in MOVEGENS:

@@ -177,7 +177,7 @@ def sample_several(config: Config, state: State, bits: UInt32[Array, "lanes"], c
       count: size of the sample.
 
     Returns:
-      The actions, ascending; where no more than ``count`` are legal all of them, padded with -1.
+      The actions, in no particular order; where no more than ``count`` are legal all of them, padded with -1 at the end.
     """
     counts = [placed.astype(jnp.int32) for placed in state.legal_counts]
     placements = sum(counts[1:], start=counts[0])
@@ -192,7 +192,9 @@ def sample_several(config: Config, state: State, bits: UInt32[Array, "lanes"], c
 def nth_placement(
     config: Config, counts: list[Int32[Array, "lanes"]], boards: tuple[Board, Board, Hand], rank: Int32[Array, "*several lanes"]
 ) -> Int32[Array, "*several lanes"]:
-    """The legal placement of a given rank.
+    """The legal placement of a given rank: by the word of the anchor, then the orientation, then the anchor.
+
+    The order of orientations is that of the generator, so the two generators rank placements differently.
 
     Args:
       config: the variant.
