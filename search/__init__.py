@@ -31,7 +31,16 @@ from search.puct import PuctRule
 from search.reuse import SubtreeReuse
 from search.rules import ChildStats, RootContext, SelectionRule
 from search.settings import SearchSettings
-from search.spec import AgentSpec, build, build_search, build_subtree_reuse, check_memory, search_agents
+from search.spec import (
+    AgentSpec,
+    TreePlayer,
+    build,
+    build_player,
+    build_search,
+    build_subtree_reuse,
+    check_memory,
+    search_agents,
+)
 from search.tree import Tree, child_stats, init_tree, subtree
 
 __all__ = [
@@ -54,7 +63,9 @@ __all__ = [
     "SelectionRule",
     "SubtreeReuse",
     "Tree",
+    "TreePlayer",
     "build",
+    "build_player",
     "build_search",
     "build_subtree_reuse",
     "bytes_per_node",

@@ -20,6 +20,7 @@ from search.puct import PuctRule
 from search.reuse import SubtreeReuse
 from search.rules import SelectionRule
 from search.settings import DEFAULT_CANDIDATE_POOL, SearchSettings, check_settings, setting
+from search.tree import Tree
 from tilewe_jax.game import Action, Game, Policy
 
 Rule = PuctRule | GumbelRule
@@ -188,11 +189,60 @@ def build_subtree_reuse(spec: AgentSpec, game: Game[Any], network: Network | Non
     return SubtreeReuse(search) if isinstance(search, Search) else None
 
 
-def check_memory(spec: AgentSpec, game: Game[Any], batch: int) -> None:
-    """Raise ``MemoryError`` where an agent's trees for ``batch`` games do not fit into memory, see ``memory.check_memory``."""
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class TreePlayer:
+    """An agent as a player of whole games that keeps its tree from move to move: ``SubtreeReuse`` as a pytree of its weights.
+
+    All methods are pure functions of one game, and can be mapped.
+    """
+
+    network: Any
+    """The network with its weights, ``None`` for none."""
+    spec: AgentSpec = field(metadata={"static": True})
+    game: Game[Any] = field(metadata={"static": True})
+
+    @property
+    def _reuse(self) -> SubtreeReuse[Any]:
+        reuse = build_subtree_reuse(self.spec, self.game, self.network)
+        assert reuse
+        return reuse
+
+    def init(self, state: Any) -> Tree[Any]:
+        """The memory at the beginning of a game."""
+        return self._reuse.init(state)
+
+    def act(self, memory: Tree[Any], state: Any, key: PRNGKeyArray) -> tuple[Action, Tree[Any]]:
+        """The action in a position, and the memory after it; ``key`` is consumed."""
+        output, memory = self._reuse.act(memory, state, key)
+        return output.action, memory
+
+    def advance(self, memory: Tree[Any], action: Action) -> Tree[Any]:
+        """The memory after an action of any player."""
+        return self._reuse.advance(memory, action)
+
+
+def build_player(spec: AgentSpec, game: Game[Any], load_network: LoadNetwork = load) -> Policy | TreePlayer:
+    """The agent as a player of whole games: a ``TreePlayer`` where it has a tree to keep, else its policy, see ``build``.
+
+    Arguments and errors are those of ``build``.
+    """
+    policy = build(spec, game, load_network)
+    if not spec.is_search or not spec.reuse_subtree or game.has_hidden_information:
+        return policy
+    network = as_tree(load_network(game, spec.evaluator.network)) if spec.evaluator.network else None
+    return TreePlayer(network, spec, game)
+
+
+def check_memory(spec: AgentSpec, game: Game[Any], batch: int, keeps_tree: bool = False) -> None:
+    """Raise ``MemoryError`` where an agent's trees for ``batch`` games do not fit into memory, see ``memory.check_memory``.
+
+    ``keeps_tree`` says whether it is a ``TreePlayer``, whose trees have room for twice as many nodes.
+    """
     if spec.is_search:
         settings = spec.search
-        memory.check_memory(game, settings.num_simulations + 1, settings.num_candidates, batch * spec.num_trees(game))
+        num_nodes = (2 if keeps_tree else 1) * settings.num_simulations + 1
+        memory.check_memory(game, num_nodes, settings.num_candidates, batch * spec.num_trees(game))
 
 
 def search_agents() -> list[str]:

@@ -159,7 +159,7 @@ def while_any(
       The carry after the loop. Lanes whose condition never holds are unchanged.
     """
     lanes = jax.tree.leaves(carry)[0].shape[-1]
-    chunk = min(lanes, -(-lanes // (divisor * VECTOR)) * VECTOR)
+    chunk = chunk_size(lanes, divisor)
 
     def process_chunk(carry: T) -> T:
         lane = some_set(condition(carry), chunk)
@@ -172,6 +172,11 @@ def while_any(
         return jnp.any(condition(carry))
 
     return lax.while_loop(any_left, process_chunk, carry)
+
+
+def chunk_size(lanes: int, divisor: int) -> int:
+    """Number of lanes that are processed at a time: one in ``divisor``, rounded up to whole vectors."""
+    return min(lanes, -(-lanes // (divisor * VECTOR)) * VECTOR)
 
 
 def where_needed(

@@ -14,11 +14,11 @@ import numpy as np
 from experiments.arena.players import ForfeitError, HostGame, HostPlayer, Player
 from experiments.arena.ratings import Sprt
 from experiments.arena.results import Batch, Results
-from search import check_memory
+from search import TreePlayer, check_memory
 from search.exported import as_tree
 from tilewe_jax import batching
 from tilewe_jax.game import Game, Policy
-from tilewe_jax.lanes import where_needed
+from tilewe_jax.lanes import chunk_size, some_set, where_needed
 from tilewe_jax.records import Record
 from tilewe_jax.schedule import balanced_schedule
 
@@ -60,6 +60,12 @@ class _Play:
     """Number of actions of each seat."""
     legal: jax.Array
     """Sum over these actions of the number of legal ones."""
+
+
+Agents = dict[int, Policy | TreePlayer]
+"""Players on the device, by index."""
+Memories = dict[int, Any]
+"""What those of them that keep a tree carry from move to move, ``[batch, ...]``."""
 
 
 class Match:
@@ -107,24 +113,29 @@ class Match:
         self._divisors = [len(players) // int((self._entries == index).sum()) for index in range(len(self.names))]
         for player in players:
             if player.spec:
-                check_memory(player.spec, game, -(-batch // self._divisors[self.names.index(player.name)]))
+                keeps_tree = isinstance(player.agent, TreePlayer)
+                divisor = 1 if keeps_tree else self._divisors[self.names.index(player.name)]
+                check_memory(player.spec, game, -(-batch // divisor), keeps_tree)
         self._host_players = {index: agent for index, agent in enumerate(agents) if isinstance(agent, HostPlayer)}
-        self._policies: dict[int, Policy] = {
-            index: as_tree(agent) for index, agent in enumerate(agents) if not isinstance(agent, HostPlayer)
+        self._agents: Agents = {
+            index: agent if isinstance(agent, TreePlayer) else as_tree(agent)
+            for index, agent in enumerate(agents)
+            if not isinstance(agent, HostPlayer)
         }
         number, ply = jnp.zeros(batch, jnp.int32), jnp.int32(0)
         seating = jnp.zeros((seats, batch), jnp.int32)
-        play = jax.eval_shape(self._start, number)
-        self._compiled_start = jax.jit(self._start).lower(number).compile()
-        self._compiled_choose = jax.jit(self._choose).lower(self._policies, play, ply, seating).compile()
-        self._compiled_move = jax.jit(self._move).lower(play, ply, number).compile()
+        play, memories = jax.eval_shape(self._start, self._agents, number)
+        self._compiled_start = jax.jit(self._start).lower(self._agents, number).compile()
+        choose, move = (jax.jit(function, donate_argnums=1) for function in (self._choose, self._move))
+        self._compiled_choose = choose.lower(self._agents, memories, play, ply, seating).compile()
+        self._compiled_move = move.lower(self._agents, memories, play, ply, number).compile()
         self._compiled_end = (
             jax.jit(lambda state: (jax.vmap(game.scores)(state), jax.vmap(game.returns)(state))).lower(play.state).compile()
         )
 
     def replace(self, name: str, policy: Policy) -> None:
         """Give a player another policy of the same kind: the same function with other weights (``jax.tree_util.Partial``)."""
-        self._policies[self.names.index(name)] = as_tree(policy)
+        self._agents[self.names.index(name)] = as_tree(policy)
 
     def play(
         self,
@@ -163,40 +174,49 @@ class Match:
             results.interrupted = True
         return results
 
-    def _start(self, number: jax.Array) -> _Play:
+    def _start(self, agents: Agents, number: jax.Array) -> tuple[_Play, Memories]:
         """New games, each decided by its number."""
         fold = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
         keys = fold(jax.random.key(self.seed), number)
         deals = keys if self.opening is None else fold(jax.random.key(self.seed), number // self.game.num_players)
         none = jnp.zeros((self.game.num_players, self.batch), jnp.int32)
-        return _Play(jax.vmap(self.game.init)(deals), keys, deals, none != 0, none, none)
+        play = _Play(jax.vmap(self.game.init)(deals), keys, deals, none != 0, none, none)
+        return play, {
+            index: jax.vmap(agent.init)(play.state) for index, agent in agents.items() if isinstance(agent, TreePlayer)
+        }
 
     def _keys(self, play: _Play, ply: jax.Array) -> jax.Array:
         """Two keys per game at a ply: for the player, and for the random action where the player fails."""
         return jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, ply)))(play.keys)
 
     def _choose(
-        self, policies: dict[int, Policy], play: _Play, ply: jax.Array, seating: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        """Actions of the policies; and the player to move, -1 where the game is over or that player has forfeited."""
+        self, agents: Agents, memories: Memories, play: _Play, ply: jax.Array, seating: jax.Array
+    ) -> tuple[jax.Array, jax.Array, Memories]:
+        """Actions of players on the device; the player to move, -1 where the game is over or that player has forfeited."""
         keys = self._keys(play, ply)[:, 0]
         over = jax.vmap(self.game.is_terminal)(play.state)
         seat = jax.vmap(self.game.current_player)(play.state)
         forfeited = jnp.take_along_axis(play.forfeited, seat[None], axis=0)[0]
         mover = jnp.where(over | forfeited, -1, jnp.take_along_axis(seating, seat[None], axis=0)[0])
         action = jnp.full(self.batch, -1, jnp.int32)
-        for index, policy in policies.items():
+        memories = dict(memories)
+        for index, agent in agents.items():
             decide = batching.split_over_devices(partial(_decide, self._divisors[index]), self.devices, shared=1)
-            action = jnp.where(mover == index, decide(policy, mover == index, play.state, keys), action)
+            mine = mover == index
+            chosen, memories[index] = decide(agent, mine, play.state, keys, memories.get(index, ()))
+            action = jnp.where(mine, chosen, action)
+        memories = {index: memory for index, memory in memories.items() if isinstance(agents[index], TreePlayer)}
         if self.opening:
             random_action = jax.vmap(self.game.sample_action)(
                 play.state, jax.vmap(jax.random.fold_in, (0, None))(play.deals, ply)
             )
             action = jnp.where(ply < self.opening, random_action, action)
             mover = jnp.where(ply < self.opening, -1, mover)
-        return action, mover
+        return action, mover, memories
 
-    def _move(self, play: _Play, ply: jax.Array, action: jax.Array) -> tuple[_Play, jax.Array]:
+    def _move(
+        self, agents: Agents, memories: Memories, play: _Play, ply: jax.Array, action: jax.Array
+    ) -> tuple[_Play, jax.Array, Memories]:
         """Play the actions, and random ones in place of illegal ones; also those that were played, -1 in finished games."""
         game, state = self.game, play.state
         over = jax.vmap(game.is_terminal)(state)
@@ -205,14 +225,18 @@ class Match:
         seats = jnp.arange(game.num_players)[:, None]
         moving = (seats == jax.vmap(game.current_player)(state)[None]) & ~over[None]
         moved = moving.astype(jnp.int32)
-        return _Play(
+        for index, agent in agents.items():
+            if isinstance(agent, TreePlayer):
+                memories = {**memories, index: jax.vmap(agent.advance)(memories[index], action)}
+        after = _Play(
             jax.vmap(game.apply)(state, action),
             play.keys,
             play.deals,
             play.forfeited | (moving & ~legal[None]),
             play.plies + moved,
             play.legal + moved * jax.vmap(game.num_legal)(state)[None],
-        ), action
+        )
+        return after, action, memories
 
     def _play(self, first: int, seating: np.ndarray, keep: bool, results: Results) -> Batch:
         """Play the ``first``-th game and the following, one for each row of ``seating``."""
@@ -220,7 +244,7 @@ class Match:
         padded = np.zeros((self.batch, seats), np.int32)
         padded[:count] = seating
         number = first + np.arange(self.batch)
-        play = self._compiled_start(jnp.asarray(number, jnp.int32))
+        play, memories = self._compiled_start(self._agents, jnp.asarray(number, jnp.int32))
         begin = play.state
         deals = [self.game.deal(_row(begin, index)) for index in range(count)] if keep else []
         host_games = {
@@ -232,10 +256,10 @@ class Match:
         seats_first = jnp.asarray(padded.T)
         for ply in range(self.game.max_steps):
             # To the host and back, since they may lie on several devices.
-            choice = self._compiled_choose(self._policies, play, np.int32(ply), seats_first)
+            *choice, memories = self._compiled_choose(self._agents, memories, play, np.int32(ply), seats_first)
             action, mover = (np.array(part) for part in choice)
             self._ask_host_players(action, mover[:count], host_games, number, ply, results)
-            play, action = self._compiled_move(play, np.int32(ply), action)
+            play, action, memories = self._compiled_move(self._agents, memories, play, np.int32(ply), action)
             actions.append(np.asarray(action)[:count])
             for index, host_game in host_games.items():
                 if actions[-1][index] >= 0:
@@ -281,15 +305,37 @@ class Match:
         return Batch(seating, scores, forfeits, plies, legal, records)
 
 
-def _decide(divisor: int, policy: Policy, mine: jax.Array, state: Any, keys: jax.Array) -> jax.Array:
-    """Actions of a policy in the games where it is to move; it is asked about those alone, one in ``divisor`` at a time."""
-    impl = jax.random.key_impl(keys)
+def _decide(
+    divisor: int, agent: Policy | TreePlayer, mine: jax.Array, state: Any, keys: jax.Array, memory: Any
+) -> tuple[jax.Array, Any]:
+    """Actions of a player in the games where it is to move, and its memory after them.
 
-    def decide(state: Any, words: jax.Array) -> jax.Array:
-        return jax.vmap(policy, in_axes=(-1, 0))(state, jax.random.wrap_key_data(words.T, impl=impl))
+    It is asked about those games alone, one in ``divisor`` at a time.
+    """
+    impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
+    words = jax.random.key_data(keys)
+    if not isinstance(agent, TreePlayer):
 
-    batch_last = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), (state, jax.random.key_data(keys)))
-    return where_needed(mine, decide, batch_last, jnp.full(mine.shape, -1, jnp.int32), divisor)
+        def decide(state: Any, words: jax.Array) -> jax.Array:
+            return jax.vmap(agent, in_axes=(-1, 0))(state, jax.random.wrap_key_data(words.T, impl=impl))
+
+        batch_last = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), (state, words))
+        return where_needed(mine, decide, batch_last, none, divisor), memory
+
+    chunk = chunk_size(mine.shape[0], divisor)
+
+    # Batch-first throughout: trees are too large to be transposed.
+    def ask(carry: tuple[jax.Array, jax.Array, Any]) -> tuple[jax.Array, jax.Array, Any]:
+        left, action, memory = carry
+        index = some_set(left, chunk)
+        part = jax.tree.map(lambda leaf: jnp.take(leaf, index, axis=0, mode="clip"), (memory, state, words))
+        some_memory, some_state, some_words = part
+        chosen, after = jax.vmap(agent.act)(some_memory, some_state, jax.random.wrap_key_data(some_words, impl=impl))
+        memory = jax.tree.map(lambda leaf, new: leaf.at[index].set(new, mode="drop"), memory, after)
+        return left.at[index].set(False, mode="drop"), action.at[index].set(chosen, mode="drop"), memory
+
+    _, action, memory = jax.lax.while_loop(lambda carry: jnp.any(carry[0]), ask, (mine, none, memory))
+    return action, memory
 
 
 def _row(states: Any, index: int) -> Any:

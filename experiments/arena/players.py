@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from experiments.networks import weights
-from search import AgentSpec, Network, build
+from search import AgentSpec, Network, TreePlayer, build_player
 from search.spec import RULES
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.host import HostPosition
@@ -74,7 +74,7 @@ class Player:
     """A player of the arena."""
 
     name: str
-    agent: Policy | HostPlayer
+    agent: Policy | TreePlayer | HostPlayer
     spec: AgentSpec | None = None
     """The agent, where the player is one."""
     note: str | None = None
@@ -134,7 +134,7 @@ def agent_player(game: Game[Any], name: str, text: str) -> Player:
 
     spec = AgentSpec.parse(text)
     try:
-        policy = build(spec, game, load)
+        agent = build_player(spec, game, load)
     except ValueError as error:
         raise ValueError(str(error) if spec.is_search else f"{error}; or give module:factory") from None
-    return Player(name, policy, spec, notes[0] if notes else None)
+    return Player(name, agent, spec, notes[0] if notes else None)

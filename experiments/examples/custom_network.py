@@ -97,7 +97,7 @@ def main(iterations: int = 20) -> None:
         },
     )
     with tempfile.TemporaryDirectory() as folder:
-        summary = train(config, Path(folder) / "run")
+        summary = train(config, Path(folder) / "run", devices=1)
     print(summary)
 
 

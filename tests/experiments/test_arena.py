@@ -16,6 +16,7 @@ import pytest
 import tilewe_jax
 from experiments import arena, cli
 from experiments.arena import ratings
+from search import TreePlayer
 from tests.search.tictactoe import TicTacToe
 from tilewe_jax import batching, records
 from tilewe_jax.tilewe import Board, Move, engine, piece_tiles
@@ -340,3 +341,31 @@ def test_paired_games_begin_alike() -> None:
     assert sum(row["win_rate"] for row in summary["agents"]) == pytest.approx(1, abs=1e-3)
     low, high = summary["agents"][0]["win_rate_ci95"]
     assert 0.5 < low < summary["agents"][0]["win_rate"] <= high
+
+
+def test_agents_go_on_in_their_trees() -> None:
+    """A match plays what ``TreePlayer`` plays alone, told of every action; without the tree other actions are played."""
+    game, seed = tilewe_jax.make("santorini", size=3), 3
+    text = "gumbel:num_simulations=6,num_candidates=8,num_playouts=0,gumbel_scale=1"
+    agents = arena.player(game, text), arena.player(game, "random")
+    assert isinstance(agents[0].agent, TreePlayer)
+    records = arena.play_match(game, agents, 4, 4, seed, keep=True).records
+    tree_player = agents[0].agent
+    act, advance, step = jax.jit(tree_player.act), jax.jit(tree_player.advance), jax.jit(game.step)
+    reused = 0
+    for number, record in enumerate(records):
+        key = jax.random.fold_in(jax.random.key(seed), number)
+        state = game.init(key)
+        memory = tree_player.init(state)
+        for ply, action in enumerate(record.actions):
+            if record.players[int(game.current_player(state))] == text:
+                reused += int(memory.visits[0]) > 0
+                chosen, memory = act(memory, state, jax.random.split(jax.random.fold_in(key, ply))[0])
+                assert int(chosen) == action
+            memory = advance(memory, jnp.int32(action))
+            state = step(state, jnp.int32(action))
+        assert bool(game.is_terminal(state))
+    assert reused > 4
+    alone = arena.player(game, f"{text},reuse_subtree=false")
+    assert not isinstance(alone.agent, TreePlayer)
+    assert arena.play_match(game, (alone, agents[1]), 4, 4, seed, keep=True).records != records
