@@ -52,6 +52,7 @@ def check(game: Game[Any], *, max_state_bytes: int | None = None, eager: bool = 
     check_illegal_actions(game, functions, history)
     check_sampling(game, history)
     check_transformations(game, functions, history, eager)
+    check_independence(functions, history)
     check_symmetries(game, functions, history)
     check_hidden_information(game, functions, history)
     check_heuristics(game, functions, history)
@@ -220,6 +221,23 @@ def check_transformations(game: Game[Any], functions: Any, history: History, eag
     returns = np.asarray(functions.playout(history[len(history) // 2][0], keys))
     if game.num_players > 1:
         _require_close(returns.sum(axis=1), 1, "the returns of a playout must sum to 1")
+
+
+def check_independence(functions: Any, history: History) -> None:
+    """What a function gives for one game of a batch does not depend on the other games of the batch."""
+    state, action = history[len(history) // 2]
+    seat = np.zeros(BATCH, np.int32)
+    arguments: dict[str, tuple[Any, ...]] = dict.fromkeys(
+        ("legal_actions", "num_legal", "is_terminal", "scores", "returns"), ()
+    )
+    arguments |= {"heuristic_value": (), "apply": (action,), "is_legal": (action,), "observe": (seat,)}
+    arguments |= {"heuristic_logits": (np.repeat(action[:, None], 8, axis=1),)}
+    for name, more in arguments.items():
+        given = (state, *more)
+        # All games of the batch are the first one.
+        alone = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[:1], BATCH, axis=0), given)
+        function = getattr(functions, name)
+        _require_same(_row(function(*alone), 0), _row(function(*given), 0), f"{name} depends on the other games of a batch")
 
 
 def check_symmetries(game: Game[Any], functions: Any, history: History) -> None:

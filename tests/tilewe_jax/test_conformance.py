@@ -1,6 +1,9 @@
+import jax
+import jax.numpy as jnp
 import pytest
 
 import tilewe_jax
+from tests.search.tictactoe import TicTacToe
 from tilewe_jax import conformance
 from tilewe_jax.registry import available_games
 
@@ -29,3 +32,75 @@ def test_every_registered_game_conforms(name: str) -> None:
 @pytest.mark.parametrize(("name", "options"), VARIATIONS, ids=str)
 def test_variations_conform(name: str, options: dict) -> None:
     conformance.check(tilewe_jax.make(name, **options), max_state_bytes=STATE_BYTES[name], eager=False)
+
+
+class Broken(TicTacToe):
+    """Tic-tac-toe with a fault."""
+
+    id = "broken"
+
+    def __init__(self, fault: str) -> None:
+        self.fault = fault
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Broken) and other.fault == self.fault
+
+    def __hash__(self) -> int:
+        return hash(self.fault)
+
+    def apply(self, state, action):
+        return super().apply(state, jnp.where((action < 0) & (self.fault == "apply"), 0, action))
+
+    def is_legal(self, state, action):
+        return super().is_legal(state, action) | ((action == 9) & (self.fault == "is_legal"))
+
+    def returns(self, state):
+        return super().returns(state) * (2 if self.fault == "returns" else 1)
+
+    def heuristic_value(self, state):
+        value = super().heuristic_value(state)
+        return value * 3 if self.fault == "heuristic_value" else value
+
+    def scores(self, state):
+        scores = super().scores(state)
+        return scores.astype(jnp.float32) if self.fault == "scores" else scores
+
+
+@pytest.mark.parametrize(
+    ("fault", "law"),
+    [
+        ("scores", r"scores must give int32\[2\], not float32\[2\]"),
+        ("returns", "returns must sum to 1 at the end"),
+        ("is_legal", "is_legal must be false for what is no action id"),
+        ("apply", "a random game goes on after max_steps = 9 actions"),
+        ("heuristic_value", "heuristic_value must sum to 1"),
+    ],
+)
+def test_faults_are_named(fault: str, law: str) -> None:
+    with pytest.raises(conformance.ConformanceError, match=law):
+        conformance.check(Broken(fault), eager=False)
+
+
+def test_a_game_that_is_not_registered_conforms() -> None:
+    assert TicTacToe().id not in available_games()
+    conformance.check(TicTacToe())
+
+
+def test_a_function_that_looks_at_other_games_is_found() -> None:
+    """As ``heuristic_logits`` of Santorini once did, by a sum over the wrong axis of a function of many games."""
+
+    @jax.custom_batching.custom_vmap
+    def crowd(value):
+        return value
+
+    @crowd.def_vmap
+    def _(size, mapped, values):
+        del size, mapped
+        return jnp.broadcast_to(jnp.sum(values), values.shape), True
+
+    class Crowded(TicTacToe):
+        def heuristic_logits(self, state, actions):
+            return jnp.broadcast_to(crowd(jnp.argmax(state.cells).astype(jnp.float32)), actions.shape)
+
+    with pytest.raises(conformance.ConformanceError, match="heuristic_logits depends on the other games of a batch"):
+        conformance.check(Crowded(), eager=False)
