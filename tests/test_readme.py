@@ -35,7 +35,7 @@ def test_commands_parse(command: str) -> None:
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) == 9
+    assert len(CODE) == 11
     assert len(COMMANDS) == 40
 
 
