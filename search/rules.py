@@ -4,7 +4,7 @@ A rule sees the statistics of a node's candidates and never the tree itself, so 
 ``InformationSetSearch`` alike.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jax import lax
@@ -40,6 +40,7 @@ class RootContext(NamedTuple):
     """The simulations of this search, as its settings say; a Python number."""
 
 
+@runtime_checkable
 class SelectionRule(Protocol):
     """How candidates are selected: a frozen value, such as ``PuctRule`` or ``GumbelRule``."""
 

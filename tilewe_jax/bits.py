@@ -151,7 +151,7 @@ def systematic_sample(bits: UInt32[Array, "*shape"], total: Int32[Array, "*shape
     return jnp.where(total > count, (number * total + start) // count, jnp.where(number < total, number, -1))
 
 
-def hash32(bits: UInt32[Array, "*shape"], number: Int32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
+def hash32(bits: UInt32[Array, "*#shape"], number: Int32[Array, "*#shape"]) -> UInt32[Array, "..."]:
     """Hash a number with a seed into 32 pseudorandom bits, far cheaper than a PRNG key per number.
 
     The integer hash `lowbias32` (Wellons 2018, "Prospecting for Hash Functions") of the seed XOR the number times 2**32 over

@@ -129,7 +129,8 @@ def learn(
         mean_loss, gradients = jax.value_and_grad(lambda network: jnp.mean(jax.vmap(partial(loss, game, network))(batch)))(
             network
         )
-        updates, memory = optimizer.update(gradients, memory, network)
+        with jax.numpy_dtype_promotion("standard"):  # optax mixes integers and floats
+            updates, memory = optimizer.update(gradients, memory, network)
         return (optax.apply_updates(network, updates), memory), mean_loss
 
     (network, memory), losses = jax.lax.scan(update, (network, memory), jax.random.split(key, UPDATES))

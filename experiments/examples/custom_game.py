@@ -120,12 +120,10 @@ class ConnectFour(tilewe_jax.Game[State]):
         return "\n".join(" ".join(".XO"[cell + 1] for cell in row) for row in np.asarray(state.cells)[::-1])
 
 
-# 2. Registration: ``make``, records, arena, search, training and the command line know the game from now on.
-tilewe_jax.register("connect_four", ConnectFour)
-
-
 def main() -> None:
     """Check the game, let a search play it against chance, and say how it went."""
+    # 2. Registration: ``make``, records, arena, search, training and the command line know the game from now on.
+    tilewe_jax.register("connect_four", ConnectFour)
     game = tilewe_jax.make("connect_four")
 
     # 3. Conformance: is it a game at all?

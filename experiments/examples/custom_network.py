@@ -74,13 +74,12 @@ class CellTransformer(eqx.Module):
         return Outputs(self.policy(pooled).astype(jnp.float32), *self.value(pooled))
 
 
-# The one line that makes it known. On the command line: --set network.architecture=transformer
-register_architecture("transformer", CellTransformer, SantoriniGame)
-
-
 def main(iterations: int = 20) -> None:
     """Train with the architecture, and say what became of it."""
     from experiments.config import TrainConfig, changed
+
+    # The one line that makes it known. In a preset, a file of Python, it stands above the settings.
+    register_architecture("transformer", CellTransformer, SantoriniGame)
     from experiments.training.run import train
 
     config = changed(

@@ -142,7 +142,8 @@ class TrainedNetwork(eqx.Module):
 def _contents(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     """What a file says of itself, and its arrays."""
     try:
-        with np.load(path) as file:
+        # Opened here, as NumPy leaves it open where it is damaged.
+        with path.open("rb") as stream, np.load(stream) as file:
             about = json.loads(str(file[_ABOUT]))
             arrays = [file[f"w{i}"] for i in range(len(file.files) - 1)]
     except OSError as error:

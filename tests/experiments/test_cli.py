@@ -171,7 +171,7 @@ def test_bench_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
         (["bench", "--form", "fast"], "--form must be one of stream, games, step, board, not 'fast'"),
         (["bench", "--search", "--num-simulations", "0"], "--num-simulations must be positive, not 0"),
         (["bench", "--search", "--game", "chess"], "there is no game 'chess'"),
-        (["show"], "missing: FILE"),
+        (["show"], "missing: PATH"),
     ],
 )
 def test_wrong_arguments_give_one_line_and_exit_code_2(

@@ -10,10 +10,19 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments import cli
+from experiments import cli, networks
 from experiments.examples import alphazero, custom_game, custom_network
 from experiments.examples.custom_game import ConnectFour
 from tilewe_jax import registry
+
+
+@pytest.fixture(autouse=True)
+def _registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the examples register is forgotten after each test."""
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    architectures = {name: dict(factories) for name, factories in networks.registry._ARCHITECTURES.items()}
+    monkeypatch.setattr(networks.registry, "_ARCHITECTURES", architectures)
+
 
 FACTORY = "experiments.examples.custom_game:ConnectFour"
 
@@ -32,8 +41,8 @@ def drop(columns: str, game: ConnectFour) -> custom_game.State:
         ("0011223", (1, 0)),  # to the right
         ("01122323363", (1, 0)),  # up and to the right
         ("65544343303", (1, 0)),  # up and to the left
-        ("606162633", (0, 0)),  # three are not enough
-        ("60616263", (0, 1)),  # the second player, with the row of the bottom
+        ("001122", (0, 0)),  # three are not enough
+        ("60515253", (0, 1)),  # the second player, to the right
     ],
 )
 def test_connect_four(columns: str, returns: tuple[int, int]) -> None:

@@ -134,9 +134,9 @@ def test_a_search_beats_chance() -> None:
         arena.player(game, "search=gumbel:num_simulations=24,max_num_considered_actions=8,num_candidates=32"),
         arena.player(game, "random"),
     ]
-    results = arena.compete(game, players, 64, 64, 0, lambda _: None)
-    share = {row["name"]: row["win_share"] for row in results.summary()["players"]}
-    assert share["search"] > 0.8
+    results = arena.play_match(game, players, 64, 64, 0)
+    win_rate = {row["agent"]: row["win_rate"] for row in results.summary()["agents"]}
+    assert win_rate["search"] > 0.8
     assert not results.all("forfeits").any()
 
 

@@ -9,13 +9,13 @@ from functools import reduce
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int32, UInt32
+from jaxtyping import Array, Int32, Shaped, UInt32
 
 from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, Cell
 
-Board = UInt32[Array, "words lanes"]
+Board = UInt32[Array, "_ lanes"]
 """A set of cells. Boards that are looked up from an anchor have ``reach`` words, of which the last are empty."""
 Hand = UInt32[Array, "lanes"]
 """A set of pieces, bit ``p`` for piece ``p`` of ``pieces.PIECE_NAMES``."""
@@ -55,7 +55,7 @@ def window(board: UInt32[Array, "longer lanes"], start: int, count: int) -> Boar
     return (low >> np.uint32(part)) | (board[whole + 1 : whole + 1 + count] << np.uint32(WORD_BITS - part))
 
 
-def pick(rows: list[UInt32[Array, "*shape"]], index: Int32[Array, "lanes"]) -> UInt32[Array, "*shape"]:
+def pick(rows: list[Shaped[Array, "*row"]], index: Int32[Array, "*index"]) -> Shaped[Array, "..."]:
     """``rows[index]`` in each lane, by selects, which are cheaper than a gather for a few rows."""
     picked = rows[-1]
     for i, row in enumerate(rows[:-1]):

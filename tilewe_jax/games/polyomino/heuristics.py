@@ -105,7 +105,13 @@ def weighted_features(
     blocked, diagonals = materialize(partial(_blocked_and_diagonal, config), cells)
 
     def sum_counts(
-        cells: Board, blocked: Board, diagonals: Board, free: Board, corners: Board, opponents: list[Board], weights: Array
+        cells: UInt32[Array, "words flat"],
+        blocked: UInt32[Array, "words flat"],
+        diagonals: UInt32[Array, "words flat"],
+        free: Board,
+        corners: Board,
+        opponents: list[Board],
+        weights: Array,
     ) -> Float32[Array, "k lanes"]:
         cells, blocked, diagonals = (board.reshape(size, *shape) for board in (cells, blocked, diagonals))
         free, corners = free[:, None], corners[:, None]

@@ -79,11 +79,13 @@ def placements_at(
     return {orientation: mask[0].reshape(word.shape) for orientation, mask in legal.items()}
 
 
-def _words_from(config: Config, word: Int32[Array, "*several lanes"], *boards: Board) -> list[Board]:
+def _words_from(
+    config: Config, word: Int32[Array, "*several lanes"], *boards: UInt32[Array, "_ #lanes"]
+) -> list[UInt32[Array, "ahead flat"]]:
     """The words of boards from ``word`` on, as many as a piece anchored in it reaches; all but the first axis flattened."""
     ahead = reach(config) - words(config) + 1
 
-    def pick_word(board: Board) -> Board:
+    def pick_word(board: UInt32[Array, "_ #lanes"]) -> UInt32[Array, "ahead flat"]:
         board = board.reshape(board.shape[0], *[1] * (word.ndim - 1), -1)
         picked = jnp.broadcast_to(board[:ahead], (ahead, *word.shape))
         for i in range(1, words(config)):
