@@ -345,8 +345,8 @@ def test_paired_games_begin_alike() -> None:
 
 def test_agents_go_on_in_their_trees() -> None:
     """A match plays what ``TreePlayer`` plays alone, told of every action; without the tree other actions are played."""
-    game, seed = tilewe_jax.make("santorini", size=3), 3
-    text = "gumbel:num_simulations=6,num_candidates=8,num_playouts=0,gumbel_scale=1"
+    game, seed = TicTacToe(), 3
+    text = "gumbel:num_simulations=24,num_candidates=9,num_playouts=0,gumbel_scale=1"
     agents = arena.player(game, text), arena.player(game, "random")
     assert isinstance(agents[0].agent, TreePlayer)
     records = arena.play_match(game, agents, 4, 4, seed, keep=True).records
