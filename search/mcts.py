@@ -88,7 +88,7 @@ class Search(Generic[State]):
         num_simulations = self.settings.num_simulations
         key_noise, key_output, key = jax.random.split(key, 3)
         keys = jax.random.split(key, 1 + num_simulations)
-        unevaluated = tree.visits[ROOT] == 0
+        unevaluated = tree.num_nodes == 0
         kept_visits = child_stats(tree, jnp.int32(ROOT)).visits
 
         def noise_of(tree: Tree[State]) -> Float32[Array, "K"]:
@@ -162,7 +162,7 @@ class Search(Generic[State]):
         leaf = jnp.where(child >= 0, child, jnp.minimum(tree.num_nodes, tree.capacity))
         leaf = jnp.where(has_candidate, leaf, tree.capacity)
         store_at = jnp.where(child >= 0, tree.capacity, leaf)
-        store_at = jnp.where(tree.visits[ROOT] == 0, ROOT, store_at)
+        store_at = jnp.where(tree.num_nodes == 0, ROOT, store_at)
         return Path(nodes=nodes.at[depth].set(leaf), parent=node, candidate=candidate, store_at=store_at)
 
     def expand(self, tree: Tree[State], path: Path, key: PRNGKeyArray) -> Node[State]:

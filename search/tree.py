@@ -51,7 +51,7 @@ class Tree(Generic[State]):
     num_truncated: Int32[Array, "N"]
     """Number of these actions."""
     num_nodes: Int32[Array, ""]
-    """Nodes in use."""
+    """Nodes in use; 0 as long as the root is not evaluated."""
 
     @property
     def capacity(self) -> int:
@@ -88,7 +88,7 @@ class Path(NamedTuple):
 
 
 def init_tree(root: State, num_players: int, num_candidates: int, capacity: int) -> Tree[State]:
-    """A tree whose only node is the root, not evaluated yet: without visits and candidates.
+    """The tree of a root that is not evaluated yet: it has a state, but no visits and no candidates.
 
     Args:
         root: the state of the root.
@@ -112,7 +112,7 @@ def init_tree(root: State, num_players: int, num_candidates: int, capacity: int)
         children=empty(jnp.int32, num_candidates, fill=-1),
         truncated_prior=empty(jnp.float32),
         num_truncated=empty(jnp.int32),
-        num_nodes=jnp.int32(1),
+        num_nodes=jnp.int32(0),
     )
 
 
@@ -131,7 +131,7 @@ def add_node(
     def store(leaf: Array, value: Array) -> Array:
         return leaf.at[index].set(value, mode="drop")
 
-    is_child = (index > ROOT) & (index < tree.capacity)
+    is_stored = index < tree.capacity
     return replace(
         tree,
         state=jax.tree.map(store, tree.state, node.state),
@@ -142,8 +142,10 @@ def add_node(
         prior=store(tree.prior, node.prior),
         truncated_prior=store(tree.truncated_prior, node.truncated_prior),
         num_truncated=store(tree.num_truncated, node.num_truncated),
-        children=tree.children.at[jnp.where(is_child, parent, tree.capacity), candidate].set(index, mode="drop"),
-        num_nodes=tree.num_nodes + is_child.astype(jnp.int32),
+        children=tree.children.at[jnp.where(is_stored & (index > ROOT), parent, tree.capacity), candidate].set(
+            index, mode="drop"
+        ),
+        num_nodes=tree.num_nodes + is_stored.astype(jnp.int32),
     )
 
 
