@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tilewe_jax.game import Game
+from tilewe_jax.host import HostPosition
 from tilewe_jax.registry import available_games, make
 
 BATCH = 16
@@ -50,13 +51,13 @@ def check(game: Game[Any], *, max_state_bytes: int | None = None, eager: bool = 
     check_play(game, functions, history)
     check_masks(game, functions, history)
     check_illegal_actions(game, functions, history)
-    check_sampling(game, history)
+    check_sampling(game, functions, history)
     check_transformations(game, functions, history, eager)
     check_independence(functions, history)
     check_symmetries(game, functions, history)
     check_hidden_information(game, functions, history)
     check_heuristics(game, functions, history)
-    check_host(game, history)
+    check_host(game, functions, history)
 
 
 class _Functions(SimpleNamespace):
@@ -173,12 +174,12 @@ def check_illegal_actions(game: Game[Any], functions: Any, history: History) -> 
         _require_same(functions.step(last, action), last, "step at the end changes the state")
 
 
-def check_sampling(game: Game[Any], history: History) -> None:
+def check_sampling(game: Game[Any], functions: Any, history: History) -> None:
     """``sample_action`` is uniform over the legal actions, by a chi-square test at four and a half standard deviations."""
     sample = jax.jit(jax.vmap(game.sample_action, in_axes=(None, 0)))
     for step in sorted({0, len(history) // 2, max(0, len(history) - 3)}):
         state = _row(history[step][0], 1)
-        legal = np.flatnonzero(np.asarray(game.legal_actions(state)))
+        legal = np.flatnonzero(np.asarray(functions.legal_actions(history[step][0]))[1])
         if not len(legal):
             continue
         actions = np.asarray(sample(state, jax.random.split(jax.random.key(step), _DRAWS)))
@@ -294,25 +295,27 @@ def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
         _require_close(value.sum(axis=1), 1, "heuristic_value must sum to 1")
 
 
-def check_host(game: Game[Any], history: History) -> None:
+def check_host(game: Game[Any], functions: Any, history: History) -> None:
     """The host form of a position agrees with the device: legal actions, player, scores, end, and what an action leads to."""
+
+    def agree(position: HostPosition, states: Any, when: str) -> None:
+        legal = np.flatnonzero(np.asarray(functions.legal_actions(states))[0]).tolist()
+        _require(position.legal_actions() == legal, f"legal_actions of the host form differ {when}")
+        over = bool(functions.is_terminal(states)[0])
+        _require(position.is_terminal == over, f"is_terminal of the host form differs {when}")
+        player = int(functions.current_player(states)[0])
+        _require(over or position.current_player == player, f"current_player of the host form differs {when}")
+        _require(list(position.scores()) == functions.scores(states)[0].tolist(), f"scores of the host form differ {when}")
+        _require(bool(position.text()), f"text of the host form is empty {when}")
+        for action in (-1, game.num_actions, *legal[:1]):
+            _require((position.explain(action) is None) == (action in legal), f"explain of the host form differs {when}")
+
     for index in sorted({0, len(history) // 2, len(history) - 1}):
-        state, action = _row(history[index], 0)
-        position = game.host(state)
-        legal = np.flatnonzero(np.asarray(game.legal_actions(state))).tolist()
-        _require(position.legal_actions() == legal, "legal_actions of the host form differ")
-        _require(position.is_terminal == bool(game.is_terminal(state)), "is_terminal of the host form differs")
-        if not position.is_terminal:
-            _require(position.current_player == int(game.current_player(state)), "current_player of the host form differs")
-        _require(list(position.scores()) == np.asarray(game.scores(state)).tolist(), "scores of the host form differ")
-        _require(bool(position.text()), "text of the host form is empty")
-        for other in (-1, game.num_actions, *([legal[0]] if legal else [])):
-            _require((position.explain(other) is None) == (other in legal), "explain and legal_actions of the host form differ")
-        if int(action) >= 0:
-            after, expected = position.after(int(action)), game.step(state, jnp.int32(action))
-            legal = np.flatnonzero(np.asarray(game.legal_actions(expected))).tolist()
-            _require(after.legal_actions() == legal, "legal_actions after an action differ in the host form")
-            _require(list(after.scores()) == np.asarray(game.scores(expected)).tolist(), "scores after an action differ")
+        states, actions = history[index]
+        position = game.host(_row(states, 0))
+        agree(position, states, f"after {index} actions")
+        if int(actions[0]) >= 0:
+            agree(position.after(int(actions[0])), functions.step(states, actions), f"after {index + 1} actions")
 
 
 def _row(tree: Any, index: int) -> Any:
