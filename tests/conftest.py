@@ -21,6 +21,25 @@ for setting, value in (
     os.environ.setdefault(setting.upper(), str(value))
 
 
+QUICK = {
+    "test_bits",
+    "test_figure",
+    "test_imports",
+    "test_pieces",
+    "test_position",
+    "test_records",
+    "test_settings",
+    "test_tilewe",
+}
+"""The modules that `pytest -m quick` runs: of every layer something, hardly anything that compiles for long."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.stem in QUICK and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.quick)
+
+
 @pytest.fixture(autouse=True)
 def _devices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands ask for devices before JAX starts; in this process it has started long ago, with four."""

@@ -1,7 +1,5 @@
 """The public functions: their signatures, their examples, and what is compiled of them."""
 
-import doctest
-import importlib
 import inspect
 from dataclasses import fields
 from typing import Any
@@ -93,15 +91,6 @@ def test_the_evaluator_is_compiled_once() -> None:
     memory = jax.vmap(player.init)(states)
     for lowered in (jax.jit(jax.vmap(searcher)).lower(states, keys), jax.jit(jax.vmap(player.act)).lower(memory, states, keys)):
         assert lowered.as_text().count("stablehlo.dot_general") == 1
-
-
-@pytest.mark.parametrize("name", ["policies", "spec", "reuse", "mcts"])
-def test_examples(name: str) -> None:
-    """Those of the docstrings."""
-    module = importlib.import_module(f"search.{name}")
-    results = doctest.testmod(module)
-    assert results.failed == 0
-    assert results.attempted > 0
 
 
 def test_public_names() -> None:

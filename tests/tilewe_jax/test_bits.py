@@ -1,4 +1,3 @@
-import doctest
 import random
 
 import jax
@@ -158,9 +157,3 @@ def test_pretty_shows_every_cell(width: int, height: int, gap: int, rng: random.
 def test_pretty_refuses_what_is_no_board(words: object, arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         bits.pretty(words, **arguments)
-
-
-def test_examples() -> None:
-    results = doctest.testmod(bits)
-    assert results.attempted
-    assert not results.failed

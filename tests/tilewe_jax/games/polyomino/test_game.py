@@ -1,7 +1,5 @@
 """The variants, names of actions, observations, bonuses, examples in docstrings, and what is refused."""
 
-import doctest
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 
 import tilewe_jax
 from tests.support import assert_same, batched, positions, rows
-from tilewe_jax.games.polyomino import game as game_module
 from tilewe_jax.games.polyomino import observation
 from tilewe_jax.games.polyomino.notation import cell_name, parse_cell
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
@@ -242,9 +239,3 @@ def test_rules_commute_with_turning_the_board() -> None:
         theirs = set(np.flatnonzero(np.asarray(TILEWE.legal_actions(state))).tolist())
         assert mine == theirs
         state = step(state, jnp.int32(turned(int(action[5]))))
-
-
-def test_examples_in_docstrings() -> None:
-    result = doctest.testmod(game_module)
-    assert result.attempted > 0
-    assert result.failed == 0

@@ -1,6 +1,5 @@
 """Santorini against traces of other programs, published perft counts, and a slow reference."""
 
-import doctest
 import random
 from functools import cache, partial
 from typing import Any
@@ -17,8 +16,6 @@ from experiments.benchmarks.perft import Perft
 from tests.support import assert_same, batched, positions, rows, sampled_and_full, traces
 from tests.tilewe_jax.games.santorini import reference
 from tilewe_jax import batching
-from tilewe_jax.games.santorini import game as game_module
-from tilewe_jax.games.santorini import host as host_module
 from tilewe_jax.games.santorini import rules
 from tilewe_jax.games.santorini.config import DIRECTIONS, TURN_162, Config
 from tilewe_jax.games.santorini.host import Place, SantoriniBoard, Turn
@@ -508,10 +505,3 @@ def test_states_are_small() -> None:
     for size, most in ((5, 64), (10, 160)):
         state = tilewe_jax.make("santorini", size=size, placement="chosen").init(jax.random.key(0))
         assert sum(leaf.nbytes for leaf in jax.tree.leaves(state)) <= most
-
-
-@pytest.mark.parametrize("module", [game_module, host_module], ids=lambda module: module.__name__)
-def test_examples_in_docstrings(module: Any) -> None:
-    result = doctest.testmod(module)
-    assert result.attempted
-    assert not result.failed

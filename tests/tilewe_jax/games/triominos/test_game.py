@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import doctest
 import itertools
 import random
 import re
@@ -19,9 +18,6 @@ import tilewe_jax
 from experiments.benchmarks.perft import Perft
 from tests.support import assert_same, rows, traces
 from tests.tilewe_jax.games.triominos import reference
-from tilewe_jax.games.triominos import figure as figure_module
-from tilewe_jax.games.triominos import game as game_module
-from tilewe_jax.games.triominos import host as host_module
 from tilewe_jax.games.triominos import table
 from tilewe_jax.games.triominos.config import Config
 from tilewe_jax.games.triominos.figure import Figure
@@ -647,10 +643,3 @@ def test_bad_deals(change: dict[str, Any]) -> None:
     deal = game.deal(game.init(jax.random.key(0)))
     with pytest.raises(ValueError, match="a deal is tiles, all 56 in the order"):
         game.init_from_deal({**deal, **change})
-
-
-@pytest.mark.parametrize("module", [figure_module, game_module, host_module], ids=lambda module: module.__name__)
-def test_examples_in_docstrings(module: Any) -> None:
-    result = doctest.testmod(module)
-    assert result.attempted
-    assert not result.failed
