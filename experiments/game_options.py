@@ -19,9 +19,9 @@ def game_id(text: str) -> str:
     if not colon:
         return text
     try:
-        made = getattr(importlib.import_module(module), factory)
-        name: str = made().id
-        register(name, made)
+        loaded = getattr(importlib.import_module(module), factory)
+        name: str = loaded().id
+        register(name, loaded)
     except (ImportError, AttributeError, TypeError) as error:
         raise ValueError(f"game {text!r}: {error}") from None
     return name

@@ -190,7 +190,7 @@ class EvaluatorSettings:
     playout_policy: str = ""
     """A policy of the game that plays those games instead."""
     max_plies: int = setting(0, 0)
-    """Those games are cut off after so many actions; 0 plays to the end."""
+    """Playouts are cut off after so many actions; 0 plays them to the end."""
     priors: bool = True
     """Whether actions have priors by ``Game.heuristic_logits``; uniform otherwise."""
     network: str = ""

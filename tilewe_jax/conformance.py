@@ -249,16 +249,18 @@ def check_symmetries(game: Game[Any], functions: Any, history: History) -> None:
     for state, _ in (history[0], history[len(history) // 2]):
         mask = np.asarray(functions.legal_actions(state))
         for index in range(game.num_symmetries):
-            seen = functions.transform(state, jnp.full(BATCH, index, jnp.int32))
+            transformed = functions.transform(state, jnp.full(BATCH, index, jnp.int32))
             if index == 0:
-                _require_same(seen, state, "transform with symmetry 0 changes the state")
+                _require_same(transformed, state, "transform with symmetry 0 changes the state")
             moved = np.zeros_like(mask)
             rows, actions = np.nonzero(mask)
             moved[rows, table[index][actions]] = True
-            _require_equal(np.asarray(functions.legal_actions(seen)), moved, f"symmetry {index} changes what is legal")
+            _require_equal(np.asarray(functions.legal_actions(transformed)), moved, f"symmetry {index} changes what is legal")
             for name in ("current_player", "is_terminal", "scores", "returns"):
                 function = getattr(functions, name)
-                _require_equal(np.asarray(function(seen)), np.asarray(function(state)), f"symmetry {index} changes {name}")
+                _require_equal(
+                    np.asarray(function(transformed)), np.asarray(function(state)), f"symmetry {index} changes {name}"
+                )
 
 
 def check_hidden_information(game: Game[Any], functions: Any, history: History) -> None:

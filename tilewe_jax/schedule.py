@@ -1,4 +1,4 @@
-"""Who plays whom, in which seat."""
+"""Balanced schedules: the players of each game, by seat."""
 
 from random import Random
 

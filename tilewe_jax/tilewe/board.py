@@ -83,7 +83,7 @@ class Board:
 
     @property
     def current_player(self) -> Color:
-        """Whose turn it is; at the end, who moved last."""
+        """The player to move; at the end, the one who moved last."""
         return self._position.player
 
     cur_player = current_player

@@ -109,7 +109,7 @@ def piece_tiles(piece: Piece, rotation: Rotation) -> list[Tile]:
 
 
 def piece_contacts(piece: Piece, rotation: Rotation) -> list[Tile]:
-    """Those of the ``piece_tiles`` that can lie on an open corner, ascending. Raises ``AttributeError``."""
+    """The ``piece_tiles`` that can lie on an open corner, ascending. Raises ``AttributeError``."""
     return [x + SIZE * y for x, y in _ORIENTATIONS[orientation(piece, rotation)].contacts]
 
 

@@ -40,9 +40,9 @@ class MatchData:
     engines: list[int]
     """The engine in each seat."""
     player_to_engine: list[int]
-    """The same."""
+    """Alias of ``engines`` (python-tilewe 0.0.3)."""
     run_time: float
-    """Seconds."""
+    """Duration of the game in seconds."""
     elo_start: list[float] = field(default_factory=list)
     elo_delta: list[float] = field(default_factory=list)
     elo_end: list[float] = field(default_factory=list)

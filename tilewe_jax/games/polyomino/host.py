@@ -108,7 +108,7 @@ class Geometry(dict[int, Shape]):
         return beside, above << 1 | above >> 1 | below << 1 | below >> 1
 
     def fits_at(self, corners: int, free: int, fits: int) -> dict[int, int]:
-        """Those of the fits that cover free cells only, for each of the corners where there is one."""
+        """The subset of ``fits`` that covers free cells only, for each corner where it is not empty."""
         window = self.window
         middle, inner, outer, far = window.parts
         blocked = self.everything ^ free << window.center
@@ -209,10 +209,10 @@ class Position:
         self.config = config
         self.geometry = geometry(config.size)
         self.player = 0
-        """Whose turn it is; at the end who was asked last."""
+        """The player to move; at the end the player who was asked last."""
         self.finished = False
         self.out = 0
-        """Who passed or was found unable to move, bit ``p`` for player ``p``; never asked again."""
+        """Players who have passed or cannot move, bit ``p`` for player ``p``; they are never asked again."""
         self.taken = 0
         """Everybody's cells."""
         self.occupied = [0] * players
@@ -226,7 +226,7 @@ class Position:
         self.hands = [config.full_hand] * players
         """Pieces left, bit ``p`` for piece ``p``."""
         self.monomino_last = [False] * players
-        """Whose latest piece was the single cell."""
+        """For each player whether the latest piece was the single cell."""
         self.legal = legal
         """For each player the bits of the open corners on which he can lay a piece, and the fits that are legal there; as if
         it were his turn. Copies share the list and the dictionaries: they are replaced, never changed."""

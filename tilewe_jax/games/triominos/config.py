@@ -31,8 +31,8 @@ class Config:
     tiles: int = 56
     """Number of tiles: 56, 84, or one of the small sets 4, 10, 20, 35."""
     start: Start = "random"
-    """Who starts a round: a player drawn uniformly ("random"), the holder of the highest tile, which must be placed first
-    ("highest"), or the winner of the last round ("winner")."""
+    """The player who starts a round: one drawn uniformly ("random"), the holder of the highest tile, which must be placed
+    first ("highest"), or the winner of the last round ("winner")."""
     game: Length = "single"
     """The length of a game: one round ("single"), or rounds until a player has ``target`` points after one ("target")."""
     target: int = 400
