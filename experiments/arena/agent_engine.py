@@ -3,12 +3,14 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from experiments.arena.players import agent_player
+from search import TreePlayer
 from tilewe_jax.registry import make
 from tilewe_jax.tilewe.board import Board
-from tilewe_jax.tilewe.convert import moves_of_action, state_of_board
+from tilewe_jax.tilewe.convert import action_of_move, moves_of_action, state_of_board
 from tilewe_jax.tilewe.engine import Engine
 from tilewe_jax.tilewe.move import Move
 
@@ -32,22 +34,53 @@ class AgentEngine(Engine):
         super().__init__(name or text, estimated_elo)
         self._text = text
         self._key = jax.random.key(seed)
-        self._policies: dict[int, Any] = {}
-        self._policy(4)
+        self._players: dict[int, _BoardPlayer] = {}
+        self._player(4)
 
     def on_search(self, board: Board, seconds: float) -> Move:
         """The move that the agent chooses."""
         del seconds
         self._key, move_key = jax.random.split(self._key)
-        action = self._policy(board.n_players)(state_of_board(board), move_key)
-        return moves_of_action(int(action), board)[0]
+        action = self._player(board.n_players).choose(board, move_key)
+        return moves_of_action(action, board)[0]
 
-    def _policy(self, players: int) -> Any:
-        if players not in self._policies:
-            policy: Any = agent_player(make("tilewe", players=players), self.name, self._text).agent
+    def _player(self, players: int) -> "_BoardPlayer":
+        if players not in self._players:
+            agent = agent_player(make("tilewe", players=players), self.name, self._text).agent
+            self._players[players] = _TreeBoardPlayer(agent) if isinstance(agent, TreePlayer) else _BoardPlayer(agent)
+        return self._players[players]
 
-            def decide(state: Any, key: PRNGKeyArray) -> Any:
-                return policy(state, key)
 
-            self._policies[players] = jax.jit(decide)
-        return self._policies[players]
+class _BoardPlayer:
+    """A policy on boards of one number of players."""
+
+    def __init__(self, policy: Any) -> None:
+        def decide(state: Any, key: PRNGKeyArray) -> Any:
+            return policy(state, key)
+
+        self._decide = jax.jit(decide)
+
+    def choose(self, board: Board, key: PRNGKeyArray) -> int:
+        """The action to play."""
+        return int(self._decide(state_of_board(board), key))
+
+
+class _TreeBoardPlayer(_BoardPlayer):
+    """An agent that goes on in its tree while a board shows the game in which it searched last."""
+
+    def __init__(self, agent: TreePlayer) -> None:
+        self._init, self._act, self._advance = jax.jit(agent.init), jax.jit(agent.act), jax.jit(agent.advance)
+        self._moves: list[Move] = []
+        self._memory: Any = None
+
+    def choose(self, board: Board, key: PRNGKeyArray) -> int:
+        """The action to play."""
+        moves, state = list(board.moves), state_of_board(board)
+        if self._memory is None or moves[: len(self._moves)] != self._moves:
+            self._memory = self._init(state)
+        else:
+            for move in moves[len(self._moves) :]:
+                self._memory = self._advance(self._memory, jnp.int32(action_of_move(move)))
+        self._moves = moves
+        action, self._memory = self._act(self._memory, state, key)
+        return int(action)
