@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from rich.table import Table
+from rich.padding import Padding
+from rich.text import Text
 from tyro.conf import Positional, arg
 
 from experiments.commands import common
@@ -93,11 +94,10 @@ def _list(as_json: bool) -> None:
     if as_json:
         print(json.dumps({"presets": presets.names(), "settings": rows}))
         return
-    out.print(f"presets: {', '.join(presets.names())}")
-    table = Table("setting", "default", "what")
+    out.print(f"presets: {', '.join(presets.names())}", soft_wrap=True)
     for row in rows:
-        table.add_row(row["name"], str(row["default"]), row["description"])
-    out.print(table)
+        out.print(f"\n{row['name']} = {row['default']}", soft_wrap=True, markup=False)
+        out.print(Padding(Text(row["description"]), (0, 0, 0, 4)))
 
 
 @dataclass(frozen=True)
