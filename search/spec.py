@@ -227,10 +227,10 @@ def build_player(spec: AgentSpec, game: Game[Any], load_network: LoadNetwork = l
 
     Arguments and errors are those of ``build``.
     """
-    policy = build(spec, game, load_network)
     if not spec.is_search or not spec.reuse_subtree or game.has_hidden_information:
-        return policy
+        return build(spec, game, load_network)
     network = as_tree(load_network(game, spec.evaluator.network)) if spec.evaluator.network else None
+    build_search(spec, game, network)  # for errors, before it is compiled
     return TreePlayer(network, spec, game)
 
 

@@ -134,9 +134,8 @@ def _work(name: str, options: dict[str, Any], form: str, policy_name: str, batch
             action = jax.vmap(choose)(state, jax.random.split(action_key, batch))
             state = jax.vmap(game.step)(state, action)
             over = jax.vmap(game.is_terminal)(state)
-            new = jax.vmap(game.init)(jax.random.split(init_key, batch))
-            restart = jax.vmap(lambda over, new, old: jax.tree.map(lambda a, b: jnp.where(over, a, b), new, old))
-            return (restart(over, new, state), key), (jnp.sum(action >= 0), jnp.sum(over))
+            state = batching.auto_reset(game, jax.random.split(init_key, batch), over, state)
+            return (state, key), (jnp.sum(action >= 0), jnp.sum(over))
 
         carry, (moves, ended) = jax.lax.scan(move, carry, length=STEPS)
         return carry, jnp.sum(moves), jnp.sum(ended)
