@@ -20,8 +20,8 @@ def modules() -> Iterator[str]:
 
 
 def examples(name: str) -> list[doctest.DocTest]:
-    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name))
-    return [test for test in found if test.examples]
+    tests = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name))
+    return [test for test in tests if test.examples]
 
 
 EXAMPLES = {test.name: test for name in modules() if ".presets." not in name for test in examples(name)}

@@ -95,10 +95,10 @@ def test_batched_engines_are_as_strong_as_those_of_the_package() -> None:
     """By its formula, but for the mean: there that of all engines that won, of which the weakest won a game or none."""
     rows = {row["agent"]: row for row in tournament().summary()["agents"]}
     rates = {name: (rows[name]["wins"] + rows[name]["ties"] / 2) / rows[name]["games"] for name in HOST}
-    found = {name: -200 * math.log10(1 / rates[name] - 1) for name in PACKAGE}
-    shift = sum(found[name] - elo for name, (elo, _) in PACKAGE.items()) / len(PACKAGE)
+    measured = {name: -200 * math.log10(1 / rates[name] - 1) for name in PACKAGE}
+    shift = sum(measured[name] - elo for name, (elo, _) in PACKAGE.items()) / len(PACKAGE)
     for name, (elo, margin) in PACKAGE.items():
-        assert found[name] - shift == pytest.approx(elo, abs=margin), name
+        assert measured[name] - shift == pytest.approx(elo, abs=margin), name
     for name in ("smallest_piece", "min_move_diff", "least_open_corners"):
         assert rates[name] < rates["random"]
 

@@ -54,15 +54,15 @@ def test_what_is_sampled_and_not_what_is_hidden_decides(num_determinizations: in
     else:
         search = InformationSetSearch(game, uniform_evaluator(game), rule, SearchSettings(30, 16, max_depth=6))
     decide, keys = jax.jit(jax.vmap(search)), jax.random.split(jax.random.key(1), 8)
-    found = decide(state, keys)
-    assert_same(decide(other, keys), found)
-    action, actions, policy = found.action, found.candidates, found.policy
+    output = decide(state, keys)
+    assert_same(decide(other, keys), output)
+    action, actions, policy = output.action, output.candidates, output.policy
     legal = np.asarray(functions.is_legal(state, action))
     over = np.asarray(functions.is_terminal(state))
     assert (legal | over).all()
     np.testing.assert_allclose(np.asarray(policy).sum(axis=1)[~over], 1, rtol=1e-5)
-    np.testing.assert_allclose(np.asarray(found.value).sum(axis=1)[~over], 1, rtol=1e-5)
-    assert ((np.asarray(found.prior_probs) > 0) >= (np.asarray(policy) > 0)).all()
+    np.testing.assert_allclose(np.asarray(output.value).sum(axis=1)[~over], 1, rtol=1e-5)
+    assert ((np.asarray(output.prior_probs) > 0) >= (np.asarray(policy) > 0)).all()
     for row, chosen, shares in zip(np.asarray(actions), np.asarray(action), np.asarray(policy), strict=True):
         assert len(set(row[shares > 0].tolist())) == (shares > 0).sum()
         if chosen >= 0:

@@ -19,10 +19,10 @@ SHAPE = networks.observation_shape(GAME)
 
 def factory(game: Any) -> networks.Network:
     """Random weights for any game."""
-    one, other = jax.random.split(jax.random.key(0))
+    key_logits, key_values = jax.random.split(jax.random.key(0))
     size = int(np.prod(networks.observation_shape(game)))
-    first = 0.3 * jax.random.normal(one, (size, game.num_actions))
-    second = 0.3 * jax.random.normal(other, (size, game.num_players))
+    first = 0.3 * jax.random.normal(key_logits, (size, game.num_actions))
+    second = 0.3 * jax.random.normal(key_values, (size, game.num_players))
     return lambda observation: (observation.ravel() @ first, jax.nn.softmax(observation.ravel() @ second))
 
 
@@ -33,11 +33,11 @@ def midgame(count: int) -> Any:
 def test_a_file_holds_the_network(tmp_path: Path) -> None:
     path = tmp_path / "network"
     networks.save(GAME, factory(GAME), path)
-    saved, made = networks.load(GAME, str(path)), networks.load(GAME, "tests.search.test_networks:factory")
+    saved, built = networks.load(GAME, str(path)), networks.load(GAME, "tests.search.test_networks:factory")
     observations = jax.random.normal(jax.random.key(1), (3, 2, *SHAPE))
     for mapped in (lambda apply: apply(observations[0, 0]), lambda apply: jax.vmap(jax.vmap(apply))(observations)):
-        for one, other in zip(jax.jit(lambda: mapped(saved))(), jax.jit(lambda: mapped(made))(), strict=True):  # noqa: B023
-            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+        for expected, result in zip(jax.jit(lambda: mapped(saved))(), jax.jit(lambda: mapped(built))(), strict=True):  # noqa: B023
+            np.testing.assert_allclose(expected, result, rtol=1e-5, atol=1e-6)
     states, keys = midgame(4), jax.random.split(jax.random.key(3), 4)
     play = [
         jax.jit(jax.vmap(build(AgentSpec.parse(f"gumbel:num_simulations=6,network={name}"), GAME)))
@@ -64,8 +64,8 @@ def test_what_is_no_network(name: str, message: str) -> None:
 
 
 def test_a_network_of_another_game(tmp_path: Path) -> None:
-    other = tilewe_jax.make("santorini", size=5)
-    networks.save(other, factory(other), tmp_path / "network")
+    larger = tilewe_jax.make("santorini", size=5)
+    networks.save(larger, factory(larger), tmp_path / "network")
     with pytest.raises(ValueError, match=r"is for observations of shape \(\d+, 5, 5\); those of santorini are \(\d+, 4, 4\)"):
         networks.load(GAME, str(tmp_path / "network"))
     with pytest.raises(ValueError, match=r"the network gives logits \(162,\) and values \(2,\); santorini needs \(128,\)"):
@@ -96,7 +96,7 @@ def test_averaged_over_symmetries_it_says_the_same_of_all_of_them() -> None:
 def test_shares_turn_from_the_mover_to_seats() -> None:
     """The mover comes first in what a network says, and a search counts in seats."""
     game = tilewe_jax.make("triominos", players=3, tiles=20, tray=3)
-    evaluate = network_evaluator(game, lambda seen: (jnp.zeros(game.num_logits), jnp.array([0.7, 0.2, 0.1])))
+    evaluate = network_evaluator(game, lambda observation: (jnp.zeros(game.num_logits), jnp.array([0.7, 0.2, 0.1])))
     states = jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), 12))
     values = jax.jit(jax.vmap(lambda state: evaluate(state, jax.random.key(0))[1]))(states)
     for player, shares in zip(np.asarray(states.current_player), np.asarray(values), strict=True):

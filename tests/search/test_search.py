@@ -192,18 +192,18 @@ class Table(TicTacToe):
 def test_a_search_worked_out_by_hand() -> None:
     """Exploration 1 and the base so large that it stays 1; what has no visits counts 0.5; the first of equals is taken."""
     game = Table()
-    expected = [  # after each simulation: the position it made; visits of the root, and of its candidates; values of the root
+    expected = [  # after each simulation: the position it adds; visits of the root, and of its candidates; values of the root
         (1, 2, (1, 0), (1.1, 0.9)),  # 1 and 1: the first
         (2, 3, (1, 1), (1.4, 1.6)),  # 0.6 + 0.354 against 0.5 + 0.707
         (3, 4, (2, 1), (2.4, 1.6)),  # 0.6 + 0.433 against 0.3 + 0.433; below, 1 and 1
         (4, 5, (3, 1), (2.4, 2.6)),  # 0.8 + 0.333 against 0.3 + 0.5; below, for player 1, 0 + 0.354 against 0.5 + 0.707
         (5, 6, (3, 2), (2.6, 3.4)),  # 0.533 + 0.280 against 0.3 + 0.559; below, 1 and 1
     ]
-    for count, (made, visits, edges, values) in enumerate(expected, 1):
+    for count, (position, visits, edges, values) in enumerate(expected, 1):
         search = Search(game, game.evaluate, PuctRule(1.0, c_base=1e9, fpu_value=0.5), SearchSettings(count, 2))
         result = jax.jit(search)(jnp.int32(0), jax.random.key(0))
         tree = result.tree
-        assert int(tree.state[count]) == made
+        assert int(tree.state[count]) == position
         assert int(tree.visits[0]) == visits
         assert tuple(result.visits.tolist()) == edges
         np.testing.assert_allclose(tree.value_sum[0], values, atol=1e-6)
@@ -324,9 +324,9 @@ def solve(game: Any, root: Any) -> np.ndarray | None:
 
     levels = [(jax.tree.map(lambda leaf: leaf[None], root), np.zeros(1, int), np.zeros(1, int))]
     while True:
-        states, made, _ = levels[-1]
-        states = padded(states, np.arange(len(made)))
-        parents, actions = np.nonzero(np.asarray(functions.legal_actions(states))[: len(made)])
+        states, edges, _ = levels[-1]
+        states = padded(states, np.arange(len(edges)))
+        parents, actions = np.nonzero(np.asarray(functions.legal_actions(states))[: len(edges)])
         if len(parents) > ROOM:
             return None
         if not len(parents):
@@ -334,9 +334,9 @@ def solve(game: Any, root: Any) -> np.ndarray | None:
         levels.append((functions.step(padded(states, parents), np.resize(actions, ROOM).astype(np.int32)), parents, actions))
     below = np.zeros((0, game.num_players))
     for depth in range(len(levels) - 1, -1, -1):
-        states, made, _ = levels[depth]
-        states = padded(states, np.arange(len(made)))
-        values, movers = (np.array(ask(states))[: len(made)] for ask in (functions.returns, functions.current_player))
+        states, edges, _ = levels[depth]
+        states = padded(states, np.arange(len(edges)))
+        values, movers = (np.array(ask(states))[: len(edges)] for ask in (functions.returns, functions.current_player))
         if len(below):
             parents, actions = levels[depth + 1][1:]
             for node in np.unique(parents):
@@ -423,48 +423,48 @@ def assert_drawn(counts: np.ndarray, share: Any, draws: int) -> None:
 def test_candidates_are_drawn_by_their_priors() -> None:
     """Without replacement, in proportion; and what is dropped is told."""
     logits, draws = 0.4 * jnp.arange(9.0), 4000
-    legal, found = drawn(dense_logits(logits), 3, draws)
-    actions = np.asarray(found.actions)
+    legal, candidates = drawn(dense_logits(logits), 3, draws)
+    actions = np.asarray(candidates.actions)
     assert np.isin(actions, legal).all()
     assert all(len(set(row)) == 3 for row in actions.tolist())
-    np.testing.assert_array_equal(found.logits, np.asarray(logits)[actions])
+    np.testing.assert_array_equal(candidates.logits, np.asarray(logits)[actions])
     weights = np.exp(np.asarray(logits))
-    np.testing.assert_allclose(found.truncated_prior, 1 - weights[actions].sum(axis=1) / weights[legal].sum(), atol=1e-5)
-    assert (np.asarray(found.num_truncated) == 4).all()
+    np.testing.assert_allclose(candidates.truncated_prior, 1 - weights[actions].sum(axis=1) / weights[legal].sum(), atol=1e-5)
+    assert (np.asarray(candidates.num_truncated) == 4).all()
     assert_drawn(np.bincount(actions[:, 0], minlength=9)[legal], weights[legal] / weights[legal].sum(), draws)
     _, same = drawn(lambda actions: 0.4 * actions.astype(jnp.float32), 3, draws)
-    np.testing.assert_allclose(same.logits, found.logits, rtol=1e-6)
+    np.testing.assert_allclose(same.logits, candidates.logits, rtol=1e-6)
 
 
 def test_without_priors_all_are_as_likely() -> None:
-    legal, found = drawn(uniform_logits, 3, 4000)
-    actions = np.asarray(found.actions)
+    legal, candidates = drawn(uniform_logits, 3, 4000)
+    actions = np.asarray(candidates.actions)
     assert all(len(set(row)) == 3 for row in actions.tolist())
     assert_drawn(np.bincount(actions.ravel(), minlength=9)[legal], 3 / 7, 4000)
-    np.testing.assert_allclose(found.truncated_prior, 4 / 7, rtol=1e-5)
-    assert (np.asarray(found.num_truncated) == 4).all()
+    np.testing.assert_allclose(candidates.truncated_prior, 4 / 7, rtol=1e-5)
+    assert (np.asarray(candidates.num_truncated) == 4).all()
 
 
 def test_all_are_candidates_where_they_fit() -> None:
     for logits in (uniform_logits, dense_logits(jnp.arange(9.0))):
-        legal, found = drawn(logits, 9, 2)
-        for actions, values in zip(np.asarray(found.actions), np.asarray(found.logits), strict=True):
+        legal, candidates = drawn(logits, 9, 2)
+        for actions, values in zip(np.asarray(candidates.actions), np.asarray(candidates.logits), strict=True):
             assert sorted(actions.tolist()) == sorted([*legal.tolist(), -1, -1])
             assert (np.isinf(values) == (actions < 0)).all()
-        assert np.abs(np.asarray(found.truncated_prior)).max() < 1e-6
-        assert not np.asarray(found.num_truncated).any()
+        assert np.abs(np.asarray(candidates.truncated_prior)).max() < 1e-6
+        assert not np.asarray(candidates.num_truncated).any()
 
 
 def test_a_pool_stands_for_all() -> None:
     """Of seven actions five are looked at; the best two of them are kept, and the mass of all is taken to be 7/5 of theirs."""
     logits, draws = 0.4 * jnp.arange(9.0), 4000
-    legal, found = drawn(dense_logits(logits), 2, draws, pool=5)
-    actions, weights = np.asarray(found.actions), np.exp(np.asarray(logits))
+    legal, candidates = drawn(dense_logits(logits), 2, draws, pool=5)
+    actions, weights = np.asarray(candidates.actions), np.exp(np.asarray(logits))
     assert np.isin(actions, legal).all()
     assert (actions[:, 0] != actions[:, 1]).all()
     exact = 1 - weights[actions].sum(axis=1) / weights[legal].sum()
-    assert abs(float(np.mean(found.truncated_prior)) - exact.mean()) < 0.02
-    assert (np.asarray(found.num_truncated) == 5).all()
+    assert abs(float(np.mean(candidates.truncated_prior)) - exact.mean()) < 0.02
+    assert (np.asarray(candidates.num_truncated) == 5).all()
 
 
 def test_a_search_stops_once_it_is_settled() -> None:
@@ -477,13 +477,13 @@ def test_a_search_stops_once_it_is_settled() -> None:
     )
     whole, stopped = full(states, keys), early(states, keys)
     np.testing.assert_array_equal(whole.action, stopped.action)
-    made = np.asarray(stopped.num_simulations)
+    num_simulations = np.asarray(stopped.num_simulations)
     assert (np.asarray(whole.num_simulations) == 60).all()
-    assert made.min() < 50
+    assert num_simulations.min() < 50
     for lane in range(BATCH):
-        assert int(stopped.tree.visits[lane, 0]) == 1 + made[lane]
+        assert int(stopped.tree.visits[lane, 0]) == 1 + num_simulations[lane]
         visits = np.sort(np.asarray(stopped.visits[lane]))
-        assert made[lane] == 60 or visits[-1] > visits[-2] + 60 - made[lane]
+        assert num_simulations[lane] == 60 or visits[-1] > visits[-2] + 60 - num_simulations[lane]
         check_laws(rows(stopped.tree, lane))
     halving = Search(game, oracle, GumbelRule(), SearchSettings(20, 9, stop_early=True))
     assert int(jax.jit(halving)(rows(states, 0), keys[0]).num_simulations) == 20

@@ -37,8 +37,8 @@ class TicTacToe(Game[State]):
         return State(jnp.full(9, -1, jnp.int8), jnp.int32(0))
 
     def apply(self, state, action):
-        there = (jnp.arange(9) == action) & (action >= 0)
-        cells = jnp.where(there, state.current_player.astype(jnp.int8), state.cells)
+        target = (jnp.arange(9) == action) & (action >= 0)
+        cells = jnp.where(target, state.current_player.astype(jnp.int8), state.cells)
         return replace(
             state, cells=cells, current_player=jnp.where(action >= 0, 1 - state.current_player, state.current_player)
         )

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, PRNGKeyArray
+from jaxtyping import Array, Bool, Key, PRNGKeyArray
 
 from tilewe_jax.game import Game
 from tilewe_jax.lanes import while_any
@@ -28,7 +28,7 @@ def init_batch(game: Game[S], key: PRNGKeyArray, batch: int) -> S:
     return states
 
 
-def auto_reset(game: Game[S], keys: PRNGKeyArray, ended: Bool[Array, "batch"], state: S) -> S:
+def auto_reset(game: Game[S], keys: Key[Array, "batch"], ended: Bool[Array, "batch"], state: S) -> S:
     """Replace the games that have ended by new ones.
 
     Args:
@@ -44,7 +44,7 @@ def auto_reset(game: Game[S], keys: PRNGKeyArray, ended: Bool[Array, "batch"], s
     return reset
 
 
-def auto_reset_lanes(game: Game[S], keys: PRNGKeyArray, ended: Bool[Array, "lanes"], state: S) -> S:
+def auto_reset_lanes(game: Game[S], keys: Key[Array, "lanes"], ended: Bool[Array, "lanes"], state: S) -> S:
     """``auto_reset`` of states whose games stand on the last axis, ``[..., lanes]``.
 
     Where chance takes part in the start, no game is initialized for lanes that go on.

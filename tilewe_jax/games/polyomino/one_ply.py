@@ -261,7 +261,10 @@ def _listed_rank(
     return -((cell * len(ORIENTATIONS) + orientation) * (MAX_PIECE_SIZE * config.size) + offset).astype(jnp.float32)
 
 
-def _merge(best: Best, block_best: Best, lane: Int32[Array, "blocks"]) -> Best:
+BlockBest = tuple[Float32[Array, "blocks"], Float32[Array, "blocks"], Int32[Array, "blocks"]]
+
+
+def _merge(best: Best, block_best: BlockBest, lane: Int32[Array, "blocks"]) -> Best:
     """Update the best of each lane by those of blocks; ``lane`` maps blocks to lanes. The order of blocks has no effect."""
     lanes = best[0].shape[0]
     value = best[0].at[lane].max(block_best[0], mode="drop")

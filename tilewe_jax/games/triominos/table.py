@@ -14,7 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int8, Int16, Int32
+from jaxtyping import Array, Bool, Int8, Int16, Int32, Integer
 
 from tilewe_jax.bits import move_bits
 from tilewe_jax.games.triominos.config import Config
@@ -133,7 +133,7 @@ def bonus(config: Config, neighbour_mask: Int16[Array, "*shape"]) -> Int32[Array
     return score
 
 
-def tile_of(*numbers: Int8[Array, "*shape"]) -> Int32[Array, "*shape"]:
+def tile_of(*numbers: Integer[Array, "*shape"]) -> Int32[Array, "*shape"]:
     """The id of the tile with these three numbers, in any order."""
     x, y, z = (number.astype(jnp.int32) for number in numbers)
     a, c = jnp.minimum(jnp.minimum(x, y), z), jnp.maximum(jnp.maximum(x, y), z)

@@ -74,7 +74,7 @@ def test_perft(size: int, counts: list[int]) -> None:
 def test_traces(source: str, full: bool) -> None:
     """Boards, legal turns, and how games end. In agz builds after a climb are wrong (B1), and so are the results of those."""
     games = [game for game in traces(f"santorini/traces_{source}.jsonl.gz", full) if game["n"] > 2]
-    seen = climbing = 0
+    num_positions = climbing = 0
     for size in sorted({game["n"] for game in games}):
         plies = [ply for game in games if game["n"] == size for ply in game["plies"]]
         game, config = tilewe_jax.make("santorini", size=size), Config(size)
@@ -89,22 +89,22 @@ def test_traces(source: str, full: bool) -> None:
         boards, over = np.asarray(boards_of(game)(after)), np.asarray(batched(game).is_terminal(after))
         for ply, here, mask, action, then, ended in zip(plies, absolute, masks, actions, boards, over, strict=True):
             expected = {number(here, turn): tuple(turn) for turn in ply["legal"]}
-            found = set(np.flatnonzero(mask).tolist())
-            climbs = {a for a in found | expected.keys() if here[1][_to(here, ply["p"], a)] == 3}
+            legal = set(np.flatnonzero(mask).tolist())
+            climbs = {a for a in legal | expected.keys() if here[1][_to(here, ply["p"], a)] == 3}
             if source == "agz" and climbs:
                 climbing += 1
-                assert found - climbs == expected.keys() - climbs
-                assert {a >> 3 for a in found} == {a >> 3 for a in expected}
+                assert legal - climbs == expected.keys() - climbs
+                assert {a >> 3 for a in legal} == {a >> 3 for a in expected}
             else:
-                assert found == expected.keys()
-                assert action in found
-            if action in found:
+                assert legal == expected.keys()
+                assert action in legal
+            if action in legal:
                 assert expected.get(int(action), tuple(ply["act"])) == tuple(ply["act"])
                 assert then.tolist() == ply["next"]
                 assert ended == (ply["end"] != 0)
                 assert ply["end"] in (0, -1)
-            seen += 1
-    assert seen > (6000 if full else 600)
+            num_positions += 1
+    assert num_positions > (6000 if full else 600)
     assert (climbing > 0) == (source == "agz")
 
 
@@ -118,7 +118,7 @@ def _to(here: np.ndarray, player: int, action: int) -> tuple[int, int]:
 def test_against_the_reference(size: int, every: int) -> None:
     """Legal turns, positions and results of 3,000 states of each size, from whole games; and the host board says the same."""
     game = tilewe_jax.make("santorini", size=size, placement="random")
-    seen = 0
+    num_positions = 0
     for step, (states, actions) in enumerate(positions(game, 192, seed=size)):
         boards, masks = np.asarray(boards_of(game)(states)), np.asarray(batched(game).legal_actions(states))
         player = 1 - 2 * np.asarray(states.current_player)
@@ -137,11 +137,11 @@ def test_against_the_reference(size: int, every: int) -> None:
             assert sorted(turns) == np.flatnonzero(masks[lane]).tolist()
             action = int(actions[lane])
             np.testing.assert_array_equal(after[lane], reference.play(here, turns[action]))
-            if seen % 8 == 0:
+            if num_positions % 8 == 0:
                 assert [host.action(move) for move in host.legal_moves] == sorted(turns)
                 np.testing.assert_array_equal(host.push(host.move(action)).to_array(), after[lane])
-            seen += 1
-    assert seen > 2500
+            num_positions += 1
+    assert num_positions > 2500
 
 
 def test_random_games_end_as_those_of_the_reference() -> None:
@@ -159,9 +159,10 @@ def test_random_games_end_as_those_of_the_reference() -> None:
         while not (winner := reference.winner(here, who)):
             here, who, length = reference.play(here, rng.choice(reference.legal(here, who))), -who, length + 1
         theirs.append([np.any((here[0] * who < 0) & (here[1] == 3)), winner == 1, length])
-    other = np.array(theirs, float)
-    errors = np.sqrt(ours.var(axis=0) / len(ours) + other.var(axis=0) / len(other))
-    assert np.all(np.abs(ours.mean(axis=0) - other.mean(axis=0)) < 4 * errors), (ours.mean(axis=0), other.mean(axis=0), errors)
+    expected = np.array(theirs, float)
+    errors = np.sqrt(ours.var(axis=0) / len(ours) + expected.var(axis=0) / len(expected))
+    means = ours.mean(axis=0), expected.mean(axis=0)
+    assert np.all(np.abs(means[0] - means[1]) < 4 * errors), (*means, errors)
     assert ours[:, 2].max() <= game.max_steps
 
 
@@ -190,24 +191,24 @@ def test_rules_commute_with_all_symmetries(size: int) -> None:
     @jax.vmap
     def commute(state: Any, action: Any) -> Any:
         def one(symmetry: Any) -> Any:
-            seen = game.transform(state, symmetry)
+            transformed = game.transform(state, symmetry)
             # After the turn the other player is to move.
             then = (symmetry & 7) | ((symmetry & 8) << 1) | ((symmetry & 16) >> 1)
-            left = game.step(seen, table[symmetry, action])
+            left = game.step(transformed, table[symmetry, action])
             right = game.transform(game.step(state, action), then)
             same = jax.tree.map(lambda a, b: a == b, left, right)
-            masks = jnp.all(game.legal_actions(seen)[table[symmetry]] == game.legal_actions(state))
+            masks = jnp.all(game.legal_actions(transformed)[table[symmetry]] == game.legal_actions(state))
             return jnp.all(jnp.stack(jax.tree.leaves(same))) & masks
 
         return jnp.all(jax.vmap(one)(symmetries))
 
-    seen = 0
+    num_positions = 0
     for states, actions in positions(game, 250):
-        if seen < 5000:
+        if num_positions < 5000:
             going = actions >= 0  # at the end no action is there to be transformed
             assert np.all(np.asarray(commute(states, jnp.maximum(actions, 0)))[going])
-            seen += going.sum()
-    assert seen >= 5000
+            num_positions += going.sum()
+    assert num_positions >= 5000
 
 
 def test_symmetries_are_those_of_the_square() -> None:
@@ -452,13 +453,13 @@ def test_text_and_picture() -> None:
 
 def test_observation_from_both_seats() -> None:
     state = GAME.state_of(WALLED)
-    mover, other = (np.asarray(GAME.observe(state, seat)) for seat in (0, 1))
+    mover, opponent = (np.asarray(GAME.observe(state, seat)) for seat in (0, 1))
     assert mover.shape == (len(GAME.channel_names), 5, 5)
     assert [tuple(np.argwhere(plane)[0]) for plane in mover[:4]] == [(0, 0), (4, 4), (2, 2), (2, 3)]
-    np.testing.assert_array_equal(other[:4], mover[[2, 3, 0, 1]])
+    np.testing.assert_array_equal(opponent[:4], mover[[2, 3, 0, 1]])
     np.testing.assert_array_equal(mover[4:8].sum(axis=0), WALLED[1])
     assert mover[8].all()
-    assert not other[8].any()
+    assert not opponent[8].any()
 
 
 @pytest.mark.parametrize("name", ["greedy", "one_ply"])

@@ -34,11 +34,11 @@ def test_logits_of_actions() -> None:
         if ply % 10 != 5:
             continue
         actions = sample(state, jax.random.split(jax.random.key(ply), BATCH))
-        found = np.asarray(logits(state, actions))
-        np.testing.assert_array_equal(alone(rows(state, 0), actions[0]), found[0])
+        batched = np.asarray(logits(state, actions))
+        np.testing.assert_array_equal(alone(rows(state, 0), actions[0]), batched[0])
         for lane in range(BATCH):
             board = GAME.host(rows(state, lane))
-            for action, value in zip(np.asarray(actions[lane]).tolist(), found[lane].tolist(), strict=True):
+            for action, value in zip(np.asarray(actions[lane]).tolist(), batched[lane].tolist(), strict=True):
                 if action >= 0:
                     assert value == logit(board, action)
                     compared.add(value)

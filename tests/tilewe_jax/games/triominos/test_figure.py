@@ -40,7 +40,7 @@ def placed(entry: list[Any]) -> tuple[str, str, tuple[int, int]]:
 @sampled_and_full
 @pytest.mark.parametrize("name", ["random_56", "ring_56", "random_84"])
 def test_verdicts_and_scores_of_the_traces(name: str, full: bool) -> None:
-    seen = 0
+    num_positions = 0
     for position in traces(f"triominos/oracle_{name}.jsonl.gz", full):
         figure = Figure()
         for tile, orientation, x, y in position["board"]:
@@ -51,12 +51,12 @@ def test_verdicts_and_scores_of_the_traces(name: str, full: bool) -> None:
             assert (rule is not None and "faces" in rule) == (verdict == -1)
             if verdict == 1:
                 assert list(figure.score(parse_tile(tile), (x, y), OTHER_HEX_SCORES)) == scored
-            if number == seen % len(position["cand"]):
+            if number == num_positions % len(position["cand"]):
                 placements = [placed(entry) for entry in position["board"]]
-                found = validate(placements, *placed([tile, orientation, x, y]), OTHER_HEX_SCORES)
-                assert found == ((True, *scored[:2], bool(scored[2])) if verdict == 1 else (False, 0, 0, False))
-        seen += 1
-    assert seen > (5000 if full else 500)
+                result = validate(placements, *placed([tile, orientation, x, y]), OTHER_HEX_SCORES)
+                assert result == ((True, *scored[:2], bool(scored[2])) if verdict == 1 else (False, 0, 0, False))
+        num_positions += 1
+    assert num_positions > (5000 if full else 500)
 
 
 @sampled_and_full
@@ -132,9 +132,9 @@ def test_the_figures_of_the_rules() -> None:
     }
     for figure in json.loads((SAMPLES / "triominos" / "doc_figures.json").read_text()):
         if figure["new"]:
-            found = validate([placed(entry) for entry in figure["board"]], *placed(figure["new"]))
-            assert found[0]
-            assert found[1:] == expected.pop(figure["fig"]), figure["fig"]
+            result = validate([placed(entry) for entry in figure["board"]], *placed(figure["new"]))
+            assert result[0]
+            assert result[1:] == expected.pop(figure["fig"]), figure["fig"]
     assert not expected
 
 

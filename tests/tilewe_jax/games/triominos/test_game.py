@@ -73,16 +73,16 @@ def action_of(game: Any, played: reference.Round, placement: reference.Placement
 
 def legal(game: Any, played: reference.Round) -> dict[int, Any]:
     """The legal actions of the reference. The first tile lies on (0, 0) as ABC; a triple has one action a cell."""
-    found: dict[int, Any] = {
+    named: dict[int, Any] = {
         action_of(game, played, placement): placement
         for placement in played.placements()
         if played.board or placement[1:] == (0, (0, 0))
     }
     if played.may_draw:
-        found[game.config.draw] = "draw"
+        named[game.config.draw] = "draw"
     if played.may_pass:
-        found[game.config.pass_] = "pass"
-    return found
+        named[game.config.pass_] = "pass"
+    return named
 
 
 def round_of(game: Any, state: Any, scores: list[int]) -> reference.Round:
@@ -137,9 +137,9 @@ def test_whole_games_against_the_reference(options: dict[str, Any]) -> None:
                 assert not masks[lane].any()
                 continue
             expected = legal(game, played)
-            found = actions[lane][masks[lane]].tolist()
-            assert len(found) == len(set(found))
-            assert set(found) == set(expected)
+            generated = actions[lane][masks[lane]].tolist()
+            assert len(generated) == len(set(generated))
+            assert set(generated) == set(expected)
             assert not ended[lane]
             assert not returns[lane].any()
             assert host.current_player[lane] == played.player
@@ -182,13 +182,13 @@ def strip(highest: int, rng: random.Random) -> list[int]:
 
     best: list[int] = []
     for _ in range(300):
-        numbers, seen = [0, 0], set()
+        numbers, used = [0, 0], set()
         while True:
-            fits = [n for n in range(highest + 1) if (found := tile([*numbers, n], len(numbers) - 2)) and found not in seen]
+            fits = [n for n in range(highest + 1) if (new := tile([*numbers, n], len(numbers) - 2)) and new not in used]
             if not fits:
                 break
             numbers.append(rng.choice(fits))
-            seen.add(tile(numbers, len(numbers) - 3))
+            used.add(tile(numbers, len(numbers) - 3))
         best = max(best, numbers, key=len)
     return best
 
@@ -256,8 +256,8 @@ def test_recorded_rounds(players: int, start: str) -> None:
             if step >= len(record["log"]):
                 continue
             player, what, count, _ = record["log"][step]
-            found = actions[lane][masks[lane]]
-            placements = found[found < config.draw]
+            legal = actions[lane][masks[lane]]
+            placements = legal[legal < config.draw]
             # The traces count what looks alike once: for a first triple two ways to lie, for another first tile six.
             begun = [config.tile_list[action - config.first] for action in placements if action >= config.first]
             assert count == len(placements) + sum(1 if len(set(tile)) == 1 else 5 for tile in begun)
@@ -272,7 +272,7 @@ def test_recorded_rounds(players: int, start: str) -> None:
                 triple = len(set(tile)) == 1
                 what = parse_tile(tile), orientation % 2 if triple else orientation, turned((x, y), *turn)
             chosen[lane] = {"draw": config.draw, "pass": config.pass_}.get(what) or action_of(game, played, what)
-            assert chosen[lane] in found
+            assert chosen[lane] in legal
             play(played, what)
         state = functions.step(state, chosen)
         scores = np.asarray(state.scores)
@@ -309,8 +309,8 @@ def after(played: reference.Round, placement: reference.Placement, hand: list[re
 
 def best_score(played: reference.Round, tile: reference.Tile) -> int:
     """The best that a tile would score, 0 where it fits nowhere."""
-    there = reference.Round([[tile]], [], 0, board=played.board)
-    return max(map(there.score, there.placements()), default=0)
+    round_ = reference.Round([[tile]], [], 0, board=played.board)
+    return max(map(round_.score, round_.placements()), default=0)
 
 
 @cache
@@ -343,23 +343,23 @@ def test_nothing_hidden_is_seen(answers: Any) -> None:
     observe = jax.jit(jax.vmap(game.observe, in_axes=(0, None)))
     for seat in range(game.num_players):
         host = jax.device_get(state)
-        other = copy.deepcopy(host)
+        redealt = copy.deepcopy(host)
         for lane in range(LANES):
             held = np.array([[row[t // 32] >> np.uint32(t % 32) & 1 for t in range(config.tiles)] for row in host.trays[lane]])
             unseen = np.flatnonzero((held[seat] == 0) & (host.table.placed_at[lane] < 0))
             mixed = rng.permutation(unseen)
             held[:, mixed] = held[:, unseen]
-            other.order[lane, mixed] = host.order[lane, unseen]
+            redealt.order[lane, mixed] = host.order[lane, unseen]
             for player, row in enumerate(held):
-                for word in range(other.trays.shape[2]):
+                for word in range(redealt.trays.shape[2]):
                     bits = row[32 * word : 32 * word + 32].tolist()
-                    other.trays[lane, player, word] = sum(int(bit) << i for i, bit in enumerate(bits))
-        other = dataclasses.replace(other, seed=host.seed ^ np.uint32(12345))
-        assert (other.trays != host.trays).any()
-        assert_same(observe(other, jnp.int32(seat)), observe(host, jnp.int32(seat)))
+                    redealt.trays[lane, player, word] = sum(int(bit) << i for i, bit in enumerate(bits))
+        redealt = dataclasses.replace(redealt, seed=host.seed ^ np.uint32(12345))
+        assert (redealt.trays != host.trays).any()
+        assert_same(observe(redealt, jnp.int32(seat)), observe(host, jnp.int32(seat)))
         mover = host.current_player == seat
         assert mover.any()
-        np.testing.assert_array_equal(np.asarray(answers(other, keys))[mover], np.asarray(answers(host, keys))[mover])
+        np.testing.assert_array_equal(np.asarray(answers(redealt, keys))[mover], np.asarray(answers(host, keys))[mover])
         # And what may be seen makes a difference.
         assert not np.array_equal(observe(host, jnp.int32(seat)), observe(host, jnp.int32((seat + 1) % 3)))
 
@@ -452,9 +452,9 @@ def test_small_games_to_the_last_leaf(count: int, tray: int, start: str) -> None
             return not depth
         total = 0
         for what in legal(game, played).values():
-            other = copy.deepcopy(played)
-            play(other, what)
-            total += leaves(other, depth - 1)
+            branch = copy.deepcopy(played)
+            play(branch, what)
+            total += leaves(branch, depth - 1)
         return total
 
     for depth in range(1, 30 if count == 4 else 7):
