@@ -4,8 +4,6 @@ Plain Python, which starts at once and needs no compilation. ``tilewe.engine``, 
 imported by their own names, as there. What differs from version 0.0.3 stands in the README beside this file.
 """
 
-import random as _random
-
 from tilewe_jax.tilewe.board import Board as Board
 from tilewe_jax.tilewe.board import IllegalMoveError as IllegalMoveError
 from tilewe_jax.tilewe.constants import *  # noqa: F403
@@ -19,5 +17,5 @@ def play_random_game() -> None:
     """Play a game of four random players and print its end."""
     board = Board()
     while not board.finished:
-        board.push(_random.choice(board.generate_legal_moves()))
+        board.push(board.random_legal_move())
     print(board)

@@ -1,12 +1,14 @@
 """The Tilewe board of 20 x 20 tiles: moves by name, turns, scores; every move can be taken back."""
 
+import random
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable
-from itertools import compress
+from itertools import compress, islice, pairwise
 from operator import index
 
 from tilewe_jax.games.polyomino.config import tilewe
-from tilewe_jax.games.polyomino.host import Position, bits, explain_placement, geometry
+from tilewe_jax.games.polyomino.host import BLOCK_STARTS, FITS, Position, bits, explain_placement, geometry
 from tilewe_jax.tilewe.constants import (
     COLOR_COUNT,
     COLOR_NAMES,
@@ -21,31 +23,40 @@ from tilewe_jax.tilewe.constants import (
     Tile,
     check_tile,
 )
-from tilewe_jax.tilewe.move import CONTACTS, TILE_BITS, Move, move_of_value
+from tilewe_jax.tilewe.move import CONTACTS, NUMBERS, TILE_BITS, Move, move_of_value
 
 _CONFIGS = [tilewe(players=players) for players in range(1, COLOR_COUNT + 1)]
 _GEOMETRY = geometry(SIZE)
 _BIT = [_GEOMETRY.bit(cell) for cell in TILE_COORDS]
 _TILE = {bit: tile for tile, bit in enumerate(_BIT)}
-_OFFSETS = [_BIT[contact] for _, contact in CONTACTS]
+_CONTACTS = [(orientation, _BIT[contact]) for orientation, contact in CONTACTS]
+"""By number the orientation, and the distance in bits from its anchor to the contact."""
 _ANSI = (94, 93, 91, 92)
 
 
-class _Moves(dict[int, list[Move]]):
-    """For the bit of each tile the moves there, at the number of their contact and one more; made when first asked for."""
+class _Block(dict[int, list[Move]]):
+    """One of ``host.BLOCKS``: for the bit of each tile the moves there, in the order of the fits; made when first asked for."""
+
+    def __init__(self, start: int, end: int) -> None:
+        super().__init__()
+        fits = [(i, x + SIZE * y) for i, (x, y) in FITS[start:end]]
+        self.numbers = [NUMBERS[fit] for fit in fits if fit in NUMBERS]
+        """The numbers of the contacts. On this board, where all start tiles are corners of it, no other fit is ever legal."""
+        self.start = start
+        self.fits = {number: 1 << start + fit for fit, number in enumerate(self.numbers)}
+        """The fit of each of these contacts, as a set."""
 
     def __missing__(self, bit: int) -> list[Move]:
         tile = _TILE[bit]
-        moves = self[bit] = [move_of_value(number << TILE_BITS | tile) for number in (0, *range(len(CONTACTS)))]
+        moves = self[bit] = [move_of_value(number << TILE_BITS | tile) for number in self.numbers]
         return moves
 
 
-_MOVES = _Moves()
-_LAST_BIT = [1 << length >> 1 for length in range(len(CONTACTS) + 1)]
-"""By the length of an integer, its last bit."""
-_MANY = 40
-"""More fits than this at a corner are picked from the whole row of moves at once, fewer one by one; whichever is faster."""
-_TOP = 1 << len(CONTACTS) + 1
+_BLOCKS = [_Block(start, end) for start, end in pairwise(BLOCK_STARTS)]
+_BLOCK = [_BLOCKS[max(0, bisect_left(BLOCK_STARTS, length) - 1)] for length in range(len(FITS) + 1)]
+"""By the length of a set of fits of one block, that block."""
+_FEW = 12
+"""So many fits of a corner or fewer are picked one by one, more by going through the whole block; whichever is faster."""
 _FLAGS = bytes(code == ord("1") for code in range(256))
 
 
@@ -127,20 +138,39 @@ class Board:
         legal = self._position.legal[asked]
         moves: list[Move] = []
         for bit in sorted(legal):
-            fits, at = legal[bit], _MOVES[bit]  # the first fits are the contacts, and there are no others
-            if fits.bit_count() > _MANY:
-                moves += compress(at, bin(fits << 1 | _TOP)[:2:-1].encode().translate(_FLAGS))
+            fits = legal[bit]
+            block = _BLOCK[fits.bit_length()]
+            row = block[bit]
+            fits >>= block.start
+            if fits.bit_count() > _FEW:
+                moves += compress(row, bin(fits)[:1:-1].encode().translate(_FLAGS))
             else:
-                here = []
+                few = []
                 while fits:
-                    length = fits.bit_length()
-                    here.append(at[length])
-                    fits ^= _LAST_BIT[length]
-                here.reverse()
-                moves += here
+                    fit = fits.bit_length() - 1
+                    fits ^= 1 << fit
+                    few.append(row[fit])
+                few.reverse()
+                moves += few
         return moves
 
     gen_moves = generate_legal_moves
+
+    def random_legal_move(self) -> Move:
+        """``random.choice(board.generate_legal_moves())``, the same draw from the same list, for less.
+
+        Raises ``IndexError`` where no move is legal.
+        """
+        legal = self._position.legal[self._position.player]
+        number = random.choice(range(self.n_legal_moves()))
+        for bit in sorted(legal):
+            fits = legal[bit]
+            if number < fits.bit_count():
+                break
+            number -= fits.bit_count()
+        block = _BLOCK[fits.bit_length()]
+        fit = next(islice(bits(fits >> block.start), number, None))
+        return move_of_value(block.numbers[fit] << TILE_BITS | _TILE[bit])
 
     def n_legal_moves(self, for_player: Color | None = None, *, unique: bool = True, player: Color | None = None) -> int:
         """Length of ``generate_legal_moves``, for less."""
@@ -177,8 +207,7 @@ class Board:
         asked = self._player(for_player, player)
         if not isinstance(move, Move):
             raise AttributeError("Must be a move")
-        number, tile = divmod(move._value, 1 << TILE_BITS)
-        return bool(self._position.legal[asked].get(_BIT[tile], 0) >> number & 1)
+        return self._allows(move, asked)
 
     def color_at(self, tile: Tile) -> Color:
         """The colour of a tile, ``NO_COLOR`` where it is empty. Raises ``AttributeError`` for other than a tile."""
@@ -191,10 +220,14 @@ class Board:
         Raises ``AttributeError`` for other than a move, and ``IllegalMoveError``, a ``ValueError`` that says which rule
         forbids it, for an illegal one; the board then stays as it was.
         """
-        if not self.is_legal(move):
-            raise IllegalMoveError(f"{move} is illegal for {COLOR_NAMES[self.current_player]}: {self._why_illegal(move)}")
+        if not isinstance(move, Move):
+            raise AttributeError("Must be a move")
+        position = self._position
+        if not self._allows(move, position.player):
+            raise IllegalMoveError(f"{move} is illegal for {COLOR_NAMES[position.player]}: {self._why_illegal(move)}")
         number, tile = divmod(move._value, 1 << TILE_BITS)
-        self._position.place((move.orientation, _BIT[tile] - _OFFSETS[number]))
+        orientation, offset = _CONTACTS[number]
+        position.place((orientation, _BIT[tile] - offset))
         self._moves.append(move)
 
     def pop(self) -> None:
@@ -238,10 +271,15 @@ class Board:
     def _player(self, for_player: Color | None, player: Color | None) -> Color:
         asked = player if for_player is None else for_player
         if asked is None or index(asked) == NO_COLOR:
-            return self.current_player
+            return self._position.player
         if not 0 <= index(asked) < self.n_players:
             raise AttributeError("for_player must be valid or None")
         return index(asked)
+
+    def _allows(self, move: Move, player: Color) -> bool:
+        number, tile = divmod(move._value, 1 << TILE_BITS)
+        fits = self._position.legal[player].get(_BIT[tile], 0)
+        return bool(fits & _BLOCK[fits.bit_length()].fits.get(number, 0))
 
     def _why_illegal(self, move: Move) -> str:
         x, y = (to - contact for to, contact in zip(TILE_COORDS[move.to_tile], TILE_COORDS[move.contact], strict=True))

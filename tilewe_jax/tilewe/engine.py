@@ -72,7 +72,7 @@ class RandomEngine(Engine):
 
     def on_search(self, board: Board, seconds: float) -> Move:
         """A move drawn uniformly from the list."""
-        return random.choice(board.generate_legal_moves())
+        return board.random_legal_move()
 
 
 class _Scored(Engine):

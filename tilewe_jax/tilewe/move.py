@@ -28,7 +28,7 @@ TILE_BITS = 9
 CONTACTS = [(i, x + SIZE * y) for i, oriented in enumerate(ORIENTATIONS) for x, y in oriented.contacts]
 # For each of them the distances from the contact to the tiles of the piece.
 _DISTANCES = [[x + SIZE * y - contact for x, y in ORIENTATIONS[i].cells] for i, contact in CONTACTS]
-_NUMBER = {contact: number for number, contact in enumerate(CONTACTS)}
+NUMBERS = {contact: number for number, contact in enumerate(CONTACTS)}
 _NAMES = [ORIENTATIONS[i].name + "-" + TILE_NAMES[contact] for i, contact in CONTACTS]
 _TILE = {name: tile for tile, name in enumerate(TILE_NAMES)}
 _TEXT = re.compile(r"([A-Z]\d)([nesw]f?)-([a-t]\d\d?)([a-t]\d\d?)")
@@ -65,7 +65,7 @@ class Move:
         except TypeError:
             raise AttributeError("all parameters must be used") from None
         valid = 0 <= p < PIECE_COUNT and 0 <= r < ROTATION_COUNT and 0 <= t < len(TILES)
-        number = _NUMBER.get((orientation(p, r), c)) if valid else None
+        number = NUMBERS.get((orientation(p, r), c)) if valid else None
         if number is None:
             raise AttributeError("move must have a valid piece, rotation, contact, and tile combination")
         _set_value(self, number << TILE_BITS | t)

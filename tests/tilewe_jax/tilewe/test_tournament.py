@@ -115,8 +115,8 @@ def test_margins_cover_as_often_as_they_say() -> None:
         results = rng.choices((1, 0.5, 0), (0.2, 0.2, 0.6), k=40)
         wins, draws, losses = (results.count(result) for result in (1, 0.5, 0))
         mean = (wins + draws / 2 + 0.5) / 41
-        found = 400 * math.log10(mean / (1 - mean))
-        inside += abs(found - 400 * math.log10(0.3 / 0.7)) < elo.compute_elo_error_margin(wins, draws, losses)
+        estimate = 400 * math.log10(mean / (1 - mean))
+        inside += abs(estimate - 400 * math.log10(0.3 / 0.7)) < elo.compute_elo_error_margin(wins, draws, losses)
     assert inside / 2000 == pytest.approx(0.95, abs=0.02)
     assert elo.compute_elo_error_margin(0, 0, 0) == math.inf
     assert math.isfinite(elo.compute_elo_error_margin(0, 0, 5))
@@ -158,11 +158,11 @@ def play(*args, **kwargs) -> TournamentResults:
 
 def test_a_seed_gives_the_same_tournament_on_any_number_of_threads(capsys) -> None:
     state = random.getstate()
-    one, two, other = play(6, seed=3), play(6, seed=3, n_threads=2), play(6, seed=4)
+    single, double, reseeded = play(6, seed=3), play(6, seed=3, n_threads=2), play(6, seed=4)
     assert random.getstate() == state
-    games = [[match.board.moves for match in results.match_data] for results in (one, two, other)]
+    games = [[match.board.moves for match in results.match_data] for results in (single, double, reseeded)]
     assert games[0] == games[1] != games[2]
-    assert one.elo_end == two.elo_end
+    assert single.elo_end == double.elo_end
     random.seed(5)
     drawn = play(1)
     random.seed(5)

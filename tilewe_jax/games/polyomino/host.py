@@ -4,13 +4,15 @@ A board is one integer. Cell (x, y) is bit ``y * stride + x``. Between two rows 
 as the largest piece has cells: no piece, and nothing that a piece can block, reaches around the end of a row.
 
 Legal placements are kept, not searched for. A *fit* is a way to cover a given cell: an orientation, and which of its cells
-lies there. For each player a dictionary maps each open corner to the set of fits that are legal there, as an integer. A
-placement clears the fits that it blocks, by a table lookup for each corner, and adds the corners that it opens.
+lies there. For each player a dictionary maps each open corner to the set of fits that are legal there, as an integer: a bit for
+each fit, as ``FITS`` numbers them. A placement clears the fits that it blocks, by a table lookup for each corner, and adds the
+corners that it opens.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, reduce
-from operator import or_
+from itertools import compress, pairwise, product
+from operator import and_, or_
 from typing import Any, NamedTuple
 
 from tilewe_jax.games.polyomino.config import Config
@@ -20,14 +22,27 @@ from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTAT
 Placement = tuple[int, int]
 """Index of an orientation, and the bit of the cell that holds the bottom left of its bounding box."""
 
-FITS = [(i, cell) for i, orientation in enumerate(ORIENTATIONS) for cell in orientation.contacts]
-FITS += [
-    (i, cell) for i, orientation in enumerate(ORIENTATIONS) for cell in orientation.cells if cell not in orientation.contacts
-]
-"""All 414 fits: index of an orientation, and the cell of it that lies on the corner. First come the 309 of contacts; the others
-are legal only on start cells inside the board."""
+# Beside an open corner, a cell in its row and one in its column are nearly always blocked, which leaves 127 of the 414 fits.
+# These are numbered apart for each such pair of cells: their sets are short integers.
+BLOCKS = [(1, 1), (1, -1), (-1, 1), (-1, -1), (0, 0)]
+"""The five numberings of fits: (x, y) leaves out those that cover the cell at distance (x, 0) or (0, y) from the corner, and is
+used where both are blocked when the corner opens; (0, 0) leaves out none, for all other corners."""
+FITS: list[tuple[int, Cell]] = []
+"""The fits of all blocks: index of an orientation, and the cell of it that lies on the corner. Of a block the contacts come
+first; the others are legal only on start cells inside the board."""
+BLOCK_STARTS = [0]
+"""Number of the first fit of each block, and the number of all fits."""
+for _x, _y in BLOCKS:
+    _block = [
+        (i, (x, y))
+        for i, orientation in enumerate(ORIENTATIONS)
+        for x, y in orientation.cells
+        if not (_x and {(x + _x, y), (x, y + _y)} & set(orientation.cells))
+    ]
+    FITS += sorted(_block, key=lambda fit: fit[1] not in ORIENTATIONS[fit[0]].contacts)
+    BLOCK_STARTS.append(len(FITS))
 PIECE_FITS = [0] * len(PIECE_NAMES)
-"""The fits of each piece as a set."""
+"""The fits of each piece as a set, of all blocks."""
 for _fit, (_i, _) in enumerate(FITS):
     PIECE_FITS[ORIENTATIONS[_i].piece] |= 1 << _fit
 ALL_FITS = (1 << len(FITS)) - 1
@@ -36,13 +51,13 @@ _REACH = MAX_PIECE_SIZE - 1  # the largest distance, along rows plus along colum
 
 
 @lru_cache(maxsize=1)
-def _covering() -> dict[Cell, int]:
-    """For each distance (x, y) from a corner, the set of fits that cover the cell at that distance."""
-    covering: dict[Cell, int] = {}
+def _not_covering() -> dict[Cell, int]:
+    """For each distance (x, y) from a corner, the set of fits that do not cover the cell at that distance."""
+    fits: dict[Cell, int] = {}
     for fit, (i, (x0, y0)) in enumerate(FITS):
         for x, y in ORIENTATIONS[i].cells:
-            covering[x - x0, y - y0] = covering.get((x - x0, y - y0), 0) | 1 << fit
-    return covering
+            fits[x - x0, y - y0] = fits.get((x - x0, y - y0), ALL_FITS) ^ 1 << fit
+    return fits
 
 
 class Shape(NamedTuple):
@@ -56,7 +71,7 @@ class Shape(NamedTuple):
     diagonal: int
     """Cells diagonal to one of its own, moved likewise."""
     reach: int
-    """Corners at which it may block a fit, moved up and right by ``Geometry.window.center`` bits."""
+    """Corners at which it may block a fit, moved up and right by ``Geometry.center`` bits."""
     allowed: list[int]
     """The fits that it leaves to an opponent at a corner; index ``Geometry.origin`` + corner - anchor."""
     allowed_own: list[int]
@@ -77,11 +92,23 @@ class Geometry(dict[int, Shape]):
         """Distance in bits from the anchor to the corner, for each fit."""
         self.ids = [i * size * size - (y * size + x) for i, (x, y) in FITS]
         """The id of a placement less the number of the cell at the corner, for each fit."""
-        self.window = _Window(stride)
+        self.center = self.bit((_REACH, _REACH))
+        """Bits by which what surrounds a corner is moved."""
+        not_covering = {self.center + self.bit(cell): fits for cell, fits in _not_covering().items()}
+        beside = [1 << self.center + self.bit(cell) for cell in ((1, 0), (-1, 0), (0, 1), (0, -1))]
+        self.beside = sum(beside)
+        """The four cells beside a corner."""
+        blocks = [_Window(not_covering, start, end) for start, end in pairwise(BLOCK_STARTS)]
+        self.windows: dict[int, _Window] = {}
+        """The block of a corner, by the blocked ones of these."""
+        for blocked in product((0, 1), repeat=4):
+            right, left, above, below = blocked
+            block = (right or -left, above or -below)
+            self.windows[sum(compress(beside, blocked))] = blocks[BLOCKS.index(block if all(block) else (0, 0))]
         self.origin = self.board.bit_length() + 10 * stride
         """More than the distance in bits of any two cells of which one is on the board, the other within reach of a piece."""
-        self.everything = (1 << self.board.bit_length() + 2 * self.window.center) - 1
-        """The board and what a piece on it could reach outside, moved up and right by ``window.center`` bits."""
+        self.everything = (1 << self.board.bit_length() + 2 * self.center) - 1
+        """The board and what a piece on it could reach outside, moved up and right by ``center`` bits."""
 
     def __missing__(self, orientation: int) -> Shape:
         piece = ORIENTATIONS[orientation].piece
@@ -89,7 +116,7 @@ class Geometry(dict[int, Shape]):
         beside, diagonal = self.around(cells << self.margin)
         allowed = self._allowed(cells, 0, ALL_FITS)
         allowed_own = self._allowed(cells << self.margin | beside, self.margin, ALL_FITS & ~PIECE_FITS[piece])
-        reach = reduce(or_, (cells << self.window.center - self.bit(cell) for cell in _covering()))
+        reach = reduce(or_, (cells << self.center - self.bit(cell) for cell in _not_covering()))
         shape = self[orientation] = Shape(piece, cells, beside, diagonal, reach, allowed, allowed_own)
         return shape
 
@@ -97,8 +124,8 @@ class Geometry(dict[int, Shape]):
         """By distance of a corner, those of the fits that cover no blocked cell."""
         allowed = [fits] * (2 * self.origin)
         for bit in bits(blocked):
-            for (x, y), covering in _covering().items():
-                allowed[self.origin + bit - shift - y * self.stride - x] &= ~covering
+            for (x, y), not_covering in _not_covering().items():
+                allowed[self.origin + bit - shift - y * self.stride - x] &= not_covering
         return allowed
 
     def around(self, cells: int) -> tuple[int, int]:
@@ -108,16 +135,17 @@ class Geometry(dict[int, Shape]):
         return beside, above << 1 | above >> 1 | below << 1 | below >> 1
 
     def fits_at(self, corners: int, free: int, fits: int) -> dict[int, int]:
-        """The subset of ``fits`` that covers free cells only, for each corner where it is not empty."""
-        window = self.window
-        middle, inner, outer, far = window.parts
-        blocked = self.everything ^ free << window.center
+        """The subset of ``fits`` that covers free cells only, for each corner where it is not empty; of one block each."""
+        windows, beside = self.windows, self.beside
+        blocked = self.everything ^ free << self.center
         result = {}
         while corners:
             corner = corners.bit_length() - 1
             corners ^= 1 << corner
             near = blocked >> corner
-            if left := fits & window[near & middle] & window[near & inner] & window[near & outer] & window[near & far]:
+            window = windows[near & beside]
+            low, middle, high = window.parts
+            if left := fits & window[near & low] & window[near & middle] & window[near & high]:
                 result[corner] = left
         return result
 
@@ -135,24 +163,23 @@ class Geometry(dict[int, Shape]):
 
 
 class _Window(dict[int, int]):
-    """The cells that a piece on a corner can reach, bit ``center`` the corner: from blocked cells to the fits that cover none.
+    """The fits of a block that cover no blocked cell, by the blocked cells about the corner; filled when first asked for.
 
-    Filled when first asked for. It is looked up in parts, which keeps it small: at most 2**9 + 2**14 + 2**10 + 2**8 entries.
+    It is looked up in three parts, which keeps it small: at most 2**10 + 2**10 + 2**8 entries where two cells beside the
+    corner are blocked.
     """
 
-    def __init__(self, stride: int) -> None:
+    def __init__(self, not_covering: dict[int, int], start: int, end: int) -> None:
         super().__init__()
-        self.center = _REACH * stride + _REACH
-        self._stride = stride
-        rows = [
-            sum(1 << self.center + y * stride + x for x in range(abs(y) - _REACH, _REACH + 1 - abs(y)))
-            for y in range(-_REACH, _REACH + 1)
-        ]
-        self.parts = rows[4], rows[3] | rows[5], rows[2] | rows[6], rows[0] | rows[1] | rows[7] | rows[8]
+        self._fits = (1 << end) - (1 << start)
+        self._not_covering = not_covering
+        cells = sorted(bit for bit, fits in not_covering.items() if self._fits & fits not in {0, self._fits})
+        third = -(-len(cells) // 3)
+        self.parts = [sum(1 << bit for bit in cells[first : first + third]) for first in (0, third, 2 * third)]
+        """The cells that the fits can cover besides the corner."""
 
     def __missing__(self, blocked: int) -> int:
-        covering = [fits for (x, y), fits in _covering().items() if blocked >> self.center + y * self._stride + x & 1]
-        allowed = self[blocked] = ALL_FITS & ~reduce(or_, covering, 0)
+        allowed = self[blocked] = reduce(and_, (self._not_covering[bit] for bit in bits(blocked)), self._fits)
         return allowed
 
 
@@ -306,10 +333,10 @@ class Position:
         legal = self.legal = self.legal.copy()
 
         # Opponents lose the fits that cover a cell of the piece.
-        reach = (reach << anchor >> geometry.window.center) & ~self.taken
+        reach = (reach << anchor >> geometry.center) & ~self.taken
         for player, fits_at in enumerate(legal):
-            if player != mover and (near := corners[player] & reach):
-                legal[player] = left = fits_at.copy()
+            if player != mover and (near := corners[player] & reach & ~self.beside[player]):
+                left = fits_at.copy()
                 while near:
                     corner = near.bit_length() - 1
                     near ^= 1 << corner
@@ -318,17 +345,19 @@ class Position:
                             left[corner] = fits
                         else:
                             del left[corner]
+                legal[player] = left
 
-        # The player loses those that touch the piece besides, and those of the piece itself, and wins corners.
+        cells <<= anchor
         first = not (self.occupied[mover] or self.config.starts_stay_open)
         known = 0 if first else corners[mover]
-        cells <<= anchor
         self.taken |= cells
         self.occupied[mover] |= cells
         self.beside[mover] |= beside << anchor >> geometry.margin
         corners[mover] = known | diagonal << anchor >> geometry.margin
         self.hands[mover] ^= 1 << piece
         self.monomino_last[mover] = piece == MONOMINO
+
+        # The player wins corners, and loses the fits that touch the piece besides, and those of the piece itself.
         free = self.free(mover)
         left = geometry.fits_at(corners[mover] & free & ~known, free, fits_of(self.hands[mover]))
         if not first:

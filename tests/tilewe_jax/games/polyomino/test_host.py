@@ -2,6 +2,7 @@
 
 import pickle
 import random
+from bisect import bisect_left
 from functools import partial
 
 import jax
@@ -15,7 +16,7 @@ import tilewe_jax
 from tests.support import assert_same, batched, rows
 from tests.tilewe_jax.games.polyomino import reference
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.host import FITS, Position, bits
+from tilewe_jax.games.polyomino.host import BLOCK_STARTS, FITS, Position, bits
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
 from tilewe_jax.games.polyomino.position import position_of_state
 from tilewe_jax.tilewe import Board, Move
@@ -54,21 +55,21 @@ def test_random_games_agree(name: str, options: dict, games: int) -> None:
         def step(state, key):
             action = game.sample_action(state, key)
             products = game.placements(state)[None] * jnp.asarray(weights)
-            told = action, jnp.sum(products, axis=(1, 2), dtype=jnp.uint32), state.current_player, game.scores(state)
-            return game.apply(state, action), told
+            outputs = action, jnp.sum(products, axis=(1, 2), dtype=jnp.uint32), state.current_player, game.scores(state)
+            return game.apply(state, action), outputs
 
-        def one(key):
+        def play_game(key):
             return jax.lax.scan(step, game.init(key), jax.random.split(key, game.max_steps))
 
-        return jax.vmap(one)(keys)
+        return jax.vmap(play_game)(keys)
 
-    last, told = jax.device_get(play(jax.random.split(jax.random.key(1), games)))
+    last, outputs = jax.device_get(play(jax.random.split(jax.random.key(1), games)))
     cell = np.arange(config.cells)
     shares = (weights[:, :, cell // 32] << (cell % 32).astype(np.uint32)).reshape(2, -1).tolist()
     plies = 0
     for index in range(games):
         position = Position(config)
-        for action, sums, player, scores in zip(*(values[index] for values in told), strict=True):
+        for action, sums, player, scores in zip(*(values[index] for values in outputs), strict=True):
             assert position.finished == (action < 0)
             if position.finished:
                 break
@@ -98,17 +99,26 @@ def configs(draw) -> Config:
     return Config("any", size, players, tuple(starts), tuple(pieces), stay_open, voluntary_pass=may_pass)
 
 
-def legal_by_the_rules(position: Position, player: int) -> dict[int, int]:
+def decoded(legal: dict[int, int]) -> dict[int, set[tuple[int, tuple[int, int]]]]:
+    """``Position.legal`` of a player, the fits by orientation and cell."""
+    result = {corner: {FITS[fit] for fit in bits(fits)} for corner, fits in legal.items()}
+    for corner, fits in legal.items():
+        assert len(result[corner]) == fits.bit_count() > 0
+        assert not fits & (1 << BLOCK_STARTS[bisect_left(BLOCK_STARTS, fits.bit_length()) - 1]) - 1
+    return result
+
+
+def legal_by_the_rules(position: Position, player: int) -> dict[int, set[tuple[int, tuple[int, int]]]]:
     """``Position.legal`` of a player, with every fit at every open corner looked at by itself."""
     config, cell = position.config, position.geometry.cell
     legal = {}
     for corner in bits(position.corners[player] & position.free(player)):
         x, y = cell(corner)
-        fits = 0
-        for fit, (orientation, (dx, dy)) in enumerate(FITS):
+        fits = set()
+        for orientation, (dx, dy) in set(FITS):
             on_board = x >= dx and y >= dy and config.fits(ORIENTATIONS[orientation], (x - dx, y - dy))
             if on_board and position.is_legal((orientation, position.geometry.bit((x - dx, y - dy))), player):
-                fits |= 1 << fit
+                fits.add((orientation, (dx, dy)))
         if fits:
             legal[corner] = fits
     return legal
@@ -136,13 +146,13 @@ def test_what_a_position_keeps_equals_what_is_computed_anew(config: Config, rng:
     before = []
     for step in range(24):
         fresh = Position.of(config, position.occupied, position.hands, position.out, position.monomino_last, position.player)
-        assert (fresh.legal, fresh.taken, fresh.beside) == (position.legal, position.taken, position.beside)
-        assert fresh.corners == position.corners
+        assert (fresh.taken, fresh.beside, fresh.corners) == (position.taken, position.beside, position.corners)
+        assert list(map(decoded, fresh.legal)) == list(map(decoded, position.legal))
         player = step % config.players
         if position.finished:
             assert not position.placements(player)
         else:
-            assert position.legal[player] == legal_by_the_rules(position, player)
+            assert decoded(position.legal[player]) == legal_by_the_rules(position, player)
             cells = {
                 frozenset(map(geometry.cell, bits(geometry[orientation].cells << anchor)))
                 for orientation, anchor in position.placements(player)

@@ -48,9 +48,9 @@ def test_every_rotation_of_every_piece_is_an_orientation(piece: int, rotation: i
 
 
 def test_every_shape_grows_from_two_parts_made_before() -> None:
-    made = set()
+    grown = set()
     for shape, parts in growth(tuple(range(91))):
-        assert len(shape) == 1 if parts is None else (parts[0] | parts[1] == shape and made.issuperset(parts))
-        made.add(shape)
-    assert made.issuperset(frozenset(orientation.cells) for orientation in pieces.ORIENTATIONS)
-    assert len(made) == 118  # hardly more than the 91 shapes and 14 more single cells; each costs time
+        assert len(shape) == 1 if parts is None else (parts[0] | parts[1] == shape and grown.issuperset(parts))
+        grown.add(shape)
+    assert grown.issuperset(frozenset(orientation.cells) for orientation in pieces.ORIENTATIONS)
+    assert len(grown) == 118  # hardly more than the 91 shapes and 14 more single cells; each costs time
