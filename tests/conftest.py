@@ -1,12 +1,27 @@
-"""Every test runs with strict dtype promotion and without rank promotion."""
+"""Every test runs with strict dtype promotion, without rank promotion, and with the annotations of shapes and dtypes checked."""
 
 import os
 from pathlib import Path
 
-import jax
-import pytest
+# Before JAX is imported. Nearly all of the time of the tests goes into compiling what then runs for milliseconds, so they and
+# the processes that they start compile with few optimizations, in a third of the time. Tests marked `optimized` compile as
+# users do, and so do all with `--optimized`.
+QUICK_FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK_FLAGS}"
+os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 
-from experiments.commands import common
+# Before the packages are imported, whose annotations it checks at every call.
+from jaxtyping import config as jaxtyping_config  # noqa: E402
+from jaxtyping import install_import_hook  # noqa: E402
+
+import tests.typecheck  # noqa: E402, F401  the hook looks it up by name
+
+install_import_hook(["tilewe_jax", "search", "experiments"], "tests.typecheck.typechecked")
+
+import jax  # noqa: E402
+import pytest  # noqa: E402
+
+from experiments.commands import common  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -34,10 +49,26 @@ QUICK = {
 """The modules that `pytest -m quick` runs: of every layer something, hardly anything that compiles for long."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--optimized", action="store_true", help="compile everything as users do, which takes three times as long")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("optimized"):
+        os.environ["XLA_FLAGS"] = os.environ["XLA_FLAGS"].replace(QUICK_FLAGS, "")
+        os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "0"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.stem in QUICK and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.quick)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    optimized = item.config.getoption("optimized") or item.get_closest_marker("optimized")
+    jax.config.update("jax_disable_most_optimizations", not optimized)
+    jaxtyping_config.update("jaxtyping_disable", item.get_closest_marker("untyped") is not None)
 
 
 @pytest.fixture(autouse=True)
