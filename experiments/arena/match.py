@@ -20,6 +20,7 @@ from tilewe_jax import batching
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.lanes import chunk_size, some_set, where_needed
 from tilewe_jax.records import Record
+from tilewe_jax.registry import available_games, options
 from tilewe_jax.schedule import balanced_schedule
 
 
@@ -101,8 +102,11 @@ class Match:
     ) -> None:
         seats = game.num_players
         if len(players) < seats:
+            parameters = options(game.id) if game.id in available_games() else {}
+            fewer = f", or play with --players {len(players)}" if "players" in parameters and len(players) > 1 else ""
             raise ValueError(
-                f"{game.id} has {seats} seats, and there are fewer players than that, {len(players)}; one may be named twice"
+                f"{game.id} is played by {seats} here, and {len(players)} agent(s) do not fill the seats: name some of them twice, like"
+                f" --agents {' '.join((2 * seats * [player.name for player in players])[:seats])}{fewer}"
             )
         self.game, self.batch, self.seed, self.move_seconds, self.devices = game, batch, seed, move_seconds, devices
         self.opening = opening

@@ -11,7 +11,9 @@ from tyro.conf import Positional, arg
 
 from experiments.commands import common
 from experiments.commands.common import (
+    Flag,
     GameOptions,
+    OptionalFile,
     UsageError,
     check_positive,
     check_writable,
@@ -24,9 +26,9 @@ from experiments.commands.common import (
 
 @dataclass(frozen=True)
 class Games:
-    """List the games."""
+    """List the games and their options."""
 
-    json: bool = False
+    json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
@@ -63,19 +65,19 @@ def _show(default: Any) -> str:
 
 @dataclass(frozen=True)
 class Rollout(GameOptions):
-    """Play random games to the end and print their statistics."""
+    """Play random games to their ends, thousands at once, and print their statistics."""
 
     games: int = 20_000
     """Number of games."""
     batch: int = 4096
-    """Number of games played at once."""
+    """Number of games played side by side; more are faster, and need more memory."""
     seed: int = 0
-    """Seed of the random moves; with batch and devices it decides the games."""
+    """Seed of the random moves; the same --seed, --batch and --devices play the same games."""
     devices: int = 1
-    """Number of devices to spread the batch over; on a CPU they are made."""
-    out: Path | None = None
-    """Write the games to this file, as JSON lines that `replay` and `show` read."""
-    json: bool = False
+    """Number of devices that share the batch; on a CPU, as many virtual ones are made."""
+    out: OptionalFile = None
+    """Write all games to this file, for `replay` and `show`: JSON lines, a game a line."""
+    json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
@@ -125,11 +127,11 @@ def _print_rollout(game: Any, played: Any, summary: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Perft(GameOptions):
-    """Count the sequences of legal actions from the start."""
+    """Count the sequences of legal moves from the start (perft), to compare rules with other programs."""
 
     depth: Annotated[int, arg(metavar="N")] = 2
-    """Length of the sequences; all lengths up to it are counted."""
-    json: bool = False
+    """Greatest length of the sequences; shorter ones are counted too."""
+    json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
@@ -170,11 +172,11 @@ class Perft(GameOptions):
 
 @dataclass(frozen=True)
 class Replay:
-    """Play recorded games again and check every one."""
+    """Play recorded games again and check that each move is legal and each result is right."""
 
-    file: Positional[Path]
-    """A file written by `rollout --out`."""
-    json: bool = False
+    file: Annotated[Positional[Path], arg(metavar="FILE")]
+    """A file of games, as --out of `rollout`, `arena` and `selfplay` writes it."""
+    json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
