@@ -104,9 +104,10 @@ class Match:
         if len(players) < seats:
             parameters = options(game.id) if game.id in available_games() else {}
             fewer = f", or play with --players {len(players)}" if "players" in parameters and len(players) > 1 else ""
+            names = [player.name for player in players]
             raise ValueError(
-                f"{game.id} is played by {seats} here, and {len(players)} agent(s) do not fill the seats: name some of them twice, like"
-                f" --agents {' '.join((2 * seats * [player.name for player in players])[:seats])}{fewer}"
+                f"{game.id} is played by {seats} here, and {len(names)} agent{'s' * (len(names) > 1)} cannot fill the seats:"
+                f" name some twice, like --agents {' '.join((seats * names)[:seats])}{fewer}"
             )
         self.game, self.batch, self.seed, self.move_seconds, self.devices = game, batch, seed, move_seconds, devices
         self.opening = opening

@@ -14,6 +14,7 @@ from experiments.commands.common import (
     Flag,
     GameOptions,
     OptionalFile,
+    OptionalInt,
     UsageError,
     check_positive,
     check_writable,
@@ -198,40 +199,53 @@ class Replay:
 
 @dataclass(frozen=True)
 class Show:
-    """Show a recorded game, move by move."""
+    """Step through a recorded game on the terminal, or print it.
 
-    file: Positional[Path]
-    """A file written by `rollout --out`."""
+    On a terminal the right and left arrow keys go to the next and the previous move, home and end to the start and the end, a
+    number and enter to that move, N and P to the next and the previous game, and q quits. The last move is marked. Off a
+    terminal, or with --plain, --brief, --move or --svg, the game is printed.
+    """
+
+    file: Annotated[Positional[Path], arg(metavar="FILE")]
+    """A file of games, as --out of `rollout`, `arena` and `selfplay` writes it."""
     number: int = 1
     """Number of the game in the file, from 1."""
-    brief: bool = False
-    """Print the board only at the end."""
-    svg: Path | None = None
-    """Write the final position to this file, as a picture."""
+    move: OptionalInt = None
+    """Print only the position after so many moves, 0 for the start."""
+    plain: Flag = False
+    """Print all moves and positions, on a terminal too."""
+    brief: Flag = False
+    """Print all moves, and the position only at the end."""
+    svg: OptionalFile = None
+    """Write the final position, or that of --move, to this file, as a picture."""
 
     def run(self) -> None:
-        import jax
-        import jax.numpy as jnp
-
+        from experiments import viewer
         from tilewe_jax import records
         from tilewe_jax.files import replacing
 
         check_writable(self.svg)
-        game, games = records.read(self.file)
+        game, games = records.read_on_host(self.file)
         if not 1 <= self.number <= len(games):
             raise UsageError(f"--number must be 1 to {len(games)}, the games in {self.file}, not {self.number}")
         record = games[self.number - 1]
-        step, is_legal = jax.jit(game.step), jax.jit(game.is_legal)
-        state = game.init_from_deal(record.deal)
-        for ply, action in enumerate(record.actions, 1):
-            if not is_legal(state, jnp.int32(action)):
-                raise records.RecordError(f"{self.file}, game {self.number}: action {ply}, {action}, is not legal")
-            print(f"{ply:3d}. player {int(game.current_player(state)) + 1}: {game.action_name(action, state)}")
-            state = step(state, jnp.int32(action))
-            if not self.brief:
-                print(game.text(state, color=out.is_terminal) + "\n")
-        if self.brief:
-            print(game.text(state, color=out.is_terminal))
-        if self.svg:
-            with replacing(self.svg) as file:
-                file.write(game.svg(state))
+        moves = len(record.actions)
+        if self.move is not None and not 0 <= self.move <= moves:
+            raise UsageError(f"--move must be 0 to {moves}, the moves of game {self.number}, not {self.move}")
+        try:
+            if not (self.plain or self.brief or self.svg or self.move is not None) and viewer.can_run():
+                viewer.run(game, games, viewer.View(self.number - 1))
+                return
+            replay = viewer.Replay(game, record, self.number)
+            if self.move is None:
+                lines = viewer.printed(replay, self.brief, out.is_terminal)
+            else:
+                lines = iter([*([replay.move_line(self.move)] if self.move else []), replay.text(self.move, out.is_terminal)])
+            for line in lines:
+                print(line)
+            if self.svg:
+                shown = moves if self.move is None else self.move
+                with replacing(self.svg) as file:
+                    file.write(replay.position(shown).svg(last_action=replay.last_action(shown)))
+        except records.RecordError as error:
+            raise records.RecordError(f"{self.file}: {error}") from None

@@ -156,7 +156,7 @@ def test_bench_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
         (["arena", "--sprt", "5"], "--sprt must be ELO0 ELO1, not '5'"),
         (["arena", "--sprt", "a", "5"], "--sprt must be ELO0 ELO1, not 'a 5'"),
         (["arena", "--agents", "random", "turtle"], "like --agents random turtle random turtle, or play with --players 2"),
-        (["arena", "--game", "duo", "--agents", "random"], "name some of them twice, like --agents random random\n"),
+        (["arena", "--game", "duo", "--agents", "random"], "name some twice, like --agents random random\n"),
         (["rollout", "--batch", "0"], "--batch must be positive, not 0"),
         (["rollout", "--games", "-1"], "--games must be positive, not -1"),
         (["rollout", "--game", "chess"], "there is no game 'chess'; there are tilewe, duo"),
