@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from rich.columns import Columns
 from rich.table import Table
 from tyro.conf import arg
 
@@ -154,15 +155,16 @@ def _print_arena(game: Any, summary: dict[str, Any]) -> None:
         if "last_fault" in row:
             out.print(f"{row['agent']} forfeited, the last time for: {row['last_fault']}", markup=False)
     names = [row["agent"] for row in summary["agents"]]
+    beside: list[Table] = []
     if len(names) > 1:
         pairs = Table("ahead of", *names, title="fraction of the games of both in which the row's agent was ahead")
         for name in names:
             pairs.add_row(name, *(_number(summary["pairs"][name].get(opponent), ".3f") for opponent in names))
-        out.print(pairs)
+        beside.append(pairs)
     seats = Table("seat", "Elo", "win rate", "mean score")
     for row in summary["seats"]:
         seats.add_row(str(row["seat"]), _elo(row), _number(row["win_rate"], ".4f"), _number(row["mean_score"], ".2f"))
-    out.print(seats)
+    out.print(Columns([*beside, seats]))  # beside each other where the terminal is wide enough
     if "sprt" in summary:
         test = summary["sprt"]
         low, high = test["bounds"]

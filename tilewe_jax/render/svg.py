@@ -16,7 +16,7 @@ _MARGIN = 22
 _STYLE = (
     "text{font:11px sans-serif;fill:#777;text-anchor:middle;dominant-baseline:central}"
     ".name{font-size:13px;fill:#444;text-anchor:start}"
-    ".height{font-size:10px;fill:#222;text-anchor:end}"
+    ".height{fill:#222;text-anchor:end;paint-order:stroke;stroke:#fff;stroke-width:3px;stroke-linejoin:round}"
 )
 _NAME_WIDTH = 7.2
 """Width of a character of class ``name`` in pixels, about: SVG text does not wrap, and what draws it has its own fonts."""
@@ -33,6 +33,7 @@ def grid(
     labels: Mapping[Cell, str] | None = None,
     marked: Collection[Cell] = (),
     merge: bool = True,
+    side: int = _SIDE,
 ) -> str:
     """A square board of cells.
 
@@ -43,13 +44,14 @@ def grid(
       legend: (colour, text) of each entry below the board.
       discs: (colour, text) of round pieces by their cell.
       labels: text in the corner of a cell.
-      marked: cells of the last move, which have a frame.
+      marked: cells of the last move: a dot where cells are merged, else a frame.
       merge: whether adjacent cells of one colour are drawn as one area, without a line between them.
+      side: side of a cell in pixels.
 
     Returns:
       The text of an SVG file.
     """
-    board = size * _SIDE
+    board = size * side
     width = max(board + 2 * _MARGIN, 200)
     entries, below = _legend(legend, board + 2 * _MARGIN, width)
     parts = [
@@ -57,35 +59,38 @@ def grid(
         f'<rect x="{_MARGIN}" y="{_MARGIN}" width="{board}" height="{board}" fill="#f4f2ee"/>',
     ]
     for line in range(size + 1):
-        at = _MARGIN + line * _SIDE
+        at = _MARGIN + line * side
         parts.append(f'<path d="M{_MARGIN} {at}h{board}M{at} {_MARGIN}v{board}" stroke="#ddd9d2"/>')
     for index in range(size):
-        at = _MARGIN + index * _SIDE + _SIDE // 2
+        at = _MARGIN + index * side + side // 2
         parts.append(f'<text x="{at}" y="{board + _MARGIN + 11}">{columns[index]}</text>')
         parts.append(f'<text x="{_MARGIN // 2}" y="{at}">{size - index}</text>')
     for (x, y), color in cells.items():
-        left, top = _MARGIN + x * _SIDE, _MARGIN + (size - 1 - y) * _SIDE
-        parts.append(f'<rect x="{left}" y="{top}" width="{_SIDE}" height="{_SIDE}" fill="{color}"/>')
+        left, top = _MARGIN + x * side, _MARGIN + (size - 1 - y) * side
+        parts.append(f'<rect x="{left}" y="{top}" width="{side}" height="{side}" fill="{color}"/>')
     for (x, y), color in cells.items():
-        left, top = _MARGIN + x * _SIDE, _MARGIN + (size - 1 - y) * _SIDE
+        left, top = _MARGIN + x * side, _MARGIN + (size - 1 - y) * side
         edges = {
-            (x, y + 1): f"M{left} {top}h{_SIDE}",
-            (x, y - 1): f"M{left} {top + _SIDE}h{_SIDE}",
-            (x - 1, y): f"M{left} {top}v{_SIDE}",
-            (x + 1, y): f"M{left + _SIDE} {top}v{_SIDE}",
+            (x, y + 1): f"M{left} {top}h{side}",
+            (x, y - 1): f"M{left} {top + side}h{side}",
+            (x - 1, y): f"M{left} {top}v{side}",
+            (x + 1, y): f"M{left + side} {top}v{side}",
         }
         outline = "".join(path for neighbour, path in edges.items() if not merge or cells.get(neighbour) != color)
         parts.append(f'<path d="{outline}" stroke="#222" stroke-width="1.5" stroke-linecap="square" fill="none"/>')
     for x, y in marked:
-        left, top = _MARGIN + x * _SIDE + 3, _MARGIN + (size - 1 - y) * _SIDE + 3
-        frame = f'<rect x="{left}" y="{top}" width="{_SIDE - 6}" height="{_SIDE - 6}" fill="none" stroke='
-        parts.append(f'{frame}"#222" stroke-width="4"/>{frame}"#fff" stroke-width="2"/>')
+        left, top = _MARGIN + x * side, _MARGIN + (size - 1 - y) * side
+        if merge:
+            parts.append(f'<circle cx="{left + side // 2}" cy="{top + side // 2}" r="4" fill="#fff" stroke="#222"/>')
+        else:
+            frame = f'<rect x="{left + 3}" y="{top + 3}" width="{side - 6}" height="{side - 6}" fill="none"'
+            parts.append(f'{frame} stroke="#b3261e" stroke-width="4"/>')
     for (x, y), (color, text) in (discs or {}).items():
-        at_x, at_y = _MARGIN + x * _SIDE + _SIDE // 2, _MARGIN + (size - 1 - y) * _SIDE + _SIDE // 2
-        parts.append(f'<circle cx="{at_x}" cy="{at_y}" r="{_SIDE // 2 - 3}" fill="{color}" stroke="#222"/>')
+        at_x, at_y = _MARGIN + x * side + side // 2, _MARGIN + (size - 1 - y) * side + side // 2
+        parts.append(f'<circle cx="{at_x}" cy="{at_y}" r="{side * 5 // 16}" fill="{color}" stroke="#222"/>')
         parts.append(f'<text x="{at_x}" y="{at_y}" style="fill:#222">{text}</text>')
     for (x, y), text in (labels or {}).items():
-        at_x, at_y = _MARGIN + (x + 1) * _SIDE - 2, _MARGIN + (size - 1 - y) * _SIDE + 6
+        at_x, at_y = _MARGIN + (x + 1) * side - 7, _MARGIN + (size - 1 - y) * side + 12
         parts.append(f'<text class="height" x="{at_x}" y="{at_y}">{escape(text)}</text>')
     return "".join([*parts, *entries]) + "</svg>\n"
 

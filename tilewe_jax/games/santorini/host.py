@@ -32,7 +32,7 @@ SYMBOLS = "OUXY"
 _NAME = re.compile(r"([a-j]\d+)(?:-([a-j]\d+)\*([a-j]\d+))?")
 _ANSI_COLORS = ("94", "94", "91", "91")
 _HEIGHT_COLORS = ("#f4f2ee", "#d9d2c4", "#b8ab93", "#92815f", "#2f5f9e")
-_PLAYER_COLORS = ("#d9443f", "#f0c02c")
+_PLAYER_COLORS = ("#6f9ff0", "#f08a80")
 
 
 class Turn(NamedTuple):
@@ -308,11 +308,11 @@ class SantoriniBoard:
         last = self.size - 1
         cells = {(column, last - row): (_HEIGHT_COLORS[height], str(height or "")) for (row, column), height in self._cells()}
         discs = {
-            (cell[1], last - cell[0]): (_PLAYER_COLORS[index // 2], str(index % 2 + 1))
+            (cell[1], last - cell[0]): (_PLAYER_COLORS[index // 2], SYMBOLS[index])
             for index, cell in enumerate(self.workers)
             if cell is not None
         }
-        legend = [(color, f"player {index + 1}") for index, color in enumerate(_PLAYER_COLORS)]
+        legend = [(color, f"player {i + 1}: {' '.join(SYMBOLS[2 * i : 2 * i + 2])}") for i, color in enumerate(_PLAYER_COLORS)]
         legend += [(color, "4, a dome" if level == DOME else f"level {level}") for level, color in enumerate(_HEIGHT_COLORS)]
         return grid(
             self.size,
@@ -323,6 +323,7 @@ class SantoriniBoard:
             labels={cell: text for cell, (_, text) in cells.items() if text},
             marked=[(column, last - row) for row, column in self._last_cells(last_action)],
             merge=False,
+            side=48,
         )
 
     def __str__(self) -> str:
