@@ -160,7 +160,7 @@ class Match:
         Raises ``ValueError`` for a sequential test of fewer than two players.
         """
         if sprt and len(self.names) < 2:
-            raise ValueError("a sequential test needs two players")
+            raise ValueError("a sequential test (--sprt) needs two agents")
         schedule = balanced_schedule(len(self._entries), self.game.num_players, games, random.Random(f"{self.seed}/schedule"))
         seating = self._entries[np.array(schedule)]
         results = Results(self.game, self.names)
