@@ -174,15 +174,13 @@ def screen(view: View, replay: Replay, games: int, width: int, height: int, colo
         f"{replay.game.id}, game {view.game + 1} of {games}, move {view.move} of {len(record.actions)}",
         f"points {points}",
         line + (f"; scores {list(record.scores)}" if view.move == len(record.actions) else ""),
-        "",
     ]
     body = replay.text(view.move, color).split("\n")
     rows = max(1, height - len(head) - 1)
     top = min(view.top, max(0, len(body) - rows))
     shown = body[top : top + rows]
-    hidden = len(body) - top - len(shown)
-    if hidden and len(shown) > 1:
-        shown[-1] = f"... {hidden + 1} more lines: arrow down"
+    if len(shown) < len(body):
+        head[0] += f" (lines {top + 1} to {top + len(shown)} of {len(body)}: arrow up and down)"
     foot = f"go to move {view.typed}_" if view.typed else KEYS
     lines = [*head, *shown, *[""] * (rows - len(shown)), foot]
     return [clipped(line, width) for line in lines[-height:] if height > 0]

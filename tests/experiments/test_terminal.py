@@ -189,9 +189,9 @@ def test_the_screen_fits_the_terminal(width: int, height: int, replay: Replay) -
 def test_long_positions_are_scrolled(replay: Replay) -> None:
     body = replay.text(0, False).split("\n")
     lines = screen(View(), replay, 2, 80, 10, color=False)
-    assert lines[4:8] == body[:4]
-    assert lines[8] == f"... {len(body) - 4} more lines: arrow down"
-    assert screen(View(top=99), replay, 2, 80, 10, color=False)[4:9] == body[-5:]
+    assert lines[3:9] == body[:6]
+    assert lines[0].endswith(f"(lines 1 to 6 of {len(body)}: arrow up and down)")
+    assert screen(View(top=99), replay, 2, 80, 10, color=False)[3:9] == body[-6:]
 
 
 def test_colours_do_not_count_as_width() -> None:
