@@ -57,11 +57,16 @@ class Games:
             table.add_row(row["game"], str(row["players"]), f"{row['actions']:,}", f"{row['state_bytes']} B", row["about"])
         out.print(table)
         for row in rows:
-            out.print(f"{row['game']}: --set {' '.join(f'{name}={_show(value)}' for name, value in row['options'].items())}")
+            players = [f"--players {row['options']['players']}"] if "players" in row["options"] else []
+            others = [f"{name}={_show(value)}" for name, value in row["options"].items() if name != "players"]
+            out.print(" ".join([f"{row['game']}:", *players, *(["--set", *others] if others else [])]), soft_wrap=True)
 
 
 def _show(default: Any) -> str:
-    return "..." if default is None else json.dumps(default).strip('"')
+    """A default as `--set` takes it."""
+    if default is None:
+        return "..."
+    return ",".join(map(str, default)) if isinstance(default, tuple) else json.dumps(default).strip('"')
 
 
 @dataclass(frozen=True)
