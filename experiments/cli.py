@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
         elif arguments[0] == "--version":
             print(_version())
         else:
-            _parse(*arguments).run()
+            _parse(arguments).run()
     except UsageError as error:
         _fail(str(error), 2)
     except FailedError as error:
@@ -73,8 +73,9 @@ def main(arguments: list[str] | None = None) -> None:
         _fail("interrupted", 130)
 
 
-def _parse(name: str, *arguments: str) -> Any:
+def _parse(arguments: list[str]) -> Any:
     """The command of a name with its options. Ends the process where they are wrong."""
+    name, *options = arguments
     if name not in COMMANDS:
         if name.startswith("-"):
             _fail(f"expected a command before {name}; see tilewe-jax --help", 2)
@@ -86,7 +87,7 @@ def _parse(name: str, *arguments: str) -> Any:
     # Each line begins with a space, or tyro would join the lines of a paragraph and break them nowhere.
     description = textwrap.indent(_filled(inspect.getdoc(kind) or "", _width() - 1).replace("\n\n", "\n"), " ")
     try:
-        return parse(kind, arguments, prog, description=description)
+        return parse(kind, options, prog, description=description)
     except ArgumentError as error:
         _fail(f"{error}; see {prog} --help", 2)
 
