@@ -85,6 +85,11 @@ class Replay:
                 raise RecordError(f"game {self.number}, move {ply}: {error}") from None
         return self.positions[move]
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the players by seat, none where the record has none; without what would command a terminal."""
+        return ["".join(letter if letter.isprintable() else "?" for letter in name) for name in self.record.players]
+
     def last_action(self, move: int) -> int | None:
         """The action that led to the position after so many moves."""
         return self.record.actions[move - 1] if move else None
@@ -92,7 +97,7 @@ class Replay:
     def player(self, move: int) -> str:
         """The player of a move, from 1: the number of the seat, and the name where the record has it."""
         seat = self.position(move - 1).current_player
-        return f"player {seat + 1}" + (f" ({self.record.players[seat]})" if self.record.players else "")
+        return f"player {seat + 1}" + (f" ({self.names[seat]})" if self.names else "")
 
     def move_line(self, move: int) -> str:
         """A move, from 1: its number, its player, and its name."""
@@ -164,7 +169,7 @@ def screen(view: View, replay: Replay, games: int, width: int, height: int, colo
     seats = range(replay.game.num_players)
     to_move = None if position.is_terminal else position.current_player
     room = max(6, width // len(seats) - 10)  # for a name; the line of the last move has it in full
-    names = [f" {name}" if len(name) <= room else f" {name[: room - 1]}…" for name in record.players] or [""] * len(seats)
+    names = [f" {name}" if len(name) <= room else f" {name[: room - 1]}…" for name in replay.names] or [""] * len(seats)
     points = "   ".join(
         f"{'>' if seat == to_move else ' '}{seat + 1}{names[seat]}: {score}"
         for seat, score in zip(seats, position.scores(), strict=True)

@@ -194,6 +194,12 @@ def test_long_positions_are_scrolled(replay: Replay) -> None:
     assert screen(View(top=99), replay, 2, 80, 10, color=False)[3:9] == body[-6:]
 
 
+def test_names_do_not_command_the_terminal(replay: Replay) -> None:
+    hostile = replace(replay, record=replace(replay.record, players=("\x1b[2J", "a\nb")))
+    assert hostile.names == ["?[2J", "a?b"]
+    assert not any("\x1b" in line or "\n" in line for line in screen(View(0, 1), hostile, 2, 80, 24, color=False))
+
+
 def test_colours_do_not_count_as_width() -> None:
     assert clipped("\x1b[94mB\x1b[0m B B", 3) == "\x1b[94mB\x1b[0m B"
 

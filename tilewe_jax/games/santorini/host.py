@@ -127,7 +127,7 @@ class SantoriniBoard:
             require_no_deal("santorini", deal)
             return cls.start(config.size, config.placement)
         try:
-            first, second, third, fourth = ((int(row), int(column)) for row, column in deal)
+            first, second, third, fourth = ((operator.index(row), operator.index(column)) for row, column in deal)
         except (TypeError, ValueError):
             raise ValueError(f"a deal is the cells of four workers, [[row, column], ...], not {deal!r}") from None
         return cls(((0,) * config.size,) * config.size, (first, second, third, fourth))
