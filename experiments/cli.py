@@ -1,51 +1,59 @@
 """The command line ``tilewe-jax``."""
 
 import gc
+import importlib
 import inspect
 import os
+import shutil
 import signal
 import sys
+import textwrap
 import threading
 import weakref
+from difflib import get_close_matches
+from importlib.metadata import PackageNotFoundError, version
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
-from tyro.conf import subcommand
-
-from experiments.commands.bench import Bench
 from experiments.commands.common import FailedError, UsageError
-from experiments.commands.games import Games, Perft, Replay, Rollout, Show
-from experiments.commands.match import Arena, Eval, Selfplay
-from experiments.commands.train import Report, Train
 from experiments.parsing import ArgumentError, parse
 
-# JAX is imported inside the commands: `bench` must not start it, and `--help` need not.
+# A command is imported when it is asked for, and JAX inside of the commands: `--help`, `show` and `bench` do without it.
 
-Command = (
-    Annotated[Games, subcommand("games")]
-    | Annotated[Rollout, subcommand("rollout")]
-    | Annotated[Perft, subcommand("perft")]
-    | Annotated[Bench, subcommand("bench")]
-    | Annotated[Arena, subcommand("arena")]
-    | Annotated[Selfplay, subcommand("selfplay")]
-    | Annotated[Train, subcommand("train")]
-    | Annotated[Eval, subcommand("eval")]
-    | Annotated[Report, subcommand("report")]
-    | Annotated[Replay, subcommand("replay")]
-    | Annotated[Show, subcommand("show")]
-)
+COMMANDS = {
+    "games": "games:Games",
+    "rollout": "games:Rollout",
+    "replay": "games:Replay",
+    "show": "games:Show",
+    "perft": "games:Perft",
+    "arena": "match:Arena",
+    "eval": "match:Eval",
+    "selfplay": "match:Selfplay",
+    "train": "train:Train",
+    "report": "train:Report",
+    "bench": "bench:Bench",
+}
+"""The dataclass of each command, as ``module:name`` in ``experiments.commands``."""
+
+DESCRIPTION = "Tile-placing board games in JAX, thousands of games at once: play them, search them, and train networks."
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command. Exit code 2 after wrong arguments, 1 where a file is bad or a check failed, 130 after Ctrl-C."""
-    try:
-        command = _parse(sys.argv[1:] if arguments is None else arguments)
-    except ArgumentError as error:
-        _fail(f"{error}; see tilewe-jax --help", 2)
+    """Run a command. Without one, print the help.
+
+    The exit code is 0 after success, help included; 1 where a file is bad or a check failed; 2 after wrong arguments; 130 after
+    Ctrl-C.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, _interrupt)
     try:
-        command.run()
+        if not arguments or arguments[0] in ("-h", "--help"):
+            print(_help(), flush=True)
+        elif arguments[0] == "--version":
+            print(_version())
+        else:
+            _parse(arguments).run()
     except UsageError as error:
         _fail(str(error), 2)
     except FailedError as error:
@@ -66,8 +74,70 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _parse(arguments: list[str]) -> Any:
-    """The command that arguments stand for. Raises ``ArgumentError`` where they are wrong."""
-    return parse(Command, arguments, prog="tilewe-jax", description=inspect.getdoc(sys.modules[__name__]))
+    """The command of a name with its options. Ends the process where they are wrong."""
+    name, *options = arguments
+    if name not in COMMANDS:
+        if name.startswith("-"):
+            _fail(f"expected a command before {name}; see tilewe-jax --help", 2)
+        similar = get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean {similar[0]}?" if similar else f"expected one of {', '.join(COMMANDS)}"
+        _fail(f"there is no command {name!r} ({hint}); see tilewe-jax --help", 2)
+    kind = _command(name)
+    prog = f"tilewe-jax {name}"
+    # Each line begins with a space, or tyro would join the lines of a paragraph and break them nowhere.
+    description = textwrap.indent(_filled(inspect.getdoc(kind) or "", _width() - 1).replace("\n\n", "\n"), " ")
+    try:
+        return parse(kind, options, prog, description=description)
+    except ArgumentError as error:
+        _fail(f"{error}; see {prog} --help", 2)
+
+
+def _command(name: str) -> Any:
+    """The dataclass of a command."""
+    module, _, kind = COMMANDS[name].partition(":")
+    return getattr(importlib.import_module(f"experiments.commands.{module}"), kind)
+
+
+def _help() -> str:
+    """The help of the program: its commands, each with the first line of its docstring."""
+    width = max(map(len, COMMANDS)) + 4
+    rows = {name: (inspect.getdoc(_command(name)) or "").partition("\n")[0] for name in COMMANDS}
+    lines = [
+        textwrap.fill(f"  {name:{width - 2}}{text}", _width(), subsequent_indent=" " * width) for name, text in rows.items()
+    ]
+    return "\n".join(
+        [
+            "usage: tilewe-jax COMMAND [OPTIONS]\n",
+            f"{_filled(DESCRIPTION, _width())}\n",
+            "commands:",
+            *lines,
+            "\noptions:",
+            f"  {'-h, --help':{width - 2}} print this help, or with a command its options",
+            f"  {'--version':{width - 2}} print the versions of tilewe-jax, JAX and Python",
+            "\ntilewe-jax COMMAND --help explains the options of a command.",
+        ]
+    )
+
+
+def _version() -> str:
+    """The versions that a report of a fault should name; none of the packages is imported."""
+    versions = []
+    for name, package in (("tilewe-jax", "tilewe-jax"), ("JAX", "jax"), ("jaxlib", "jaxlib")):
+        try:
+            versions.append(f"{name} {version(package)}")
+        except PackageNotFoundError:
+            versions.append(f"{name} (not installed)")
+    return ", ".join([*versions, f"Python {sys.version.split()[0]}"])
+
+
+def _filled(text: str, width: int) -> str:
+    """Paragraphs with lines of at most this width."""
+    return "\n\n".join(textwrap.fill(paragraph, width, break_on_hyphens=False) for paragraph in text.split("\n\n"))
+
+
+def _width() -> int:
+    """Columns of the terminal, or 80; no more than are easily read."""
+    return min(shutil.get_terminal_size().columns, 120)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

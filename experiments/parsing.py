@@ -2,12 +2,19 @@
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import fields
+from difflib import get_close_matches
+from functools import partial
+from itertools import takewhile
 from typing import Any, NoReturn, TypeVar
 
 import tyro
 from tyro import _errors  # tyro has no public way to get at an error before it draws a box around it
 
 T = TypeVar("T")
+
+_CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone)
+"""On the command line an option is given or left out: ``--json`` has no ``--no-json``, and no number is spelled ``None``."""
 
 
 class ArgumentError(ValueError):
@@ -18,11 +25,13 @@ class ArgumentError(ValueError):
         self.argument = argument
 
 
-def parse(kind: Any, arguments: Sequence[str], prog: str, default: Any = tyro.MISSING, description: str | None = None) -> Any:
+def parse(
+    kind: Any, arguments: Sequence[str], prog: str, default: Any = tyro.MISSING_NONPROP, description: str | None = None
+) -> Any:
     """Parse arguments into a value of a type.
 
     Args:
-        kind: a dataclass, or a union of dataclasses, each a command.
+        kind: a dataclass.
         arguments: as they stand on the command line.
         prog: name of the program, for its help.
         default: value of which the arguments change parts.
@@ -30,41 +39,52 @@ def parse(kind: Any, arguments: Sequence[str], prog: str, default: Any = tyro.MI
 
     Raises ``ArgumentError`` for wrong arguments, and ``SystemExit`` with code 0 after printing the help that was asked for.
     """
-    with _errors.on_parse_error(_refuse):
+    with _errors.on_parse_error(partial(_refuse, kind, arguments)):
         return tyro.cli(
             kind,
             args=list(arguments),
             prog=prog,
             default=default,
             description=description,
-            config=(tyro.conf.FlagConversionOff,) if default is not tyro.MISSING else (),
-            use_underscores=default is not tyro.MISSING,
+            config=_CONFIG if default is tyro.MISSING_NONPROP else (tyro.conf.FlagConversionOff,),
+            use_underscores=default is not tyro.MISSING_NONPROP,
         )
 
 
-def _refuse(event: _errors.ParseErrorEvent) -> NoReturn:
-    raise ArgumentError(_message(event), getattr(event, "argument", None))
+def _refuse(kind: Any, arguments: Sequence[str], event: _errors.ParseErrorEvent) -> NoReturn:
+    raise ArgumentError(_message(kind, arguments, event), getattr(event, "argument", None))
 
 
-def _message(event: _errors.ParseErrorEvent) -> str:
+def _message(kind: Any, arguments: Sequence[str], event: _errors.ParseErrorEvent) -> str:
     """One line about what is wrong."""
     match event:
         case _errors.UnrecognizedArgs(tokens=tokens):
             message = f"unrecognized options: {' '.join(tokens)}"
+            known = [f"--{entry.name.replace('_', '-')}" for entry in fields(kind)]
+            if similar := get_close_matches(tokens[0].partition("=")[0], known, 1):
+                message += f" (did you mean {similar[0]}?)"
         case _errors.MissingArgs(missing_arguments=missing):
             message = f"missing: {', '.join(_flag(entry.arg) for entry in missing)}"
-        case _errors.MissingSubcommand(subcommand_spec=spec, found_token=token):
-            names = ", ".join(spec.parser_from_name)
-            message = f"expected one of {names}" + (f", not {token!r}" if token else "")
         case _errors.InvalidChoice(argument=argument, value=value, choices=choices):
             message = f"{_flag(argument)} must be one of {', '.join(choices)}, not {value!r}"
         case _errors.BadValue(argument=argument):
             message = f"{_flag(argument)} needs a value"
         case _errors.InstantiationFailure(argument=argument, message=reason):
-            message = reason if argument is None else f"{_flag(argument)}: {reason}"
+            message = reason if argument is None else _wrong_value(_flag(argument), form(argument), arguments)
         case _:  # tyro may add events
             message = inspect.cleandoc(type(event).__doc__ or type(event).__name__).partition("\n")[0].rstrip(".")
     return " ".join(message.split())
+
+
+def _wrong_value(flag: str, wanted: str, arguments: Sequence[str]) -> str:
+    """What an option must be, and what it was given; tyro names Python's types and functions instead."""
+    tokens = [token for argument in arguments for token in argument.split("=", 1 if argument.startswith("--") else 0)]
+    given = tokens[tokens.index(flag) + 1 :] if flag in tokens else []
+    values = list(takewhile(lambda token: not token.startswith("--"), given))
+    return f"{flag} must be {_WORDS.get(wanted, wanted)}, not {' '.join(values)!r}"
+
+
+_WORDS = {"INT": "an integer", "FLOAT": "a number"}
 
 
 def form(argument: Any) -> str:

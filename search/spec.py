@@ -253,7 +253,7 @@ def search_agents() -> list[str]:
 def _policy_of(game: Game[Any], name: str) -> Policy:
     policies = game.policies()
     if name not in policies:
-        raise ValueError(f"{game.id} has no player {name!r}; it has {', '.join([*policies, *search_agents()])}")
+        raise ValueError(f"{game.id} has no agent {name!r}; it has {', '.join([*policies, *RULES])}")
     return policies[name]
 
 

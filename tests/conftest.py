@@ -39,11 +39,13 @@ for setting, value in (
 QUICK = {
     "test_bits",
     "test_figure",
+    "test_host_games",
     "test_imports",
     "test_pieces",
     "test_position",
     "test_records",
     "test_settings",
+    "test_terminal",
     "test_tilewe",
 }
 """The modules that `pytest -m quick` runs: of every layer something, hardly anything that compiles for long."""

@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
-from tilewe_jax.host import HostPosition, IllegalActionError
+from tilewe_jax.host import HostPosition, IllegalActionError, require_no_deal
 
 if TYPE_CHECKING:
     from tilewe_jax.game import Game
@@ -138,8 +138,7 @@ class Recordable(Sized, Generic[State]):
 
     def init_from_deal(self, deal: Any) -> State:
         """The initial state of a deal. Raises ``ValueError`` for what is no deal of this game."""
-        if deal is not None:
-            raise ValueError(f"{self.id} starts without a deal, so a record must give null for it, not {deal!r}")
+        require_no_deal(self.id, deal)
         return self.init(jax.random.key(0))
 
     @abstractmethod
@@ -234,8 +233,16 @@ class _DevicePosition:
         _, apply = _compiled(self.game)
         return _DevicePosition(self.game, apply(self.state, jnp.int32(action)))
 
-    def text(self, color: bool = False) -> str:
+    def action_name(self, action: int) -> str:
+        return self.game.action_name(action, self.state)
+
+    def text(self, color: bool = False, *, last_action: int | None = None) -> str:
+        del last_action  # what it has changed, only the game knows
         return self.game.text(self.state, color)
+
+    def svg(self, *, last_action: int | None = None) -> str:
+        del last_action
+        return self.game.svg(self.state)
 
 
 @lru_cache(maxsize=8)

@@ -316,8 +316,13 @@ def check_host(game: Game[Any], functions: Any, history: History) -> None:
         states, actions = history[index]
         position = game.host(_row(states, 0))
         agree(position, states, f"after {index} actions")
-        if int(actions[0]) >= 0:
-            agree(position.after(int(actions[0])), functions.step(states, actions), f"after {index + 1} actions")
+        if (action := int(actions[0])) >= 0:
+            after = position.after(action)
+            agree(after, functions.step(states, actions), f"after {index + 1} actions")
+            name = game.action_name(action, _row(states, 0))
+            _require(position.action_name(action) == name, f"action_name of the host form differs after {index} actions")
+            _require(bool(after.text(last_action=action)), "text of the host form is empty with last_action")
+            _require(after.svg(last_action=action).startswith("<svg"), "svg of the host form is no SVG text")
 
 
 def _row(tree: Any, index: int) -> Any:

@@ -1,6 +1,8 @@
 """Positions on the host: the plain-Python form in which a game explains its rules to people. Needs no JAX."""
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 
 class IllegalActionError(ValueError):
@@ -34,5 +36,40 @@ class HostPosition(Protocol):
     def after(self, action: int) -> "HostPosition":
         """The position after an action. Raises ``IllegalActionError``, which names the rule that the action breaks."""
 
-    def text(self, color: bool = False) -> str:
-        """The position for people; with ANSI colours where ``color``."""
+    def action_name(self, action: int) -> str:
+        """The name of a legal action."""
+
+    def text(self, color: bool = False, *, last_action: int | None = None) -> str:
+        """The position for people.
+
+        Args:
+          color: whether to use ANSI colours.
+          last_action: the action that led here, which is marked.
+        """
+
+    def svg(self, *, last_action: int | None = None) -> str:
+        """The position as a picture: the text of an SVG file; ``last_action``, which led here, is marked."""
+
+
+@dataclass(frozen=True)
+class HostGame:
+    """A game in plain Python: what it takes to read and to replay its records."""
+
+    id: str
+    """The name under which ``make`` knows the game."""
+    version: int
+    """Version of the rules, see ``Game.version``."""
+    num_players: int
+    """Number of players (seats)."""
+    num_actions: int
+    """Number of action ids."""
+    max_steps: int
+    """Upper bound of the number of actions of a game."""
+    init_from_deal: Callable[[Any], HostPosition]
+    """The initial position of a deal, see ``Game.deal``. Raises ``ValueError`` for what is no deal of this game."""
+
+
+def require_no_deal(game_id: str, deal: Any) -> None:
+    """Check the deal of a game in which chance decides nothing at the start. Raises ``ValueError``."""
+    if deal is not None:
+        raise ValueError(f"{game_id} starts without a deal, so a record must give null for it, not {deal!r}")

@@ -6,18 +6,22 @@ and returns, and the names of the players where known. No PRNG key is stored: fi
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from tilewe_jax.files import replacing
-from tilewe_jax.game import Game
-from tilewe_jax.registry import make
+from tilewe_jax.host import HostGame
+
+if TYPE_CHECKING:
+    from tilewe_jax.game import Game
+
+# JAX is imported where it is needed: files are read and shown without it.
+
+AnyGame = TypeVar("AnyGame", "Game[Any]", HostGame)
 
 FORMAT = "tilewe-jax-games/1"
 """Name and version of the file format, in the header of every file."""
@@ -43,7 +47,7 @@ class Record:
     """Names of the players, by seat; empty where unknown."""
 
 
-def write(path: str | Path, game: Game[Any], games: Iterable[Record], seed: int | None = None) -> None:
+def write(path: str | Path, game: "Game[Any]", games: Iterable[Record], seed: int | None = None) -> None:
     """Write a file of records, replacing an existing one atomically.
 
     Args:
@@ -62,7 +66,7 @@ def write(path: str | Path, game: Game[Any], games: Iterable[Record], seed: int 
             file.write(json.dumps(fields) + "\n")
 
 
-def read(path: str | Path) -> tuple[Game[Any], list[Record]]:
+def read(path: str | Path) -> "tuple[Game[Any], list[Record]]":
     """Read a file of records and check that every line has the right form; ``replay`` checks the games themselves.
 
     Args:
@@ -73,6 +77,19 @@ def read(path: str | Path) -> tuple[Game[Any], list[Record]]:
 
     Raises ``OSError`` where the file cannot be read, ``RecordError`` where its content is no file of records.
     """
+    from tilewe_jax.registry import make
+
+    return _read(path, make)
+
+
+def read_on_host(path: str | Path) -> tuple[HostGame, list[Record]]:
+    """Like ``read``, but with the game in plain Python, which imports no JAX for the games of this package."""
+    from tilewe_jax.host_games import make_host_game
+
+    return _read(path, make_host_game)
+
+
+def _read(path: str | Path, make: Callable[..., AnyGame]) -> tuple[AnyGame, list[Record]]:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
@@ -90,7 +107,7 @@ def read(path: str | Path) -> tuple[Game[Any], list[Record]]:
     return game, [_record(path, game, number, line, deals) for number, line in enumerate(lines[1:], 2)]
 
 
-def replay(game: Game[Any], records: Sequence[Record], batch: int = 1024) -> list[str | None]:
+def replay(game: "Game[Any]", records: Sequence[Record], batch: int = 1024) -> list[str | None]:
     """Replay records and compare their ends.
 
     Args:
@@ -103,6 +120,8 @@ def replay(game: Game[Any], records: Sequence[Record], batch: int = 1024) -> lis
 
     Raises ``ValueError`` for a deal that is none of this game.
     """
+    import jax
+    import jax.numpy as jnp
 
     @jax.jit
     def run(state: Any, actions: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
@@ -134,7 +153,9 @@ def replay(game: Game[Any], records: Sequence[Record], batch: int = 1024) -> lis
     return verdicts
 
 
-def _verdict(game: Game[Any], record: Record, illegal: int, over: bool, scores: np.ndarray, returns: np.ndarray) -> str | None:
+def _verdict(
+    game: "Game[Any]", record: Record, illegal: int, over: bool, scores: np.ndarray, returns: np.ndarray
+) -> str | None:
     if illegal >= 0:
         return f"action {illegal + 1}, {record.actions[illegal]}, is not legal"
     if not over:
@@ -156,7 +177,7 @@ def _parse(path: str | Path, number: int, line: str) -> dict[str, Any]:
     return value
 
 
-def _record(path: str | Path, game: Game[Any], number: int, line: str, deals: set[str]) -> Record:
+def _record(path: str | Path, game: AnyGame, number: int, line: str, deals: set[str]) -> Record:
     """The record of a line. ``deals`` are valid deals as JSON, to which this adds its own."""
     value = _parse(path, number, line)
     fields: list[Any] = [value.get(name) for name in ("actions", "scores", "returns")]

@@ -9,6 +9,7 @@ from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.game import GAMES as POLYOMINO
 from tilewe_jax.games.santorini.game import GAMES as SANTORINI
 from tilewe_jax.games.triominos.game import GAMES as TRIOMINOS
+from tilewe_jax.host_games import checked_options
 
 Factory = Callable[..., Game[Any]]
 
@@ -65,16 +66,7 @@ def make(name: str, **given: Any) -> Game[Any]:
     >>> make("tilewe", players=2).num_players
     2
     """
-    known = options(name)
-    unknown = [option for option in given if option not in known]
-    if unknown:
-        raise ValueError(f"{name} has no option {', '.join(unknown)}; its options are {', '.join(known)}")
-    given = {option: tuple(value) if isinstance(value, list) else value for option, value in given.items()}  # JSON has lists
-    for option, value in given.items():
-        default = known[option].default
-        if default is not None and (type(value) is not type(default)):
-            raise ValueError(f"{name}: {option} must be {type(default).__name__}, like {default!r}, not {value!r}")
-    return _factory(name)(**given)
+    return _factory(name)(**checked_options(name, options(name), given))
 
 
 def _factory(name: str) -> Factory:

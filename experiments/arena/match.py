@@ -20,6 +20,7 @@ from tilewe_jax import batching
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.lanes import chunk_size, some_set, where_needed
 from tilewe_jax.records import Record
+from tilewe_jax.registry import available_games, options
 from tilewe_jax.schedule import balanced_schedule
 
 
@@ -101,8 +102,12 @@ class Match:
     ) -> None:
         seats = game.num_players
         if len(players) < seats:
+            parameters = options(game.id) if game.id in available_games() else {}
+            fewer = f", or play with --players {len(players)}" if "players" in parameters and len(players) > 1 else ""
+            names = [player.name for player in players]
             raise ValueError(
-                f"{game.id} has {seats} seats, and there are fewer players than that, {len(players)}; one may be named twice"
+                f"{game.id} is played by {seats} here, and {len(names)} agent{'s' * (len(names) > 1)} cannot fill the seats:"
+                f" name some twice, like --agents {' '.join((seats * names)[:seats])}{fewer}"
             )
         self.game, self.batch, self.seed, self.move_seconds, self.devices = game, batch, seed, move_seconds, devices
         self.opening = opening
@@ -155,7 +160,7 @@ class Match:
         Raises ``ValueError`` for a sequential test of fewer than two players.
         """
         if sprt and len(self.names) < 2:
-            raise ValueError("a sequential test needs two players")
+            raise ValueError("a sequential test (--sprt) needs two agents")
         schedule = balanced_schedule(len(self._entries), self.game.num_players, games, random.Random(f"{self.seed}/schedule"))
         seating = self._entries[np.array(schedule)]
         results = Results(self.game, self.names)

@@ -99,13 +99,13 @@ def player(game: Game[Any], text: str) -> Player:
     try:
         value = getattr(importlib.import_module(module), factory)()
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"player {what!r}: {error}") from None
+        raise ValueError(f"agent {what!r}: {error}") from None
     try:
         adapted = adapt(game, value)
     except ValueError as error:
-        raise ValueError(f"player {what!r} {error}") from None
+        raise ValueError(f"agent {what!r} {error}") from None
     if adapted is None:
-        raise ValueError(f"player {what!r} gave {value!r}, which is neither a policy nor a player on the host")
+        raise ValueError(f"agent {what!r} gave {value!r}, which is neither a policy nor a player on the host")
     return Player(name or getattr(value, "name", factory), adapted)
 
 

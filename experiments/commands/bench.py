@@ -2,43 +2,47 @@
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from rich.table import Table
+from tyro.conf import arg
 
-from experiments.commands.common import GameOptions, UsageError, check_positive, named, out, progress_bar
+from experiments.commands.common import Flag, GameOptions, OptionalInt, UsageError, check_positive, named, out, progress_bar
 
 
 @dataclass(frozen=True)
 class Bench(GameOptions):
-    """Measure how fast games are played, on a CPU in processes pinned to one core each."""
+    """Measure how fast games, searches or training run on this machine.
 
-    game: str = ""
-    """Id of the game, by default tilewe; with --search, by default a made-up one."""
+    The form of the games is stream (every game that ends is started again at once), games (all are played to their ends
+    together), step (the public functions step and sample_action), or board (the board of tilewe in plain Python).
+    """
+
+    game: Annotated[str, arg(metavar="GAME", help_behavior_hint="")] = ""
+    """Game to measure: by default tilewe, and with --search a made-up game with few rules, to time the search alone."""
     form: Literal["stream", "games", "step", "board"] = "stream"
-    """Games that restart at once, games played to the end together, the public step and sample_action; or the host board of
-    tilewe."""
-    policy: str | None = None
-    """Policy that plays (`tilewe-jax arena --list`): random, in triominos random_stuck, which draws only when no tile fits."""
-    search: bool = False
-    """Measure the tree search instead, against mctx where that is installed; without --game on a made-up game."""
-    signature: bool = False
-    """Play fixed games of every game instead, or with --game of that one, and print hashes of them: see `signature.py`."""
-    train: str | None = None
-    """Measure self-play and learning instead, with the settings of this preset and what --set gives."""
+    """How the games are played, see above."""
+    policy: Annotated[str | None, arg(metavar="POLICY", help_behavior_hint="")] = None
+    """Built-in policy that plays, see `tilewe-jax arena --list`; by default random, in triominos random_stuck."""
+    search: Flag = False
+    """Measure the tree search instead of games; on the made-up game also mctx, where that is installed."""
+    signature: Flag = False
+    """Measure nothing, but print hashes of fixed games, which show whether a change has altered how games are played."""
+    train: Annotated[str | None, arg(metavar="PRESET", help_behavior_hint="")] = None
+    """Measure self-play and learning instead of games, with the settings of this preset and of --set."""
     num_simulations: int = 64
-    """Number of simulations of a search."""
+    """Number of simulations per search, for --search."""
     num_candidates: int = 64
-    """Number of candidate actions per node of a search."""
-    batch: int | None = None
-    """Number of games played at once, by each process: 4000, for searches 256. Large powers of two are bad for CPU caches."""
+    """Number of candidate actions per node, for --search."""
+    batch: OptionalInt = None
+    """Number of games side by side per process: 4000, with --search 256 by default. Powers of two are bad for CPU caches."""
     seconds: float = 5.0
-    """How long to measure."""
+    """Seconds to measure, after compilation."""
     cores: int = 1
-    """Number of pinned processes; has no meaning with an accelerator."""
+    """Number of processes, each pinned to a core of the CPU."""
     seed: int = 0
     """Seed of the random moves."""
-    json: bool = False
+    json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:

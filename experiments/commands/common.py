@@ -15,6 +15,14 @@ out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
+# Types of options that have no default to show in the help.
+Flag = Annotated[bool, arg(help_behavior_hint="")]
+OptionalFile = Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")]
+OptionalFolder = Annotated[Path | None, arg(metavar="FOLDER", help_behavior_hint="")]
+OptionalInt = Annotated[int | None, arg(help_behavior_hint="")]
+Agents = Annotated[tuple[str, ...], arg(metavar="AGENT ...", help_behavior_hint="")]
+
+
 class UsageError(Exception):
     """An argument that only a command can find wrong."""
 
@@ -27,12 +35,12 @@ class FailedError(Exception):
 class GameOptions:
     """The options of a command that name a game."""
 
-    game: str = "tilewe"
-    """Id of the game; `tilewe-jax games` lists them. Or module:factory for a game of your own."""
-    players: int | None = None
-    """Number of players in a game, where the game lets you choose."""
-    set: Annotated[tuple[str, ...], arg(metavar="OPTION=VALUE ...")] = ()
-    """Further options of the game, like size=10 pieces=O1,I2 voluntary_pass=true."""
+    game: Annotated[str, arg(metavar="GAME")] = "tilewe"
+    """Game to play: an id that `tilewe-jax games` lists, or module:factory for a game of your own."""
+    players: OptionalInt = None
+    """Number of players, one a seat, in games that let you choose it."""
+    set: Annotated[tuple[str, ...], arg(metavar="OPTION=VALUE ...", help_behavior_hint="")] = ()
+    """Further options of the game, such as size=10 pieces=O1,I2; `tilewe-jax games` lists them with their defaults."""
 
     def options(self) -> dict[str, Any]:
         """The options as ``make`` takes them."""

@@ -11,7 +11,10 @@ from tyro.conf import Positional, arg
 
 from experiments.commands import common
 from experiments.commands.common import (
+    Flag,
     GameOptions,
+    OptionalFile,
+    OptionalInt,
     UsageError,
     check_positive,
     check_writable,
@@ -24,9 +27,9 @@ from experiments.commands.common import (
 
 @dataclass(frozen=True)
 class Games:
-    """List the games."""
+    """List the games and their options."""
 
-    json: bool = False
+    json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
@@ -54,28 +57,33 @@ class Games:
             table.add_row(row["game"], str(row["players"]), f"{row['actions']:,}", f"{row['state_bytes']} B", row["about"])
         out.print(table)
         for row in rows:
-            out.print(f"{row['game']}: --set {' '.join(f'{name}={_show(value)}' for name, value in row['options'].items())}")
+            players = [f"--players {row['options']['players']}"] if "players" in row["options"] else []
+            others = [f"{name}={_show(value)}" for name, value in row["options"].items() if name != "players"]
+            out.print(" ".join([f"{row['game']}:", *players, *(["--set", *others] if others else [])]), soft_wrap=True)
 
 
 def _show(default: Any) -> str:
-    return "..." if default is None else json.dumps(default).strip('"')
+    """A default as `--set` takes it."""
+    if default is None:
+        return "..."
+    return ",".join(map(str, default)) if isinstance(default, tuple) else json.dumps(default).strip('"')
 
 
 @dataclass(frozen=True)
 class Rollout(GameOptions):
-    """Play random games to the end and print their statistics."""
+    """Play random games to their ends, thousands at once, and print their statistics."""
 
     games: int = 20_000
     """Number of games."""
     batch: int = 4096
-    """Number of games played at once."""
+    """Number of games played side by side; more are faster, and need more memory."""
     seed: int = 0
-    """Seed of the random moves; with batch and devices it decides the games."""
+    """Seed of the random moves; the same --seed, --batch and --devices play the same games."""
     devices: int = 1
-    """Number of devices to spread the batch over; on a CPU they are made."""
-    out: Path | None = None
-    """Write the games to this file, as JSON lines that `replay` and `show` read."""
-    json: bool = False
+    """Number of devices that share the batch; on a CPU, as many virtual ones are made."""
+    out: OptionalFile = None
+    """Write all games to this file, for `replay` and `show`: JSON lines, a game a line."""
+    json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
@@ -125,11 +133,11 @@ def _print_rollout(game: Any, played: Any, summary: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Perft(GameOptions):
-    """Count the sequences of legal actions from the start."""
+    """Count the sequences of legal moves from the start (perft), to compare rules with other programs."""
 
     depth: Annotated[int, arg(metavar="N")] = 2
-    """Length of the sequences; all lengths up to it are counted."""
-    json: bool = False
+    """Greatest length of the sequences; shorter ones are counted too."""
+    json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
@@ -170,11 +178,11 @@ class Perft(GameOptions):
 
 @dataclass(frozen=True)
 class Replay:
-    """Play recorded games again and check every one."""
+    """Play recorded games again and check that each move is legal and each result is right."""
 
-    file: Positional[Path]
-    """A file written by `rollout --out`."""
-    json: bool = False
+    file: Annotated[Positional[Path], arg(metavar="FILE")]
+    """A file of games, as --out of `rollout`, `arena` and `selfplay` writes it."""
+    json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
@@ -196,40 +204,53 @@ class Replay:
 
 @dataclass(frozen=True)
 class Show:
-    """Show a recorded game, move by move."""
+    """Step through a recorded game on the terminal, or print it.
 
-    file: Positional[Path]
-    """A file written by `rollout --out`."""
+    On a terminal the right and left arrow keys go to the next and the previous move, home and end to the start and the end, a
+    number and enter to that move, N and P to the next and the previous game, and q quits. The last move is marked. Off a
+    terminal, or with --plain, --brief, --move or --svg, the game is printed.
+    """
+
+    file: Annotated[Positional[Path], arg(metavar="FILE")]
+    """A file of games, as --out of `rollout`, `arena` and `selfplay` writes it."""
     number: int = 1
     """Number of the game in the file, from 1."""
-    brief: bool = False
-    """Print the board only at the end."""
-    svg: Path | None = None
-    """Write the final position to this file, as a picture."""
+    move: OptionalInt = None
+    """Print only the position after so many moves, 0 for the start."""
+    plain: Flag = False
+    """Print all moves and positions, on a terminal too."""
+    brief: Flag = False
+    """Print all moves, and the position only at the end."""
+    svg: OptionalFile = None
+    """Write the final position, or that of --move, to this file, as a picture."""
 
     def run(self) -> None:
-        import jax
-        import jax.numpy as jnp
-
+        from experiments import viewer
         from tilewe_jax import records
         from tilewe_jax.files import replacing
 
         check_writable(self.svg)
-        game, games = records.read(self.file)
+        game, games = records.read_on_host(self.file)
         if not 1 <= self.number <= len(games):
             raise UsageError(f"--number must be 1 to {len(games)}, the games in {self.file}, not {self.number}")
         record = games[self.number - 1]
-        step, is_legal = jax.jit(game.step), jax.jit(game.is_legal)
-        state = game.init_from_deal(record.deal)
-        for ply, action in enumerate(record.actions, 1):
-            if not is_legal(state, jnp.int32(action)):
-                raise records.RecordError(f"{self.file}, game {self.number}: action {ply}, {action}, is not legal")
-            print(f"{ply:3d}. player {int(game.current_player(state)) + 1}: {game.action_name(action, state)}")
-            state = step(state, jnp.int32(action))
-            if not self.brief:
-                print(game.text(state, color=out.is_terminal) + "\n")
-        if self.brief:
-            print(game.text(state, color=out.is_terminal))
-        if self.svg:
-            with replacing(self.svg) as file:
-                file.write(game.svg(state))
+        moves = len(record.actions)
+        if self.move is not None and not 0 <= self.move <= moves:
+            raise UsageError(f"--move must be 0 to {moves}, the moves of game {self.number}, not {self.move}")
+        try:
+            if not (self.plain or self.brief or self.svg or self.move is not None) and viewer.can_run():
+                viewer.run(game, games, viewer.View(self.number - 1))
+                return
+            replay = viewer.Replay(game, record, self.number)
+            if self.move is None:
+                lines = viewer.printed(replay, self.brief, out.is_terminal)
+            else:
+                lines = iter([*([replay.move_line(self.move)] if self.move else []), replay.text(self.move, out.is_terminal)])
+            for line in lines:
+                print(line)
+            if self.svg:
+                shown = moves if self.move is None else self.move
+                with replacing(self.svg) as file:
+                    file.write(replay.position(shown).svg(last_action=replay.last_action(shown)))
+        except records.RecordError as error:
+            raise records.RecordError(f"{self.file}: {error}") from None

@@ -5,12 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from rich.columns import Columns
 from rich.table import Table
 from tyro.conf import arg
 
 from experiments.commands import common
 from experiments.commands.common import (
+    Agents,
+    Flag,
     GameOptions,
+    OptionalFile,
+    OptionalFolder,
     UsageError,
     check_positive,
     check_writable,
@@ -24,33 +29,34 @@ from experiments.commands.common import (
 
 @dataclass(frozen=True)
 class Arena(GameOptions):
-    """Let agents play each other and rate them.
+    """Let agents play each other, and rate them by Elo.
 
-    An agent is a name (`tilewe-jax arena --list` shows those of a game), a search like puct:num_simulations=64,num_playouts=4,
-    or module:factory for what that function gives, a policy or a player on the host; and name=... gives it another name.
+    An agent is a built-in one by its name (`tilewe-jax arena --list` shows those of a game); a search with its settings, such
+    as puct:num_simulations=64,num_playouts=4; or module:factory, a function of yours that returns a policy or a player in plain
+    Python. NAME= before it, as in strong=puct:num_simulations=400, is its name in the tables.
     """
 
-    agents: Annotated[tuple[str, ...], arg(metavar="AGENT ...")] = ()
-    """Agents that play, by default all that the game has; one that is named twice takes two seats."""
+    agents: Agents = ()
+    """Agents that play, by default all that the game has built in. An agent that is named twice takes two seats."""
     games: int = 1000
     """Number of games."""
     batch: int = 2000
-    """Number of games played at once."""
+    """Number of games played side by side; more are faster, and need more memory."""
     seed: int = 0
-    """Seed of the games, whatever the batch."""
+    """Seed of the games; they do not depend on --batch."""
     devices: int = 1
-    """Number of devices among which a batch is divided; on a CPU they are made."""
-    sprt: tuple[float, float] | None = None
-    """Two Elo differences: stop once it is clear by which of them the first agent is stronger than the second."""
+    """Number of devices that share the batch; on a CPU, as many virtual ones are made."""
+    sprt: Annotated[tuple[float, float] | None, arg(metavar="ELO0 ELO1", help_behavior_hint="")] = None
+    """Sequential test: stop once it is decided by which of two Elo differences the first agent is stronger than the second."""
     move_seconds: float = 60.0
-    """Time for a move of a player on the host."""
-    list: bool = False
-    """List the agents of the game, and play no games."""
-    out: Path | None = None
-    """Write the games to this file, as JSON lines that `replay` and `show` read."""
-    plot: Path | None = None
-    """Write a picture of the ratings to this file, as SVG."""
-    json: bool = False
+    """Seconds that a player in plain Python may take for a move; whoever takes longer forfeits the game."""
+    list: Flag = False
+    """List the built-in agents and the searches of the game, and play nothing."""
+    out: OptionalFile = None
+    """Write all games to this file, for `replay` and `show`: JSON lines, a game a line."""
+    plot: OptionalFile = None
+    """Write a picture of the Elo ratings to this file, as SVG."""
+    json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
@@ -149,15 +155,16 @@ def _print_arena(game: Any, summary: dict[str, Any]) -> None:
         if "last_fault" in row:
             out.print(f"{row['agent']} forfeited, the last time for: {row['last_fault']}", markup=False)
     names = [row["agent"] for row in summary["agents"]]
+    beside: list[Table] = []
     if len(names) > 1:
         pairs = Table("ahead of", *names, title="fraction of the games of both in which the row's agent was ahead")
         for name in names:
             pairs.add_row(name, *(_number(summary["pairs"][name].get(opponent), ".3f") for opponent in names))
-        out.print(pairs)
+        beside.append(pairs)
     seats = Table("seat", "Elo", "win rate", "mean score")
     for row in summary["seats"]:
         seats.add_row(str(row["seat"]), _elo(row), _number(row["win_rate"], ".4f"), _number(row["mean_score"], ".2f"))
-    out.print(seats)
+    out.print(Columns([*beside, seats]))  # beside each other where the terminal is wide enough
     if "sprt" in summary:
         test = summary["sprt"]
         low, high = test["bounds"]
@@ -170,21 +177,21 @@ def _print_arena(game: Any, summary: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Selfplay(GameOptions):
-    """Let one agent play in all seats, and keep the games."""
+    """Let one agent play against itself in all seats, and keep the games."""
 
-    agent: str = "puct:num_simulations=64"
-    """Agent that plays: a name (`tilewe-jax arena --list`), or a search like puct:num_simulations=64,num_playouts=4."""
+    agent: Annotated[str, arg(metavar="AGENT")] = "puct:num_simulations=64"
+    """Agent that plays, as for `arena`: a built-in one by its name, a search with its settings, or module:factory."""
     games: int = 256
     """Number of games."""
     batch: int = 256
-    """Number of games played at once."""
+    """Number of games played side by side; more are faster, and need more memory."""
     seed: int = 0
-    """Seed of the games, whatever the batch."""
+    """Seed of the games; they do not depend on --batch."""
     devices: int = 1
-    """Number of devices among which a batch is divided; on a CPU they are made."""
-    out: Path | None = None
-    """Write the games to this file, as JSON lines that `replay` and `show` read."""
-    json: bool = False
+    """Number of devices that share the batch; on a CPU, as many virtual ones are made."""
+    out: OptionalFile = None
+    """Write all games to this file, for `replay` and `show`: JSON lines, a game a line."""
+    json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
@@ -231,29 +238,31 @@ class Selfplay(GameOptions):
 
 @dataclass(frozen=True)
 class Eval(GameOptions):
-    """Let agents play each other, seats balanced, and print how often each wins, with 95 % intervals."""
+    """Let agents play each other, and print how often each wins, with 95 % intervals.
 
-    agents: Annotated[tuple[str, ...], arg(metavar="AGENT ...")] = ()
-    """Agents that play, as for `arena`; one that is named twice takes two seats. A network is one of a search's settings,
-    gumbel:num_simulations=64,network=NAME."""
-    run_folder: Annotated[Path | None, arg(name="run")] = None
-    """A run of `train`: all the weights that it kept play, each as `gumbel`."""
+    Games come in sets, in which every agent plays from every seat after the same start. A network is one of the settings of a
+    search, as in gumbel:num_simulations=64,network=santorini: the name of shipped weights, or a file.
+    """
+
+    agents: Agents = ()
+    """Agents that play, as for `arena`. An agent that is named twice takes two seats."""
+    run_folder: Annotated[OptionalFolder, arg(name="run")] = None
+    """Folder of a run of `train`: all networks that it kept play each other, each with the search `gumbel`."""
     num_simulations: int = 32
-    """Number of simulations of those."""
+    """Number of simulations per move of the networks of --run."""
     games: int = 400
     """Number of games."""
     opening: int = 0
-    """Number of random moves at the beginning. Games come in sets, in which the agents sit in all seats in turn, with the same
-    deal and the same opening."""
+    """Number of random moves at the beginning of each game, the same ones in all games of a set."""
     batch: int = 256
-    """Number of games played at once."""
+    """Number of games played side by side; more are faster, and need more memory."""
     seed: int = 0
-    """Seed of the games, whatever the batch."""
+    """Seed of the games; they do not depend on --batch."""
     devices: int = 1
-    """Number of devices among which a batch is divided; on a CPU they are made."""
-    plot: Path | None = None
-    """Write a picture of the ratings to this file, as SVG."""
-    json: bool = False
+    """Number of devices that share the batch; on a CPU, as many virtual ones are made."""
+    plot: OptionalFile = None
+    """Write a picture of the Elo ratings to this file, as SVG."""
+    json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:

@@ -12,7 +12,19 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from experiments.commands import common
-from experiments.commands.common import FailedError, UsageError, check_positive, check_writable, err, named, out
+from experiments.commands.common import (
+    FailedError,
+    Flag,
+    OptionalFile,
+    OptionalFolder,
+    OptionalInt,
+    UsageError,
+    check_positive,
+    check_writable,
+    err,
+    named,
+    out,
+)
 
 
 @dataclass(frozen=True)
@@ -23,27 +35,27 @@ class Train:
     --distributed on SLURM, Kubernetes and other clusters that JAX knows.
     """
 
-    preset: str | None = None
-    """Settings by name (`tilewe-jax train --list`), or a file of Python that defines CONFIG."""
-    set: Annotated[tuple[str, ...], arg(metavar="SETTING=VALUE ...")] = ()
-    """Settings that differ, like selfplay.num_games=64 game.options.size=4; `--list` shows all."""
-    out: Path | None = None
-    """Folder of the run: checkpoints, weights, metrics, games of its evaluations, and the report."""
-    resume: bool = False
-    """Go on with the run in the folder, with its settings."""
-    devices: int | None = None
-    """Number of devices of each process, by default all; on a CPU they are made."""
-    coordinator: str | None = None
-    """Address of the first process, like host:port, where there are several."""
-    num_processes: int | None = None
-    """Number of processes."""
-    process_id: int | None = None
-    """Number of this process, from 0."""
-    distributed: bool = False
-    """Several processes, which the cluster knows."""
-    list: bool = False
-    """List the presets and the settings, and train nothing."""
-    json: bool = False
+    preset: Annotated[str | None, arg(metavar="PRESET", help_behavior_hint="")] = None
+    """Settings to begin with: a name that `tilewe-jax train --list` shows, or a file of Python that defines CONFIG."""
+    set: Annotated[tuple[str, ...], arg(metavar="SETTING=VALUE ...", help_behavior_hint="")] = ()
+    """Settings that differ from the preset, such as selfplay.num_games=64 game.options.size=4; `--list` explains all."""
+    out: OptionalFolder = None
+    """Folder of the run, for its checkpoints, weights, metrics, evaluation games and report. Required."""
+    resume: Flag = False
+    """Go on with the run in the folder of --out, with its settings."""
+    devices: OptionalInt = None
+    """Number of devices of each process, by default all; on a CPU, as many virtual ones are made."""
+    coordinator: Annotated[str | None, arg(metavar="HOST:PORT", help_behavior_hint="")] = None
+    """Address of the first process, where several processes train together."""
+    num_processes: OptionalInt = None
+    """Number of processes that train together."""
+    process_id: OptionalInt = None
+    """Which of them this process is, from 0; process 0 is the first one."""
+    distributed: Flag = False
+    """Several processes train together, and JAX learns from the cluster which."""
+    list: Flag = False
+    """List the presets, explain the settings, and train nothing."""
+    json: Flag = False
     """Print one JSON object at the end and nothing else."""
 
     def run(self) -> None:
@@ -102,13 +114,13 @@ def _list(as_json: bool) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """Write the report of a run of `train`: one HTML file with all its curves and games."""
+    """Write the report of a run of `train`: one HTML file with its curves and games."""
 
-    folder: Positional[Path]
-    """Folder of the run."""
-    curve: Path | None = None
-    """Also write a picture of its wins against each opponent to this file, as SVG."""
-    json: bool = False
+    folder: Annotated[Positional[Path], arg(metavar="FOLDER")]
+    """Folder of the run, as given to `train --out`."""
+    curve: OptionalFile = None
+    """Also write a picture of its win rates against each opponent to this file, as SVG."""
+    json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:

@@ -3,13 +3,12 @@
 import html
 import io
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import jax
-import jax.numpy as jnp
 import matplotlib.figure
 import numpy as np
 
@@ -21,17 +20,33 @@ from tilewe_jax.files import replacing
 
 _GAMES = 6
 """Maximum number of example games."""
+_NAME = 36
+"""Maximum number of characters of a name in a plot."""
 _PICTURES = 80
 """Maximum number of positions of a game."""
 
+_SCALE = 1.3
+"""Enlargement of pictures of positions, on screens that are wide enough."""
+
 _PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #222 }}
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 1500px; margin: 1em auto; padding: 0 1em; color: #222 }}
 h1 {{ font-size: 1.5em }} h2 {{ font-size: 1.2em; margin-top: 2em; border-bottom: 1px solid #ccc }}
 table {{ border-collapse: collapse }} td, th {{ padding: .15em .8em .15em 0; text-align: left; vertical-align: top }}
-.plots {{ display: flex; flex-wrap: wrap; gap: 1em }} .plots svg {{ max-width: 520px; height: auto }}
-.game svg {{ max-width: 420px; height: auto; display: block }} .game {{ margin: 1em 0 2em }}
-.game img {{ max-width: 420px; display: none }} .game img.now {{ display: block }}
+td {{ overflow-wrap: anywhere }}
+.facts, .plots, .games {{ display: grid; gap: .3em 1.5em }}
+.facts {{ grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); margin: 0 }}
+.facts div {{ display: flex; flex-wrap: wrap; column-gap: 1em }} .facts dd {{ margin: 0; flex: 1 1 10em }}
+.facts dt {{ font-weight: bold; min-width: 7em; overflow-wrap: anywhere }}
+.plots {{ grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)) }}
+.plots svg {{ width: 100%; height: auto }}
+.games {{ grid-template-columns: repeat(auto-fill, minmax(min(100%, 560px), 1fr)) }}
+.game {{ margin: 1em 0 }} .game p {{ overflow-wrap: anywhere; margin: 0 0 .5em }}
+.game .controls {{ display: flex; gap: .5em; align-items: center }} .game input {{ flex: 1; min-width: 0 }}
+.game button {{ font-size: 1.2em; min-width: 2.6em; min-height: 2.2em }}
+.game output {{ display: block; min-height: 3em; padding-top: .3em; overflow-wrap: anywhere }}
+.game img {{ max-width: 100%; height: auto; display: none }} .game img.now {{ display: block }}
 details {{ margin-top: 1em }}
 </style></head><body>
 <h1>{title}</h1>
@@ -68,7 +83,7 @@ def write(folder: Path) -> Path:
         parts.append(_section("Games and search", _playing(rows)))
         parts.append(_section("Throughput", _throughput(rows)))
     if games := _games(folder):
-        parts.append("<h2>Games of the evaluations</h2>" + "".join(games))
+        parts.append(f'<h2>Games of the evaluations</h2><div class="games">{"".join(games)}</div>')
     settings = "".join(f"<tr><td>{_text(name)}<td>{_text(value)}" for name, value in _flat(config))
     parts.append(f"<details><summary>All settings</summary><table>{settings}</table></details>")
     path = folder / "report.html"
@@ -138,7 +153,8 @@ def _summary(config: dict[str, Any], rows: list[dict[str, Any]], evaluations: li
         for name, figures in evaluations[-1]["opponents"].items():
             rate, error = figures["win_rate"], figures["standard_error"]
             facts[f"against {name}"] = f"{rate:.1%} ± {error:.1%} in the last evaluation"
-    return "<table>" + "".join(f"<tr><th>{_text(name)}<td>{_text(value)}" for name, value in facts.items()) + "</table>"
+    rows_of_facts = (f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in facts.items())
+    return f'<dl class="facts">{"".join(rows_of_facts)}</dl>'
 
 
 def _learning(rows: list[dict[str, Any]]) -> list[str]:
@@ -180,7 +196,7 @@ def _strength(evaluations: list[dict[str, Any]]) -> list[str]:
             points = [(row["games_before"], row["opponents"][name]) for row in evaluations if name in row["opponents"]]
             x, y = [games for games, _ in points], [figures["win_rate"] for _, figures in points]
             error = [figures["standard_error"] for _, figures in points]
-            axes.errorbar(x, y, 1.96 * np.array(error), label=name, capsize=3)
+            axes.errorbar(x, y, 1.96 * np.array(error), label=_short(name), capsize=3)
         axes.set_xlabel("games of self-play")
         axes.set_ylabel("win rate, 95 % intervals")
         axes.set_ylim(0, 1.03)
@@ -197,7 +213,8 @@ def _strength(evaluations: list[dict[str, Any]]) -> list[str]:
             opponents = [name for name in rated if name not in {str(evaluation["iteration"]) for evaluation in own}]
             for name in opponents:
                 axes.axhline(rated[name][0], color="#999", linewidth=1)
-                axes.annotate(name, (x[0], rated[name][0]), fontsize=8, color="#555")
+                box = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
+                axes.annotate(_short(name), (x[0], rated[name][0]), fontsize=8, color="#555", bbox=box, zorder=1)
             axes.set_xlabel("hours" if what == "seconds" else "games of self-play")
             axes.set_ylabel("Elo, 95 % intervals")
 
@@ -265,29 +282,31 @@ def _games(folder: Path) -> list[str]:
     for path in sorted((folder / "games").glob("*.jsonl"), reverse=True):
         if len(shown) >= _GAMES:
             break
-        game, recorded = records.read(path)
-        step = jax.jit(game.apply)
+        game, recorded = records.read_on_host(path)
         for record in recorded[:1]:
-            state = game.init_from_deal(record.deal)
-            pictures = [_picture(game.svg(state), "start")]
+            position = game.init_from_deal(record.deal)
+            pictures = [_picture(position.svg(), "start")]
             for ply, action in enumerate(record.actions[:_PICTURES], 1):
-                seat = int(game.current_player(state))
+                seat = position.current_player
                 name = record.players[seat] if record.players else f"player {seat + 1}"
-                caption = f"{ply}. {name} (seat {seat + 1}): {game.action_name(action, state)}"
-                state = step(state, jnp.int32(action))
-                pictures.append(_picture(game.svg(state), caption))
+                caption = f"{ply}. {name} (seat {seat + 1}): {position.action_name(action)}"
+                position = position.after(action)
+                pictures.append(_picture(position.svg(last_action=action), caption))
             title = f"iteration {int(path.stem.split('-')[0]):,}: {', '.join(record.players)}; scores {list(record.scores)}"
             controls = (
-                f'<button class="back">&larr;</button> <input type="range" min="0" max="{len(pictures) - 1}" value="0">'
-                ' <button class="on">&rarr;</button> <output></output>'
+                '<div class="controls"><button class="back" aria-label="previous move">&larr;</button>'
+                f'<input type="range" min="0" max="{len(pictures) - 1}" value="0" aria-label="move">'
+                '<button class="on" aria-label="next move">&rarr;</button></div><output></output>'
             )
             shown.append(f'<div class="game"><p>{_text(title)}</p>{controls}{"".join(pictures)}</div>')
     return shown
 
 
 def _picture(svg: str, caption: str) -> str:
-    # As images, since identifiers in one drawing must not meet those of another.
-    return f'<img alt="{_text(caption)}" src="data:image/svg+xml,{quote(svg)}">'
+    # As images, since identifiers in one drawing must not meet those of another. Larger than drawn, where there is room.
+    size = re.search(r' width="(\d+)"', svg)
+    width = f' width="{round(int(size[1]) * _SCALE)}"' if size else ""
+    return f'<img alt="{_text(caption)}"{width} src="data:image/svg+xml,{quote(svg)}">'
 
 
 def _plot(title: str, draw: Callable[[Any], None]) -> str:
@@ -312,6 +331,11 @@ def _smooth(values: Sequence[float]) -> np.ndarray:
     width = max(1, len(values) // 50)
     padded = np.pad(np.asarray(values, float), (width - 1, 0), mode="edge")
     return np.convolve(padded, np.ones(width) / width, mode="valid")
+
+
+def _short(name: str) -> str:
+    """The name of an agent, cut to what fits into a plot."""
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
 def _text(value: Any) -> str:

@@ -284,7 +284,7 @@ def test_ratings_of_clear_cases() -> None:
     always = ratings.plackett_luce(seating, (seating == 0).astype(float), 2)
     assert np.isfinite(always.players).all()
     assert always.players[0] > 400
-    with pytest.raises(ValueError, match="two players"):
+    with pytest.raises(ValueError, match="two agents"):
         ratings.plackett_luce(seating[:, :1], np.zeros((100, 1)), 2)
 
 
@@ -316,7 +316,7 @@ def test_arena_command(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatc
         (["arena", "--agents", "random"], "4 seats"),
         ([*common, "--sprt", "1", "0"], "lower one"),
         ([*common, "--plot", str(tmp_path)], "it is a folder"),
-        (["arena", "--agents", "nobody"], "no player 'nobody'"),
+        (["arena", "--agents", "nobody"], "no agent 'nobody'"),
     ]:
         with pytest.raises(SystemExit) as stop:
             cli.main(arguments)

@@ -147,10 +147,16 @@ def test_bench_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "expected one of games, rollout, "),
-        (["roll"], "unrecognized options: roll"),
-        (["rollout", "--bacth", "3"], "unrecognized options: --bacth"),
-        (["rollout", "--batch", "many"], "--batch: invalid literal for int() with base 10: 'many'"),
+        (["rollout", "--bacth", "3"], "unrecognized options: --bacth 3 (did you mean --batch?); see tilewe-jax rollout --help"),
+        (["rolout"], "there is no command 'rolout' (did you mean rollout?); see tilewe-jax --help"),
+        (["x"], "there is no command 'x' (expected one of games, rollout, "),
+        (["--fast", "rollout"], "expected a command before --fast"),
+        (["rollout", "--batch", "many"], "--batch must be an integer, not 'many'"),
+        (["rollout", "--batch=many"], "--batch must be an integer, not 'many'"),
+        (["arena", "--sprt", "5"], "--sprt must be ELO0 ELO1, not '5'"),
+        (["arena", "--sprt", "a", "5"], "--sprt must be ELO0 ELO1, not 'a 5'"),
+        (["arena", "--agents", "random", "turtle"], "like --agents random turtle random turtle, or play with --players 2"),
+        (["arena", "--game", "duo", "--agents", "random"], "name some twice, like --agents random random\n"),
         (["rollout", "--batch", "0"], "--batch must be positive, not 0"),
         (["rollout", "--games", "-1"], "--games must be positive, not -1"),
         (["rollout", "--game", "chess"], "there is no game 'chess'; there are tilewe, duo"),
@@ -171,7 +177,7 @@ def test_bench_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
         (["bench", "--form", "fast"], "--form must be one of stream, games, step, board, not 'fast'"),
         (["bench", "--search", "--num-simulations", "0"], "--num-simulations must be positive, not 0"),
         (["bench", "--search", "--game", "chess"], "there is no game 'chess'"),
-        (["show"], "missing: PATH"),
+        (["show"], "missing: FILE"),
     ],
 )
 def test_wrong_arguments_give_one_line_and_exit_code_2(

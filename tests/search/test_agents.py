@@ -124,7 +124,7 @@ def test_engine_on_the_host_board() -> None:
     assert engine.name == "searcher"
     assert len(board.moves) > 20
     assert board.scores[0] > board.scores[1]
-    with pytest.raises(ValueError, match="tilewe has no player 'nobody'"):
+    with pytest.raises(ValueError, match="tilewe has no agent 'nobody'"):
         AgentEngine("nobody")
 
 
@@ -143,7 +143,7 @@ def test_a_search_beats_chance() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nobody", "duo has no player 'nobody'; it has .*puct:num_simulations=64,num_candidates=64"),
+        ("nobody", "duo has no agent 'nobody'; it has .*puct, gumbel"),
         ("puct:num_simulations", "puct has no setting 'num_simulations'; it has num_simulations=64"),
         ("puct:sims=3", "puct has no setting 'sims=3'; it has num_simulations=64"),
         ("puct:gumbel_scale=1", "puct has no setting 'gumbel_scale=1'; it has num_simulations=64"),
@@ -241,7 +241,7 @@ def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     code, out, _ = run(capsys, "replay", str(path), "--json")
     assert (code, json.loads(out)["wrong"]) == (0, 0)
     for arguments, message in (
-        (["--agent", "best"], "has no player 'best'"),
+        (["--agent", "best"], "has no agent 'best'"),
         (["--games", "0"], "--games must be positive"),
         (["--devices", "3"], "a batch of 4 cannot be divided among 3 devices"),
         (["--agent", "puct:num_simulations=1000000000"], "need about"),

@@ -16,6 +16,8 @@ Pieces = Sequence[str] | None
 StartCells = Sequence[Sequence[Cell]] | None
 """For each player a list of (x, y); those of the variant for ``None``."""
 
+VERSION = 1
+"""Version of the rules, see ``Game.version``."""
 MIN_SIZE, MAX_SIZE = 3, 32
 MAX_PLAYERS = 4
 MOVEGENS = ("bitboard", "conv")
@@ -76,6 +78,16 @@ class Config:
     def num_placements(self) -> int:
         """Number of action ids of placements: every orientation anchored at every cell, whether it fits there or not."""
         return len(ORIENTATIONS) * self.cells
+
+    @property
+    def num_actions(self) -> int:
+        """Number of action ids: placements, and the pass where there is one."""
+        return self.num_placements + self.voluntary_pass
+
+    @property
+    def max_steps(self) -> int:
+        """Upper bound of the number of actions of a game."""
+        return self.players * (len(self.pieces) + self.voluntary_pass)
 
     @cached_property
     def orientations(self) -> tuple[int, ...]:

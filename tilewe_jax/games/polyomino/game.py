@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tilewe_jax.bits import popcount, unpack_words
 from tilewe_jax.game import Action, Game, Policy, as_action
-from tilewe_jax.games.polyomino import figures, heuristics, notation, observation, rules, symmetry
-from tilewe_jax.games.polyomino.config import VARIANTS, Config, options_of
+from tilewe_jax.games.polyomino import heuristics, notation, observation, rules, symmetry
+from tilewe_jax.games.polyomino.config import VARIANTS, VERSION, Config, options_of
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
 from tilewe_jax.games.polyomino.policies import policies
 from tilewe_jax.games.polyomino.position import PolyominoPosition, position_of_state
@@ -48,6 +48,7 @@ class PolyominoGame(Game[State]):
      2 B . . . .
      1 B B . . .
        a b c d e
+    points and pieces left:
     B   3 O1 I2
     Y   0 O1 I2 L3
     yellow to move
@@ -57,7 +58,7 @@ class PolyominoGame(Game[State]):
 
     config: Config
 
-    version = 1
+    version = VERSION
 
     @property
     def id(self) -> str:
@@ -73,11 +74,11 @@ class PolyominoGame(Game[State]):
 
     @property
     def num_actions(self) -> int:
-        return self.config.num_placements + self.config.voluntary_pass
+        return self.config.num_actions
 
     @property
     def max_steps(self) -> int:
-        return self.config.players * (len(self.config.pieces) + self.config.voluntary_pass)
+        return self.config.max_steps
 
     # ---- Rules
 
@@ -178,10 +179,10 @@ class PolyominoGame(Game[State]):
         return PolyominoPosition(position_of_state(self.config, state))
 
     def text(self, state: State, color: bool = False) -> str:
-        return figures.text(self.host(state), color)
+        return self.host(state).text(color)
 
     def svg(self, state: State) -> str:
-        return figures.svg(self.host(state))
+        return self.host(state).svg()
 
     def action_name(self, action: int, state: State | None = None) -> str:
         """The canonical name of an action, ``W5n-a1c3``, the same in every state; on the host. Raises ``ValueError``."""

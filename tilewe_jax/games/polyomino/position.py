@@ -1,16 +1,16 @@
 """Positions on the host by action ids: the ``tilewe_jax.host.HostPosition`` of every variant, over the engine of ``host``."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewe_jax.games.polyomino import figures
-from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.config import VERSION, Config
 from tilewe_jax.games.polyomino.host import Position, bits, explain_placement, geometry
-from tilewe_jax.games.polyomino.notation import cell_name, orientation_and_anchor
+from tilewe_jax.games.polyomino.notation import action_names, cell_name, cells_of, orientation_and_anchor
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
-from tilewe_jax.host import IllegalActionError
+from tilewe_jax.host import HostGame, IllegalActionError, require_no_deal
 
 if TYPE_CHECKING:
     from tilewe_jax.games.polyomino.rules import State
@@ -80,15 +80,37 @@ class PolyominoPosition:
             position.place(position.placement(action))
         return PolyominoPosition(position)
 
-    def text(self, color: bool = False) -> str:
-        """The board, and the score and pieces left of each player; with ANSI colours where ``color``."""
-        return figures.text(self, color)
+    def action_name(self, action: int) -> str:
+        """The canonical name of an action, ``W5n-a1c3``."""
+        return action_names(self.config, action)[0]
+
+    def text(self, color: bool = False, *, last_action: int | None = None) -> str:
+        """The board, and the score and pieces left of each player, see ``figures.text``."""
+        return figures.text(self, color, self._cells_of(last_action))
+
+    def svg(self, *, last_action: int | None = None) -> str:
+        """The same as a picture, see ``figures.svg``."""
+        return figures.svg(self, self._cells_of(last_action))
+
+    def _cells_of(self, action: int | None) -> tuple[Cell, ...]:
+        """The cells that an action covers; none for a pass, and for no action."""
+        return () if action is None or action == self.config.num_placements else cells_of(self.config, action)
 
     def _describe(self, action: int) -> str:
         if not 0 <= action < self.config.num_placements:
             return f"action {action}"
         orientation, anchor = orientation_and_anchor(self.config, action)
         return f"action {action}, {ORIENTATIONS[orientation].name} at {cell_name(anchor)},"
+
+
+def host_game(config: Config) -> HostGame:
+    """A variant in plain Python."""
+
+    def init_from_deal(deal: Any) -> PolyominoPosition:
+        require_no_deal(config.name, deal)
+        return PolyominoPosition(Position(config))
+
+    return HostGame(config.name, VERSION, config.players, config.num_actions, config.max_steps, init_from_deal)
 
 
 def position_of_state(config: Config, state: "State") -> Position:

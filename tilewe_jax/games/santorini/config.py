@@ -9,6 +9,8 @@ from typing import Literal, get_args
 Cell = tuple[int, int]
 Placement = Literal["default", "random", "chosen"]
 
+VERSION = 1
+"""Version of the rules, see ``Game.version``."""
 DIRECTIONS = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
 """NW, N, NE, W, E, SW, S, SE as (rows, columns)."""
 NUM_TURNS = 2 * len(DIRECTIONS) ** 2
@@ -77,3 +79,8 @@ class Config:
     def bit(self, cell: Cell) -> int:
         """The bit of a cell in a bitboard."""
         return cell[0] * self.stride + cell[1]
+
+
+def santorini(size: int = 5, placement: Placement = "default") -> Config:
+    """Santorini on n x n cells: workers move and build, and win on level 3."""
+    return Config(size, placement)

@@ -1,7 +1,7 @@
 """Santorini as a ``Game``."""
 
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import jax
@@ -13,14 +13,11 @@ from numpy.typing import NDArray
 from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.game import Action, Game, Policy, as_action
 from tilewe_jax.games.santorini import heuristics, observation, policies, rules, symmetry
-from tilewe_jax.games.santorini.config import Cell, Config, Placement
+from tilewe_jax.games.santorini.config import VERSION, Cell, Config, santorini
 from tilewe_jax.games.santorini.host import SYMBOLS, Move, SantoriniBoard
 from tilewe_jax.games.santorini.rules import State
 from tilewe_jax.lanes import materialize, per_lane, random_words
-from tilewe_jax.render.svg import grid
 
-_HEIGHT_COLORS = ("#f4f2ee", "#d9d2c4", "#b8ab93", "#92815f", "#2f5f9e")
-_PLAYER_COLORS = ("#d9443f", "#f0c02c")
 _state_of = jax.jit(rules.state_of, static_argnums=0)
 
 
@@ -53,7 +50,7 @@ class SantoriniGame(Game[State]):
     config: Config
     """The settings; ``make("santorini", size=..., placement=...)`` makes a game of its options."""
 
-    version = 1
+    version = VERSION
 
     @property
     def id(self) -> str:
@@ -200,8 +197,7 @@ class SantoriniGame(Game[State]):
         Columns are letters from the left, rows numbers from the bottom. Raises ``IllegalActionError``, which names the rule
         that the action breaks.
         """
-        board = self.host(state)
-        return board.name(board.move(int(action)))
+        return self.host(state).action_name(int(action))
 
     def action_of_name(self, name: str, state: State) -> int:
         """The inverse of ``action_name``. Raises ``IllegalActionError`` for an illegal action, and for what is no name."""
@@ -225,17 +221,7 @@ class SantoriniGame(Game[State]):
         return self.host(state).text(color, symbols)
 
     def svg(self, state: State) -> str:
-        board = self.host(state)
-        last = board.size - 1
-        cells = {(x, y): _HEIGHT_COLORS[board.height((last - y, x))] for x in range(board.size) for y in range(board.size)}
-        discs = {
-            (cell[1], last - cell[0]): (_PLAYER_COLORS[index // 2], str(index % 2 + 1))
-            for index, cell in enumerate(board.workers)
-            if cell is not None
-        }
-        legend = [(color, f"player {index + 1}") for index, color in enumerate(_PLAYER_COLORS)]
-        legend += [(color, "dome" if level == 4 else f"level {level}") for level, color in enumerate(_HEIGHT_COLORS) if level]
-        return grid(board.size, cells, [chr(ord("a") + x) for x in range(board.size)], legend, discs)
+        return self.host(state).svg()
 
     def deal(self, state: State) -> Any:
         """The cells of the workers, ``[[row, column], ...]``, where chance has placed them; else ``None``."""
@@ -246,21 +232,16 @@ class SantoriniGame(Game[State]):
     def init_from_deal(self, deal: Any) -> State:
         if self.config.placement != "random":
             return super().init_from_deal(deal)
-        empty = ((0,) * self.config.size,) * self.config.size
-        try:
-            first, second, third, fourth = ((int(row), int(column)) for row, column in deal)
-        except (TypeError, ValueError):
-            raise ValueError(f"a deal is the cells of four workers, [[row, column], ...], not {deal!r}") from None
-        return self.state_of(SantoriniBoard(empty, (first, second, third, fourth)))
+        return self.state_of(SantoriniBoard.from_deal(self.config, deal))
 
     def _cell(self, worker: Int32[Array, ""] | np.integer[Any]) -> Cell | None:
         row, column = divmod(int(worker), self.config.stride)
         return (row, column) if row >= 0 else None
 
 
-def _make(size: int = 5, placement: Placement = "default") -> SantoriniGame:
-    """Santorini on n x n cells: workers move and build, and win on level 3."""
-    return SantoriniGame(Config(size, placement))
+@wraps(santorini)
+def _make(**options: Any) -> SantoriniGame:
+    return SantoriniGame(santorini(**options))
 
 
 GAMES = {"santorini": _make}

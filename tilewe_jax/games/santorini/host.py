@@ -5,14 +5,24 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewe_jax.games.santorini.config import DIRECTIONS, DOME, NUM_TURNS, SIZES, Cell, Config, Placement
-from tilewe_jax.host import IllegalActionError
+from tilewe_jax.games.santorini.config import (
+    DIRECTIONS,
+    DOME,
+    NUM_TURNS,
+    SIZES,
+    VERSION,
+    Cell,
+    Config,
+    Placement,
+)
+from tilewe_jax.host import HostGame, IllegalActionError, require_no_deal
+from tilewe_jax.render.svg import grid
 
 PIECES = (1, 2, -1, -2)
 """The workers in arrays: 1 and 2 are the first player's, -1 and -2 the second's."""
@@ -21,6 +31,8 @@ SYMBOLS = "OUXY"
 """The workers in texts, in the order of ``PIECES``."""
 _NAME = re.compile(r"([a-j]\d+)(?:-([a-j]\d+)\*([a-j]\d+))?")
 _ANSI_COLORS = ("94", "94", "91", "91")
+_HEIGHT_COLORS = ("#f4f2ee", "#d9d2c4", "#b8ab93", "#92815f", "#2f5f9e")
+_PLAYER_COLORS = ("#6f9ff0", "#f08a80")
 
 
 class Turn(NamedTuple):
@@ -107,6 +119,18 @@ class SantoriniBoard:
         elif placement == "chosen":
             cells = (None,) * 4
         return cls(((0,) * size,) * size, (cells[0], cells[1], cells[2], cells[3]))
+
+    @classmethod
+    def from_deal(cls, config: Config, deal: Any) -> "SantoriniBoard":
+        """The initial position of a deal, see ``SantoriniGame.deal``. Raises ``ValueError`` for what is no deal."""
+        if config.placement != "random":
+            require_no_deal("santorini", deal)
+            return cls.start(config.size, config.placement)
+        try:
+            first, second, third, fourth = ((operator.index(row), operator.index(column)) for row, column in deal)
+        except (TypeError, ValueError):
+            raise ValueError(f"a deal is the cells of four workers, [[row, column], ...], not {deal!r}") from None
+        return cls(((0,) * config.size,) * config.size, (first, second, third, fourth))
 
     @classmethod
     def from_array(cls, array: Any, player: int = 1) -> "SantoriniBoard":
@@ -247,12 +271,17 @@ class SantoriniBoard:
         first, *others = (f"{chr(ord('a') + column)}{self.size - row}" for row, column in move)
         return first + "".join(mark + cell for mark, cell in zip("-*", others, strict=False))
 
-    def text(self, color: bool = False, symbols: str = SYMBOLS) -> str:
+    def action_name(self, action: int) -> str:
+        """The name of a legal action, see ``name``. Raises ``IllegalActionError``, which names the rule that it breaks."""
+        return self.name(self.move(action))
+
+    def text(self, color: bool = False, symbols: str = SYMBOLS, *, last_action: int | None = None) -> str:
         """The position for people: each cell shows the worker on it and its height.
 
         Args:
           color: whether to use ANSI colours.
           symbols: one character per worker, in the order of ``PIECES``.
+          last_action: the action that led here: the cell left is put in parentheses, those entered and built on in brackets.
 
         Raises ``ValueError`` for other than four symbols.
         """
@@ -260,13 +289,42 @@ class SantoriniBoard:
             raise ValueError(f"symbols are {len(PIECES)} characters, one a worker, not {symbols!r}")
         marks = [f"\x1b[{code}m{mark}\x1b[0m" if color else mark for mark, code in zip(symbols, _ANSI_COLORS, strict=True)]
         mark_on = dict(zip(self.workers, marks, strict=True))
+        around = dict.fromkeys(self._last_cells(last_action), ("[", "]"))
+        if len(around) > 1:
+            around[next(iter(around))] = "(", ")"
         lines = []
         for row, heights in enumerate(self.heights):
-            cells = (f"{mark_on.get((row, column), '.')}{height or ' '}" for column, height in enumerate(heights))
-            lines.append(f"{self.size - row:2d}  {'  '.join(cells)}")
+            line = f"{self.size - row:2d} "
+            for column, height in enumerate(heights):
+                left, right = around.get((row, column), (" ", " "))
+                line += f"{left}{mark_on.get((row, column), '.')}{height or ' '}{right}"
+            lines.append(line.removesuffix(" "))
         lines.append("    " + "   ".join(chr(ord("a") + column) for column in range(self.size)))
         lines.append(self._status(marks))
         return "\n".join(lines)
+
+    def svg(self, *, last_action: int | None = None) -> str:
+        """The position as the text of an SVG file; the cells that ``last_action`` has left, entered and built on are framed."""
+        last = self.size - 1
+        cells = {(column, last - row): (_HEIGHT_COLORS[height], str(height or "")) for (row, column), height in self._cells()}
+        discs = {
+            (cell[1], last - cell[0]): (_PLAYER_COLORS[index // 2], SYMBOLS[index])
+            for index, cell in enumerate(self.workers)
+            if cell is not None
+        }
+        legend = [(color, f"player {i + 1}: {' '.join(SYMBOLS[2 * i : 2 * i + 2])}") for i, color in enumerate(_PLAYER_COLORS)]
+        legend += [(color, "4, a dome" if level == DOME else f"level {level}") for level, color in enumerate(_HEIGHT_COLORS)]
+        return grid(
+            self.size,
+            {cell: color for cell, (color, _) in cells.items()},
+            [chr(ord("a") + x) for x in range(self.size)],
+            legend,
+            discs,
+            labels={cell: text for cell, (_, text) in cells.items() if text},
+            marked=[(column, last - row) for row, column in self._last_cells(last_action)],
+            merge=False,
+            side=48,
+        )
 
     def __str__(self) -> str:
         return self.text()
@@ -350,6 +408,18 @@ class SantoriniBoard:
 
     # ---- Cells, ids and names
 
+    def _last_cells(self, action: int | None) -> tuple[Cell, ...]:
+        """The cells that the action which led here has left, entered and built on, or the one it has placed a worker on."""
+        if action is None:
+            return ()
+        if action >= NUM_TURNS:
+            row, column = divmod(action - NUM_TURNS, self.size)
+            return ((row, column),)
+        to = (self.workers[2:] if self.player == 1 else self.workers[:2])[action // 64]
+        assert to is not None
+        rows, columns = DIRECTIONS[action // 8 % 8]
+        return (to[0] - rows, to[1] - columns), to, _neighbour(to, action % 8)
+
     def _placed(self) -> dict[int, Cell]:
         """Cells of the pieces that are placed."""
         return {piece: cell for piece, cell in zip(PIECES, self.workers, strict=True) if cell is not None}
@@ -420,3 +490,9 @@ def _neighbour(cell: Cell, direction: int) -> Cell:
 
 def _direction(start: Cell, to: Cell) -> int:
     return DIRECTIONS.index((to[0] - start[0], to[1] - start[1]))
+
+
+def host_game(config: Config) -> HostGame:
+    """Santorini in plain Python."""
+    from_deal = partial(SantoriniBoard.from_deal, config)
+    return HostGame("santorini", VERSION, 2, config.num_actions, config.max_steps, from_deal)

@@ -6,6 +6,8 @@ from typing import Literal, get_args
 
 from tilewe_jax.games.triominos.tiles import HEX_SCORES, HIGHEST, Cell, Tile, tiles
 
+VERSION = 1
+"""Version of the rules, see ``Game.version``."""
 Start = Literal["random", "highest", "winner"]
 Length = Literal["single", "target"]
 
@@ -145,3 +147,17 @@ class Config:
     def wrapped(self, cell: Cell) -> int:
         """The number of a cell of the plane on the torus."""
         return cell[1] % self.rows * self.columns + cell[0] % self.columns
+
+
+def triominos(
+    players: int = 2,
+    tiles: int = 56,
+    start: Start = "random",
+    game: Length = "single",
+    target: int = 400,
+    hex_scores: tuple[int, int, int] = HEX_SCORES,
+    max_rounds: int = 20,
+    tray: int | None = None,
+) -> Config:
+    """Triangular tiles with three numbers, hidden trays and a pile to draw from."""
+    return Config(players, tiles, start, game, target, hex_scores, max_rounds, tray)

@@ -1,7 +1,7 @@
 """Triominos as a ``Game``."""
 
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import jax
@@ -12,16 +12,13 @@ from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 from tilewe_jax.bits import WORD_BITS, popcount
 from tilewe_jax.game import Action, Game, Policy, as_action
 from tilewe_jax.games.triominos import heuristics, observation, policies, rules
-from tilewe_jax.games.triominos.config import Config, Length, Start
+from tilewe_jax.games.triominos.config import VERSION, Config, triominos
 from tilewe_jax.games.triominos.figure import Placement
-from tilewe_jax.games.triominos.host import Position, unwrap
+from tilewe_jax.games.triominos.host import Position, read_deal, unwrap
 from tilewe_jax.games.triominos.rules import State
-from tilewe_jax.games.triominos.tiles import HEX_SCORES, corners, digits, outline, parse_tile, tile_id
+from tilewe_jax.games.triominos.tiles import digits
 from tilewe_jax.lanes import per_lane, random_words, while_any
-from tilewe_jax.render.svg import polygons
 
-_COLORS = {1: "#f0c02c", 2: "#f1e3b5", 3: "#f4f2ee"}
-"""Colours of tiles, by the number of different numbers on them."""
 NEXT_ROUND_DIVISOR = 32
 """Passes that deal next rounds take one lane in so many. Most rounds last longer than so many steps, so that one pass is enough
 in most steps."""
@@ -49,7 +46,7 @@ class TriominosGame(Game[State]):
     config: Config
     """The settings; ``make("triominos", players=..., tiles=..., ...)`` makes a game of its options."""
 
-    version = 1
+    version = VERSION
 
     @property
     def id(self) -> str:
@@ -239,8 +236,7 @@ class TriominosGame(Game[State]):
 
     def action_name(self, action: int, state: State) -> str:
         """A legal action for people: ``125-CAB@2,-1``, ``draw`` or ``pass``. On the host. Raises ``IllegalActionError``."""
-        what = self.describe(state, action)
-        return what if isinstance(what, str) else f"{what[0]}-{what[1]}@{what[2][0]},{what[2][1]}"
+        return self.host(state).action_name(int(action))
 
     def action_of_name(self, name: str, state: State) -> int:
         """The inverse of ``action_name``. Raises as ``action_of``, and ``ValueError`` for what is no name."""
@@ -258,14 +254,7 @@ class TriominosGame(Game[State]):
         return self.host(state).text(color)
 
     def svg(self, state: State) -> str:
-        position = self.host(state)
-        shapes = [
-            (outline(cell), _COLORS[len(set(tile))], tuple(map(str, corners(tile, orientation))))
-            for tile, orientation, cell in position.placements
-        ]
-        legend = [(_COLORS[3], "three different numbers"), (_COLORS[2], "two alike"), (_COLORS[1], "three alike")]
-        lines = [f"player {player}: {score} points" for player, score in enumerate(position.points, 1)]
-        return polygons(shapes, legend, lines)
+        return self.host(state).svg()
 
     def deal(self, state: State) -> Any:
         """The tiles in the order in which they are dealt and drawn, the starting player, and the seed of later deals."""
@@ -274,19 +263,7 @@ class TriominosGame(Game[State]):
         return {"tiles": tiles, "starter": int(state.starter), "seed": np.asarray(state.seed).tolist()}
 
     def init_from_deal(self, deal: Any) -> State:
-        error = ValueError(
-            f"a deal is tiles, all {self.config.tiles} in the order in which they are dealt and drawn; starter, a player from"
-            " 0; and seed, two words of 32 bits"
-        )
-        if not isinstance(deal, dict) or not all(isinstance(deal.get(name), list) for name in ("tiles", "seed")):
-            raise error
-        tiles, starter, seed = deal["tiles"], deal.get("starter"), deal["seed"]
-        words = len(seed) == 2 and all(type(word) is int and 0 <= word < 1 << WORD_BITS for word in seed)
-        if type(starter) is not int or not 0 <= starter < self.num_players or not words:
-            raise error
-        order = [tile_id(parse_tile(str(tile))) for tile in tiles]
-        if sorted(order) != list(range(self.config.tiles)):
-            raise error
+        order, starter, seed = read_deal(self.config, deal)
         state: State = _start_round(
             self.config,
             np.zeros(self.num_players, np.int32),
@@ -296,8 +273,6 @@ class TriominosGame(Game[State]):
             2 * (np.arange(self.num_players) == starter).astype(np.uint32),
             np.ones(self.num_players, np.bool_),
         )
-        if int(state.starter) != starter:
-            raise ValueError(f"player {starter + 1} does not hold the highest tile of this deal, and so does not start")
         return state
 
     def policies(self) -> dict[str, Policy]:
@@ -308,18 +283,9 @@ class TriominosGame(Game[State]):
 _start_round = jax.jit(rules.start_round, static_argnums=0)
 
 
-def _make(
-    players: int = 2,
-    tiles: int = 56,
-    start: Start = "random",
-    game: Length = "single",
-    target: int = 400,
-    hex_scores: tuple[int, int, int] = HEX_SCORES,
-    max_rounds: int = 20,
-    tray: int | None = None,
-) -> TriominosGame:
-    """Triangular tiles with three numbers, hidden trays and a pile to draw from."""
-    return TriominosGame(Config(players, tiles, start, game, target, hex_scores, max_rounds, tray))
+@wraps(triominos)
+def _make(**options: Any) -> TriominosGame:
+    return TriominosGame(triominos(**options))
 
 
 GAMES = {"triominos": _make}

@@ -5,7 +5,8 @@ The rules are written a second time here, over dictionaries of cells and vertice
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 from tilewe_jax.games.triominos.config import (
     DRAW_SCORE,
@@ -14,14 +15,30 @@ from tilewe_jax.games.triominos.config import (
     MAX_DRAWS,
     OUT_SCORE,
     PASS_SCORE,
+    VERSION,
     Config,
 )
 from tilewe_jax.games.triominos.figure import Figure, Placement, name_of, read_placement
-from tilewe_jax.games.triominos.tiles import ORIENTATIONS, Cell, Tile, corners, digits, neighbours, rank, tile_id, vertices
-from tilewe_jax.host import IllegalActionError
+from tilewe_jax.games.triominos.tiles import (
+    ORIENTATIONS,
+    Cell,
+    Tile,
+    corners,
+    digits,
+    neighbours,
+    outline,
+    parse_tile,
+    rank,
+    tile_id,
+    vertices,
+)
+from tilewe_jax.host import HostGame, IllegalActionError
+from tilewe_jax.render.svg import polygons
 
 DRAW, PASS = "draw", "pass"
 _UINT32 = 0xFFFFFFFF
+_COLORS = {1: "#f0c02c", 2: "#f1e3b5", 3: "#f4f2ee"}
+"""Colours of tiles, by the number of different numbers on them."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +84,12 @@ class Position:
     def start(cls, config: Config, seed: tuple[int, int]) -> "Position":
         """The start of a new game, dealt as ``rules.init`` deals it by these two words of 32 bits."""
         return _deal(config, (0,) * config.players, 0, seed, range(config.players))
+
+    @classmethod
+    def from_deal(cls, config: Config, deal: Any) -> "Position":
+        """The start of the game of a deal, see ``TriominosGame.deal``. Raises ``ValueError`` for what is no deal."""
+        order, starter, seed = read_deal(config, deal)
+        return _start_round(config, (0,) * config.players, 0, seed, order, starter)
 
     @cached_property
     def figure(self) -> Figure:
@@ -137,15 +160,37 @@ class Position:
         )
         return after._end_turn()
 
-    def text(self, color: bool = False) -> str:
-        """The placed tiles, with a dot in each; points, trays and the size of the pile. Numbers are bold where ``color``."""
-        lines = _draw_tiles([cell for *_, cell in self.placements], self.figure.numbers, color)
+    def action_name(self, action: int) -> str:
+        """The name of a legal action: ``125-CAB@2,-1``, ``draw`` or ``pass``. Raises ``IllegalActionError``."""
+        what = self.describe(action)
+        return what if isinstance(what, str) else f"{what[0]}-{what[1]}@{what[2][0]},{what[2][1]}"
+
+    def text(self, color: bool = False, *, last_action: int | None = None) -> str:
+        """The placed tiles, with a dot in each; points, trays and the size of the pile.
+
+        Args:
+          color: whether to use ANSI escapes, which make the numbers bold.
+          last_action: the action that led here; the tile that it has placed has a star in place of the dot.
+        """
+        cells = [cell for *_, cell in self.placements]
+        lines = _draw_tiles(cells, self.figure.numbers, color, self._last_cell(last_action))
         for player, (points, tray) in enumerate(zip(self.points, self.trays, strict=True)):
             is_mover = player == self.current_player and not self.is_terminal
             turn = (f" to move, {self.draws} drawn" if self.draws else " to move") if is_mover else ""
             lines.append(f"player {player + 1}: {points} points, {' '.join(map(digits, tray)) or 'no tiles'}{turn}")
         end = ", everybody has passed" if all(self.trays) else ", a tray is empty"
         return "\n".join([*lines, f"pile: {len(self.pile)} tiles{end if self.is_terminal else ''}"])
+
+    def svg(self, *, last_action: int | None = None) -> str:
+        """The placed tiles as a picture: the text of an SVG file; the tile that ``last_action`` has placed is framed."""
+        last = self._last_cell(last_action)
+        shapes = [
+            (outline(cell), _COLORS[len(set(tile))], tuple(map(str, corners(tile, orientation))), cell == last)
+            for tile, orientation, cell in self.placements
+        ]
+        legend = [(_COLORS[3], "three different numbers"), (_COLORS[2], "two alike"), (_COLORS[1], "three alike")]
+        lines = [f"player {player}: {score} points" for player, score in enumerate(self.points, 1)]
+        return polygons(shapes, legend, lines)
 
     def __str__(self) -> str:
         return self.text()
@@ -264,6 +309,15 @@ class Position:
 
     # ---- Ids
 
+    def _last_cell(self, action: int | None) -> Cell | None:
+        """The cell of the tile that the action which led here has placed; ``None`` where it has placed none in this round."""
+        if action is None or action >= self.config.draw or not self.placements:
+            return None
+        if action >= self.config.first:
+            return 0, 0
+        taken = [self.config.wrapped(cell) for *_, cell in self.placements]
+        return unwrap(self.config, action // self.config.numbers, taken)
+
     def _decode(self, action: int) -> tuple[Tile, int, Cell] | str:
         """The placement of an action below ``Config.draw``, legal or not; or in words why it stands for none."""
         if action >= self.config.first:
@@ -300,18 +354,58 @@ def _deal(config: Config, points: tuple[int, ...], number: int, seed: tuple[int,
     round_seed = _hash32(_hash32(seed[0], number), seed[1])
     words = [_hash32(round_seed, i) for i in range(config.tiles + config.players)]
     order = sorted(range(config.tiles), key=lambda tile: (words[tile], tile))
-    dealt = [order[player * config.dealt : (player + 1) * config.dealt] for player in range(config.players)]
-    trays = tuple(tuple(config.tile_list[tile] for tile in sorted(tray)) for tray in dealt)
     if config.start == "highest":
-        ranks = [sorted(map(rank, tray), reverse=True) for tray in trays]
-        may_start = [player for player in range(config.players) if ranks[player] == max(ranks)]
+        may_start = _holders_of_highest(config, order)
+    starter = max(may_start, key=lambda player: words[config.tiles + player] >> 1)
+    return _start_round(config, points, number, seed, order, starter)
+
+
+def read_deal(config: Config, deal: Any) -> tuple[list[int], int, tuple[int, int]]:
+    """The ids of the tiles in the order in which a deal gives them out, the starting player, and the seed of later deals.
+
+    Raises ``ValueError`` for what is no deal of this game.
+    """
+    error = ValueError(
+        f"a deal is tiles, all {config.tiles} in the order in which they are dealt and drawn; starter, a player from"
+        " 0; and seed, two words of 32 bits"
+    )
+    if not isinstance(deal, dict) or not all(isinstance(deal.get(name), list) for name in ("tiles", "seed")):
+        raise error
+    tiles, starter, seed = deal["tiles"], deal.get("starter"), deal["seed"]
+    words = len(seed) == 2 and all(type(word) is int and 0 <= word <= _UINT32 for word in seed)
+    if type(starter) is not int or not 0 <= starter < config.players or not words:
+        raise error
+    order = [tile_id(parse_tile(str(tile))) for tile in tiles]
+    if sorted(order) != list(range(config.tiles)):
+        raise error
+    if config.start == "highest" and starter not in _holders_of_highest(config, order):
+        raise ValueError(f"player {starter + 1} does not hold the highest tile of this deal, and so does not start")
+    return order, starter, (seed[0], seed[1])
+
+
+def _trays(config: Config, order: Sequence[int]) -> tuple[tuple[Tile, ...], ...]:
+    """The tiles of each player, by ascending id, where tiles are dealt in this order."""
+    dealt = [order[player * config.dealt : (player + 1) * config.dealt] for player in range(config.players)]
+    return tuple(tuple(config.tile_list[tile] for tile in sorted(tray)) for tray in dealt)
+
+
+def _holders_of_highest(config: Config, order: Sequence[int]) -> list[int]:
+    """The players who may begin a round with ``start="highest"``, where tiles are dealt in this order."""
+    ranks = [sorted(map(rank, tray), reverse=True) for tray in _trays(config, order)]
+    return [player for player in range(config.players) if ranks[player] == max(ranks)]
+
+
+def _start_round(
+    config: Config, points: tuple[int, ...], number: int, seed: tuple[int, int], order: Sequence[int], starter: int
+) -> Position:
+    """The start of round ``number`` with the tiles in this order."""
     return Position(
         config=config,
         placements=(),
-        trays=trays,
+        trays=_trays(config, order),
         pile=tuple(config.tile_list[tile] for tile in order[config.players * config.dealt :]),
         points=points,
-        current_player=max(may_start, key=lambda player: words[config.tiles + player] >> 1),
+        current_player=starter,
         draws=0,
         passes=0,
         round=number,
@@ -349,7 +443,7 @@ def unwrap(config: Config, number: int, taken: Collection[int]) -> Cell:
     return coordinates[0], coordinates[1]
 
 
-def _draw_tiles(cells: Sequence[Cell], numbers: dict[Cell, int], color: bool) -> list[str]:
+def _draw_tiles(cells: Sequence[Cell], numbers: dict[Cell, int], color: bool, last: Cell | None) -> list[str]:
     """Lines of text with a triangle for each cell: half a tile's width is two characters, a row of cells two lines."""
     if not cells:
         return ["(no tile is placed)"]
@@ -360,9 +454,21 @@ def _draw_tiles(cells: Sequence[Cell], numbers: dict[Cell, int], color: bool) ->
         (x, base), (_, apex), _ = vertices(cell)
         at = 2 * (x - left)
         up = base > apex
-        canvas.update({(line, at + 1): "/" if up else "\\", (line, at + 3): "\\" if up else "/", (line, at + 2): "."})
+        canvas.update(
+            {
+                (line, at + 1): "/" if up else "\\",
+                (line, at + 3): "\\" if up else "/",
+                (line, at + 2): "*" if cell == last else ".",
+            }
+        )
         canvas.update({(2 * (base - top), at + i): "-" for i in range(1, 4)})
     for (x, y), number in numbers.items():
         canvas[2 * (y - top), 2 * (x - left)] = f"\x1b[1m{number}\x1b[0m" if color else str(number)
     height, width = max(line for line, _ in canvas) + 1, max(at for _, at in canvas) + 1
     return ["".join(canvas.get((line, at), " ") for at in range(width)).rstrip() for line in range(height)]
+
+
+def host_game(config: Config) -> HostGame:
+    """Triominos in plain Python."""
+    from_deal = partial(Position.from_deal, config)
+    return HostGame("triominos", VERSION, config.players, config.num_actions, config.max_steps, from_deal)

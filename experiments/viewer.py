@@ -1,0 +1,313 @@
+"""Recorded games on a terminal, stepped through with keys. Plain Python, without JAX.
+
+``View`` and the functions of it are pure: what is shown, what a key does to it, and the lines that a terminal shows.
+``run`` puts them on a terminal, and leaves the terminal as it was.
+"""
+
+import contextlib
+import os
+import re
+import select
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import TextIO
+
+from tilewe_jax.host import HostGame, HostPosition
+from tilewe_jax.records import Record, RecordError
+
+try:
+    import termios
+except ImportError:  # not on Windows, where games are printed
+    termios = None  # type: ignore[assignment]
+
+KEYS = "right/left: move  home/end  number+enter: go to move  N/P: game  q: quit"
+"""The keys, as the last line of the screen says them."""
+
+_SEQUENCES = {
+    "\x1b[C": "right",
+    "\x1b[D": "left",
+    "\x1b[A": "up",
+    "\x1b[B": "down",
+    "\x1b[H": "home",
+    "\x1b[F": "end",
+    "\x1b[1~": "home",
+    "\x1b[4~": "end",
+    "\x1b[7~": "home",
+    "\x1b[8~": "end",
+    "\x1b[5~": "page up",
+    "\x1b[6~": "page down",
+    " ": "right",
+    "n": "right",
+    "l": "right",
+    "p": "left",
+    "h": "left",
+    "N": "next game",
+    "P": "previous game",
+    "j": "down",
+    "k": "up",
+    "g": "home",
+    "G": "end",
+    "\r": "enter",
+    "\n": "enter",
+    "\x7f": "backspace",
+    "\b": "backspace",
+    "\x1b": "q",
+    "\x04": "q",
+}
+"""What terminals send for keys, and further keys for the same. Terminals differ in ``O`` for ``[``, see ``keys_of``."""
+_TOKEN = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|[\s\S]")
+_ANSI = re.compile(r"(\x1b\[[0-9;]*m)")
+
+
+@dataclass
+class Replay:
+    """A recorded game whose positions are made when they are first asked for."""
+
+    game: HostGame
+    record: Record
+    number: int
+    """Number of the game in its file, for messages."""
+    positions: list[HostPosition] = field(default_factory=list)
+
+    def position(self, move: int) -> HostPosition:
+        """The position after so many moves. Raises ``RecordError`` where one of them is illegal."""
+        if not self.positions:
+            self.positions.append(self.game.init_from_deal(self.record.deal))
+        for ply in range(len(self.positions), move + 1):
+            action = self.record.actions[ply - 1]
+            try:
+                self.positions.append(self.positions[-1].after(action))
+            except ValueError as error:
+                raise RecordError(f"game {self.number}, move {ply}: {error}") from None
+        return self.positions[move]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the players by seat, none where the record has none; without what would command a terminal."""
+        return ["".join(letter if letter.isprintable() else "?" for letter in name) for name in self.record.players]
+
+    def last_action(self, move: int) -> int | None:
+        """The action that led to the position after so many moves."""
+        return self.record.actions[move - 1] if move else None
+
+    def player(self, move: int) -> str:
+        """The player of a move, from 1: the number of the seat, and the name where the record has it."""
+        seat = self.position(move - 1).current_player
+        return f"player {seat + 1}" + (f" ({self.names[seat]})" if self.names else "")
+
+    def move_line(self, move: int) -> str:
+        """A move, from 1: its number, its player, and its name."""
+        name = self.position(move - 1).action_name(self.record.actions[move - 1])
+        return f"{move:3d}. {self.player(move)}: {name}"
+
+    def text(self, move: int, color: bool) -> str:
+        """The position after so many moves, the last one marked."""
+        return self.position(move).text(color, last_action=self.last_action(move))
+
+
+@dataclass(frozen=True)
+class View:
+    """What is shown: a position of a game. Numbers are those of ``lengths`` that the functions take, moves of each game."""
+
+    game: int = 0
+    """Index of the game."""
+    move: int = 0
+    """Number of moves that were played."""
+    top: int = 0
+    """Lines of the position above the first one that is shown."""
+    typed: str = ""
+    """Digits of a move number that were typed so far."""
+
+
+def pressed(view: View, key: str, lengths: Sequence[int]) -> View | None:
+    """The view after a key; ``None`` where the key ends the program.
+
+    Args:
+      view: the view before.
+      key: a character, or a name as ``keys_of`` gives it.
+      lengths: number of moves of each game.
+    """
+    length = lengths[view.game]
+    if key in "0123456789":
+        return replace(view, typed=(view.typed + key)[-6:])
+    if key == "q":
+        return replace(view, typed="") if view.typed else None
+    moves = {
+        "right": view.move + 1,
+        "left": view.move - 1,
+        "page down": view.move + 10,
+        "page up": view.move - 10,
+        "home": 0,
+        "end": length,
+        "enter": int(view.typed) if view.typed else view.move + 1,
+    }
+    if key in moves:
+        return replace(view, move=max(0, min(moves[key], length)), typed="")
+    if key in ("next game", "previous game"):
+        game = max(0, min(view.game + (1 if key == "next game" else -1), len(lengths) - 1))
+        return view if game == view.game else View(game)
+    if key in ("up", "down"):
+        return replace(view, top=max(0, view.top + (1 if key == "down" else -1)))
+    return replace(view, typed=view.typed[:-1]) if key == "backspace" else view
+
+
+def keys_of(text: str) -> list[str]:
+    """The keys of what a terminal has sent: names like ``right``, and characters for all others."""
+    return [_SEQUENCES.get(token.replace("\x1bO", "\x1b["), token if len(token) == 1 else "") for token in _TOKEN.findall(text)]
+
+
+def screen(view: View, replay: Replay, games: int, width: int, height: int, color: bool = True) -> list[str]:
+    """The lines of a terminal of this size: the game, its players with their points, the last move, the position, the keys.
+
+    Where the position has more lines than fit, ``view.top`` says which are shown.
+    """
+    record, position = replay.record, replay.position(view.move)
+    seats = range(replay.game.num_players)
+    to_move = None if position.is_terminal else position.current_player
+    room = max(6, width // len(seats) - 10)  # for a name; the line of the last move has it in full
+    names = [f" {name}" if len(name) <= room else f" {name[: room - 1]}…" for name in replay.names] or [""] * len(seats)
+    points = "   ".join(
+        f"{'>' if seat == to_move else ' '}{seat + 1}{names[seat]}: {score}"
+        for seat, score in zip(seats, position.scores(), strict=True)
+    )
+    line = replay.move_line(view.move).strip() if view.move else "the start"
+    head = [
+        f"{replay.game.id}, game {view.game + 1} of {games}, move {view.move} of {len(record.actions)}",
+        f"points {points}",
+        line + (f"; scores {list(record.scores)}" if view.move == len(record.actions) else ""),
+    ]
+    body = replay.text(view.move, color).split("\n")
+    rows = max(1, height - len(head) - 1)
+    top = min(view.top, max(0, len(body) - rows))
+    shown = body[top : top + rows]
+    if len(shown) < len(body):
+        head[0] += f" (lines {top + 1} to {top + len(shown)} of {len(body)}: arrow up and down)"
+    foot = f"go to move {view.typed}_" if view.typed else KEYS
+    lines = [*head, *shown, *[""] * (rows - len(shown)), foot]
+    return [clipped(line, width) for line in lines[-height:] if height > 0]
+
+
+def clipped(line: str, width: int) -> str:
+    """The first characters of a line with ANSI colours that fit a width."""
+    parts: list[str] = []
+    for part in _ANSI.split(line):
+        if _ANSI.fullmatch(part):
+            parts.append(part)
+        else:
+            parts.append(part[:width])
+            width -= len(parts[-1])
+    return "".join(parts)
+
+
+def can_run() -> bool:
+    """Whether standard input and output are a terminal on which ``run`` works."""
+    return termios is not None and sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
+
+
+def run(game: HostGame, records: Sequence[Record], view: View) -> None:
+    """Show games on the terminal until its user quits; the terminal is left as it was, whatever happens.
+
+    Raises ``RecordError`` where a move is illegal, ``KeyboardInterrupt`` after Ctrl-C.
+    """
+    lengths = [len(record.actions) for record in records]
+    replay = Replay(game, records[view.game], view.game + 1)
+    with _Terminal(sys.stdin, sys.stdout) as terminal:
+        while True:
+            size = shutil.get_terminal_size()
+            terminal.draw(screen(view, replay, len(records), size.columns, size.lines))
+            for key in keys_of(terminal.read()):
+                after = pressed(view, key, lengths)
+                if after is None:
+                    return
+                if after.game != view.game:
+                    replay = Replay(game, records[after.game], after.game + 1)
+                view = after
+
+
+class _Terminal:
+    """A terminal without line editing and echo, on its alternate screen, from ``__enter__`` to ``__exit__``."""
+
+    def __init__(self, source: TextIO, target: TextIO) -> None:
+        self._source, self._target = source.fileno(), target
+        self._before = termios.tcgetattr(self._source)
+        self._wake_read, self._wake_write = os.pipe()
+        self._handlers: dict[int, Callable[[int, FrameType | None], None]] = {
+            signal.SIGWINCH: self._wake,
+            signal.SIGTSTP: self._stop,
+            signal.SIGCONT: self._wake,
+        }
+
+    def __enter__(self) -> "_Terminal":
+        self._replaced = {number: signal.signal(number, handler) for number, handler in self._handlers.items()}
+        try:
+            self._open()
+        except BaseException:  # Ctrl-C too
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+        for number, handler in self._replaced.items():
+            signal.signal(number, handler)
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+    def _open(self) -> None:
+        settings = termios.tcgetattr(self._source)
+        settings[3] &= ~(termios.ICANON | termios.ECHO)  # Ctrl-C and Ctrl-Z stay signals
+        settings[6][termios.VMIN], settings[6][termios.VTIME] = 1, 0
+        termios.tcsetattr(self._source, termios.TCSADRAIN, settings)
+        self._target.write("\x1b[?1049h\x1b[?25l")  # the alternate screen, no cursor
+        self._target.flush()
+
+    def _close(self) -> None:
+        self._target.write("\x1b[0m\x1b[?25h\x1b[?1049l")
+        self._target.flush()
+        termios.tcsetattr(self._source, termios.TCSADRAIN, self._before)
+
+    def draw(self, lines: Sequence[str]) -> None:
+        """Show lines in place of the ones before."""
+        self._target.write("\x1b[H" + "\x1b[0m\x1b[K\n".join(lines) + "\x1b[0m\x1b[K\x1b[J")
+        self._target.flush()
+
+    def read(self) -> str:
+        """What was typed, at least one key; empty where the window has another size, or after a stop."""
+        ready, _, _ = select.select([self._source, self._wake_read], [], [])
+        if self._wake_read in ready:
+            os.read(self._wake_read, 1024)
+            return ""
+        data = os.read(self._source, 1024)
+        if data == b"\x1b" and select.select([self._source], [], [], 0.05)[0]:  # the rest of a key is on its way
+            data += os.read(self._source, 1024)
+        return data.decode(errors="replace") or "q"
+
+    def _wake(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake_write, b".")
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-Z: give the terminal back, stop, and take it again when the shell goes on with this process."""
+        del frame
+        self._close()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        signal.signal(number, self._stop)
+        self._open()
+        self._wake(number, None)
+
+
+def printed(replay: Replay, brief: bool, color: bool) -> Iterator[str]:
+    """A whole game as lines to print: each move and the position after it; where ``brief``, only the last position."""
+    moves = len(replay.record.actions)
+    for move in range(1, moves + 1):
+        yield replay.move_line(move)
+        if not brief:
+            yield replay.text(move, color) + "\n"
+    if brief:
+        yield replay.text(moves, color)

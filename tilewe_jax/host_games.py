@@ -1,0 +1,70 @@
+"""Games in plain Python by name. Ours need no JAX; those of others are asked on the device."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tilewe_jax.games.polyomino import config as polyomino
+from tilewe_jax.games.polyomino import position as polyomino_host
+from tilewe_jax.games.santorini import config as santorini
+from tilewe_jax.games.santorini import host as santorini_host
+from tilewe_jax.games.triominos import config as triominos
+from tilewe_jax.games.triominos import host as triominos_host
+from tilewe_jax.host import HostGame
+
+_GAMES: dict[str, tuple[Callable[..., Any], Callable[[Any], HostGame]]] = {
+    **{name: (variant, polyomino_host.host_game) for name, variant in polyomino.VARIANTS.items()},
+    "santorini": (santorini.santorini, santorini_host.host_game),
+    "triominos": (triominos.triominos, triominos_host.host_game),
+}
+"""For each game the function that makes its settings of its options, and the one that makes its host form of them."""
+
+
+def make_host_game(name: str, **given: Any) -> HostGame:
+    """The host form of a game.
+
+    Args:
+      name: the id of the game, as for ``tilewe_jax.make``.
+      **given: its options; a list stands for a tuple, as in JSON.
+
+    Raises ``ValueError`` as ``tilewe_jax.make`` does.
+
+    >>> game = make_host_game("tilewe", players=2, size=5)
+    >>> game.init_from_deal(None).after(0).scores()
+    (1, 0)
+    """
+    if name in _GAMES:
+        settings, host_game = _GAMES[name]
+        return host_game(settings(**checked_options(name, inspect.signature(settings).parameters, given)))
+    from tilewe_jax.registry import make
+
+    game = make(name, **given)
+    return HostGame(
+        id=game.id,
+        version=game.version,
+        num_players=game.num_players,
+        num_actions=game.num_actions,
+        max_steps=game.max_steps,
+        init_from_deal=lambda deal: game.host(game.init_from_deal(deal)),
+    )
+
+
+def checked_options(name: str, known: Mapping[str, inspect.Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a game as its factory takes them.
+
+    Args:
+      name: the id of the game.
+      known: the parameters of its factory.
+      given: options; a list stands for a tuple, as in JSON.
+
+    Raises ``ValueError`` for an unknown option, or a value of another type than the default.
+    """
+    unknown = [option for option in given if option not in known]
+    if unknown:
+        raise ValueError(f"{name} has no option {', '.join(unknown)}; its options are {', '.join(known)}")
+    values = {option: tuple(value) if isinstance(value, list) else value for option, value in given.items()}  # JSON has lists
+    for option, value in values.items():
+        default = known[option].default
+        if default is not None and (type(value) is not type(default)):
+            raise ValueError(f"{name}: {option} must be {type(default).__name__}, like {default!r}, not {value!r}")
+    return values
