@@ -1,4 +1,4 @@
-"""Every test runs with strict dtype promotion, without rank promotion, and with the annotations of shapes and dtypes checked."""
+"""Every test runs with strict dtype promotion, without rank promotion, and with annotations checked."""
 
 import os
 from pathlib import Path

@@ -54,6 +54,7 @@ def tournament() -> arena.Results:
     return arena.play_match(GAME, players, 300, 300, 0, keep=True)
 
 
+@pytest.mark.optimized
 def test_batched_engines_choose_what_host_engines_choose() -> None:
     """Up to ties, along games in which all of them play; every fifth move of each."""
     checked: Counter[str] = Counter()
@@ -117,6 +118,7 @@ def test_summary_of_a_match() -> None:
             assert fraction + summary["pairs"][opponent][agent] == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.optimized
 def test_random_play_over_moves_is_that_of_the_package() -> None:
     """Means of the package's random games, each within four standard errors."""
     games = 4000

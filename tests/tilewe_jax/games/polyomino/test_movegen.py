@@ -24,7 +24,7 @@ SIZES = [
     ("duo", {"size": 3, "pieces": ("O1", "I2", "L3")}),
     ("classic", {"size": 11}),
 ]
-POSITIONS = 20_000
+POSITIONS = 5_000
 MORE_POSITIONS = 1_000_000
 
 
@@ -62,6 +62,7 @@ def disagreements(name: str, options: dict, positions: int) -> tuple[int, int]:
     return compared, wrong
 
 
+@pytest.mark.optimized
 @pytest.mark.parametrize(("name", "options"), SIZES, ids=str)
 def test_convolution_and_growth_agree(name: str, options: dict) -> None:
     small = options.get("size", 20) < 12
@@ -71,6 +72,7 @@ def test_convolution_and_growth_agree(name: str, options: dict) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.optimized
 @pytest.mark.parametrize(("name", "options"), SIZES[:5], ids=str)
 def test_convolution_and_growth_agree_on_a_million_positions(name: str, options: dict) -> None:
     compared, wrong = disagreements(name, options, MORE_POSITIONS)
