@@ -10,13 +10,13 @@ QUICK_FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_sp
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK_FLAGS}"
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 
-# Before the packages are imported, whose annotations it checks at every call.
+# Before the packages are imported: in the modules that name shapes, all annotations are checked at every call.
 from jaxtyping import config as jaxtyping_config  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
-import tests.typecheck  # noqa: E402, F401  the hook looks it up by name
+import tests.typecheck  # noqa: E402
 
-install_import_hook(["tilewe_jax", "search", "experiments"], "tests.typecheck.typechecked")
+install_import_hook(tests.typecheck.modules(), "tests.typecheck.typechecked")
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
