@@ -1,5 +1,6 @@
 """Santorini as a ``Game``."""
 
+import operator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -248,7 +249,7 @@ class SantoriniGame(Game[State]):
             return super().init_from_deal(deal)
         empty = ((0,) * self.config.size,) * self.config.size
         try:
-            first, second, third, fourth = ((int(row), int(column)) for row, column in deal)
+            first, second, third, fourth = ((operator.index(row), operator.index(column)) for row, column in deal)
         except (TypeError, ValueError):
             raise ValueError(f"a deal is the cells of four workers, [[row, column], ...], not {deal!r}") from None
         return self.state_of(SantoriniBoard(empty, (first, second, third, fourth)))
