@@ -18,7 +18,7 @@ def find(what: str, name: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise ValueError(f"{what} {name!r}: give module:factory")
-    function = call(f"{what} {name!r}", lambda: getattr(importlib.import_module(module), attribute))
+    function: Callable[..., Any] = call(f"{what} {name!r}", lambda: getattr(importlib.import_module(module), attribute))
     if not callable(function):
         raise ValueError(f"{what} {name!r}: {function!r} is not a function")
     return function

@@ -126,7 +126,9 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     # A new file gets its mode from the umask; a replaced one must not be readable by more people meanwhile.
     permissions = 0o666 if status is None else 0o600
     try:
-        with open(temporary, mode, encoding=encoding, opener=lambda name, flags: os.open(name, flags | os.O_EXCL, permissions)) as file:
+        with open(
+            temporary, mode, encoding=encoding, opener=lambda name, flags: os.open(name, flags | os.O_EXCL, permissions)
+        ) as file:
             yield file
         if status is not None:
             with suppress(PermissionError):  # only root may give files away

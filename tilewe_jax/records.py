@@ -90,9 +90,7 @@ def read(path: str | Path) -> tuple[Game[Any], list[Record]]:
         except (KeyError, TypeError, ValueError) as error:
             raise RecordError(f"{path}, line 1: {error}") from None
         if header.get("version") != game.version:
-            raise RecordError(
-                f"{path} has version {header.get('version')} of {game.id}, and the rules here are {game.version}"
-            )
+            raise RecordError(f"{path} has version {header.get('version')} of {game.id}, and the rules here are {game.version}")
         deals: set[str] = set()
         games: list[Record] = []
         empty = 0

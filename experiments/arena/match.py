@@ -14,7 +14,7 @@ import numpy as np
 from experiments.arena.players import ForfeitError, HostGame, HostPlayer, Player
 from experiments.arena.ratings import Sprt
 from experiments.arena.results import Batch, Results
-from search import TreePlayer, check_memory
+from search import TreePlayer, check_memory, memory
 from search.exported import as_tree
 from tilewe_jax import batching
 from tilewe_jax.game import Game, Policy
@@ -85,8 +85,8 @@ class Match:
         opening: number of random moves at the beginning; games are then paired: in as many games as there are seats the same
             players sit in all seats in turn, with the same deal and the same opening. ``None`` pairs no games.
 
-    Raises ``ValueError`` where there are fewer players than seats, or where the batch cannot be divided among the devices, and
-    ``MemoryError`` where searches do not fit into memory.
+    Raises ``ValueError`` where there are fewer players than seats, the opening is longer than a game, or the batch cannot be
+    divided among the devices, and ``MemoryError`` where the games or their searches do not fit into memory.
     """
 
     def __init__(
@@ -104,6 +104,9 @@ class Match:
             raise ValueError(
                 f"{game.id} has {seats} seats, and there are fewer players than that, {len(players)}; one may be named twice"
             )
+        if opening is not None and not 0 <= opening <= game.max_steps:
+            raise ValueError(f"the opening must have 0 to {game.max_steps} moves, the longest game, not {opening}")
+        memory.check_batch(game, batch)
         self.game, self.batch, self.seed, self.move_seconds, self.devices = game, batch, seed, move_seconds, devices
         self.opening = opening
         self.names = list(dict.fromkeys(player.name for player in players))
@@ -132,6 +135,7 @@ class Match:
         self._compiled_end = (
             jax.jit(lambda state: (jax.vmap(game.scores)(state), jax.vmap(game.returns)(state))).lower(play.state).compile()
         )
+        memory.check_compiled(batch, self._compiled_start, self._compiled_choose, self._compiled_move)
 
     def replace(self, name: str, policy: Policy) -> None:
         """Give a player another policy of the same kind: the same function with other weights (``jax.tree_util.Partial``)."""
@@ -152,10 +156,12 @@ class Match:
             keep: whether a record of every game is kept.
             sprt: tests the first player against the second after each batch, and ends the match once it has decided.
 
-        Raises ``ValueError`` for a sequential test of fewer than two players.
+        Raises ``ValueError`` for a sequential test of fewer than two players, ``MemoryError`` where so many results do not fit
+        into memory.
         """
         if sprt and len(self.names) < 2:
             raise ValueError("a sequential test needs two players")
+        memory.check_fits("games (--games)", games, 200 + 48 * self.game.num_players, memory.host_memory())
         schedule = balanced_schedule(len(self._entries), self.game.num_players, games, random.Random(f"{self.seed}/schedule"))
         seating = self._entries[np.array(schedule)]
         results = Results(self.game, self.names)

@@ -1,6 +1,5 @@
 """Checkpoints: the whole state of a run, in a folder that is there whole or not at all (Orbax)."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import orbax.checkpoint as ocp
 
 from experiments import settings
 from experiments.config import TrainConfig
+from tilewe_jax.files import read_json
 
 FORMAT = 2
 """Raised whenever the state of a run or its settings change their form."""
@@ -91,7 +91,7 @@ def restore(folder: Path, number: int, like: Any, config: TrainConfig, game_vers
 def _about(path: Path) -> dict[str, Any] | None:
     """What a checkpoint says of itself; ``None`` where it is none, or not a finished one."""
     try:
-        about = json.loads((path / "about" / "metadata").read_text())
+        about = read_json(path / "about" / "metadata")
     except (OSError, ValueError):
         return None
     return about if isinstance(about, dict) and "config" in about else None
