@@ -82,13 +82,12 @@ def _fits(kind: Any, value: Any) -> bool:
     if origin in (Union, UnionType):
         return any(_fits(part, value) for part in arguments)
     if origin is tuple:
-        if not isinstance(value, tuple):
-            return False
-        kinds = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
-        return len(kinds) == len(value) and all(map(_fits, kinds, value))
-    if kind not in _KINDS:
-        return True
-    return type(value) in _KINDS[kind][1] and (kind not in (int, float) or is_finite(value))
+        length = len(value) if isinstance(value, tuple) else -1
+        kinds = arguments[:1] * length if arguments[1:] == (...,) else arguments
+        return len(kinds) == length and all(map(_fits, kinds, value))
+    if kind in _KINDS:
+        return type(value) in _KINDS[kind][1] and (kind not in (int, float) or is_finite(value))
+    return value is None if kind is type(None) else True
 
 
 def _wanted(kind: Any) -> str | None:

@@ -44,7 +44,7 @@ def open_input(path: str | Path, limit: int) -> Iterator[BinaryIO]:
 def read_input(path: str | Path, limit: int) -> bytes:
     """The content of a file; arguments and errors are those of ``open_input``."""
     with open_input(path, limit) as file:
-        return file.read(limit)
+        return file.read(os.fstat(file.fileno()).st_size)  # so much memory is allocated at once
 
 
 def read_json(path: str | Path, limit: int = JSON_LIMIT) -> Any:

@@ -37,6 +37,8 @@ def play_match(
     opening: int | None = None,
 ) -> Results:
     """Compile a ``Match`` and play ``games`` games of it, ``batch`` at a time; arguments as there and in ``Match.play``."""
+    # The schedule and the results of all games are kept.
+    memory.check_fits("games (--games)", games, 200 + 48 * game.num_players, memory.host_memory())
     started = time.perf_counter()
     match = Match(game, players, min(batch, games), seed, move_seconds, devices, opening)
     seconds = time.perf_counter() - started
@@ -156,12 +158,10 @@ class Match:
             keep: whether a record of every game is kept.
             sprt: tests the first player against the second after each batch, and ends the match once it has decided.
 
-        Raises ``ValueError`` for a sequential test of fewer than two players, ``MemoryError`` where so many results do not fit
-        into memory.
+        Raises ``ValueError`` for a sequential test of fewer than two players.
         """
         if sprt and len(self.names) < 2:
             raise ValueError("a sequential test needs two players")
-        memory.check_fits("games (--games)", games, 200 + 48 * self.game.num_players, memory.host_memory())
         schedule = balanced_schedule(len(self._entries), self.game.num_players, games, random.Random(f"{self.seed}/schedule"))
         seating = self._entries[np.array(schedule)]
         results = Results(self.game, self.names)
