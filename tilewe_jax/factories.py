@@ -1,8 +1,10 @@
 """Functions named by ``module:factory``, which are imported and called: code that is not ours."""
 
 import importlib
+import os
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
@@ -44,9 +46,14 @@ def describe(error: BaseException) -> str:
     """One line about an error in code that is not ours: what it is, and where it was raised."""
     text = " ".join(str(error).split())
     if isinstance(error, SyntaxError):
-        return f"{error.msg} ({error.filename}, line {error.lineno})"
+        return f"{error.msg} ({error.filename}, line {error.lineno})" if error.lineno else error.msg
     if isinstance(error, (ImportError, AttributeError)) and text:
         return text
     frames = traceback.extract_tb(error.__traceback__)
+    # A mistake in a call of this project is in the line that calls.
+    frames = [frame for frame in frames if not frame.filename.startswith(_OURS) and "<" not in frame.filename]
     place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
+
+
+_OURS = tuple(f"{Path(__file__).parents[1] / package}{os.sep}" for package in ("tilewe_jax", "search", "experiments"))

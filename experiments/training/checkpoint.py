@@ -78,8 +78,9 @@ def restore(folder: Path, number: int, like: Any, config: TrainConfig, game_vers
         raise CheckpointError(f"{path} was made with settings of another version: {error}") from None
     if different := settings.differences(config, before):
         raise CheckpointError(f"{path} was made with other settings: {', '.join(different)}")
-    if about["game_version"] != game_version:
-        raise CheckpointError(f"{path} is of version {about['game_version']} of {config.game.id}, which now is {game_version}")
+    if about.get("game_version") != game_version:
+        version = about.get("game_version")
+        raise CheckpointError(f"{path} is of version {version} of {config.game.id}, which now is {game_version}")
     try:
         with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
             return checkpointer.restore(path, args=ocp.args.Composite(state=ocp.args.StandardRestore(like)))["state"]

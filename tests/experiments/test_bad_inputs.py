@@ -122,6 +122,20 @@ def test_arguments(command: str, message: str) -> None:
     refuses(run(*command.split()), message)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rollout --game santorini --set size=3 --games 4 --batch 4 --out f --seed -5",
+        f"arena {SMALL} --agents random random --games 4 --batch 4",
+        f"eval {SMALL} --agents random random --games 4 --opening 8",
+        "bench --batch 4 --seconds 0.1",
+        "perft --depth 84",
+    ],
+)
+def test_good_arguments_reach_their_work(command: str) -> None:
+    assert run(*command.split()) == Outcome(None, "", "")
+
+
 def test_weights_to_begin_with_are_read_before_anything_is_compiled() -> None:
     for name, message in (("nosuch.npz", "nosuch.npz: No such file"), ("nosuch", "network.init must be shipped weights")):
         config = settings.changed(TrainConfig(), {"network.init": name})
@@ -329,7 +343,10 @@ def test_logs_of_wrong_form() -> None:
         ("\0", "preset.py"),
         ("import nosuch", "No module named 'nosuch'"),
         ("CONFIG = 3", "preset preset.py must define CONFIG"),
-        ("from experiments.config import *\nCONFIG = TrainConfig(iterations=0)", "iterations must be at least 1, not 0"),
+        (
+            "from experiments.config import *\nCONFIG = TrainConfig(iterations=0)",
+            "iterations must be at least 1, not 0 (preset.py, line 2)",
+        ),
     ],
     ids=range(7),
 )
