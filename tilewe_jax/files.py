@@ -135,9 +135,11 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
                 os.chown(temporary, status.st_uid, status.st_gid)
             os.chmod(temporary, stat.S_IMODE(status.st_mode))
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno and not error.filename:  # a full disk
+            error.filename = str(path)
         raise
 
 

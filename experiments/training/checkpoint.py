@@ -1,7 +1,14 @@
 """Checkpoints: the whole state of a run, in a folder that is there whole or not at all (Orbax)."""
 
+import contextlib
+import logging
+import os
+import re
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import jax
@@ -13,6 +20,10 @@ from tilewe_jax.files import read_json
 
 FORMAT = 2
 """Raised whenever the state of a run or its settings change their form."""
+
+
+_OS_ERROR = re.compile(r"\[os_error_code='(\d+)'\]")
+"""What TensorStore writes of an error of the operating system."""
 
 
 class CheckpointError(Exception):
@@ -29,7 +40,7 @@ def save(folder: Path, number: int, state: Any, config: TrainConfig, game_versio
     path = folder.absolute() / f"{number:06d}"
     if path.exists() and _about(path) is not None:
         return
-    with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
+    with _quiet_threads(), ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
         try:
             checkpointer.save(
                 path, args=ocp.args.Composite(state=ocp.args.StandardSave(state), about=ocp.args.JsonSave(about)), force=False
@@ -37,10 +48,35 @@ def save(folder: Path, number: int, state: Any, config: TrainConfig, game_versio
         except (OSError, jax.errors.JaxRuntimeError):  # the latter where other processes are gone
             raise
         except ValueError as error:  # TensorStore's error for what could not be written
-            raise OSError(f"cannot write the checkpoint {path}: {error}") from error
+            code = _OS_ERROR.search(str(error))
+            raise OSError(f"cannot write the checkpoint {path}: {os.strerror(int(code[1])) if code else error}") from error
     if jax.process_index() == 0:
         for old in numbers(folder)[: -config.checkpoint.num_kept]:
             shutil.rmtree(folder / f"{old:06d}")
+
+
+@contextlib.contextmanager
+def _quiet_threads() -> Iterator[None]:
+    """Keep the threads of Orbax and TensorStore from printing tracebacks of an error that is raised anyway.
+
+    Where writing fails, threads that are left over go on to fail, as there is no event loop any more; so they stay quiet.
+    """
+    logger, before = logging.getLogger("absl"), sys.excepthook
+    level = logger.level
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if not isinstance(error, RuntimeError) or str(error) != "Event loop is closed":
+            before(kind, error, trace)
+
+    logger.setLevel(logging.CRITICAL)
+    sys.excepthook = hook
+    try:
+        yield
+    except BaseException:
+        logger.setLevel(level)
+        raise
+    logger.setLevel(level)
+    sys.excepthook = before
 
 
 def numbers(folder: Path) -> list[int]:
