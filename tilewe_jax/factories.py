@@ -49,9 +49,12 @@ def describe(error: BaseException) -> str:
         return f"{error.msg} ({error.filename}, line {error.lineno})" if error.lineno else error.msg
     if isinstance(error, (ImportError, AttributeError)) and text:
         return text
-    frames = traceback.extract_tb(error.__traceback__)
     # A mistake in a call of this project is in the line that calls.
-    frames = [frame for frame in frames if not frame.filename.startswith(_OURS) and "<" not in frame.filename]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_OURS) and "<" not in frame.filename
+    ]
     place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
 
