@@ -119,26 +119,38 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     descriptor = _descriptor(path)
     if descriptor is not None or (status is not None and not stat.S_ISREG(status.st_mode)):
         # An open descriptor is shared: opened anew, a standard output that is a file would be overwritten from its beginning.
-        with open(path if descriptor is None else os.dup(descriptor), mode, encoding=encoding) as file:
+        with _named(path), open(path if descriptor is None else os.dup(descriptor), mode, encoding=encoding) as file:
             yield file
         return
     temporary = target.with_name(f".writing-{secrets.token_hex(8)}")
     # A new file gets its mode from the umask; a replaced one must not be readable by more people meanwhile.
     permissions = 0o666 if status is None else 0o600
     try:
-        with open(
-            temporary, mode, encoding=encoding, opener=lambda name, flags: os.open(name, flags | os.O_EXCL, permissions)
-        ) as file:
+        with (
+            _named(path),
+            open(
+                temporary, mode, encoding=encoding, opener=lambda name, flags: os.open(name, flags | os.O_EXCL, permissions)
+            ) as file,
+        ):
             yield file
         if status is not None:
             with suppress(PermissionError):  # only root may give files away
                 os.chown(temporary, status.st_uid, status.st_gid)
             os.chmod(temporary, stat.S_IMODE(status.st_mode))
         os.replace(temporary, target)
-    except BaseException as error:
+    except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
-        if isinstance(error, OSError) and error.errno and not error.filename:  # a full disk
+        raise
+
+
+@contextmanager
+def _named(path: str | Path) -> Iterator[None]:
+    """Give an ``OSError`` of writing, as on a full disk, the name of the file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno and not error.filename:
             error.filename = str(path)
         raise
 
