@@ -155,8 +155,19 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    print(f"tilewe-jax: {message}", file=sys.stderr)
+    print(f"tilewe-jax: {_one_line(message)}", file=sys.stderr)
     sys.exit(code)
+
+
+def _one_line(message: str) -> str:
+    """A message in one line of bearable length, whatever a file or an argument has put into it."""
+    line = " ".join(message.split())
+    line = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 500]} ... {line[-500:]}"
+
+
+_LONGEST = 5_000
+"""Maximum number of characters of a message: all names of settings fit in."""
 
 
 if __name__ == "__main__":

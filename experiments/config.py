@@ -28,7 +28,11 @@ class GameConfig:
     """Options of the game that differ from its defaults, a mapping; on the command line ``game.options.size=4``."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "options", tuple((name, settings.frozen(value)) for name, value in dict(self.options).items()))
+        try:
+            given = dict(self.options)
+        except (TypeError, ValueError):
+            raise ValueError(f"options must be a JSON object, not {self.options!r}") from None
+        object.__setattr__(self, "options", tuple((name, settings.frozen(value)) for name, value in given.items()))
 
     def make(self) -> Game[Any]:
         """The game. Raises ``ValueError`` where there is none with these options."""
@@ -189,7 +193,7 @@ class TrainConfig:
     """Number of iterations of self-play and learning."""
     max_minutes: float = setting(0.0, minimum=0, may_change=True)
     """Minutes after which the run ends, evaluations included; 0 sets no limit."""
-    seed: int = setting(0)
+    seed: int = setting(0, minimum=-(2**31), maximum=2**31 - 1)
     """Seed of all random numbers of the run."""
 
     def __post_init__(self) -> None:

@@ -1,11 +1,11 @@
 """Games and their options as people give them: as text."""
 
 import contextlib
-import importlib
-import json
 from collections.abc import Sequence
 from typing import Any, get_args, get_origin
 
+from tilewe_jax import factories
+from tilewe_jax.files import parse_json
 from tilewe_jax.game import Game
 from tilewe_jax.registry import make, options, register
 
@@ -15,14 +15,13 @@ def game_id(text: str) -> str:
 
     Such a game is imported, which runs its code, and registered. Raises ``ValueError`` where that fails.
     """
-    module, colon, factory = text.partition(":")
-    if not colon:
+    if ":" not in text:
         return text
+    loaded = factories.find("game", text)
+    name: str = factories.call(f"game {text!r}", lambda: loaded().id)
     try:
-        loaded = getattr(importlib.import_module(module), factory)
-        name: str = loaded().id
         register(name, loaded)
-    except (ImportError, AttributeError, TypeError) as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"game {text!r}: {error}") from None
     return name
 
@@ -41,9 +40,9 @@ def game_option(game: str, name: str, text: str) -> Any:
     annotation = parameter.annotation if parameter else None
     kinds = [get_origin(kind) for kind in (annotation, *get_args(annotation))]
     if "," in text or Sequence in kinds or tuple in kinds:
-        with contextlib.suppress(json.JSONDecodeError):
-            return tuple(json.loads(f"[{text}]"))
+        with contextlib.suppress(ValueError):
+            return tuple(parse_json(f"[{text}]"))
         return tuple(text.split(","))
-    with contextlib.suppress(json.JSONDecodeError):
-        return json.loads(text)
+    with contextlib.suppress(ValueError):
+        return parse_json(text)
     return text

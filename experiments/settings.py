@@ -11,9 +11,11 @@ import textwrap
 from collections.abc import Hashable, Iterator
 from dataclasses import Field, field, fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from experiments.parsing import ArgumentError, form, parse
+from search.settings import MAX_INT, is_finite
 
 Settings = TypeVar("Settings")
 
@@ -67,10 +69,25 @@ _KINDS = {
 
 def _problem(entry: Field[Any], kind: Any, value: Any) -> str | None:
     """What a setting must be, where its value is something else."""
-    allowed = value in get_args(kind) if get_origin(kind) is Literal else kind not in _KINDS or type(value) in _KINDS[kind][1]
-    if not allowed:
-        return f"be {_wanted(kind)}"
+    if not _fits(kind, value):
+        return f"be {_wanted(kind) or _in_words(kind)}"
     return _out_of_range(entry, value) if kind in (int, float) else None
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    """Whether a value is of a type as the settings have them; numbers must be finite."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return isinstance(value, str) and value in arguments
+    if origin in (Union, UnionType):
+        return any(_fits(part, value) for part in arguments)
+    if origin is tuple:
+        length = len(value) if isinstance(value, tuple) else -1
+        kinds = arguments[:1] * length if arguments[1:] == (...,) else arguments
+        return len(kinds) == length and all(map(_fits, kinds, value))
+    if kind in _KINDS:
+        return type(value) in _KINDS[kind][1] and (kind not in (int, float) or is_finite(value))
+    return value is None if kind is type(None) else True
 
 
 def _wanted(kind: Any) -> str | None:
@@ -80,9 +97,20 @@ def _wanted(kind: Any) -> str | None:
     return _KINDS[kind][0] if kind in _KINDS else None
 
 
+def _in_words(kind: Any) -> str:
+    """The values of a type that is not simple in words."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        parts = dict.fromkeys(_wanted(part) or _in_words(part) for part in arguments if part is not ...)
+        return f"a list of {' and '.join(parts)}" if ... in arguments else f"{len(arguments)} values, each {' or '.join(parts)}"
+    return " or ".join("none" if part is type(None) else _wanted(part) or _in_words(part) for part in arguments)
+
+
 def _out_of_range(entry: Field[Any], value: float) -> str | None:
     """The range of a setting, where its value lies outside of it."""
     minimum, maximum = entry.metadata.get("minimum"), entry.metadata.get("maximum")
+    if maximum is None and isinstance(value, int) and value > MAX_INT:
+        return f"be at most {MAX_INT}"
     if entry.metadata.get("positive"):
         return None if value > 0 else "be positive"
     low, high = minimum is None or value >= minimum, maximum is None or value <= maximum

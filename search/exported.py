@@ -1,6 +1,5 @@
 """Networks from outside: from a file that holds weights and computation, or from a factory in a Python module."""
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -10,7 +9,8 @@ import jax.numpy as jnp
 from jax import export
 from jaxtyping import Array
 
-from tilewe_jax.files import replacing
+from tilewe_jax import factories
+from tilewe_jax.files import read_input, replacing
 from tilewe_jax.game import Game, state_shapes
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -18,6 +18,8 @@ Network = Callable[[Array], tuple[Array, Array]]
 """Maps an observation to logits, see ``Game.gather_logits``, and to the shares of the win by seat, from the mover's on."""
 
 PLATFORMS = ("cpu", "cuda", "tpu")
+FILE_LIMIT = 1 << 32
+"""Maximum size of a file that is read, in bytes."""
 
 
 def as_tree(function: F) -> F:
@@ -46,24 +48,17 @@ def save(game: Game[Any], apply: Network, path: Path) -> None:
 def load(game: Game[Any], name: str) -> Network:
     """The network in a file that ``save`` has written, or what ``module:factory`` gives for the game.
 
+    Both are programs: they do what their authors want, so take them only from people you trust. Size and shapes are checked
+    before a program in a file is compiled.
+
     Raises ``ValueError`` where there is none, or where it is not for observations of this game.
     """
-    module, colon, factory = name.partition(":")
-    if colon:
-        try:
-            made: Network = getattr(importlib.import_module(module), factory)(game)
-        except (ImportError, AttributeError) as error:
-            raise ValueError(f"network {name!r}: {error}") from None
-        return made
-    try:
-        exported = export.deserialize(bytearray(Path(name).read_bytes()))
-    except OSError as error:
-        raise ValueError(f"network {name!r}: {error.strerror}; give a file, or module:factory") from None
-    except Exception:  # what the parser of the format raises is not documented
-        raise ValueError(f"network {name!r} is not a file of a network, as search.exported.save writes it") from None
-    given, needed = exported.in_avals[0].shape[1:], observation_shape(game)
-    if given != needed:
-        raise ValueError(f"network {name!r} is for observations of shape {given}; those of {game.id} are {needed}")
+    if ":" in name:
+        network: Network = factories.call(f"network {name!r}", factories.find("network", name), game)
+        if not callable(network):
+            raise ValueError(f"network {name!r} gave {network!r}, which is not a function of observations")
+        return network
+    exported = _read(game, name)
 
     # An exported function knows no vmap, but batches of any size.
     @jax.custom_batching.custom_vmap
@@ -81,3 +76,23 @@ def load(game: Game[Any], name: str) -> Network:
         return logits[0], values[0]
 
     return apply
+
+
+def _read(game: Game[Any], name: str) -> export.Exported:
+    """The function in a file, which fits observations of a game. It is not compiled yet."""
+    try:
+        content = read_input(name, FILE_LIMIT)
+    except OSError as error:
+        raise ValueError(f"network {name!r}: {error.strerror}; give a file, or module:factory") from None
+    try:
+        exported = export.deserialize(bytearray(content))
+        inputs, outputs = exported.in_avals, exported.out_avals
+        given, ranks = [tuple(aval.shape[1:]) for aval in inputs], [len(aval.shape) for aval in outputs]
+    except Exception:  # what the parser of the format raises is not documented
+        raise ValueError(f"network {name!r} is not a file of a network, as search.exported.save writes it") from None
+    needed = observation_shape(game)
+    if len(given) == 1 and given != [needed]:
+        raise ValueError(f"network {name!r} is for observations of shape {given[0]}; those of {game.id} are {needed}")
+    if len(given) != 1 or ranks != [2, 2] or exported.nr_devices != 1:
+        raise ValueError(f"network {name!r} is not a function of a batch of observations that gives logits and values")
+    return exported

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+MAX_INT = 2**31 - 1
+"""Largest integer of a setting: counters and sizes on devices are int32."""
 DEFAULT_CANDIDATE_POOL = 1024
 """``candidate_pool`` where nothing else is given."""
 
@@ -24,14 +26,24 @@ def check_settings(settings: Any) -> None:
             check_number(item.name, value, item.metadata.get("minimum"), item.metadata.get("maximum"))
 
 
+def is_finite(value: float) -> bool:
+    """Whether a number is finite, and where it is an integer, not larger than any float."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def check_number(name: str, value: float, minimum: float | None = None, maximum: float | None = None) -> None:
     """Raise ``ValueError`` where a number is not finite or lies outside an inclusive range."""
-    if not math.isfinite(value):
+    if not is_finite(value):
         raise ValueError(f"{name} must be a finite number, not {value}")
     if minimum is not None and maximum is not None and not minimum <= value <= maximum:
         raise ValueError(f"{name} must be between {minimum} and {maximum}, not {value}")
     if minimum is not None and value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, not {value}")
+    if isinstance(value, int) and abs(value) > MAX_INT:
+        raise ValueError(f"{name} must be at most {MAX_INT}, not {value}")
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def test_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     assert TABLE["duo"]["random"] not in out
     for arguments, message in (
         (["--game", "chess"], "--signature has no game 'chess'; it has tilewe, duo, "),
-        (["--players", "2"], "--signature plays fixed games; it takes no options of a game"),
+        (["--players", "2"], "--players cannot be given with --signature, which plays fixed games"),
     ):
         code, out, err = run(capsys, "bench", "--signature", *arguments)
         assert (code, out) == (2, "")

@@ -1,38 +1,172 @@
-"""Atomic replacement of files."""
+"""Input and output files: bounded reading of regular files, JSON whatever it holds, and atomic replacement."""
 
+import errno
+import json
 import os
-import tempfile
+import re
+import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
+
+JSON_LIMIT = 1 << 24
+"""Maximum size of a JSON file, in bytes."""
+JSON_DEPTH = 64
+"""Maximum depth of the lists and objects in JSON. What is read may be copied, printed and compared without deep recursion."""
+
+_DESCRIPTOR = re.compile(r"/dev/(?:fd/(?P<number>\d+)|(?P<name>stdout|stderr))|/proc/self/fd/(?P<process>\d+)")
+
+
+@contextmanager
+def open_input(path: str | Path, limit: int) -> Iterator[BinaryIO]:
+    """Open a file that somebody else may have written, for binary reading.
+
+    Args:
+      path: the file. Symbolic links are followed; pipes and devices, which may have no end, are refused without waiting.
+      limit: maximum size in bytes.
+
+    Raises ``OSError`` where the file cannot be read, is not a regular file, or is larger.
+    """
+    # O_NONBLOCK: opening a pipe does not wait for its writer.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        status = os.fstat(file.fileno())
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(path))
+        if status.st_size > limit:
+            raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes; at most {limit:,} are read", str(path))
+        yield file
+
+
+def read_input(path: str | Path, limit: int) -> bytes:
+    """The content of a file; arguments and errors are those of ``open_input``."""
+    with open_input(path, limit) as file:
+        return file.read(os.fstat(file.fileno()).st_size)  # so much memory is allocated at once
+
+
+def read_json(path: str | Path, limit: int = JSON_LIMIT) -> Any:
+    """The value in a JSON file.
+
+    Raises ``OSError`` as ``open_input`` does, and ``ValueError`` where the content is not JSON.
+    """
+    return parse_json(read_input(path, limit))
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises ``ValueError`` for anything else: values nested deeper than ``JSON_DEPTH`` and integers of thousands of digits too.
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8 text") from None
+    brackets = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+    if brackets > JSON_DEPTH and _is_deep(value):
+        raise ValueError("it is nested too deeply")
+    return value
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether lists and objects are nested deeper than ``JSON_DEPTH``."""
+    level = [value]
+    for _ in range(JSON_DEPTH + 1):
+        level = [
+            child
+            for item in level
+            if isinstance(item, (list, dict))
+            for child in (item.values() if isinstance(item, dict) else item)
+        ]
+    return bool(level)
+
+
+def check_writable(path: str | Path) -> None:
+    """Check whether ``replacing`` can write a file. Raises ``OSError``, whose ``strerror`` is the reason."""
+    target, status = _target(path)
+    if status is None or stat.S_ISREG(status.st_mode):
+        folder = target.parent
+        if not folder.is_dir():
+            raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder}", str(path))
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, f"no permission to write in the folder {folder}", str(path))
+    elif stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+    if status is not None and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, "no permission", str(path))
 
 
 @contextmanager
 def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a temporary file that replaces ``path`` atomically when the ``with`` block ends, and is deleted if it raises.
+    """Open a file for writing; a regular file is replaced atomically when the ``with`` block ends, and unchanged if it raises.
+
+    Symbolic links are followed and stay. An existing file keeps its mode, a new one gets that of the umask. What is not a
+    regular file, like a pipe, a device or ``/dev/stdout``, cannot be replaced and is written directly.
 
     Args:
-      path: the file to create or replace; unchanged if anything fails.
+      path: the file to create or replace.
       mode: mode for ``open``; text is UTF-8.
 
     Raises ``OSError`` where the file cannot be written.
     """
-    path = Path(path)
+    check_writable(path)
     encoding = None if "b" in mode else "utf-8"
-    with tempfile.NamedTemporaryFile(mode, dir=path.parent, prefix=path.name, delete=False, encoding=encoding) as file:
-        try:
+    target, status = _target(path)
+    descriptor = _descriptor(path)
+    if descriptor is not None or (status is not None and not stat.S_ISREG(status.st_mode)):
+        # An open descriptor is shared: opened anew, a standard output that is a file would be overwritten from its beginning.
+        with _named(path), open(path if descriptor is None else os.dup(descriptor), mode, encoding=encoding) as file:
             yield file
-            file.close()
-            os.chmod(file.name, 0o666 & ~_umask())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+        return
+    temporary = target.with_name(f".writing-{secrets.token_hex(8)}")
+    # A new file gets its mode from the umask; a replaced one must not be readable by more people meanwhile.
+    permissions = 0o666 if status is None else 0o600
+    try:
+        with (
+            _named(path),
+            open(
+                temporary, mode, encoding=encoding, opener=lambda name, flags: os.open(name, flags | os.O_EXCL, permissions)
+            ) as file,
+        ):
+            yield file
+        if status is not None:
+            with suppress(PermissionError):  # only root may give files away
+                os.chown(temporary, status.st_uid, status.st_gid)
+            os.chmod(temporary, stat.S_IMODE(status.st_mode))
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
 
 
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+@contextmanager
+def _named(path: str | Path) -> Iterator[None]:
+    """Give an ``OSError`` of writing, as on a full disk, the name of the file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno and not error.filename:
+            error.filename = str(path)
+        raise
+
+
+def _target(path: str | Path) -> tuple[Path, os.stat_result | None]:
+    """The file that a path leads to through symbolic links, and its status; ``None`` where it does not exist yet."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return Path(os.path.realpath(path)), None
+    return Path(os.path.realpath(path)), status
+
+
+def _descriptor(path: str | Path) -> int | None:
+    """The file descriptor of this process that a path like ``/dev/stdout`` stands for; ``None`` for other paths."""
+    match = _DESCRIPTOR.fullmatch(str(path))
+    if not match:
+        return None
+    return {"stdout": 1, "stderr": 2}.get(match["name"] or "") or int(match["number"] or match["process"])

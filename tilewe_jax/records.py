@@ -6,14 +6,14 @@ and returns, and the names of the players where known. No PRNG key is stored: fi
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from tilewe_jax.files import replacing
+from tilewe_jax.files import open_input, parse_json, replacing
 from tilewe_jax.host import HostGame
 
 if TYPE_CHECKING:
@@ -25,6 +25,11 @@ AnyGame = TypeVar("AnyGame", "Game[Any]", HostGame)
 
 FORMAT = "tilewe-jax-games/1"
 """Name and version of the file format, in the header of every file."""
+
+FILE_LIMIT = 1 << 30
+"""Maximum size of a file that is read, in bytes: about two million games of Tilewe."""
+LINE_LIMIT = 1 << 20
+"""Maximum size of a line that is read, in bytes."""
 
 
 class RecordError(ValueError):
@@ -69,8 +74,10 @@ def write(path: str | Path, game: "Game[Any]", games: Iterable[Record], seed: in
 def read(path: str | Path) -> "tuple[Game[Any], list[Record]]":
     """Read a file of records and check that every line has the right form; ``replay`` checks the games themselves.
 
+    A UTF-8 mark at the beginning and empty lines at the end are accepted.
+
     Args:
-      path: the file.
+      path: the file, at most ``FILE_LIMIT`` bytes.
 
     Returns:
       The game, made from its id and options, and the records.
@@ -90,21 +97,41 @@ def read_on_host(path: str | Path) -> tuple[HostGame, list[Record]]:
 
 
 def _read(path: str | Path, make: Callable[..., AnyGame]) -> tuple[AnyGame, list[Record]]:
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise RecordError(f"{path} is not a file of games: it is not text") from None
-    header = _parse(path, 1, lines[0] if lines else "")
-    if header.get("format") != FORMAT:
-        raise RecordError(f"{path} is not a file of games: its first line does not say {FORMAT}")
-    try:
-        game = make(header["game"], **header["options"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise RecordError(f"{path}, line 1: {error}") from None
-    if header.get("version") != game.version:
-        raise RecordError(f"{path} has version {header.get('version')} of {game.id}, and the rules here are {game.version}")
-    deals: set[str] = set()
-    return game, [_record(path, game, number, line, deals) for number, line in enumerate(lines[1:], 2)]
+    with open_input(path, FILE_LIMIT) as file:
+        lines = _lines(path, file)
+        header = _parse(path, 1, next(lines, ""))
+        if header.get("format") != FORMAT:
+            raise RecordError(f"{path} is not a file of games: its first line does not say {FORMAT}")
+        try:
+            game = make(header["game"], **header["options"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise RecordError(f"{path}, line 1: {error}") from None
+        if header.get("version") != game.version:
+            raise RecordError(f"{path} has version {header.get('version')} of {game.id}, and the rules here are {game.version}")
+        deals: set[str] = set()
+        games: list[Record] = []
+        empty = 0
+        for number, line in enumerate(lines, 2):
+            if not line.strip():
+                empty = empty or number
+                continue
+            if empty:
+                raise RecordError(f"{path}, line {empty}: it is empty, and games follow")
+            games.append(_record(path, game, number, line, deals))
+    return game, games
+
+
+def _lines(path: str | Path, file: BinaryIO) -> Iterator[str]:
+    """The lines of a file as text. Raises ``RecordError`` for what is not text, or not in lines."""
+    number = 0
+    while line := file.readline(LINE_LIMIT + 1):
+        number += 1
+        if len(line) > LINE_LIMIT:
+            raise RecordError(f"{path}, line {number}: it is longer than {LINE_LIMIT:,} bytes")
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise RecordError(f"{path} is not a file of games: it is not text") from None
 
 
 def replay(game: "Game[Any]", records: Sequence[Record], batch: int = 1024) -> list[str | None]:
@@ -169,8 +196,8 @@ def _verdict(
 
 def _parse(path: str | Path, number: int, line: str) -> dict[str, Any]:
     try:
-        value = json.loads(line)
-    except json.JSONDecodeError:
+        value = parse_json(line)
+    except ValueError:
         value = None
     if not isinstance(value, dict):
         raise RecordError(f"{path}, line {number}: this is not a JSON object")
@@ -184,8 +211,8 @@ def _record(path: str | Path, game: AnyGame, number: int, line: str, deals: set[
     if (
         "deal" not in value
         or not all(isinstance(field, list) for field in fields)
-        or not all(type(item) is int for field in fields[:2] for item in field)
-        or not all(type(item) in (int, float) for item in fields[2])
+        or not all(type(item) is int and abs(item) < 1 << 31 for field in fields[:2] for item in field)
+        or not all(type(item) in (int, float) and abs(item) < 1 << 31 for item in fields[2])
     ):
         raise RecordError(f"{path}, line {number}: a game has deal, actions, scores and returns, lists of numbers")
     actions, scores, returns = fields
@@ -196,7 +223,8 @@ def _record(path: str | Path, game: AnyGame, number: int, line: str, deals: set[
             f"{path}, line {number}: a game has at most {game.max_steps} actions from 0 to {game.num_actions - 1}"
         )
     players = value.get("players", [])
-    if not isinstance(players, list) or len(players) not in (0, game.num_players):
+    names = isinstance(players, list) and all(isinstance(name, str) for name in players)
+    if not names or len(players) not in (0, game.num_players):
         raise RecordError(f"{path}, line {number}: players are the names of {game.num_players} players")
     deal = json.dumps(value["deal"])
     if deal not in deals:
@@ -205,4 +233,4 @@ def _record(path: str | Path, game: AnyGame, number: int, line: str, deals: set[
         except ValueError as error:
             raise RecordError(f"{path}, line {number}: {error}") from None
         deals.add(deal)
-    return Record(value["deal"], tuple(actions), tuple(scores), tuple(map(float, returns)), tuple(map(str, players)))
+    return Record(value["deal"], tuple(actions), tuple(scores), tuple(map(float, returns)), tuple(players))

@@ -14,7 +14,7 @@ import numpy as np
 from experiments.arena.players import ForfeitError, HostGame, HostPlayer, Player
 from experiments.arena.ratings import Sprt
 from experiments.arena.results import Batch, Results
-from search import TreePlayer, check_memory
+from search import TreePlayer, check_memory, memory
 from search.exported import as_tree
 from tilewe_jax import batching
 from tilewe_jax.game import Game, Policy
@@ -38,6 +38,8 @@ def play_match(
     opening: int | None = None,
 ) -> Results:
     """Compile a ``Match`` and play ``games`` games of it, ``batch`` at a time; arguments as there and in ``Match.play``."""
+    # The schedule and the results of all games are kept.
+    memory.check_fits("games (--games)", games, 200 + 48 * game.num_players, memory.host_memory())
     started = time.perf_counter()
     match = Match(game, players, min(batch, games), seed, move_seconds, devices, opening)
     seconds = time.perf_counter() - started
@@ -86,8 +88,8 @@ class Match:
         opening: number of random moves at the beginning; games are then paired: in as many games as there are seats the same
             players sit in all seats in turn, with the same deal and the same opening. ``None`` pairs no games.
 
-    Raises ``ValueError`` where there are fewer players than seats, or where the batch cannot be divided among the devices, and
-    ``MemoryError`` where searches do not fit into memory.
+    Raises ``ValueError`` where there are fewer players than seats, the opening is longer than a game, or the batch cannot be
+    divided among the devices, and ``MemoryError`` where the games or their searches do not fit into memory.
     """
 
     def __init__(
@@ -109,6 +111,9 @@ class Match:
                 f"{game.id} is played by {seats} here, and {len(names)} agent{'s' * (len(names) > 1)} cannot fill the seats:"
                 f" name some twice, like --agents {' '.join((seats * names)[:seats])}{fewer}"
             )
+        if opening is not None and not 0 <= opening <= game.max_steps:
+            raise ValueError(f"the opening must have 0 to {game.max_steps} moves, the longest game, not {opening}")
+        memory.check_batch(game, batch)
         self.game, self.batch, self.seed, self.move_seconds, self.devices = game, batch, seed, move_seconds, devices
         self.opening = opening
         self.names = list(dict.fromkeys(player.name for player in players))
@@ -137,6 +142,7 @@ class Match:
         self._compiled_end = (
             jax.jit(lambda state: (jax.vmap(game.scores)(state), jax.vmap(game.returns)(state))).lower(play.state).compile()
         )
+        memory.check_compiled(batch, self._compiled_start, self._compiled_choose, self._compiled_move)
 
     def replace(self, name: str, policy: Policy) -> None:
         """Give a player another policy of the same kind: the same function with other weights (``jax.tree_util.Partial``)."""

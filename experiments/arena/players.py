@@ -1,6 +1,5 @@
 """Players of the arena: policies on the device, and players on the host, by name."""
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -8,6 +7,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from experiments.networks import weights
 from search import AgentSpec, Network, TreePlayer, build_player
 from search.spec import RULES
+from tilewe_jax import factories
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.host import HostPosition
 
@@ -96,10 +96,7 @@ def player(game: Game[Any], text: str) -> Player:
     module, colon, factory = what.partition(":")
     if not colon or module in RULES:
         return agent_player(game, name or what, what)
-    try:
-        value = getattr(importlib.import_module(module), factory)()
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"agent {what!r}: {error}") from None
+    value = factories.call(f"agent {what!r}", factories.find("agent", what))
     try:
         adapted = adapt(game, value)
     except ValueError as error:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 ELO = 400 / math.log(10)
+_LARGEST_ELO = 10_000
 _PRIOR = 0.01
 """Precision of a normal prior on the log strengths; next to nothing, but it keeps ratings finite of players that won or lost
 every game."""
@@ -118,6 +119,9 @@ class Sprt:
     """Probability of deciding for H0 where H1 holds."""
 
     def __post_init__(self) -> None:
+        # Beyond some thousands the expected results are 0 and 1, which no number of games can tell apart.
+        if not all(abs(elo) <= _LARGEST_ELO for elo in (self.elo0, self.elo1)):
+            raise ValueError(f"the Elos of a sequential test lie between ±{_LARGEST_ELO}, not {self.elo0} and {self.elo1}")
         if not self.elo0 < self.elo1:
             raise ValueError(f"the first Elo of a sequential test must be the lower one, not {self.elo0} and {self.elo1}")
 

@@ -36,14 +36,20 @@ class Perft:
             raise ValueError(f"depth must not be negative, but is {depth}")
         if depth == 0:
             return 1
-        return self._leaves(jax.tree.map(lambda leaf: np.asarray(leaf)[None], state), depth, progress)
-
-    def _leaves(self, states: Any, depth: int, progress: Callable[[int], None]) -> int:
-        if depth == 1:
-            leaves = sum(int(np.asarray(self._counts(part))[:size].sum()) for part, size in self._parts(states))
-            progress(leaves)
-            return leaves
-        return sum(self._leaves(children, depth - 1, progress) for children in self._children(states))
+        # The positions left to look at after 0, 1, 2, ... actions; no recursion, as games may be longer than Python's stack.
+        levels = [iter([jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)])]
+        leaves = 0
+        while levels:
+            states = next(levels[-1], None)
+            if states is None:
+                levels.pop()
+            elif len(levels) < depth:
+                levels.append(self._children(states))
+            else:
+                count = sum(int(np.asarray(self._counts(part))[:size].sum()) for part, size in self._parts(states))
+                progress(count)
+                leaves += count
+        return leaves
 
     def _children(self, states: Any) -> Iterator[Any]:
         """The states after every legal action, at most a batch at a time."""

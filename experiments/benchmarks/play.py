@@ -19,6 +19,8 @@ from typing import Any
 
 STEPS = 64
 """Number of moves in one call of a compiled function."""
+REFUSED = "refused: "
+"""Begins the line with which a measuring process says why it will not measure."""
 POLICIES = {"triominos": "random_stuck"}
 """Policy that plays a game, where it is not "random": that with which other programs were measured, so that figures compare."""
 
@@ -61,8 +63,9 @@ def measure(
     ]
     try:
         for worker in workers:  # all compiled and warm, then all at once
-            if not worker.stdout or worker.stdout.readline() != "ready\n":
-                raise RuntimeError("a measuring process failed; its message stands above")
+            assert worker.stdout
+            if (line := worker.stdout.readline()) != "ready\n":
+                raise RuntimeError(failure(line))
         for worker in workers:
             assert worker.stdin
             worker.stdin.write("go\n")
@@ -85,6 +88,11 @@ def measure(
     }
 
 
+def failure(line: str) -> str:
+    """Why a measuring process failed: the reason that it has printed after ``REFUSED``, else one written to standard error."""
+    return line.removeprefix(REFUSED).strip() if line.startswith(REFUSED) else "a measuring process failed; see above"
+
+
 def has_accelerator() -> bool:
     """Whether JAX will find an accelerator; asked without starting JAX."""
     if os.environ.get("JAX_PLATFORMS", "") == "cpu":
@@ -104,16 +112,27 @@ def pinned_cores(count: int) -> list[int | None]:
     return list(available[:count])
 
 
+def run_measurement(measurement: Callable[[], Any]) -> Any:
+    """Run a measurement in this process, and end it with a reason for ``failure`` where memory does not suffice."""
+    try:
+        return measurement()
+    except MemoryError as error:
+        print(f"{REFUSED}{error}", flush=True)
+        sys.exit(1)
+
+
 def _work(name: str, options: dict[str, Any], form: str, policy_name: str, batch: int, seconds: float, seed: int) -> None:
     """Measure in this process: print "ready", wait for a line, play for ``seconds``, print the figures."""
     import jax
     import jax.numpy as jnp
 
     from experiments.game_options import make_game
+    from search import memory
     from tilewe_jax import batching
     from tilewe_jax.game import state_bytes
 
     game = make_game(name, options)
+    memory.check_batch(game, batch)
     # The environment plays at random in a way of its own, faster than a policy that does.
     policy = None if policy_name == "random" else game.policies()[policy_name]
     choose = policy or game.sample_action
@@ -153,6 +172,7 @@ def _work(name: str, options: dict[str, Any], form: str, policy_name: str, batch
     started = time.perf_counter()
     compiled = jax.jit(run).lower(carry).compile()
     compile_seconds = time.perf_counter() - started
+    memory.check_compiled(batch, compiled)
     for _ in range(1 if form == "games" else min(4 * game.max_steps // STEPS + 1, 32)):
         carry, *_ = jax.block_until_ready(compiled(carry))
 
@@ -190,4 +210,4 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     if arguments.pin is not None:
         os.sched_setaffinity(0, {arguments.pin})
-    _work(*json.loads(arguments.settings))
+    run_measurement(lambda: _work(*json.loads(arguments.settings)))

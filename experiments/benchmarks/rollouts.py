@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from search import memory
 from tilewe_jax import batching
 from tilewe_jax.game import Game
 from tilewe_jax.records import Record
@@ -106,6 +107,8 @@ def play_games(
         devices: number of devices over which a batch is divided.
         keep: whether a record of every game is kept.
         progress: called with the number of games of each finished batch.
+
+    Raises ``MemoryError`` where a batch does not fit into memory.
     """
     per_device = -(-min(batch, games) // devices)
 
@@ -118,9 +121,11 @@ def play_games(
     def keys(index: int) -> jax.Array:
         return jax.random.split(jax.random.fold_in(jax.random.key(seed), index), devices)
 
+    memory.check_batch(game, devices * per_device, keep, devices)
     result = RandomGames(game)
     try:
         compiled = jax.jit(batching.over_devices(play, devices)).lower(keys(0)).compile()
+        memory.check_compiled(devices * per_device, compiled, devices=devices)
         started = time.perf_counter()
         remaining = games
         while remaining:

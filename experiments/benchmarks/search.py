@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.benchmarks.play import has_accelerator, pinned_cores
+from experiments.benchmarks.play import failure, has_accelerator, pinned_cores, run_measurement
 
 WORDS = 73
 """Words of the made-up state beside hash and ply: 300 bytes in all."""
@@ -35,7 +35,7 @@ def measure(
         [sys.executable, "-m", "experiments.benchmarks.search", settings], stdout=subprocess.PIPE, text=True, check=False
     )
     if done.returncode:
-        raise RuntimeError("the measuring process failed; its message stands above")
+        raise RuntimeError(failure(done.stdout))
     figures: dict[str, Any] = json.loads(done.stdout)
     return figures
 
@@ -235,7 +235,4 @@ if __name__ == "__main__":
     *given, pin = json.loads(parser.parse_args().settings)
     if pin is not None:
         os.sched_setaffinity(0, {pin})
-    try:
-        print(json.dumps(_work(*given)))
-    except MemoryError as error:
-        sys.exit(str(error))
+    print(json.dumps(run_measurement(lambda: _work(*given))))

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from experiments.benchmarks.play import has_accelerator, pinned_cores
+from experiments.benchmarks.play import failure, has_accelerator, pinned_cores, run_measurement
 
 
 def measure(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def measure(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any
         [sys.executable, "-m", "experiments.benchmarks.training", arguments], stdout=subprocess.PIPE, text=True, check=False
     )
     if done.returncode:
-        raise RuntimeError("the measuring process failed; its message stands above")
+        raise RuntimeError(failure(done.stdout))
     figures: dict[str, Any] = json.loads(done.stdout)
     return figures
 
@@ -40,10 +40,11 @@ def _work(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
 
     from experiments import networks, presets
     from experiments.config import changed
-    from experiments.training.program import Program, memory_needed
+    from experiments.training.program import Program, check_memory, memory_needed
 
     config = changed(presets.load(preset), given)
     program = Program(config)
+    check_memory(config, program.game, program.mesh.devices.size)
     game, selfplay, search = program.game, config.selfplay, config.selfplay.search
     state = program.begin(config.seed)
 
@@ -111,4 +112,4 @@ if __name__ == "__main__":
     *settings, core = json.loads(sys.argv[1])
     if core is not None:
         os.sched_setaffinity(0, {core})  # before JAX makes its threads
-    print(json.dumps(_work(*settings)))
+    print(json.dumps(run_measurement(lambda: _work(*settings))))

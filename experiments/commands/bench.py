@@ -1,13 +1,27 @@
 """The command that measures."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
 from rich.table import Table
 from tyro.conf import arg
 
-from experiments.commands.common import Flag, GameOptions, OptionalInt, UsageError, check_positive, named, out, progress_bar
+from experiments.commands.common import (
+    Flag,
+    GameOptions,
+    OptionalInt,
+    UsageError,
+    check_positive,
+    check_seed,
+    check_unused,
+    named,
+    out,
+    progress_bar,
+)
+
+_OF_SEARCH = ("num_simulations", "num_candidates")
+_OF_PLAY = ("form", "policy", "cores")
 
 
 @dataclass(frozen=True)
@@ -47,9 +61,20 @@ class Bench(GameOptions):
 
     def run(self) -> None:
         if self.signature:
+            every = [field.name for field in fields(self) if field.name not in ("signature", "game", "json")]
+            check_unused(self, "with --signature, which plays fixed games", *every)
             self._signature()
             return
-        batch = self.batch or (256 if self.search else 4000)
+        if self.train:
+            check_unused(self, "with --train", "game", "players", "search", *_OF_SEARCH, *_OF_PLAY, "batch", "seed")
+        elif self.search:
+            check_unused(self, "with --search", *_OF_PLAY)
+        else:
+            check_unused(self, "without --search", *_OF_SEARCH)
+            if self.form == "board":
+                check_unused(self, "with --form board", "policy", "batch", "cores")
+        check_seed(self.seed)
+        batch = (256 if self.search else 4000) if self.batch is None else self.batch
         check_positive(
             batch=batch,
             seconds=self.seconds,
@@ -72,8 +97,6 @@ class Bench(GameOptions):
     def _signature(self) -> None:
         from experiments.benchmarks.signature import COLUMNS, SETUPS, signature
 
-        if self.players is not None or self.set:
-            raise UsageError("--signature plays fixed games; it takes no options of a game")
         names = [name for name, setup in SETUPS.items() if self.game in ("", setup.game)]
         if not names:
             available = ", ".join(dict.fromkeys(setup.game for setup in SETUPS.values()))

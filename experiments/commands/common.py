@@ -1,9 +1,8 @@
 """What the commands share: the options that name a game, checks of arguments, and consoles."""
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,6 +47,8 @@ class GameOptions:
 
         texts = named(self.set, "OPTION")
         if self.players is not None:
+            if "players" in texts:
+                raise UsageError("--players and --set players=... are the same option; give one of them")
             texts["players"] = str(self.players)
         try:
             return {name: game_option(self.game, name, text) for name, text in texts.items()}
@@ -73,31 +74,63 @@ def ask_for_devices(count: int) -> None:
 
 def check_writable(path: Path | None) -> None:
     """Check before the work whether a file can be written after it."""
+    from tilewe_jax import files
+
     if path is None:
         return
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise UsageError(f"cannot write {path}: there is no folder {folder}")
-    if path.is_dir():
-        raise UsageError(f"cannot write {path}: it is a folder")
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"cannot write {path}: no permission")
+    try:
+        files.check_writable(path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
+MAX_DEVICES = 1024
+"""Maximum number of devices that are made of a CPU; each costs threads and some milliseconds."""
 
 
 def check_positive(**values: float) -> None:
-    """Check numbers by the names of their options."""
+    """Check numbers by the names of their options: whether they are positive, and finite."""
+    from search.settings import is_finite
+
     for name, value in values.items():
-        if value <= 0:
-            raise UsageError(f"--{name.replace('_', '-')} must be positive, not {value}")
+        option = f"--{name.replace('_', '-')}"
+        if not value > 0:
+            raise UsageError(f"{option} must be positive, not {value}")
+        if not is_finite(value):
+            raise UsageError(f"{option} must be finite, not {value}")
+        if name == "devices" and value > MAX_DEVICES:
+            raise UsageError(f"{option} must be at most {MAX_DEVICES}, not {value}")
+
+
+def check_seed(seed: int) -> None:
+    """Check a seed, which JAX takes as an integer of 64 bits."""
+    if not -(2**63) <= seed < 2**63:
+        raise UsageError(f"--seed must be an integer of 64 bits, not {seed}")
+
+
+def check_unused(command: Any, why: str, *options: str) -> None:
+    """Refuse options of a command that have another value than their default, and would be ignored.
+
+    Args:
+        command: the command, a dataclass.
+        why: what makes them meaningless, such as "--search".
+        options: the names of the fields.
+    """
+    defaults = {field.name: field.default for field in fields(command)}
+    given = [f"--{name.replace('_', '-')}" for name in options if getattr(command, name) != defaults[name]]
+    if given:
+        raise UsageError(f"{', '.join(given)} cannot be given {why}")
 
 
 def named(items: tuple[str, ...], what: str = "SETTING") -> dict[str, str]:
     """Texts that are given as ``NAME=VALUE``, by name."""
-    texts = {}
+    texts: dict[str, str] = {}
     for item in items:
         name, equals, text = item.partition("=")
         if not equals:
             raise UsageError(f"--set takes {what}=VALUE, not {item!r}")
+        if name in texts:
+            raise UsageError(f"--set gives {name} twice, as {texts[name]!r} and as {text!r}")
         texts[name] = text
     return texts
 

@@ -17,6 +17,7 @@ from experiments.commands.common import (
     OptionalInt,
     UsageError,
     check_positive,
+    check_seed,
     check_writable,
     err,
     out,
@@ -90,6 +91,7 @@ class Rollout(GameOptions):
         import jax
 
         check_positive(games=self.games, batch=self.batch, devices=self.devices)
+        check_seed(self.seed)
         check_writable(self.out)
         common.ask_for_devices(self.devices)
 
@@ -99,8 +101,11 @@ class Rollout(GameOptions):
         game = self.make()
         if self.devices > len(jax.devices()):
             raise UsageError(f"--devices must be 1 to {len(jax.devices())}, the number there are, not {self.devices}")
-        with progress_bar("playing", self.games) as progress:
-            played = play_games(game, self.games, self.batch, self.seed, self.devices, self.out is not None, progress)
+        try:
+            with progress_bar("playing", self.games) as progress:
+                played = play_games(game, self.games, self.batch, self.seed, self.devices, self.out is not None, progress)
+        except MemoryError as error:
+            raise UsageError(str(error)) from None
         if self.out:
             records.write(self.out, game, played.records, self.seed)
         summary = played.summary()
@@ -149,6 +154,8 @@ class Perft(GameOptions):
 
         check_positive(depth=self.depth)
         game = self.make()
+        if self.depth > game.max_steps:
+            raise UsageError(f"--depth must be at most {game.max_steps}, the longest game, not {self.depth}")
         counter = Counter(game)
         root = game.init(jax.random.key(0))
         rows: list[dict[str, Any]] = []

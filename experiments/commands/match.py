@@ -18,6 +18,8 @@ from experiments.commands.common import (
     OptionalFolder,
     UsageError,
     check_positive,
+    check_seed,
+    check_unused,
     check_writable,
     err,
     out,
@@ -61,6 +63,9 @@ class Arena(GameOptions):
 
     def run(self) -> None:
         check_positive(games=self.games, batch=self.batch, devices=self.devices, move_seconds=self.move_seconds)
+        check_seed(self.seed)
+        if self.list:
+            check_unused(self, "with --list", "agents", "sprt", "out", "plot")
         check_writable(self.out)
         check_writable(self.plot)
         common.ask_for_devices(self.devices)
@@ -196,6 +201,7 @@ class Selfplay(GameOptions):
 
     def run(self) -> None:
         check_positive(games=self.games, batch=self.batch, devices=self.devices)
+        check_seed(self.seed)
         check_writable(self.out)
         common.ask_for_devices(self.devices)
         from tilewe_jax import records
@@ -268,6 +274,11 @@ class Eval(GameOptions):
     def run(self) -> None:
         sizes = {"games": self.games, "batch": self.batch, "devices": self.devices, "num_simulations": self.num_simulations}
         check_positive(**sizes)
+        check_seed(self.seed)
+        if self.run_folder:
+            check_unused(self, "with --run, whose game is played", "game", "players", "set")
+        else:
+            check_unused(self, "without --run", "num_simulations")
         check_writable(self.plot)
         common.ask_for_devices(self.devices)
 

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +20,7 @@ from experiments.commands.common import (
     OptionalInt,
     UsageError,
     check_positive,
+    check_unused,
     check_writable,
     err,
     named,
@@ -63,6 +64,7 @@ class Train:
         from experiments.training.checkpoint import CheckpointError
 
         if self.list:
+            check_unused(self, "with --list", *(field.name for field in fields(self) if field.name not in ("list", "json")))
             _list(self.json)
             return
         if self.out is None:
@@ -74,9 +76,11 @@ class Train:
         processes = (self.coordinator, self.num_processes, self.process_id)
         if any(value is not None for value in processes) and None in processes:
             raise UsageError("--coordinator, --num-processes and --process-id are given together")
-        if self.coordinator is not None or self.distributed:
-            training.join(self.coordinator, self.num_processes, self.process_id)
+        if self.distributed:
+            check_unused(self, "with --distributed, as the cluster knows", "coordinator", "num_processes", "process_id")
         try:
+            if self.coordinator is not None or self.distributed:
+                training.join(self.coordinator, self.num_processes, self.process_id)
             config = training.configured(self.preset, given, self.out, self.resume)
             summary = training.train(config, self.out, self.resume, self.devices, None if self.json else err)
         except (ValueError, MemoryError) as error:

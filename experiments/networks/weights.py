@@ -3,14 +3,21 @@
 A file is an ``.npz`` archive: arrays ``w0``, ``w1``, ... in the order of the network's leaves, and ``about``, a JSON object
 with the fields of ``Description`` and ``game_version``, what the run says of itself, and all its settings. Files of the first
 format, which the shipped ones have, hold flat settings instead of a description; ``_description`` reads what is needed of them.
+
+Files may come from anybody: nothing in them is unpickled or run, and no array is read before its shape is known to fit.
 """
 
 import json
+import math
+import os
+import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, BinaryIO
 
 import equinox as eqx
 import jax
@@ -22,11 +29,17 @@ from experiments.networks.registry import DEFAULT, make
 from search.exported import Network
 from search.exported import load as load_exported
 from tilewe_jax import registry
-from tilewe_jax.files import replacing
+from tilewe_jax.files import JSON_LIMIT, open_input, parse_json, replacing
 from tilewe_jax.game import Game
 
 FOLDER = Path(__file__).parents[1] / "weights"
+FILE_LIMIT = 1 << 32
+"""Maximum size of a file that is read, in bytes."""
 _ABOUT = "about"
+_DIRECTORY_LIMIT = 1 << 20
+"""Maximum size of the directory of an archive, in bytes: about ten thousand arrays."""
+_ZIP_TAIL = 42
+"""Bytes of the last two records at the end of a zip file, the first of which 64-bit archives have only."""
 _FORMAT = 2
 
 
@@ -78,7 +91,19 @@ def read(game: Game[Any], path: Path, any_game: bool = False) -> Weights:
 
     Raises ``ValueError`` where the file cannot be read, or is for other rules, or holds other arrays, naming the difference.
     """
-    about, arrays = _contents(path)
+    try:
+        with open_input(path, FILE_LIMIT) as file:
+            return _read(game, path, file, any_game)
+    except _DamagedError as error:
+        raise ValueError(f"{path} is not a file of weights, as training writes it: {error}") from None
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror or error}") from None
+
+
+def _read(game: Game[Any], path: Path, file: BinaryIO, any_game: bool) -> Weights:
+    """The weights in an opened file, see ``read``."""
+    archive = _Archive(file)
+    about = _about(archive)
     try:
         description, version = _description(about), about["game_version"]
         trained_for = registry.make(description.game, **description.options)
@@ -92,7 +117,7 @@ def read(game: Game[Any], path: Path, any_game: bool = False) -> Weights:
     if trained_for != game:
         changes = f": {'; '.join(_differences(trained_for, game))}" if trained_for.id == game.id else ""
         note = f"{path.name} was trained for {_name(trained_for)}, not for {_name(game)}{changes}"
-    model = _fill(game, description, arrays, f"{path} does not fit", note)
+    model = _fill(game, description, archive, f"{path} does not fit", note)
     return Weights(model, description, about, note)
 
 
@@ -139,34 +164,120 @@ class TrainedNetwork(eqx.Module):
         return predict(self.model, observation, self.score_weight)
 
 
-def _contents(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """What a file says of itself, and its arrays."""
+class _DamagedError(ValueError):
+    """A file is not an archive of arrays as ``save`` writes it."""
+
+
+class _Archive:
+    """The arrays of an ``.npz`` file that somebody else may have written.
+
+    Only headers are read at first; the data of an array is read once its shape has been checked. Nothing is unpickled.
+
+    Args:
+        file: the opened file.
+
+    Raises ``_DamagedError`` where the file is no such archive.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _ZIP_TAIL))
+        tail = file.read()
+        # NumPy writes no comment, and no 64-bit directory, which comes with more than 65,535 arrays.
+        if tail[-22:-18] != b"PK\5\6" or tail[-42:-38] == b"PK\6\7":
+            raise _DamagedError("it is not an .npz archive")
+        if int.from_bytes(tail[-10:-6], "little") > _DIRECTORY_LIMIT:
+            raise _DamagedError("it holds too many arrays")
+        with _damage():
+            self._zip = zipfile.ZipFile(file)
+        self._members = {info.filename: info for info in self._zip.infolist()}
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def header(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and dtype of an array. Raises ``_DamagedError`` where there is none, or where its size is another."""
+        with self._open(name) as member:
+            return self._header(name, member)
+
+    def read(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """An array, which must have this shape. Raises ``_DamagedError`` where it is damaged."""
+        with self._open(name) as member:
+            given, dtype = self._header(name, member)
+            if given != shape:
+                raise _DamagedError(f"array {name} has shape {given}, not {shape}")
+            data = member.read()
+        return np.frombuffer(data, dtype).reshape(shape)
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[IO[bytes]]:
+        info = self._members.get(f"{name}.npy")
+        if info is None:
+            raise _DamagedError(f"it has no array {name}")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise _DamagedError(f"array {name} is compressed in another way than NumPy does it")
+        with _damage(), self._zip.open(info) as member:
+            yield member
+
+    def _header(self, name: str, member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Read the header, after which the data follow."""
+        try:
+            if np.lib.format.read_magic(member) != (1, 0):
+                raise ValueError("another version of the format")
+            shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(member)
+        except Exception as error:  # it evaluates a Python literal, and what that raises is not documented
+            raise _DamagedError(f"array {name} has no valid header: {error}") from None
+        if fortran_order and len(shape) > 1:
+            raise _DamagedError(f"array {name} is in Fortran order")
+        if dtype.kind not in "fU" or dtype.byteorder == ">":
+            raise _DamagedError(f"array {name} has dtype {dtype}; weights are real floating-point numbers")
+        if self._members[f"{name}.npy"].file_size != member.tell() + math.prod(shape) * dtype.itemsize:
+            raise _DamagedError(f"array {name} does not have the size that its shape {shape} says")
+        return shape, dtype
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    """Raise ``_DamagedError`` in place of all that ``zipfile`` raises for damaged and for encrypted archives."""
     try:
-        # Opened here, as NumPy leaves it open where it is damaged.
-        with path.open("rb") as stream, np.load(stream) as file:
-            about = json.loads(str(file[_ABOUT]))
-            arrays = [file[f"w{i}"] for i in range(len(file.files) - 1)]
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror or error}") from None
-    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, TypeError, NotImplementedError) as error:
-        raise ValueError(f"{path} is not a file of weights, as training writes it: {error or type(error).__name__}") from None
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, struct.error) as error:
+        raise _DamagedError(str(error) or type(error).__name__) from None
+
+
+def _about(archive: _Archive) -> dict[str, Any]:
+    """What a file says of itself."""
+    shape, dtype = archive.header(_ABOUT)
+    if shape or dtype.kind != "U" or dtype.itemsize > JSON_LIMIT:
+        raise _DamagedError(f"{_ABOUT} is no text")
+    try:
+        about = parse_json(str(archive.read(_ABOUT, ())))
+    except ValueError as error:
+        raise _DamagedError(f"{_ABOUT}: {error}") from None
     if not isinstance(about, dict):
-        raise ValueError(f"{path} is not a file of weights, as training writes it: {_ABOUT} is no JSON object")
-    return about, arrays
+        raise _DamagedError(f"{_ABOUT} is no JSON object")
+    return about
 
 
 def _description(about: dict[str, Any]) -> Description:
-    """What weights are for. Raises ``KeyError`` or ``ValueError`` where a file does not say."""
+    """What weights are for. Raises ``KeyError``, ``TypeError`` or ``ValueError`` where a file does not say."""
     if "format" not in about:  # the first format: flat settings, one architecture per game
         flat = about["config"]
-        return Description(flat["game"], dict(flat["options"]), DEFAULT, flat["network"], flat["margin"])
-    if about["format"] != _FORMAT:
+        given = (flat["game"], dict(flat["options"]), DEFAULT, flat["network"], flat["margin"])
+    elif about["format"] != _FORMAT:
         raise ValueError(f"it has format {about['format']}, not {_FORMAT}")
-    return Description(*(about[name] for name in Description.__dataclass_fields__))
+    else:
+        given = tuple(about[name] for name in Description.__dataclass_fields__)
+    game, options, architecture, size, score_weight = given
+    if not isinstance(options, dict) or not all(isinstance(text, str) for text in (game, architecture, size)):
+        raise ValueError("game, architecture and size are names, and options an object")
+    if type(score_weight) not in (int, float) or not 0 <= score_weight <= 1:
+        raise ValueError(f"score_weight must be between 0 and 1, not {score_weight!r}")
+    return Description(game, options, architecture, size, float(score_weight))
 
 
-def _fill(game: Game[Any], description: Description, arrays: list[np.ndarray], problem: str, note: str | None) -> Model:
-    """The described network for a game, with these arrays as its weights."""
+def _fill(game: Game[Any], description: Description, archive: _Archive, problem: str, note: str | None) -> Model:
+    """The described network for a game, with the arrays of a file as its weights, which are read once all shapes fit."""
     why = f" ({note})" if note else ""
     try:
         like = jax.eval_shape(lambda: make(game, description.architecture, description.size, jax.random.key(0)))
@@ -174,13 +285,23 @@ def _fill(game: Game[Any], description: Description, arrays: list[np.ndarray], p
         raise ValueError(f"{problem}: {error}{why}") from None
     wanted, tree = jax.tree_util.tree_flatten_with_path(like)
     network = f"a network {description.architecture} {description.size} for {_name(game)}"
-    if len(wanted) != len(arrays):
-        raise ValueError(f"{problem}: it holds {len(arrays)} arrays, and {network} has {len(wanted)}{why}")
-    for (place, leaf), array in zip(wanted, arrays, strict=True):
-        if leaf.shape != array.shape:
-            name = jax.tree_util.keystr(place).lstrip(".")
-            raise ValueError(f"{problem}: its {name} has shape {array.shape}, that of {network} {leaf.shape}{why}")
-    model: Model = jax.tree.unflatten(tree, [jnp.asarray(array, jnp.float32) for array in arrays])
+    if len(wanted) != len(archive) - 1:
+        raise ValueError(f"{problem}: it holds {len(archive) - 1} arrays, and {network} has {len(wanted)}{why}")
+    names = [jax.tree_util.keystr(place).lstrip(".") for place, _ in wanted]
+    for index, (_, leaf) in enumerate(wanted):
+        shape, dtype = archive.header(f"w{index}")
+        if leaf.shape != shape:
+            raise ValueError(f"{problem}: its {names[index]} has shape {shape}, that of {network} {leaf.shape}{why}")
+        if dtype.kind != "f":
+            raise ValueError(f"{problem}: its {names[index]} has dtype {dtype}; weights are floating-point numbers")
+    arrays = []
+    for index, (_, leaf) in enumerate(wanted):
+        with np.errstate(over="ignore"):
+            array = archive.read(f"w{index}", leaf.shape).astype(np.float32)
+        if not np.isfinite(array).all():
+            raise ValueError(f"{problem}: its {names[index]} has values that are not finite")
+        arrays.append(jnp.asarray(array))
+    model: Model = jax.tree.unflatten(tree, arrays)
     return model
 
 

@@ -3,9 +3,13 @@
 import importlib
 import pkgutil
 import runpy
-from pathlib import Path
 
 from experiments.config import TrainConfig
+from tilewe_jax import factories
+from tilewe_jax.files import open_input
+
+_LIMIT = 1 << 20
+"""Maximum size of a preset, in bytes."""
 
 
 def names() -> list[str]:
@@ -19,12 +23,17 @@ def load(name: str) -> TrainConfig:
     Args:
         name: one of ``names()``, or the path of a file of Python (``.py``) that defines ``CONFIG``.
 
-    Raises ``ValueError`` where there is none.
+    A preset is a program, which runs; take it only from people you trust.
+
+    Raises ``ValueError`` where there is none, or where its code raises.
     """
     if name.endswith(".py"):
-        if not Path(name).is_file():
-            raise ValueError(f"there is no preset {name}: there is no such file")
-        config = runpy.run_path(name).get("CONFIG")
+        try:
+            with open_input(name, _LIMIT):
+                pass
+        except OSError as error:
+            raise ValueError(f"there is no preset {name}: {error.strerror}") from None
+        config = factories.call(f"preset {name}", runpy.run_path, name).get("CONFIG")
     elif name in names():
         config = importlib.import_module(f"{__name__}.{name}").CONFIG
     else:

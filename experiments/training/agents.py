@@ -55,6 +55,12 @@ def model_evaluator(config: SelfplayConfig, game: Game[Any], model: Model) -> Ev
     return network_evaluator(game, lambda observation: predict(model, observation, config.search.score_weight or 0.0))
 
 
+def check_warmup(config: SelfplayConfig, game: Game[Any]) -> None:
+    """Raise ``ValueError`` where the game has no such policy for the warm-up."""
+    if config.warmup_policy not in ("", HEURISTIC):
+        _warmup_policy(config, game)
+
+
 def full_and_fast(config: SelfplayConfig, game: Game[Any], evaluator: Evaluator) -> tuple[Searcher, Searcher | None]:
     """The full search, and the fast one where there is one."""
     fast = searcher(config, game, evaluator, config.fast_simulations, explore=False) if config.fast_simulations else None

@@ -1,8 +1,14 @@
 """Checkpoints: the whole state of a run, in a folder that is there whole or not at all (Orbax)."""
 
-import json
+import contextlib
+import logging
+import os
+import re
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import jax
@@ -10,9 +16,14 @@ import orbax.checkpoint as ocp
 
 from experiments import settings
 from experiments.config import TrainConfig
+from tilewe_jax.files import read_json
 
 FORMAT = 2
 """Raised whenever the state of a run or its settings change their form."""
+
+
+_OS_ERROR = re.compile(r"\[os_error_code='(\d+)'\]")
+"""What TensorStore writes of an error of the operating system."""
 
 
 class CheckpointError(Exception):
@@ -29,7 +40,7 @@ def save(folder: Path, number: int, state: Any, config: TrainConfig, game_versio
     path = folder.absolute() / f"{number:06d}"
     if path.exists() and _about(path) is not None:
         return
-    with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
+    with _quiet_threads(), ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
         try:
             checkpointer.save(
                 path, args=ocp.args.Composite(state=ocp.args.StandardSave(state), about=ocp.args.JsonSave(about)), force=False
@@ -37,10 +48,35 @@ def save(folder: Path, number: int, state: Any, config: TrainConfig, game_versio
         except (OSError, jax.errors.JaxRuntimeError):  # the latter where other processes are gone
             raise
         except ValueError as error:  # TensorStore's error for what could not be written
-            raise OSError(f"cannot write the checkpoint {path}: {error}") from error
+            code = _OS_ERROR.search(str(error))
+            raise OSError(f"cannot write the checkpoint {path}: {os.strerror(int(code[1])) if code else error}") from error
     if jax.process_index() == 0:
         for old in numbers(folder)[: -config.checkpoint.num_kept]:
             shutil.rmtree(folder / f"{old:06d}")
+
+
+@contextlib.contextmanager
+def _quiet_threads() -> Iterator[None]:
+    """Keep the threads of Orbax and TensorStore from printing tracebacks of an error that is raised anyway.
+
+    Where writing fails, threads that are left over go on to fail, as there is no event loop any more; so they stay quiet.
+    """
+    logger, before = logging.getLogger("absl"), sys.excepthook
+    level = logger.level
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if not isinstance(error, RuntimeError) or str(error) != "Event loop is closed":
+            before(kind, error, trace)
+
+    logger.setLevel(logging.CRITICAL)
+    sys.excepthook = hook
+    try:
+        yield
+    except BaseException:
+        logger.setLevel(level)
+        raise
+    logger.setLevel(level)
+    sys.excepthook = before
 
 
 def numbers(folder: Path) -> list[int]:
@@ -78,8 +114,9 @@ def restore(folder: Path, number: int, like: Any, config: TrainConfig, game_vers
         raise CheckpointError(f"{path} was made with settings of another version: {error}") from None
     if different := settings.differences(config, before):
         raise CheckpointError(f"{path} was made with other settings: {', '.join(different)}")
-    if about["game_version"] != game_version:
-        raise CheckpointError(f"{path} is of version {about['game_version']} of {config.game.id}, which now is {game_version}")
+    if about.get("game_version") != game_version:
+        version = about.get("game_version")
+        raise CheckpointError(f"{path} is of version {version} of {config.game.id}, which now is {game_version}")
     try:
         with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
             return checkpointer.restore(path, args=ocp.args.Composite(state=ocp.args.StandardRestore(like)))["state"]
@@ -91,7 +128,7 @@ def restore(folder: Path, number: int, like: Any, config: TrainConfig, game_vers
 def _about(path: Path) -> dict[str, Any] | None:
     """What a checkpoint says of itself; ``None`` where it is none, or not a finished one."""
     try:
-        about = json.loads((path / "about" / "metadata").read_text())
+        about = read_json(path / "about" / "metadata")
     except (OSError, ValueError):
         return None
     return about if isinstance(about, dict) and "config" in about else None

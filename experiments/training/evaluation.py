@@ -21,6 +21,18 @@ _KEPT = 2
 """Number of games that are kept of each evaluation, against each opponent."""
 
 
+def check_evaluation(config: TrainConfig, game: Game[Any]) -> None:
+    """Raise ``ValueError`` where the evaluations of a run cannot be played, before anything is compiled for it."""
+    evaluation = config.evaluation
+    for name in evaluation.opponents:
+        if name != _LAST:
+            player(game, name)
+    if evaluation.eval_opening > game.max_steps:
+        raise ValueError(
+            f"evaluation.eval_opening must be at most {game.max_steps}, the longest game, not {evaluation.eval_opening}"
+        )
+
+
 class Evaluation:
     """Matches against the opponents of a run, compiled once for all evaluations.
 

@@ -15,25 +15,25 @@ from experiments import settings
 from experiments.config import TrainConfig
 from experiments.networks import Model, registry, weights
 from experiments.training import checkpoint, loss
-from experiments.training.evaluation import Evaluation
+from experiments.training.agents import check_warmup
+from experiments.training.evaluation import Evaluation, check_evaluation
 from experiments.training.loss import Losses
 from experiments.training.metrics import Log
-from experiments.training.program import Program, TrainState, memory_needed
-from search.memory import device_memory
+from experiments.training.program import Program, TrainState, check_memory, memory_needed
 from tilewe_jax.files import replacing
 
 
 class Run:
-    """A run in a folder, of a program for these settings. Raises ``MemoryError`` where memory does not suffice."""
+    """A run in a folder, of a program for these settings.
+
+    Raises ``ValueError`` where the game has no such opponent or policy, ``MemoryError`` where memory does not suffice.
+    """
 
     def __init__(self, config: TrainConfig, folder: Path, program: Program) -> None:
         self.config, self.folder, self.program, self.game = config, folder, program, program.game
-        needed, available = sum(self.needed().values()), device_memory()
-        if needed > available:
-            parts = ", ".join(f"{what} {size / 1e9:.1f} GB" for what, size in self.needed().items())
-            raise MemoryError(
-                f"about {needed / 1e9:.1f} GB a device are needed ({parts}), and there are {available / 1e9:.1f} GB"
-            )
+        check_warmup(config.selfplay, self.game)
+        check_evaluation(config, self.game)
+        check_memory(config, self.game, program.mesh.devices.size)
         self.leads = jax.process_index() == 0
         """Whether this process writes the files of the run."""
         self.note: str | None = None
@@ -48,12 +48,9 @@ class Run:
         """A new run. Raises ``ValueError`` where the folder has something in it already, which is left as it is."""
         if self.leads and self.folder.is_dir() and any(self.folder.iterdir()):
             raise ValueError(f"{self.folder} is not empty; go on with what is there by --resume, or choose another folder")
+        initial = self._initial_weights()
         state = self.program.begin(self.config.seed)
-        if self.config.network.init:
-            path = weights.find(self.config.network.init)
-            if path is None:
-                raise ValueError(f"network.init must be shipped weights ({', '.join(weights.names())}) or a file of them")
-            initial = weights.read(self.game, path, any_game=True)
+        if initial:
             self.note = initial.note
             start = jax.jit(partial(loss.start, self.config), out_shardings=self.program.shardings.learner)
             state = replace(state, learner=start(initial.model))
@@ -62,6 +59,15 @@ class Run:
             with replacing(self.folder / "config.json", "w") as file:
                 json.dump(settings.to_json(self.config), file, indent=1)
         return state
+
+    def _initial_weights(self) -> weights.Weights | None:
+        """The weights that a new run begins with, read; ``None`` for random ones. Raises ``ValueError``."""
+        if not self.config.network.init:
+            return None
+        path = weights.find(self.config.network.init)
+        if path is None:
+            raise ValueError(f"network.init must be shipped weights ({', '.join(weights.names())}) or a file of them")
+        return weights.read(self.game, path, any_game=True)
 
     def resume(self) -> TrainState:
         """The newest checkpoint that is whole. Raises ``CheckpointError`` where there is none, or it has other settings."""

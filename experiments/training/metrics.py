@@ -13,12 +13,14 @@ from tensorboardX import SummaryWriter
 from experiments.config import TrainConfig
 from experiments.training.loss import Losses
 from experiments.training.selfplay import SelfplayStats
-from tilewe_jax.files import replacing
+from tilewe_jax.files import parse_json, read_input, replacing
 
 METRICS = "metrics.jsonl"
 """File with one line per iteration."""
 EVALUATIONS = "evaluations.jsonl"
 """File with one line per evaluation."""
+_LIMIT = 1 << 30
+"""Maximum size of a file that is read, in bytes."""
 _SECONDS_BETWEEN_LINES = 30.0
 """Seconds between two lines on a console that is no terminal."""
 
@@ -152,17 +154,23 @@ class Log:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file of JSON lines, none where there is no file; a last line that was cut off is left out."""
+    """The rows of a file of JSON lines, none where there is no file; a last line that was cut off is left out.
+
+    Raises ``OSError`` where the file cannot be read, ``ValueError`` where a line is not that of an iteration.
+    """
     try:
-        lines = path.read_text().splitlines()
+        lines = read_input(path, _LIMIT).splitlines()
     except FileNotFoundError:
         return []
     rows = []
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         try:
-            rows.append(json.loads(line))
+            row = parse_json(line)
         except ValueError:
             break
+        if not isinstance(row, dict) or type(row.get("iteration")) is not int:
+            raise ValueError(f"{path}, line {number}: this is not the row of an iteration")
+        rows.append(row)
     return rows
 
 

@@ -23,6 +23,7 @@ from experiments.training.replay import Replay
 from experiments.training.selfplay import SelfplayState, SelfplayStats
 from search import bytes_per_node
 from search.exported import observation_shape
+from search.memory import device_memory
 from tilewe_jax.game import Game
 
 _AXIS = "data"
@@ -55,13 +56,15 @@ class Program:
         config: settings of the run.
         devices: number of devices of each process, by default all.
 
-    Raises ``ValueError`` where games or batch cannot be divided among the devices.
+    Raises ``ValueError`` where there are fewer devices, or games or batch cannot be divided among them.
     """
 
     def __init__(self, config: TrainConfig, devices: int | None = None) -> None:
         self.config, self.game = config, config.game.make()
         available = jax.devices()
         count = len(available) if devices is None else devices * jax.process_count()
+        if not 1 <= count <= len(available):
+            raise ValueError(f"devices must be 1 to {len(available)}, the number there are, not {count}")
         divided = {"selfplay.num_games": config.selfplay.num_games, "optimizer.batch_size": config.optimizer.batch_size}
         for name, value in divided.items():
             if value % count:
@@ -131,6 +134,25 @@ class Program:
         devices = self.mesh.devices.size
         learner, losses = loss.learn(self.config, self.game, state.learner, state.replay, key, _AXIS, devices)
         return replace(state, learner=learner), losses
+
+
+def check_memory(config: TrainConfig, game: Game[Any], devices: int) -> None:
+    """Raise ``MemoryError``, which names the number of games that would fit, where a run does not fit into memory."""
+    needed, available = memory_needed(config, game, devices), device_memory()
+    if sum(needed.values()) <= available:
+        return
+    fixed = sum(size for what, size in needed.items() if what not in _GROWS_WITH_GAMES)
+    num_games = config.selfplay.num_games
+    fitting = max(0, int((available - fixed) / ((sum(needed.values()) - fixed) / num_games)) // devices * devices)
+    parts = ", ".join(f"{what} {size / 1e9:,.1f} GB" for what, size in needed.items())
+    advice = f"at most {fitting:,} games" if fitting else "not even one game a device"
+    raise MemoryError(
+        f"about {sum(needed.values()) / 1e9:,.1f} GB a device are needed ({parts}), and there are {available / 1e9:.1f} GB;"
+        f" {advice} (selfplay.num_games) would fit"
+    )
+
+
+_GROWS_WITH_GAMES = ("replay buffer", "positions of an iteration", "search trees")
 
 
 def memory_needed(config: TrainConfig, game: Game[Any], devices: int) -> dict[str, int]:

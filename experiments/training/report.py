@@ -2,11 +2,11 @@
 
 import html
 import io
-import json
 import re
 from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import matplotlib.figure
@@ -16,7 +16,7 @@ from experiments.arena.ratings import plackett_luce
 from experiments.training import metrics
 from experiments.training.loss import BINS
 from tilewe_jax import records
-from tilewe_jax.files import replacing
+from tilewe_jax.files import read_json, replacing
 
 _GAMES = 6
 """Maximum number of example games."""
@@ -67,12 +67,45 @@ for (const game of document.querySelectorAll(".game")) {{
 """
 
 
-def write(folder: Path) -> Path:
-    """Write ``report.html`` of the run in a folder, and give its path. Raises ``ValueError`` where there is no run."""
+Result = TypeVar("Result")
+
+
+def _of_damaged_files(function: Callable[[Path], Result]) -> Callable[[Path], Result]:
+    """The function of a run's folder, with ``ValueError`` in place of all that values of a wrong form in its files raise."""
+
+    @wraps(function)
+    def wrapped(folder: Path) -> Result:
+        try:
+            return function(folder)
+        except records.RecordError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+            raise ValueError(f"the files of the run in {folder} are damaged: {type(error).__name__}: {error}") from error
+
+    return wrapped
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """The settings of the run in a folder, possibly one of another version. Raises ``ValueError`` where there are none."""
+    path = folder / "config.json"
     try:
-        config = json.loads((folder / "config.json").read_text())
-    except (OSError, ValueError):
-        raise ValueError(f"{folder} has no run: there is no config.json in it") from None
+        config: dict[str, Any] = read_json(path)
+    except FileNotFoundError:
+        raise ValueError(f"{folder} has no run: there is no {path.name} in it") from None
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    for part, name in (("game", "id"), ("network", "architecture"), ("network", "size")):
+        if not isinstance(config, dict) or not isinstance(config.get(part), dict) or name not in config[part]:
+            raise ValueError(f"{path}: these are not the settings of a run; {part}.{name} is missing")
+    return config
+
+
+@_of_damaged_files
+def write(folder: Path) -> Path:
+    """Write ``report.html`` of the run in a folder, and give its path. Raises ``ValueError`` where there is no whole run."""
+    config = _config(folder)
     rows, evaluations = metrics.read(folder / metrics.METRICS), metrics.read(folder / metrics.EVALUATIONS)
     parts = [_summary(config, rows, evaluations)]
     if rows:
@@ -92,6 +125,7 @@ def write(folder: Path) -> Path:
     return path
 
 
+@_of_damaged_files
 def curve(folder: Path) -> str:
     """Win rates against each opponent in the course of a run: the text of an SVG file.
 
@@ -138,7 +172,7 @@ def _summary(config: dict[str, Any], rows: list[dict[str, Any]], evaluations: li
     game, network = config["game"], config["network"]
     facts = {
         "game": game["id"],
-        "options": dict(game["options"]) or "default",
+        "options": dict(game.get("options", ())) or "default",
         "network": f"{network['architecture']} architecture, {network['size']}",
     }
     if rows:

@@ -1,6 +1,5 @@
 """A training run around its loop, as `tilewe-jax train` starts it: settings, processes, signals, and the report at the end."""
 
-import json
 import signal
 from pathlib import Path
 from types import FrameType
@@ -16,6 +15,7 @@ from experiments.training.checkpoint import CheckpointError
 from experiments.training.loop import Run
 from experiments.training.metrics import Log
 from experiments.training.program import Program
+from tilewe_jax.files import read_json
 
 
 class LostProcessError(Exception):
@@ -84,10 +84,23 @@ def train(
 
 
 def join(coordinator: str | None, count: int | None, number: int | None) -> None:
-    """Join the other processes of a run; without arguments as the cluster says."""
+    """Join the other processes of a run; without arguments as the cluster says.
+
+    Raises ``ValueError`` for arguments that make no sense, or where there is no cluster.
+    """
+    if coordinator is not None:
+        host, _, port = coordinator.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            raise ValueError(f"the coordinator must be host:port, with a port from 1 to 65535, not {coordinator!r}")
+    if count is not None and number is not None and not 0 <= number < count <= 1 << 16:
+        raise ValueError(f"the number of a process must be from 0 to less than their number, not {number} of {count}")
     # Or JAX's own watch would abort the remaining processes before they can say what has happened.
     jax.config.update("jax_enable_recoverability", True)
-    jax.distributed.initialize(coordinator, count, number, heartbeat_timeout_seconds=30)
+    try:
+        jax.distributed.initialize(coordinator, count, number, heartbeat_timeout_seconds=30)
+    except (ValueError, RuntimeError, OSError) as error:
+        cluster = "; give --coordinator, --num-processes and --process-id" if coordinator is None else ""
+        raise ValueError(f"cannot join the other processes: {error}{cluster}") from None
 
 
 def configured(preset: str | None, given: dict[str, str], folder: Path, resume: bool) -> TrainConfig:
@@ -106,8 +119,10 @@ def read_config(folder: Path) -> TrainConfig:
     """The settings of the run in a folder. Raises ``CheckpointError`` where there is no run, or one of another version."""
     path = folder / "config.json"
     try:
-        return settings.from_json(TrainConfig, json.loads(path.read_text()))
-    except OSError:
+        return settings.from_json(TrainConfig, read_json(path))
+    except FileNotFoundError:
         raise CheckpointError(f"{folder} has no run: there is no {path.name} in it") from None
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror}") from None
     except (ValueError, TypeError) as error:
         raise CheckpointError(f"{path}: {error}") from None

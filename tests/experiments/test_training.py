@@ -400,7 +400,7 @@ def test_folders_that_cannot_be_used(
         (["--set", "game.id=chess", "game.options.size=2"], "there is no game 'chess'"),
         (["--set", "selfplay.num_games=100000000"], "GB a device are needed"),
         (["--preset", "chess"], "there is no preset 'chess'; there are classic_cpu, "),
-        (["--preset", "nothing.py"], "there is no preset nothing.py: there is no such file"),
+        (["--preset", "nothing.py"], "there is no preset nothing.py: No such file or directory"),
         (["--set", "network.init=nobody"], "network.init must be shipped weights"),
         (["--coordinator", "localhost:1"], "--coordinator, --num-processes and --process-id are given together"),
     ],

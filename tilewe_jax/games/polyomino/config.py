@@ -120,7 +120,7 @@ def tilewe(
     """Tilewe, 1 to 4 players: each starts in whichever board corner is left. Points are cells placed."""
     last = size - 1
     corners = ((0, 0), (last, 0), (0, last), (last, last))
-    return _config("tilewe", size, players, [corners] * players, pieces, start_cells, movegen)
+    return _config("tilewe", size, players, [corners] * min(players, len(corners)), pieces, start_cells, movegen)
 
 
 def duo(

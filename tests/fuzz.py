@@ -1,0 +1,598 @@
+"""Random bad inputs for every parser and every reader of files, in processes with limits of time and memory.
+
+    python tests/fuzz.py --count 10000 --seed 0
+    python tests/fuzz.py --seed 0 --case 123        # one input again, with its traceback
+
+Inputs are mutations of valid ones. What is accepted is stopped before it compiles or plays. An input may be accepted, or be
+refused in one line; tracebacks, hangs, crashes and gigabytes are failures, and make the exit code 1.
+"""
+
+import argparse
+import contextlib
+import copy
+import importlib.util
+import io
+import json
+import os
+import random
+import resource
+import select
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+SECONDS = 30.0
+"""Time for an input, on a machine that may be busy; most take milliseconds."""
+START_SECONDS = 300.0
+"""Time for a process to start."""
+MEGABYTES = 512
+"""Memory by which an input may grow a process."""
+FAILURES = ("traceback", "not one line", "hang", "crash", "memory", "code was run")
+
+Fuzzer = Callable[[random.Random], str | None]
+"""Makes one input and gives it to a reader: returns ``None`` where it was accepted, else the message."""
+
+
+class Refused(Exception):  # noqa: N818
+    """The reader has refused an input as it should."""
+
+
+HOSTILE: tuple[Any, ...] = (
+    *(None, True, False, 0, 1, -1, 2, 7, 2**31 - 1, 2**31, 2**63, 10**30, -(10**12), 0.5, -0.0, 1e308, 1e-320),
+    *(float("nan"), float("inf"), -float("inf"), "", " ", "x", "nan", "\0", "\ud800", "\x1b[31m", "../..", "a" * 3000),
+    *([], {}, [[]], [{}], {"": 0}, [None] * 50, ["a", 1], [1] * 2000, {"a": {"b": []}}),
+)
+"""Values that are put in place of others."""
+
+
+def mutated_json(rng: random.Random, value: Any) -> Any:
+    """A JSON value with something replaced, left out, added or repeated."""
+    value = copy.deepcopy(value)
+    for _ in range(rng.choice((1, 1, 1, 2, 5))):
+        parents = [item for item in _inside(value) if isinstance(item, (list, dict)) and item]
+        if not parents or rng.random() < 0.02:
+            value = copy.deepcopy(rng.choice(HOSTILE))
+            continue
+        parent = rng.choice(parents)
+        key = rng.choice(list(parent) if isinstance(parent, dict) else range(len(parent)))
+        change = rng.random()
+        if change < 0.65:
+            parent[key] = copy.deepcopy(rng.choice(HOSTILE))
+        elif change < 0.8:
+            del parent[key]
+        elif change < 0.9 and isinstance(parent, dict):
+            parent[rng.choice(("new", "", "id", "options", str(key) + "s"))] = copy.deepcopy(rng.choice(HOSTILE))
+        elif isinstance(parent, list):
+            parent.extend(parent[: rng.randrange(1, 20)])
+        else:
+            parent[key] = [parent[key]]
+    return value
+
+
+def _inside(value: Any) -> list[Any]:
+    """A value and all within it."""
+    items = [value]
+    for item in items:
+        if isinstance(item, (list, dict)):
+            items += item.values() if isinstance(item, dict) else item
+    return items
+
+
+def mutated_bytes(rng: random.Random, content: bytes) -> bytes:
+    """Bytes with some changed, cut, repeated, or replaced."""
+    data = bytearray(content)
+    for _ in range(rng.choice((1, 1, 2, 3, 10))):
+        place = rng.randrange(len(data) + 1)
+        change = rng.random()
+        if change < 0.4 and data:
+            data[min(place, len(data) - 1)] = rng.randrange(256)
+        elif change < 0.55:
+            data[place:place] = rng.choice(
+                (b"[" * 2000, b"9" * 5000, b"\0", b"\n", b'"', b"\xff\xfe", b"\xef\xbb\xbf", b"{}", b",")
+            )
+        elif change < 0.7:
+            del data[place : place + rng.choice((1, 2, 8, 100))]
+        elif change < 0.8:
+            del data[place:]
+        elif change < 0.9:
+            data[place:place] = data[place : place + rng.choice((1, 8, 300))]
+        else:
+            length = min(8, len(data) - place)
+            data[place : place + length] = rng.choice((b"\xff", b"\0", b"\x7f")) * length
+    return bytes(data)
+
+
+def mutated_text(rng: random.Random, text: str) -> str:
+    """Text with some letters changed, for arguments: no zero bytes."""
+    letters = list(text)
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        place = rng.randrange(len(letters) + 1)
+        change = rng.random()
+        if change < 0.4:
+            letters[place:place] = rng.choice(
+                ("=", ",", ":", "-", " ", "[", "{", "9" * 30, "9" * 5000, "nan", "é", "\x1b", "a" * 500, "\n")
+            )
+        elif change < 0.7:
+            letters[place : place + rng.choice((1, 3))] = []
+        elif change < 0.85:
+            letters[place:] = []
+        else:
+            letters[place:place] = letters[: rng.randrange(1, 30)]
+    return "".join(letters)
+
+
+class Inputs:
+    """Valid inputs and the readers that get mutations of them. Works in the current folder."""
+
+    def __init__(self) -> None:
+        import jax
+        import numpy as np
+
+        import tilewe_jax
+        from experiments import presets, settings
+        from experiments.config import TrainConfig
+        from experiments.networks import make, weights
+        from search import exported
+        from search.exported import observation_shape
+        from tests import bad_inputs
+        from tilewe_jax.games.triominos.tiles import digits, tiles
+        from tilewe_jax.registry import available_games, options
+
+        self.bad_inputs = bad_inputs
+        form = "tilewe-jax-games/1"
+        record = {"deal": None, "actions": [1, 2, 3], "scores": [1, 2], "returns": [0.0, 1.0], "players": ["a", "b"]}
+        header = {"format": form, "game": "duo", "options": {"size": 6}, "version": 1, "seed": 0}
+        random_santorini = {**header, "game": "santorini", "options": {"placement": "random", "size": 4}}
+        triominos = {**header, "game": "triominos", "options": {"tiles": 56}}
+        deal = {"tiles": [digits(tile) for tile in tiles(5)], "starter": 0, "seed": [1, 2]}
+        self.records = [
+            [header, record, record],
+            [random_santorini, {**record, "deal": [[1, 1], [2, 2], [1, 2], [2, 1]]}],
+            [triominos, {**record, "deal": deal}],
+        ]
+        self.config = settings.to_json(TrainConfig())
+        self.santorini = tilewe_jax.make("santorini")
+        self.small = tilewe_jax.make("santorini", size=3)
+        model = jax.eval_shape(lambda: make(self.small, "mlp", "tiny", jax.random.key(0)))
+        zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, np.float32), model)
+        description = weights.Description("santorini", {"size": 3}, "mlp", "tiny", 0.0)
+        weights.save(Path("own.npz"), zeros, description, self.small.version, {"config": self.config, "games": 3})
+        self.weights = [(self.small, Path("own.npz")), (self.santorini, weights.FOLDER / "santorini.npz")]
+        shape = observation_shape(self.small)
+
+        def apply(observation: Any) -> Any:
+            return observation.sum() * jax.numpy.ones(self.small.num_logits), jax.numpy.ones(2) + 0 * observation.sum()
+
+        assert shape
+        exported.save(self.small, apply, Path("own.net"))
+        self.preset = Path(presets.__path__[0], "santorini_cpu.py").read_text()
+        self.options = {name: list(options(name)) for name in available_games()}
+        self.settings = [row["name"] for row in settings.listing(TrainConfig())]
+        iteration = {"iteration": 1, "seconds": 1.0, "play_seconds": 1.0, "learn_seconds": 1.0, "games": 2, "moves": 9}
+        iteration |= {"simulations": 9, "plies": 9, "returns": [1.0, 1.0], "search_entropy": 1.0, "surprise": 0.1}
+        iteration |= {"resigned": 0, "policy_loss": 1.0, "outcome_loss": 1.0, "score_loss": 1.0, "policy_entropy": 1.0}
+        iteration |= {"agreement": 0.5, "calibration": [[1.0] * 10, [0.5] * 10, [0.5] * 10]}
+        figures = {"win_rate": 0.5, "standard_error": 0.1, "seating": [[0, 1], [1, 0]], "results": [[1, 0], [0, 1]]}
+        evaluation = {"iteration": 1, "seconds": 1.0, "games_before": 2, "opponents": {"random": figures, "greedy": figures}}
+        self.logs = {"metrics.jsonl": [iteration, {**iteration, "iteration": 2}], "evaluations.jsonl": [evaluation]}
+        self.fuzzers: dict[str, tuple[int, Fuzzer]] = {
+            "records": (20, self.fuzz_records),
+            "weights": (18, self.fuzz_weights),
+            "config.json": (10, self.fuzz_config),
+            "logs and reports": (4, self.fuzz_logs),
+            "checkpoints": (3, self.fuzz_checkpoints),
+            "exported networks": (6, self.fuzz_exported),
+            "presets": (4, self.fuzz_presets),
+            "agents": (9, self.fuzz_agents),
+            "options of games": (9, self.fuzz_game_options),
+            "settings": (8, self.fuzz_settings),
+            "command lines": (14, self.fuzz_commands),
+            "output files": (3, self.fuzz_outputs),
+        }
+
+    def run(self, rng: random.Random) -> tuple[str, str | None]:
+        """One random input: what it was for, and the message, ``None`` where it was accepted."""
+        name = rng.choices(list(self.fuzzers), [weight for weight, _ in self.fuzzers.values()])[0]
+        self.name = name  # where it fails
+        return name, self.fuzzers[name][1](rng)
+
+    def command(self, *arguments: str) -> str | None:
+        """A command up to its work. Raises ``AssertionError`` where it fails in more than one line."""
+        outcome = self.bad_inputs.run(*arguments)
+        if outcome.code in (None, 0):
+            return None
+        if not outcome.is_one_line:
+            raise AssertionError(f"exit code {outcome.code}, not in one line: {outcome.err[:2000]}")
+        return str(outcome.err)
+
+    def fuzz_records(self, rng: random.Random) -> str | None:
+        lines = rng.choice(self.records)
+        if rng.random() < 0.6:
+            index = rng.randrange(len(lines))
+            lines = [mutated_json(rng, line) if number == index else line for number, line in enumerate(lines)]
+        content = "\n".join(json.dumps(line) for line in lines).encode()
+        Path("f").write_bytes(mutated_bytes(rng, content) if rng.random() < 0.5 else content)
+        return self.command("replay", "f")
+
+    def fuzz_weights(self, rng: random.Random) -> str | None:
+        from experiments.networks import weights
+
+        game, source = rng.choice(self.weights)
+        change = rng.random()
+        if change < 0.3:
+            Path("bad.npz").write_bytes(mutated_bytes(rng, source.read_bytes()))
+        elif change < 0.6:
+            import numpy as np
+
+            with np.load(source) as file:
+                about = json.loads(str(file["about"]))
+            text = json.dumps(mutated_json(rng, about)).replace("\x00", "")
+            if rng.random() < 0.3:
+                text = mutated_text(rng, text)
+            self.bad_inputs.rewritten(source, Path("bad.npz"), {}, text)
+        else:
+            member = rng.choice(("w0.npy", "w1.npy", "about.npy"))
+            self.bad_inputs.rewritten(source, Path("bad.npz"), {member: self._member(rng, source, member)})
+        try:
+            weights.read(game, Path("bad.npz"), any_game=rng.random() < 0.3)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def _member(self, rng: random.Random, source: Path, name: str) -> bytes | None:
+        """A member of an archive that is none, or another one."""
+        import zipfile
+
+        import numpy as np
+
+        with zipfile.ZipFile(source) as file:
+            content = file.read(name)
+        shape = rng.choice(
+            ((), (0,), (1,), (3, 3, 8, 32), (10**15,), (-1,), (2**40, 2**40), ("a",), [1], None, (True,), (1.5,))
+        )
+        descr = rng.choice(
+            ("<f2", ">f2", "<f4", "<c8", "|O", "<U8", "<U0", "|b1", "<i8", "<M8[s]", [("a", "<f4")], "V8", 3, "")
+        )
+        change = rng.random()
+        if change < 0.25:
+            return mutated_bytes(rng, content)
+        if change < 0.5:
+            version = rng.choice((b"\x01\x00", b"\x01\x00", b"\x02\x00", b"\x03\x00", b"\x09\x09"))
+            return bytes(self.bad_inputs.header(shape, descr, version)) + bytes(rng.randrange(64))
+        if change < 0.7:
+            value = rng.choice((np.nan, np.inf, 1e300, 1j, "x", True, 3, np.datetime64("2020-01-01")))
+            return bytes(self.bad_inputs.npy(np.full(rng.choice(((), (1,), (3, 3, 8, 32), (75, 64))), value)))
+        if change < 0.9:
+            return bytes(self.bad_inputs.npy(np.array([Canary()]), allow_pickle=True))
+        return None
+
+    def fuzz_config(self, rng: random.Random) -> str | None:
+        Path("run").mkdir(exist_ok=True)
+        content = json.dumps(mutated_json(rng, self.config)).encode()
+        Path("run/config.json").write_bytes(mutated_bytes(rng, content) if rng.random() < 0.2 else content)
+        if rng.random() < 0.3:
+            return self.command("eval", "--run", "run", "--agents", "random", "random", "--games", "2")
+        from experiments.training.checkpoint import CheckpointError
+        from experiments.training.run import read_config
+
+        try:
+            read_config(Path("run")).game.make()
+        except (CheckpointError, ValueError) as error:
+            return str(error)
+        return None
+
+    def fuzz_logs(self, rng: random.Random) -> str | None:
+        Path("run").mkdir(exist_ok=True)
+        Path("run/config.json").write_text(json.dumps(mutated_json(rng, self.config) if rng.random() < 0.4 else self.config))
+        for name, rows in self.logs.items():
+            changed = [mutated_json(rng, row) if rng.random() < 0.5 else row for row in rows]
+            content = "\n".join(json.dumps(row) for row in changed).encode()
+            Path("run", name).write_bytes(mutated_bytes(rng, content) if rng.random() < 0.2 else content)
+        return self.command("report", "run", "--json")
+
+    def fuzz_checkpoints(self, rng: random.Random) -> str | None:
+        from experiments.config import TrainConfig
+        from experiments.training import checkpoint
+
+        about = {"format": checkpoint.FORMAT, "config": self.config, "game_version": 1, "number": 3}
+        folder = Path("checkpoints/000003/about")
+        folder.mkdir(parents=True, exist_ok=True)
+        content = json.dumps(mutated_json(rng, about)).encode()
+        Path(folder, "metadata").write_bytes(mutated_bytes(rng, content) if rng.random() < 0.2 else content)
+        try:
+            numbers = checkpoint.numbers(Path("checkpoints"))
+            checkpoint.restore(Path("checkpoints"), 3, {}, TrainConfig(), 1)
+        except checkpoint.CheckpointError as error:
+            return str(error)
+        raise AssertionError(f"a checkpoint without a state was restored: {numbers}")
+
+    def fuzz_exported(self, rng: random.Random) -> str | None:
+        from search import exported
+
+        Path("bad.net").write_bytes(mutated_bytes(rng, Path("own.net").read_bytes()))
+        try:
+            exported.load(self.small, "bad.net")
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def fuzz_presets(self, rng: random.Random) -> str | None:
+        content = mutated_text(rng, self.preset).encode("utf-8", "surrogatepass")
+        Path("p.py").write_bytes(mutated_bytes(rng, content) if rng.random() < 0.3 else content)
+        return self.command("bench", "--train", "p.py", "--seconds", "1")
+
+    def fuzz_agents(self, rng: random.Random) -> str | None:
+        from search import search_agents
+
+        text = rng.choice((*search_agents(), "puct:num_simulations=8,network=santorini", "random", "name=greedy", "os:getcwd"))
+        if rng.random() < 0.5 and "," in text:
+            settings = text.split(",")
+            place = rng.randrange(len(settings))
+            value = rng.choice((*map(str, HOSTILE), "9" * 5000, "true", "none"))
+            settings[place] = settings[place].partition("=")[0] + "=" + value.replace("\0", "")
+            text = ",".join(settings)
+        elif rng.random() < 0.9:
+            text = mutated_text(rng, text)
+        return self.command("arena", "--game", "santorini", "--agents", "random", _argument(text), "--games", "2")
+
+    def fuzz_game_options(self, rng: random.Random) -> str | None:
+        game = rng.choice(list(self.options))
+        given = []
+        for _ in range(rng.choice((1, 1, 2, 4))):
+            name = rng.choice([*self.options[game], "size", "players", "nosuch"])
+            value = rng.choice((*map(_as_text, HOSTILE), "O1,I2", "[" * 3000, "9" * 5000, "3", "random", "1,2,3", "true"))
+            given.append(_argument(f"{name}={value}"))
+        players = ["--players", str(rng.choice((1, 2, 3, -1, 10**12)))] if rng.random() < 0.2 else []
+        games = ["--games", str(rng.choice((1, 4, 10**9))), "--batch", str(rng.choice((1, 4, 10**6, 10**12)))]
+        return self.command("rollout", "--game", game, *games, *players, "--set", *given)
+
+    def fuzz_settings(self, rng: random.Random) -> str | None:
+        from experiments import config
+
+        given = {}
+        for _ in range(rng.choice((1, 1, 2, 5))):
+            name = rng.choice([*self.settings, "game.options.size", "game.options.nosuch", "nosuch", "selfplay", ""])
+            given[name if rng.random() < 0.95 else mutated_text(rng, name)] = rng.choice(
+                (
+                    *map(_as_text, HOSTILE),
+                    "9" * 5000,
+                    "1",
+                    "16",
+                    "0.5",
+                    "true",
+                    "none",
+                    "gumbel puct",
+                    "0 10",
+                    "santorini",
+                    "tilewe",
+                )
+            )
+        if rng.random() < 0.3:
+            arguments = [_argument(f"{name}={value}") for name, value in given.items()]
+            return self.command("bench", "--train", "santorini_cpu", "--set", *arguments)
+        try:
+            config.changed(config.TrainConfig(), given).game.make()
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def fuzz_commands(self, rng: random.Random) -> str | None:
+        numbers = ("0", "1", "4", "-1", "nan", "inf", "1e9", "10", str(2**31), str(2**63), "9" * 30, "9" * 5000, "x", "")
+        flags = {
+            "rollout": "games batch seed devices players set out game json",
+            "arena": "agents games batch seed devices sprt move-seconds players set out plot game list json",
+            "selfplay": "agent games batch seed devices players set out game json",
+            "eval": "agents run num-simulations games opening batch seed devices plot players set game json",
+            "bench": "game form policy search signature train num-simulations num-candidates batch seconds cores seed json",
+            "perft": "depth players set game json",
+            "train": "preset set resume devices list json num-processes coordinator process-id",
+            "replay": "json",
+            "show": "number brief svg",
+            "report": "curve json",
+            "games": "json",
+            "nosuch": "json",
+        }
+        texts = (
+            "f",
+            "/",
+            "/dev/null/x",
+            "run",
+            "random",
+            "greedy",
+            "puct",
+            "size=6",
+            "size",
+            "=",
+            "duo",
+            "santorini",
+            "-",
+            "--",
+            ":",
+        )
+        command = rng.choice(list(flags))
+        given = [rng.choice(("f", "/dev/zero", "run", "."))] if command in ("replay", "show", "report") else []
+        for flag in rng.choices(flags[command].split(), k=rng.choice((0, 1, 2, 4))):
+            given.append(f"--{flag}" if rng.random() < 0.95 else mutated_text(rng, f"--{flag}"))
+            given += rng.choices(numbers if rng.random() < 0.6 else texts, k=rng.choice((0, 1, 1, 1, 1, 2)))
+        given = ["nosuch" if item in ("-h", "--help") else _argument(item) for item in given]
+        return self.command(command, *given)
+
+    def fuzz_outputs(self, rng: random.Random) -> str | None:
+        from tilewe_jax.files import check_writable, replacing
+
+        name = rng.choice(
+            ("new", "folder", "link", "loop", "folder/x/y", "", "x" * 300, "a\0b", "new/x", "\ud800", "\n", "..", "/")
+        )
+        with contextlib.suppress(FileExistsError):
+            Path("folder").mkdir()
+        for link, target in (("link", "new"), ("loop", "loop")):
+            with contextlib.suppress(FileExistsError):
+                os.symlink(target, link)
+        path = mutated_text(rng, name) if rng.random() < 0.3 else name
+        path = path.replace("/", "_") if path.startswith(("/", "..")) and path not in ("/", "..") else path
+        try:
+            check_writable(path)
+            with replacing(path) as file:
+                file.write("content")
+        except (OSError, ValueError) as error:
+            return str(error)
+        return None
+
+
+class Canary:
+    """Unpickling this makes a folder."""
+
+    def __reduce__(self) -> Any:
+        return os.makedirs, ("canary",)
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _argument(text: str) -> str:
+    """Text as an operating system passes it to a program: without zero bytes."""
+    return text.replace("\0", "").encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")[:100_000]
+
+
+def work(seed: int, first: int, step: int, last: int, show: bool) -> None:
+    """Run the inputs ``first``, ``first + step``, ..., and print a line of JSON about each."""
+    import matplotlib.figure
+
+    from tests.bad_inputs import stopped_before_work
+
+    answers = os.fdopen(os.dup(1), "w")
+    os.chdir(tempfile.mkdtemp(prefix="fuzz"))
+    inputs = Inputs()
+    # Pictures that take a third of a second each.
+    matplotlib.figure.Figure.savefig = lambda self, file, **options: file.write("<svg/>")  # type: ignore[method-assign]
+    with stopped_before_work():
+        inputs.run(random.Random(0))
+        _limit_memory()
+        print(json.dumps({"case": "ready"}), file=answers, flush=True)
+        for case in range(first, last, step):
+            started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            outcome, said, target = "accepted", None, ""
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                try:
+                    target, said = inputs.run(random.Random(f"{seed}/{case}"))
+                    outcome = "accepted" if said is None else "one clear line"
+                except AssertionError as error:
+                    target, outcome, said = inputs.name, "not one line", str(error)
+                except BaseException as error:
+                    target, outcome = inputs.name, "memory" if isinstance(error, MemoryError) else "traceback"
+                    said = traceback.format_exc() if show else f"{type(error).__name__}: {error}"
+            grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
+            if grown > MEGABYTES:
+                outcome, said = "memory", f"{grown} MB: {said}"
+            if Path("canary").exists():
+                outcome = "code was run"
+            row = {"case": case, "target": target, "outcome": outcome, "said": said if show else (said or "")[:300]}
+            print(json.dumps({**row, "seconds": round(time.perf_counter() - started, 3)}), file=answers, flush=True)
+
+
+def _limit_memory() -> None:
+    """Let this process have no more address space than it has now and twice what an input may take."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + (2 * MEGABYTES << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+class Worker:
+    """A process that runs every ``step``-th input, and is started again behind one that it did not survive."""
+
+    def __init__(self, seed: int, first: int, step: int, last: int) -> None:
+        self.seed, self.next, self.step, self.last = seed, first, step, last
+        self.start()
+
+    def start(self) -> None:
+        cases = [str(number) for number in (self.seed, self.next, self.step, self.last)]
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TERM": "dumb"}
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--work", *cases], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        )
+        assert self.process.stdout
+        self.lines = self.process.stdout
+        self.deadline = time.monotonic() + START_SECONDS
+
+    @property
+    def is_done(self) -> bool:
+        return self.next >= self.last
+
+    def poll(self) -> dict[str, Any] | None:
+        """What became of the next input, where it is known."""
+        if select.select([self.lines], [], [], 0)[0]:
+            if line := self.lines.readline():
+                row: dict[str, Any] = json.loads(line)
+                self.deadline = time.monotonic() + SECONDS
+                if row["case"] == "ready":
+                    return None
+                self.next += self.step
+                return row
+            return self.lost("crash", f"the process ended with code {self.process.wait()}")
+        if time.monotonic() > self.deadline:
+            return self.lost("hang", f"more than {SECONDS:.0f} s")
+        return None
+
+    def lost(self, outcome: str, said: str) -> dict[str, Any]:
+        self.process.kill()
+        self.process.wait()
+        row = {"case": self.next, "target": "?", "outcome": outcome, "said": said, "seconds": SECONDS}
+        self.next += self.step
+        if not self.is_done:
+            self.start()
+        return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=10_000, help="number of inputs")
+    parser.add_argument("--seed", type=int, default=0, help="decides the inputs")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes")
+    parser.add_argument("--case", type=int, help="run only this input, and print its traceback")
+    parser.add_argument("--work", type=int, nargs=4, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.work:
+        work(*arguments.work, show=False)
+        return
+    if arguments.case is not None:
+        work(arguments.seed, arguments.case, 1, arguments.case + 1, show=True)
+        return
+    assert importlib.util.find_spec("jax")
+    started = time.monotonic()
+    workers = [Worker(arguments.seed, index, arguments.workers, arguments.count) for index in range(arguments.workers)]
+    counts: Counter[tuple[str, str]] = Counter()
+    slowest: dict[str, Any] = {"seconds": 0.0}
+    while not all(worker.is_done for worker in workers):
+        rows = [row for worker in workers if not worker.is_done and (row := worker.poll())]
+        for row in rows:
+            counts[row["target"], row["outcome"]] += 1
+            slowest = max(slowest, row, key=lambda row: row["seconds"])
+            if row["outcome"] in FAILURES:
+                print(json.dumps(row), flush=True)
+            if (done := sum(counts.values())) % 500 == 0:
+                print(f"{done:,} of {arguments.count:,} inputs, {time.monotonic() - started:.0f} s", flush=True)
+        if not rows:
+            time.sleep(0.005)
+    outcomes = ["accepted", "one clear line", *FAILURES]
+    print(f"{'':24}" + "".join(f"{outcome:>16}" for outcome in outcomes))
+    for target in [*dict.fromkeys(sorted(target for target, _ in counts)), "total"]:
+        row = [
+            sum(n for (name, kind), n in counts.items() if kind == outcome and target in (name, "total"))
+            for outcome in outcomes
+        ]
+        print(f"{target:24}" + "".join(f"{number:>16,}" for number in row))
+    print(f"slowest: {slowest['seconds']} s, input {slowest.get('case')} ({slowest.get('target')})")
+    sys.exit(any(outcome in FAILURES for _, outcome in counts))
+
+
+if __name__ == "__main__":
+    main()
