@@ -104,7 +104,7 @@ def refuses(outcome: Outcome, message: str) -> None:
         ("eval --agents random random --num-simulations 7", "--num-simulations cannot be given without --run"),
         ("arena --list --out f", "--out cannot be given with --list"),
         ("train --list --resume", "--resume cannot be given with --list"),
-        ("train --out run --set evaluation.opponents=nosuch", "santorini has no player 'nosuch'"),
+        ("train --out run --set evaluation.opponents=nosuch", "santorini has no agent 'nosuch'"),
         ("train --out run --set evaluation.eval_opening=1000", "eval_opening must be at most 100"),
         ("train --out run --set selfplay.warmup_policy=nosuch", "warmup_policy for santorini must be one of"),
         ("train --out run --set selfplay.num_games=2000000000", "(selfplay.num_games) would fit"),

@@ -168,7 +168,9 @@ class SantoriniGame(Game[State]):
         levels = [sum(int(word) << WORD_BITS * i for i, word in enumerate(level.words)) for level in state.levels]
         size, bit = self.config.size, self.config.bit
         heights = tuple(tuple(sum(level >> bit((r, c)) & 1 for level in levels) for c in range(size)) for r in range(size))
-        first, second, third, fourth = map(self._cell, state.workers if player == 1 else state.workers[2:] + state.workers[:2])
+        first, second, third, fourth = (
+            self._cell(int(worker)) for worker in (state.workers if player == 1 else state.workers[2:] + state.workers[:2])
+        )
         return SantoriniBoard(heights, (first, second, third, fourth), player)
 
     def action_of(self, start: Cell, to: Cell | None = None, build: Cell | None = None, *, state: State) -> int:
@@ -234,8 +236,8 @@ class SantoriniGame(Game[State]):
             return super().init_from_deal(deal)
         return self.state_of(SantoriniBoard.from_deal(self.config, deal))
 
-    def _cell(self, worker: Int32[Array, ""] | np.integer[Any]) -> Cell | None:
-        row, column = divmod(int(worker), self.config.stride)
+    def _cell(self, worker: int) -> Cell | None:
+        row, column = divmod(worker, self.config.stride)
         return (row, column) if row >= 0 else None
 
 

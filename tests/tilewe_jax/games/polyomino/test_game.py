@@ -120,6 +120,7 @@ def test_games_made_alike_are_equal() -> None:
     assert tilewe_jax.make(odd.id, **odd.options) == odd
 
 
+@pytest.mark.untyped
 def test_wrong_dtypes_and_shapes_are_refused() -> None:
     state = TILEWE.init(jax.random.key(0))
     with pytest.raises(TypeError, match="integer"):
