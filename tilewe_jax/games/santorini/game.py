@@ -229,7 +229,7 @@ class SantoriniGame(Game[State]):
         """The cells of the workers, ``[[row, column], ...]``, where chance has placed them; else ``None``."""
         if self.config.placement != "random":
             return None
-        return [list(cell) for worker in state.workers if (cell := self._cell(worker))]
+        return [list(cell) for worker in state.workers if (cell := self._cell(int(worker)))]
 
     def init_from_deal(self, deal: Any) -> State:
         if self.config.placement != "random":
