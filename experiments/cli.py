@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 from tyro.conf import subcommand
 
+from experiments import compilation_cache, interrupts
 from experiments.commands.bench import Bench
 from experiments.commands.common import FailedError, UsageError
 from experiments.commands.games import Games, Perft, Replay, Rollout, Show
@@ -38,12 +39,16 @@ Command = (
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command. Exit code 2 after wrong arguments, 1 where a file is bad or a check failed, 130 after Ctrl-C."""
+    is_process = arguments is None
+    compilation_cache.enable()
     try:
         command = _parse(sys.argv[1:] if arguments is None else arguments)
     except ArgumentError as error:
         _fail(f"{error}; see tilewe-jax --help", 2)
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, _interrupt)
+    if is_process:
+        interrupts.watch()
     try:
         command.run()
     except UsageError as error:
@@ -62,6 +67,8 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         _fail(str(error), 1)
     except KeyboardInterrupt:
+        if is_process:
+            interrupts.end()
         _fail("interrupted", 130)
 
 

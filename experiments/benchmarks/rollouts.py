@@ -94,7 +94,13 @@ class RandomGames:
 
 
 def play_games(
-    game: Game[Any], games: int, batch: int, seed: int, devices: int, keep: bool, progress: Callable[[int], None]
+    game: Game[Any],
+    games: int,
+    batch: int,
+    seed: int,
+    devices: int,
+    keep: bool,
+    progress: Callable[[RandomGames], None] = lambda result: None,
 ) -> RandomGames:
     """Play random games; Ctrl-C ends early with the batches that were finished.
 
@@ -105,7 +111,7 @@ def play_games(
         seed: with ``batch`` and ``devices`` it decides the games.
         devices: number of devices over which a batch is divided.
         keep: whether a record of every game is kept.
-        progress: called with the number of games of each finished batch.
+        progress: called with the games so far, once all is compiled and after each batch.
     """
     per_device = -(-min(batch, games) // devices)
 
@@ -121,6 +127,7 @@ def play_games(
     result = RandomGames(game)
     try:
         compiled = jax.jit(batching.over_devices(play, devices)).lower(keys(0)).compile()
+        progress(result)
         started = time.perf_counter()
         remaining = games
         while remaining:
@@ -131,7 +138,7 @@ def play_games(
             result.batches.append(Batch(rollout.lengths, rollout.scores, rollout.returns, example, records))
             result.seconds = time.perf_counter() - started
             remaining -= len(rollout.lengths)
-            progress(len(rollout.lengths))
+            progress(result)
     except KeyboardInterrupt:
         result.interrupted = True
     return result
