@@ -1,7 +1,7 @@
 """The persistent compilation cache of the command line: what JAX has compiled once is read from a folder of the user's.
 
-The key of an entry contains the program, the versions of JAX and XLA, and the type of the machine with its CPU features, so that
-a home folder that several machines share is safe. ``import tilewe_jax`` sets up nothing of this.
+The key of an entry contains the program, the versions of JAX and XLA, and the machine's type with its CPU features, so that a
+home folder that several machines share is safe. ``import tilewe_jax`` sets up nothing of this.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ MAX_BYTES = 1 << 30
 _SETTINGS = {
     "JAX_COMPILATION_CACHE_MAX_SIZE": str(MAX_BYTES),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
-    # XLA logs an error whenever it loads a program for CPUs: "prefer-no-gather", which is its own choice and no feature of a CPU,
-    # is not found on the host. Features that are missing in truth are part of the key.
+    # XLA logs an error whenever it loads a program for CPUs: the host lacks "prefer-no-gather", which is a choice of
+    # the compiler and no feature of a CPU. Features that a host may lack are part of the key.
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
 _MESSAGE = "Error (?:reading|writing) persistent compilation cache"
@@ -29,8 +29,8 @@ _SECONDS_TO_WRITE = 60.0
 def enable() -> None:
     """Have JAX, which must not have been imported yet, keep what it compiles in ``folder()``, here and in child processes.
 
-    Does nothing where ``JAX_COMPILATION_CACHE_DIR`` names another folder, where ``JAX_ENABLE_COMPILATION_CACHE`` is false, or where
-    the folder cannot be written.
+    Does nothing where ``JAX_COMPILATION_CACHE_DIR`` names another folder, where ``JAX_ENABLE_COMPILATION_CACHE`` is false, or
+    where the folder cannot be written.
     """
     if "JAX_COMPILATION_CACHE_DIR" in os.environ or _is_false(os.environ.get("JAX_ENABLE_COMPILATION_CACHE", "true")):
         return

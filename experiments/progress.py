@@ -14,7 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 SECONDS_BETWEEN_LINES = 5.0
-"""Seconds between two lines where standard error is no terminal."""
+"""Seconds between two lines where standard error is no terminal, in the first minutes."""
+_PATIENCE = 120.0
+"""Seconds after which there are fewer lines, one in every ``_SLOWLY`` seconds."""
+_SLOWLY = 30.0
 COMPILING = "compiling (the first time about a minute)"
 """The phase in which JAX compiles."""
 
@@ -125,7 +128,8 @@ class Progress:
         return line
 
     def _print_lines(self, console: Console) -> None:
-        while not self._stopped.wait(SECONDS_BETWEEN_LINES):
+        begun = time.monotonic()
+        while not self._stopped.wait(SECONDS_BETWEEN_LINES if time.monotonic() - begun < _PATIENCE else _SLOWLY):
             console.print(self.line(), markup=False, highlight=False, soft_wrap=True)
 
 

@@ -22,7 +22,6 @@ from tilewe_jax.lanes import chunk_size, some_set, where_needed
 from tilewe_jax.records import Record
 from tilewe_jax.schedule import balanced_schedule
 
-
 Progress = Callable[[Results], None]
 """Follows a match by its results so far."""
 

@@ -22,7 +22,6 @@ from experiments.commands.common import (
     title,
 )
 
-
 _LEADERS = 4
 """Number of agents whose win rates are shown while a match goes on."""
 
@@ -300,7 +299,7 @@ class Eval(GameOptions):
         if not agents:
             raise UsageError("--agents are needed, or --run")
         players = _players(game, agents)
-        options = {"devices": self.devices, "opening": self.opening, "quiet": self.json}
+        options: dict[str, Any] = {"devices": self.devices, "opening": self.opening, "quiet": self.json}
         results = _play(game, players, self.games, self.batch, self.seed, **options)
         summary = results.summary()
         if self.plot:

@@ -253,12 +253,13 @@ def _best_of_block(
         orientation, anchor = action // config.cells, action % config.cells
         candidate, on_corners = materialize(partial(_candidate, config), root, orientation, anchor)
         score = lax.switch(preference, values, candidate) if len(values) > 1 else values[0](candidate)
-        listed = _listed_rank(config, orientation, anchor, on_corners) if any(in_listed_order) else None
-        drawn = _random_rank(seed, number, on_corners) if not all(in_listed_order) else None
-        if listed is None or drawn is None:
-            rank = drawn if listed is None else listed
+        if all(in_listed_order):
+            rank = _listed_rank(config, orientation, anchor, on_corners)
         else:
-            rank = jnp.where(jnp.asarray(np.array(in_listed_order))[preference], listed, drawn)
+            rank = _random_rank(seed, number, on_corners)
+            if any(in_listed_order):
+                listed = _listed_rank(config, orientation, anchor, on_corners)
+                rank = jnp.where(jnp.asarray(np.array(in_listed_order))[preference], listed, rank)
         better = (number < total) & ((score > best[0]) | ((score == best[0]) & (rank > best[1])))
         return (
             jnp.where(better, score, best[0]),
