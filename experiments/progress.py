@@ -55,7 +55,6 @@ class Progress:
         self._total, self._unit, self._console = total, unit, console
         self._done = 0
         self._note: Callable[[], str] = lambda: ""
-        self._noted = "", float("-inf")
         self._stopped = threading.Event()
         self._live: Live | None = None
         self._thread: threading.Thread | None = None
@@ -89,7 +88,7 @@ class Progress:
 
     def phase(self, phase: str) -> None:
         """Begin another phase, whose clock starts at zero."""
-        self._phase, self._started = phase, time.monotonic()
+        self._phase, self._started, self._noted = phase, time.monotonic(), ("", float("-inf"))
 
     def update(self, done: int, note: Callable[[], str] = lambda: "", phase: str | None = None) -> None:
         """Say how far the work is.
@@ -99,9 +98,9 @@ class Progress:
             note: gives what was measured so far, in a few words; called only when it is shown.
             phase: what the command is doing, where that may have changed.
         """
-        if phase not in (None, self._phase):
-            self.phase(str(phase))
         self._done, self._note = done, note
+        if phase is not None and phase != self._phase:
+            self.phase(phase)
 
     def line(self) -> str:
         """What is shown now, as text."""
