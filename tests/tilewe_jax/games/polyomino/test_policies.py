@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import tilewe_jax
 from tests.support import positions
@@ -13,6 +14,7 @@ GAME = tilewe_jax.make("tilewe", size=5, pieces=("O1", "I2", "L3", "O4"), player
 BATCH = 37
 
 
+@pytest.mark.slow  # the arena plays them together in the tests of the arena
 def test_policies_that_share_a_program_play_as_each_does_alone() -> None:
     names = ["simple_search", "turtle"]
     policies = [GAME.policies()[name] for name in names]
