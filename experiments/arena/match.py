@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -138,13 +139,17 @@ class Match:
         number, ply = jnp.zeros(batch, jnp.int32), jnp.int32(0)
         seating = jnp.zeros((seats, batch), jnp.int32)
         play, memories = jax.eval_shape(self._start, self._agents, number)
-        self._compiled_start = jax.jit(self._start).lower(self._agents, number).compile()
         choose, move = (jax.jit(function, donate_argnums=1) for function in (self._choose, self._move))
-        self._compiled_choose = choose.lower(self._agents, memories, play, ply, seating).compile()
-        self._compiled_move = move.lower(self._agents, memories, play, ply, number).compile()
-        self._compiled_end = (
-            jax.jit(lambda state: (jax.vmap(game.scores)(state), jax.vmap(game.returns)(state))).lower(play.state).compile()
+        ends = jax.jit(lambda state: (jax.vmap(game.scores)(state), jax.vmap(game.returns)(state)))
+        lowered = (
+            jax.jit(self._start).lower(self._agents, number),
+            choose.lower(self._agents, memories, play, ply, seating),
+            move.lower(self._agents, memories, play, ply, number),
+            ends.lower(play.state),
         )
+        with ThreadPoolExecutor() as pool:  # side by side, as XLA compiles a program for the most part in one thread
+            compiled = tuple(pool.map(lambda program: program.compile(), lowered))
+        self._compiled_start, self._compiled_choose, self._compiled_move, self._compiled_end = compiled
 
     def replace(self, name: str, policy: Policy) -> None:
         """Give a player another policy of the same kind: the same function with other weights (``jax.tree_util.Partial``)."""
