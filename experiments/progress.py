@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 SECONDS_BETWEEN_LINES = 5.0
-"""Seconds between two lines where standard error is no terminal, in the first minutes."""
+"""Seconds between two lines where standard error is no terminal, in the first minutes; the first comes after one second."""
 _PATIENCE = 120.0
 """Seconds after which there are fewer lines, one in every ``_SLOWLY`` seconds."""
 _SLOWLY = 30.0
@@ -127,8 +127,9 @@ class Progress:
         return line
 
     def _print_lines(self, console: Console) -> None:
-        begun = time.monotonic()
-        while not self._stopped.wait(SECONDS_BETWEEN_LINES if time.monotonic() - begun < _PATIENCE else _SLOWLY):
+        begun, seconds = time.monotonic(), min(1.0, SECONDS_BETWEEN_LINES)
+        while not self._stopped.wait(seconds):
+            seconds = SECONDS_BETWEEN_LINES if time.monotonic() - begun < _PATIENCE else _SLOWLY
             console.print(self.line(), markup=False, highlight=False, soft_wrap=True)
 
 
