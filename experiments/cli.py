@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from types import FrameType
 from typing import Any, NoReturn
 
+from experiments import compilation_cache, interrupts
 from experiments.commands.common import FailedError, UsageError
 from experiments.parsing import ArgumentError, parse
 
@@ -44,16 +45,15 @@ def main(arguments: list[str] | None = None) -> None:
     The exit code is 0 after success, help included; 1 where a file is bad or a check failed; 2 after wrong arguments; 130 after
     Ctrl-C.
     """
+    is_process = arguments is None
+    compilation_cache.enable()
     arguments = sys.argv[1:] if arguments is None else arguments
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, _interrupt)
+    if is_process:
+        interrupts.watch()
     try:
-        if not arguments or arguments[0] in ("-h", "--help"):
-            print(_help(), flush=True)
-        elif arguments[0] == "--version":
-            print(_version())
-        else:
-            _parse(arguments).run()
+        _run(arguments)
     except UsageError as error:
         _fail(str(error), 2)
     except FailedError as error:
@@ -70,7 +70,18 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         _fail(str(error), 1)
     except KeyboardInterrupt:
+        if is_process:
+            interrupts.end()
         _fail("interrupted", 130)
+
+
+def _run(arguments: list[str]) -> None:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_help(), flush=True)
+    elif arguments[0] == "--version":
+        print(_version())
+    else:
+        _parse(arguments).run()
 
 
 def _parse(arguments: list[str]) -> Any:

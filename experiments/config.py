@@ -165,6 +165,9 @@ class CheckpointConfig:
 
     checkpoint_every: int = setting(20, minimum=1, may_change=True)
     """Number of iterations between two checkpoints."""
+    checkpoint_minutes: float = setting(10.0, minimum=0, may_change=True)
+    """Minutes of wall-clock time after which a checkpoint is written although the number of iterations is not reached; 0 writes
+    none by time. The first checkpoint, of iteration 0, is written before anything is played."""
     num_kept: int = setting(2, minimum=1, may_change=True)
     """Number of checkpoints that are kept; older ones of this run are deleted."""
 
@@ -192,7 +195,9 @@ class TrainConfig:
     iterations: int = setting(1000, minimum=1, may_change=True)
     """Number of iterations of self-play and learning."""
     max_minutes: float = setting(0.0, minimum=0, may_change=True)
-    """Minutes after which the run ends, evaluations included; 0 sets no limit."""
+    """Minutes of wall-clock time after which the run ends; 0 sets no limit. They count from the start of the command, with
+    compilation, evaluations and checkpoints, and over all commands that resume the run. An iteration that would end too late,
+    as long as the one before, is not begun; but a command always finishes its first one, which compiles."""
     seed: int = setting(0, minimum=-(2**31), maximum=2**31 - 1)
     """Seed of all random numbers of the run."""
 

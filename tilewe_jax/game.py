@@ -1,8 +1,8 @@
 """The Game contract: what every game must define, and what follows from it for all of them."""
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar, final
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar, final, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,22 @@ State = TypeVar("State")
 Action = Int32[Array, ""]
 Policy = Callable[[Any, PRNGKeyArray], Action]
 """A function of one state and a key that chooses an action. It is called only where somebody can move, or at the end."""
+IndexedPolicy = Callable[[Int32[Array, ""], Any, PRNGKeyArray], Action]
+"""Several policies as one function of the index of the one that decides, a state, and a key."""
+
+
+@runtime_checkable
+class SharingPolicy(Protocol):
+    """A policy that shares most of its program with others of its class, so that several are compiled in the time of one."""
+
+    def __call__(self, state: Any, key: PRNGKeyArray) -> Action:
+        """The action."""
+        ...
+
+    @staticmethod
+    def together(policies: Sequence[Any]) -> IndexedPolicy:
+        """These policies, all of this class and for the same game, as one function."""
+        ...
 
 
 def as_action(action: Action | int) -> Action:

@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,11 +18,14 @@ from experiments.arena.results import Batch, Results
 from search import TreePlayer, check_memory, memory
 from search.exported import as_tree
 from tilewe_jax import batching
-from tilewe_jax.game import Game, Policy
+from tilewe_jax.game import Game, IndexedPolicy, Policy, SharingPolicy
 from tilewe_jax.lanes import chunk_size, some_set, where_needed
 from tilewe_jax.records import Record
 from tilewe_jax.registry import available_games, options
 from tilewe_jax.schedule import balanced_schedule
+
+Progress = Callable[[Results], None]
+"""Follows a match by its results so far."""
 
 
 def play_match(
@@ -30,7 +34,7 @@ def play_match(
     games: int,
     batch: int,
     seed: int,
-    progress: Callable[[int], None] = lambda games: None,
+    progress: Progress = lambda results: None,
     keep: bool = False,
     sprt: Sprt | None = None,
     move_seconds: float = 60.0,
@@ -132,16 +136,30 @@ class Match:
             for index, agent in enumerate(agents)
             if not isinstance(agent, HostPlayer)
         }
+        sharing: dict[type[Any], list[int]] = {}
+        for index, agent in enumerate(agents):
+            if isinstance(agent, SharingPolicy):
+                sharing.setdefault(type(agent), []).append(index)
+        self._together = {
+            tuple(indices): kind.together([agents[index] for index in indices])
+            for kind, indices in sharing.items()
+            if len(indices) > 1
+        }
+        """Policies that are compiled together, by the indices of the players."""
         number, ply = jnp.zeros(batch, jnp.int32), jnp.int32(0)
         seating = jnp.zeros((seats, batch), jnp.int32)
         play, memories = jax.eval_shape(self._start, self._agents, number)
-        self._compiled_start = jax.jit(self._start).lower(self._agents, number).compile()
         choose, move = (jax.jit(function, donate_argnums=1) for function in (self._choose, self._move))
-        self._compiled_choose = choose.lower(self._agents, memories, play, ply, seating).compile()
-        self._compiled_move = move.lower(self._agents, memories, play, ply, number).compile()
-        self._compiled_end = (
-            jax.jit(lambda state: (jax.vmap(game.scores)(state), jax.vmap(game.returns)(state))).lower(play.state).compile()
+        ends = jax.jit(lambda state: (jax.vmap(game.scores)(state), jax.vmap(game.returns)(state)))
+        lowered = (
+            jax.jit(self._start).lower(self._agents, number),
+            choose.lower(self._agents, memories, play, ply, seating),
+            move.lower(self._agents, memories, play, ply, number),
+            ends.lower(play.state),
         )
+        with ThreadPoolExecutor() as pool:  # side by side, as XLA compiles a program for the most part in one thread
+            compiled = tuple(pool.map(lambda program: program.compile(), lowered))
+        self._compiled_start, self._compiled_choose, self._compiled_move, self._compiled_end = compiled
         memory.check_compiled(batch, self._compiled_start, self._compiled_choose, self._compiled_move)
 
     def replace(self, name: str, policy: Policy) -> None:
@@ -151,7 +169,7 @@ class Match:
     def play(
         self,
         games: int,
-        progress: Callable[[int], None] = lambda games: None,
+        progress: Progress = lambda results: None,
         keep: bool = False,
         sprt: Sprt | None = None,
     ) -> Results:
@@ -159,7 +177,8 @@ class Match:
 
         Args:
             games: number of games.
-            progress: called with the number of games of each finished batch.
+            progress: called with the results so far, at the beginning, after each batch, and after each move of the one under
+                way, whose games are not among them yet.
             keep: whether a record of every game is kept.
             sprt: tests the first player against the second after each batch, and ends the match once it has decided.
 
@@ -170,13 +189,15 @@ class Match:
         schedule = balanced_schedule(len(self._entries), self.game.num_players, games, random.Random(f"{self.seed}/schedule"))
         seating = self._entries[np.array(schedule)]
         results = Results(self.game, self.names)
+        progress(results)
         started, cpu_started = time.perf_counter(), time.process_time()
         try:
             for first in range(0, games, self.batch):
                 count = min(self.batch, games - first)
-                results.batches.append(self._play(first, seating[first : first + count], keep, results))
+                results.batches.append(self._play(first, seating[first : first + count], keep, results, progress))
+                results.ply = 0
                 results.seconds, results.cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
-                progress(count)
+                progress(results)
                 if sprt:
                     results.sprt = {"first": self.names[0], "second": self.names[1], **sprt.test(results.against())}
                     if results.sprt["verdict"] != "continue":
@@ -211,7 +232,16 @@ class Match:
         mover = jnp.where(over | forfeited, -1, jnp.take_along_axis(seating, seat[None], axis=0)[0])
         action = jnp.full(self.batch, -1, jnp.int32)
         memories = dict(memories)
+        for indices, policies in self._together.items():
+            share = sum(1 / self._divisors[index] for index in indices)
+            decide = batching.split_over_devices(partial(_decide_together, policies, max(1, int(1 / share))), self.devices)
+            which = jnp.argmax(mover[None] == np.array(indices, np.int32)[:, None], axis=0).astype(jnp.int32)
+            mine = jnp.any(mover[None] == np.array(indices, np.int32)[:, None], axis=0)
+            action = jnp.where(mine, decide(mine, play.state, keys, which), action)
+        together = {index for indices in self._together for index in indices}
         for index, agent in agents.items():
+            if index in together:
+                continue
             decide = batching.split_over_devices(partial(_decide, self._divisors[index]), self.devices, shared=1)
             mine = mover == index
             chosen, memories[index] = decide(agent, mine, play.state, keys, memories.get(index, ()))
@@ -249,7 +279,7 @@ class Match:
         )
         return after, action, memories
 
-    def _play(self, first: int, seating: np.ndarray, keep: bool, results: Results) -> Batch:
+    def _play(self, first: int, seating: np.ndarray, keep: bool, results: Results, progress: Progress) -> Batch:
         """Play the ``first``-th game and the following, one for each row of ``seating``."""
         count, seats = seating.shape
         padded = np.zeros((self.batch, seats), np.int32)
@@ -277,6 +307,8 @@ class Match:
                     host_game.actions.append(int(actions[-1][index]))
             if np.all(actions[-1] < 0):
                 break
+            results.ply = ply + 1
+            progress(results)
         return self._batch(play, seating, np.stack(actions, axis=1), deals)
 
     def _ask_host_players(
@@ -314,6 +346,19 @@ class Match:
             names = tuple(self.names[player] for player in seating[index])
             records.append(Record(deal, played, tuple(scores[index].tolist()), tuple(returns[index].tolist()), names))
         return Batch(seating, scores, forfeits, plies, legal, records)
+
+
+def _decide_together(
+    policies: IndexedPolicy, divisor: int, mine: jax.Array, state: Any, keys: jax.Array, which: jax.Array
+) -> jax.Array:
+    """Actions of players that share a program in the games where one of them, ``which``, is to move; see ``_decide``."""
+    impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
+
+    def decide(state: Any, words: jax.Array, which: jax.Array) -> jax.Array:
+        return jax.vmap(policies, in_axes=(0, -1, 0))(which, state, jax.random.wrap_key_data(words.T, impl=impl))
+
+    args = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), (state, jax.random.key_data(keys), which))
+    return where_needed(mine, decide, args, none, divisor)
 
 
 def _decide(

@@ -50,6 +50,8 @@ class Results:
     """Result of the sequential test, where one was asked for."""
     faults: dict[str, str] = field(default_factory=dict)
     """Why each player forfeited, the last time."""
+    ply: int = 0
+    """Number of moves in the games of the batch under way."""
     interrupted: bool = False
     """Whether the match was interrupted before all games were played."""
 

@@ -95,7 +95,13 @@ class RandomGames:
 
 
 def play_games(
-    game: Game[Any], games: int, batch: int, seed: int, devices: int, keep: bool, progress: Callable[[int], None]
+    game: Game[Any],
+    games: int,
+    batch: int,
+    seed: int,
+    devices: int,
+    keep: bool,
+    progress: Callable[[RandomGames], None] = lambda result: None,
 ) -> RandomGames:
     """Play random games; Ctrl-C ends early with the batches that were finished.
 
@@ -106,7 +112,7 @@ def play_games(
         seed: with ``batch`` and ``devices`` it decides the games.
         devices: number of devices over which a batch is divided.
         keep: whether a record of every game is kept.
-        progress: called with the number of games of each finished batch.
+        progress: called with the games so far, once all is compiled and after each batch.
 
     Raises ``MemoryError`` where a batch does not fit into memory.
     """
@@ -126,6 +132,7 @@ def play_games(
     try:
         compiled = jax.jit(batching.over_devices(play, devices)).lower(keys(0)).compile()
         memory.check_compiled(devices * per_device, compiled, devices=devices)
+        progress(result)
         started = time.perf_counter()
         remaining = games
         while remaining:
@@ -136,7 +143,7 @@ def play_games(
             result.batches.append(Batch(rollout.lengths, rollout.scores, rollout.returns, example, records))
             result.seconds = time.perf_counter() - started
             remaining -= len(rollout.lengths)
-            progress(len(rollout.lengths))
+            progress(result)
     except KeyboardInterrupt:
         result.interrupted = True
     return result

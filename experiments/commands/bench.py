@@ -17,7 +17,7 @@ from experiments.commands.common import (
     check_unused,
     named,
     out,
-    progress_bar,
+    progress,
 )
 
 _OF_SEARCH = ("num_simulations", "num_candidates")
@@ -83,7 +83,8 @@ class Bench(GameOptions):
             num_candidates=self.num_candidates,
         )
         try:
-            figures = self._figures(batch)
+            with progress(None, "", "compiling and measuring", quiet=self.json):
+                figures = self._figures(batch)
         except (ValueError, RuntimeError) as error:
             raise UsageError(str(error)) from None
         if self.json:
@@ -102,10 +103,10 @@ class Bench(GameOptions):
             available = ", ".join(dict.fromkeys(setup.game for setup in SETUPS.values()))
             raise UsageError(f"--signature has no game {self.game!r}; it has {available}")
         hashes = {}
-        with progress_bar("signature", len(names)) as advance:
+        with progress(len(names), "hashes", "compiling and playing", quiet=self.json) as shown:
             for name in names:
                 hashes[name] = signature(name)
-                advance(1)
+                shown.update(len(hashes))
         if self.json:
             print(json.dumps(hashes, indent=2))
             return

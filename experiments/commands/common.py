@@ -1,14 +1,13 @@
 """What the commands share: the options that name a game, checks of arguments, and consoles."""
 
-import contextlib
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import arg
+
+from experiments.progress import COMPILING, Progress
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -141,13 +140,9 @@ def title(game: Any) -> str:
     return f"{game.id} ({options or f'{game.num_players} players'})"
 
 
-@contextlib.contextmanager
-def progress_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error, shown on terminals only; the function that it gives is called with what was done."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda more: bar.advance(task, more)
+def progress(total: int | None = None, unit: str = "games", phase: str = COMPILING, quiet: bool = False) -> Progress:
+    """The progress of a command on standard error, see ``Progress``; where ``quiet``, as with --json, on a terminal only."""
+    return Progress(phase, total, unit, console=None if quiet and not err.is_terminal else err)
 
 
 def plot_ratings(path: Path, game: Any, games: int, rows: list[dict[str, Any]]) -> None:

@@ -21,7 +21,7 @@ from experiments.commands.common import (
     check_writable,
     err,
     out,
-    progress_bar,
+    progress,
     title,
 )
 
@@ -102,10 +102,16 @@ class Rollout(GameOptions):
         if self.devices > len(jax.devices()):
             raise UsageError(f"--devices must be 1 to {len(jax.devices())}, the number there are, not {self.devices}")
         try:
-            with progress_bar("playing", self.games) as progress:
-                played = play_games(game, self.games, self.batch, self.seed, self.devices, self.out is not None, progress)
+            with progress(self.games, quiet=self.json) as shown:
+
+                def follow(played: Any) -> None:
+                    shown.update(played.games, lambda: f"{played.moves:,} moves", "playing")
+
+                played = play_games(game, self.games, self.batch, self.seed, self.devices, self.out is not None, follow)
         except MemoryError as error:
             raise UsageError(str(error)) from None
+        if played.interrupted and not played.games:  # a file of that name stays as it was
+            raise KeyboardInterrupt
         if self.out:
             records.write(self.out, game, played.records, self.seed)
         summary = played.summary()
@@ -162,9 +168,15 @@ class Perft(GameOptions):
         interrupted = False
         try:
             for depth in range(1, self.depth + 1):
-                with progress_bar(f"depth {depth}", None) as progress:
-                    started = time.perf_counter()
-                    leaves = counter.leaves(root, depth, progress)
+                with progress(None, "leaves", f"counting depth {depth}", quiet=self.json) as shown:
+                    started, counted = time.perf_counter(), 0
+
+                    def follow(more: int) -> None:
+                        nonlocal counted
+                        counted += more
+                        shown.update(counted)
+
+                    leaves = counter.leaves(root, depth, follow)
                     rows.append({"depth": depth, "leaves": leaves, "seconds": round(time.perf_counter() - started, 3)})
         except KeyboardInterrupt:
             interrupted = True

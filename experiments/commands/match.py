@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,9 +25,12 @@ from experiments.commands.common import (
     err,
     out,
     plot_ratings,
-    progress_bar,
+    progress,
     title,
 )
+
+_LEADERS = 4
+"""Number of agents whose win rates are shown while a match goes on."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Arena(GameOptions):
     """Agents that play, by default all that the game has built in. An agent that is named twice takes two seats."""
     games: int = 1000
     """Number of games."""
-    batch: int = 2000
+    batch: int = 500
     """Number of games played side by side; more are faster, and need more memory."""
     seed: int = 0
     """Seed of the games; they do not depend on --batch."""
@@ -87,6 +91,7 @@ class Arena(GameOptions):
             sprt=self.sprt,
             move_seconds=self.move_seconds,
             devices=self.devices,
+            quiet=self.json,
         )
         summary = results.summary()
         if self.out:
@@ -121,17 +126,37 @@ def _play(
     batch: int,
     seed: int,
     sprt: tuple[float, float] | None = None,
+    quiet: bool = False,
     **options: Any,
 ) -> Any:
-    """Play a match, with a progress bar."""
+    """Play a match, and show its progress. Ctrl-C before the end of the first batch raises ``KeyboardInterrupt``."""
     from experiments import arena
 
     try:
         test = arena.Sprt(*sprt) if sprt else None
-        with progress_bar("playing", games) as progress:
-            return arena.play_match(game, players, games, batch, seed, progress, sprt=test, **options)
+        with progress(games, quiet=quiet) as shown:
+
+            def follow(results: Any) -> None:
+                shown.update(results.games, partial(_so_far, results), "playing")
+
+            results = arena.play_match(game, players, games, batch, seed, follow, sprt=test, **options)
     except (ValueError, MemoryError) as error:
         raise UsageError(str(error)) from None
+    if results.interrupted and not results.games:
+        raise KeyboardInterrupt
+    return results
+
+
+def _so_far(results: Any) -> str:
+    """The standings of a match under way, in a few words."""
+    parts = []
+    if results.games and len(results.names) > 1:
+        outcomes = {name: results.outcomes(index) for index, name in enumerate(results.names)}
+        rates = sorted(((rows.mean(), name) for name, rows in outcomes.items() if rows.size), reverse=True)
+        parts.append("win rates " + ", ".join(f"{name} {rate:.0%}" for rate, name in rates[:_LEADERS]))
+    if results.ply:
+        parts.append(f"move {results.ply} of the next")
+    return ", ".join(parts)
 
 
 def _elo(row: dict[str, Any]) -> str:
@@ -188,7 +213,7 @@ class Selfplay(GameOptions):
     """Agent that plays, as for `arena`: a built-in one by its name, a search with its settings, or module:factory."""
     games: int = 256
     """Number of games."""
-    batch: int = 256
+    batch: int = 128
     """Number of games played side by side; more are faster, and need more memory."""
     seed: int = 0
     """Seed of the games; they do not depend on --batch."""
@@ -209,7 +234,7 @@ class Selfplay(GameOptions):
         game = self.make()
         keep = self.out is not None
         players = _players(game, (self.agent,) * game.num_players)
-        results = _play(game, players, self.games, self.batch, self.seed, keep=keep, devices=self.devices)
+        results = _play(game, players, self.games, self.batch, self.seed, keep=keep, devices=self.devices, quiet=self.json)
         if self.out:
             records.write(self.out, game, results.records, self.seed)
         moves = int(results.all("plies").sum()) if results.games else 0
@@ -260,7 +285,7 @@ class Eval(GameOptions):
     """Number of games."""
     opening: int = 0
     """Number of random moves at the beginning of each game, the same ones in all games of a set."""
-    batch: int = 256
+    batch: int = 128
     """Number of games played side by side; more are faster, and need more memory."""
     seed: int = 0
     """Seed of the games; they do not depend on --batch."""
@@ -294,9 +319,8 @@ class Eval(GameOptions):
         if not agents:
             raise UsageError("--agents are needed, or --run")
         players = _players(game, agents)
-        results = _play(game, players, self.games, self.batch, self.seed, devices=self.devices, opening=self.opening)
-        if not results.games:
-            raise KeyboardInterrupt
+        options: dict[str, Any] = {"devices": self.devices, "opening": self.opening, "quiet": self.json}
+        results = _play(game, players, self.games, self.batch, self.seed, **options)
         summary = results.summary()
         if self.plot:
             plot_ratings(self.plot, game, results.games, summary["agents"])

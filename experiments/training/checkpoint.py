@@ -18,8 +18,11 @@ from experiments import settings
 from experiments.config import TrainConfig
 from tilewe_jax.files import read_json
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever the state of a run or its settings change their form."""
+
+_TEMPORARY = ".orbax-checkpoint-tmp"
+"""Part of the name of the folder that Orbax renames once a checkpoint is finished."""
 
 
 _OS_ERROR = re.compile(r"\[os_error_code='(\d+)'\]")
@@ -84,6 +87,17 @@ def numbers(folder: Path) -> list[int]:
     if not folder.is_dir():
         return []
     return sorted(int(path.name) for path in folder.iterdir() if path.name.isdecimal() and _about(path) is not None)
+
+
+def has_no_other(folder: Path) -> bool:
+    """Whether a folder of checkpoints holds nothing but unfinished ones, or does not exist."""
+    return not folder.is_dir() or all(_TEMPORARY in path.name for path in folder.iterdir())
+
+
+def delete_unfinished(folder: Path) -> None:
+    """Delete what is left of checkpoints whose writing was cut off."""
+    for path in folder.glob(f"*{_TEMPORARY}*") if folder.is_dir() else ():
+        shutil.rmtree(path)
 
 
 def restore(folder: Path, number: int, like: Any, config: TrainConfig, game_version: int) -> Any:

@@ -45,8 +45,12 @@ class Run:
         return memory_needed(self.config, self.game, self.program.mesh.devices.size)
 
     def start(self) -> TrainState:
-        """A new run. Raises ``ValueError`` where the folder has something in it already, which is left as it is."""
-        if self.leads and self.folder.is_dir() and any(self.folder.iterdir()):
+        """A new run, with its first checkpoint, of iteration 0.
+
+        Raises ``ValueError`` where the folder has something in it already, which is left as it is. A folder in which a run was
+        killed before this checkpoint was finished is begun again.
+        """
+        if self.leads and not self._is_free():
             raise ValueError(f"{self.folder} is not empty; go on with what is there by --resume, or choose another folder")
         initial = self._initial_weights()
         state = self.program.begin(self.config.seed)
@@ -56,8 +60,10 @@ class Run:
             state = replace(state, learner=start(initial.model))
         if self.leads:
             self.folder.mkdir(parents=True, exist_ok=True)
+            checkpoint.delete_unfinished(self._checkpoints)
             with replacing(self.folder / "config.json", "w") as file:
                 json.dump(settings.to_json(self.config), file, indent=1)
+        self._save(0, state)
         return state
 
     def _initial_weights(self) -> weights.Weights | None:
@@ -69,28 +75,54 @@ class Run:
             raise ValueError(f"network.init must be shipped weights ({', '.join(weights.names())}) or a file of them")
         return weights.read(self.game, path, any_game=True)
 
+    def _is_free(self) -> bool:
+        """Whether the folder has nothing in it but what ``start`` leaves when it is killed."""
+        if not self.folder.is_dir():
+            return True
+        # The settings, or the temporary file that replaces them; checkpoints, none of them finished.
+        begun = [
+            path for path in self.folder.iterdir() if not path.name.startswith("config.json") and path != self._checkpoints
+        ]
+        return not begun and checkpoint.has_no_other(self._checkpoints)
+
     def resume(self) -> TrainState:
-        """The newest checkpoint that is whole. Raises ``CheckpointError`` where there is none, or it has other settings."""
+        """The newest checkpoint that is whole, or a new run where ``start`` was killed before the first one was.
+
+        Raises ``CheckpointError`` where there is none, or it has other settings.
+        """
         available = checkpoint.numbers(self._checkpoints)
+        if not available and self._is_free():
+            return self.start()
         if not available:
-            raise checkpoint.CheckpointError(f"{self._checkpoints} has no checkpoint to go on with")
+            raise checkpoint.CheckpointError(
+                f"{self._checkpoints} has no checkpoint to go on with; begin a run in another folder, where network.init"
+                " can name weights of this one"
+            )
         state: TrainState = checkpoint.restore(
             self._checkpoints, available[-1], self.program.like, self.config, self.game.version
         )
         return state
 
-    def train(self, state: TrainState, log: Log | None, stop: Callable[[], bool] = lambda: False) -> TrainState:
+    def train(
+        self,
+        state: TrainState,
+        log: Log | None,
+        stop: Callable[[], bool] = lambda: False,
+        began: float | None = None,
+    ) -> TrainState:
         """Play and learn until the iterations, or the minutes, are over, or ``stop`` says so; then keep what there is.
 
-        Only the process that leads has a log.
+        Only the process that leads has a log. ``began`` is the ``time.monotonic()`` from which on the minutes count, by default
+        now.
         """
         config, program = self.config, self.program
         every = config.evaluation.eval_every, config.checkpoint.checkpoint_every
         before = log.evaluations[-1]["iteration"] if log and log.evaluations else None
         evaluation = Evaluation(config, self.game, self.folder, before) if log else None
-        started = time.monotonic() - (log.seconds if log else 0.0)
+        started = (time.monotonic() if began is None else began) - (log.seconds if log else 0.0)
         iteration = saved = int(state.iteration)
-        while iteration < config.iterations and not self._ends(log, started, stop):
+        saved_at, pace = time.monotonic(), _Pace()
+        while iteration < config.iterations and not self._ends(log, started - pace.of(self._kinds(iteration)), stop):
             begin = time.monotonic()
             warm_up = iteration < config.selfplay.warmup_iterations
             state, stats = (program.warm_up if warm_up else program.play)(state)
@@ -98,19 +130,23 @@ class Run:
             played = time.monotonic()
             iteration += 1
             losses: list[Losses] = []
-            if iteration * config.selfplay.unroll_length >= config.replay.min_replay_size:
+            if self._learns(iteration):
                 for _ in range(config.num_updates):
                     state, parts = program.learn(state)
                     losses.append(parts)
             losses = jax.device_get(losses)
+            learned = time.monotonic()
             if log:
-                learned = time.monotonic()
                 log.add_iteration(iteration, learned - started, played - begin, learned - played, stats, losses)
             if iteration % every[0] == 0:
                 state = self._evaluate(iteration, state, log, evaluation, started)
-            if iteration % every[1] == 0:
+            evaluated = time.monotonic()
+            if iteration % every[1] == 0 or self._any(log is not None and self._is_due(evaluated - saved_at)):
                 self._save(iteration, state)
-                saved = iteration
+                saved, saved_at = iteration, time.monotonic()
+            pace.add({"warm-up" if warm_up else "self-play": played - begin, "learning": learned - played})
+            if iteration % every[0] == 0:
+                pace.add({"evaluation": evaluated - learned})
         if saved != iteration:
             self._save(iteration, state)
         if log:
@@ -123,13 +159,33 @@ class Run:
         """Play the games of an evaluation; with a gate, let the newest weights play from here on where they pass."""
         passes, gate = False, self.config.evaluation.gate
         if log and evaluation:
+            log.progress.phase("evaluating")
             model = self._keep(iteration, state, log)
             figures = evaluation.run(iteration, model)
             if gate:
                 figures["gate"] = evaluation.gate(model, jax.device_get(state.learner.acting))
                 passes = figures["gate"]["verdict"] == "H1"
             log.add_evaluation(iteration, time.monotonic() - started, figures)
+            log.progress.phase("training")
         return self.program.accept(state) if gate and self._any(passes) else state
+
+    def _kinds(self, iteration: int) -> list[str]:
+        """What is done in the iteration after this one, each of which is compiled the first time."""
+        config = self.config
+        kinds = ["warm-up" if iteration < config.selfplay.warmup_iterations else "self-play"]
+        if self._learns(iteration + 1):
+            kinds.append("learning")
+        if (iteration + 1) % config.evaluation.eval_every == 0:
+            kinds.append("evaluation")
+        return kinds
+
+    def _learns(self, iteration: int) -> bool:
+        """Whether the buffer holds enough positions after the self-play of an iteration."""
+        return iteration * self.config.selfplay.unroll_length >= self.config.replay.min_replay_size
+
+    def _is_due(self, seconds: float) -> bool:
+        """Whether a checkpoint is to be written so many seconds after the one before."""
+        return 0 < self.config.checkpoint.checkpoint_minutes * 60 < seconds
 
     def _ends(self, log: Log | None, started: float, stop: Callable[[], bool]) -> bool:
         """Whether to end, which all processes have to decide alike."""
@@ -159,3 +215,20 @@ class Run:
         folder.mkdir(exist_ok=True)
         weights.save(folder / f"{number:06d}.npz", model, description, game.version, run)
         return model
+
+
+class _Pace:
+    """How long the parts of an iteration take: as long as the last time; a new part compiles, like the first iteration."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+        self._first = 0.0
+
+    def add(self, seconds: dict[str, float]) -> None:
+        """Add measured parts."""
+        self._first = self._first or sum(seconds.values())
+        self._last |= seconds
+
+    def of(self, parts: list[str]) -> float:
+        """Seconds that these parts will take together; 0 before anything was measured."""
+        return sum(self._last.get(part) or self._first for part in parts)

@@ -1,8 +1,8 @@
 """The log of a run: JSON lines, TensorBoard events, and a line for people."""
 
 import json
-import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from tensorboardX import SummaryWriter
 
 from experiments.config import TrainConfig
+from experiments.progress import Progress
 from experiments.training.loss import Losses
 from experiments.training.selfplay import SelfplayStats
 from tilewe_jax.files import parse_json, read_input, replacing
@@ -21,8 +22,6 @@ EVALUATIONS = "evaluations.jsonl"
 """File with one line per evaluation."""
 _LIMIT = 1 << 30
 """Maximum size of a file that is read, in bytes."""
-_SECONDS_BETWEEN_LINES = 30.0
-"""Seconds between two lines on a console that is no terminal."""
 
 
 class Log:
@@ -33,10 +32,20 @@ class Log:
         config: its settings.
         console: where people follow, if they do.
         iteration: the last iteration of a run that is resumed; what was logged after it is dropped.
+        progress: shows how far the run is.
     """
 
-    def __init__(self, folder: Path, config: TrainConfig, console: Console | None, iteration: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: TrainConfig,
+        console: Console | None,
+        iteration: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
         self.config, self.console = config, console
+        self.progress = progress or Progress(console=None)
+        """Shows what the run is doing."""
         self._paths = folder / METRICS, folder / EVALUATIONS
         self.lines, self.evaluations = ([row for row in read(path) if row["iteration"] <= iteration] for path in self._paths)
         self.seconds = self.lines[-1]["seconds"] if self.lines else 0.0
@@ -45,17 +54,9 @@ class Log:
             with replacing(path, "w") as file:
                 file.writelines(json.dumps(row) + "\n" for row in rows)
         self._events = SummaryWriter(str(folder / "events"), purge_step=iteration)
-        self._last_line = time.monotonic()
-        # One line that changes on a terminal, else a line now and then.
-        self._status = console.status("") if console and console.is_terminal else None
-        if self._status:
-            self._status.start()
-        self._first = iteration + 1
 
     def close(self) -> None:
         """Write what is buffered."""
-        if self._status:
-            self._status.stop()
         self._events.close()
 
     def add_iteration(
@@ -106,7 +107,7 @@ class Log:
         for name, value in row.items():
             if isinstance(value, (int, float)) and name != "iteration":
                 self._events.add_scalar(name, value, iteration)
-        self._print(row)
+        self.progress.update(iteration, partial(self._figures, row), "training")
 
     def add_evaluation(self, iteration: int, seconds: float, figures: dict[str, Any]) -> None:
         """Add the games of an evaluation."""
@@ -124,12 +125,8 @@ class Log:
         selfplay = self.config.selfplay
         return int(stats.full_searches) * selfplay.search.num_simulations + fast * selfplay.fast_simulations
 
-    def _print(self, row: dict[str, Any]) -> None:
-        clock = time.monotonic()
-        due = self._status or clock - self._last_line > _SECONDS_BETWEEN_LINES or row["iteration"] == self._first
-        if not self.console or not due:
-            return
-        self._last_line = clock
+    def _figures(self, row: dict[str, Any]) -> str:
+        """The figures of an iteration and the ones before it, in one line."""
         recent = self.lines[-10:]
         span = max(sum(line["play_seconds"] + line["learn_seconds"] for line in recent), 1e-9)
         left = (self.config.iterations - row["iteration"]) * self.seconds / row["iteration"]
@@ -137,7 +134,6 @@ class Log:
             left = min(left, max(0.0, self.config.max_minutes * 60 - self.seconds))
         filled = min(1.0, row["iteration"] * self.config.selfplay.unroll_length / self.config.replay.replay_size)
         parts = [
-            f"iteration {row['iteration']:,}",
             f"{self.games:,} games",
             f"{sum(line['games'] for line in recent) / span:.1f} games/s",
             f"{row['simulations'] / max(row['play_seconds'], 1e-9):,.0f} simulations/s",
@@ -147,10 +143,7 @@ class Log:
             losses = (f"{name} {row[f'{name}_loss']:.3f}" for name in ("policy", "outcome", "score"))
             parts.append(f"losses: {', '.join(losses)}")
         parts.append(f"{left / 60:,.0f} min left")
-        if self._status:
-            self._status.update("  ".join(parts))
-        else:
-            self.console.print("  ".join(parts), markup=False, highlight=False)
+        return ", ".join(parts)
 
 
 def read(path: Path) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """A training run around its loop, as `tilewe-jax train` starts it: settings, processes, signals, and the report at the end."""
 
 import signal
+import time
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -10,6 +11,7 @@ from rich.console import Console
 
 from experiments import config, presets, settings
 from experiments.config import TrainConfig
+from experiments.progress import Progress
 from experiments.training import report
 from experiments.training.checkpoint import CheckpointError
 from experiments.training.loop import Run
@@ -39,19 +41,27 @@ def train(
     Raises ``ValueError`` for settings that do not fit, ``MemoryError`` where memory does not suffice, ``CheckpointError`` where
     there is nothing to resume, ``OSError`` where the folder cannot be written.
     """
+    began = time.monotonic()
     run = Run(config, folder, Program(config, devices))
+    with Progress(total=config.iterations, unit="iterations", console=console if run.leads else None) as progress:
+        return _train(run, resume, console, began, progress)
+
+
+def _train(run: Run, resume: bool, console: Console | None, began: float, progress: Progress) -> dict[str, Any] | None:
+    """A run, with its signals; see ``train``."""
+    config, folder = run.config, run.folder
     if console and run.leads:
         parts = ", ".join(f"{what} {size / 1e6:,.0f} MB" for what, size in run.needed().items())
         console.print(f"memory of each device, about: {parts}", highlight=False)
     state = run.resume() if resume else run.start()
     if console and run.leads and run.note:
         console.print(run.note, markup=False, highlight=False, soft_wrap=True)
-    log = Log(folder, config, console, int(state.iteration)) if run.leads else None
+    log = Log(folder, config, console, int(state.iteration), progress) if run.leads else None
     stopped: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
         del frame
-        if stopped:
+        if stopped or progress.is_compiling:
             raise KeyboardInterrupt
         stopped.append(number)
         if console:
@@ -59,7 +69,7 @@ def train(
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        state = run.train(state, log, lambda: bool(stopped))
+        state = run.train(state, log, lambda: bool(stopped), began)
     except jax.errors.JaxRuntimeError as error:
         if jax.process_count() > 1:
             raise LostProcessError(str(error).splitlines()[0]) from error

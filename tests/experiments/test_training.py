@@ -1,5 +1,6 @@
 """Training: a toy game learned to perfection, runs that go on bit for bit, and files that are whole or not there."""
 
+import copy
 import json
 import os
 import re
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -30,7 +32,7 @@ from experiments.config import (
     TrainConfig,
 )
 from experiments.networks import weights
-from experiments.training import Program, Run, TrainState, checkpoint, loss, metrics, report
+from experiments.training import Program, Run, TrainState, checkpoint, loop, loss, metrics, report
 from experiments.training.checkpoint import CheckpointError
 from experiments.training.evaluation import Evaluation
 from experiments.training.metrics import Log
@@ -285,6 +287,46 @@ def test_a_run_goes_on_bit_for_bit(program: Program, halfway: Path, tmp_path: Pa
     assert lines("resumed") == lines("straight")
     seconds = [row["seconds"] for row in metrics.read(tmp_path / "resumed" / metrics.METRICS)]
     assert seconds == sorted(seconds)
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(program: Program, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    for begin in ("start", "start", "resume"):
+        going = Run(SHORT, path, program)
+        assert int(getattr(going, begin)().iteration) == 0
+        assert [entry.name for entry in (path / "checkpoints").iterdir()] == ["000000"]
+        shutil.move(path / "checkpoints" / "000000", path / "checkpoints" / "000000.orbax-checkpoint-tmp")
+        (path / "config.jsonab12").write_text("{")
+    (path / "notes").write_text("not of a run")
+    with pytest.raises(ValueError, match="is not empty"):
+        going.start()
+    with pytest.raises(CheckpointError, match="has no checkpoint to go on with"):
+        going.resume()
+
+
+def test_minutes_and_checkpoints_by_time(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Self-play takes 30 s, where it is compiled, and then 10; learning takes 3.2 s, and begins with the second iteration."""
+    clock = 0.0
+    slow = copy.copy(program)
+
+    def taking(function: Any, *seconds: float) -> Any:
+        left = list(seconds)
+
+        def call(state: TrainState) -> Any:
+            nonlocal clock
+            clock += left.pop(0) if len(left) > 1 else left[0]
+            return function(state)
+
+        return call
+
+    slow.play, slow.learn = taking(program.play, 30.0, 10.0), taking(program.learn, 0.1)
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: clock))
+    kept = CheckpointConfig(checkpoint_every=1000, checkpoint_minutes=0.4, num_kept=100)
+    config = replace(SHORT, iterations=1000, max_minutes=2.0, checkpoint=kept, evaluation=TOY.evaluation)
+    state = trained_in(tmp_path / "run", slow, replace(config, evaluation=replace(TOY.evaluation, eval_every=1000)))
+    assert config.num_updates == 32
+    assert int(state.iteration) == 7, "30 + 6 * 13.2 s; another iteration would end after 122.4 s"
+    assert checkpoint.numbers(tmp_path / "run" / "checkpoints") == [0, 1, 3, 5, 7]
 
 
 def _raw(leaf: Any) -> np.ndarray:

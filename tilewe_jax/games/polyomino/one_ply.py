@@ -5,7 +5,7 @@ placements do not wait for games with many, and games that are over cost nothing
 where blocks are processed, a lane is a block.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -116,42 +116,79 @@ Best = tuple[Float32[Array, "lanes"], Float32[Array, "lanes"], Int32[Array, "lan
 """The highest value; the highest rank among placements of that value; the placement that has both, -1 before there is one."""
 
 
+@dataclass(frozen=True)
+class Preference:
+    """Which of the legal placements is played."""
+
+    value: Value
+    """Evaluates placements; the one of the highest value is played."""
+    in_listed_order: bool = False
+    """How ties are broken. True: the first as the package ``tilewe`` lists moves. False: at random, with probabilities
+    proportional to the number of moves that name the placement (see ``contacts``)."""
+
+
 def best_placement(
-    config: Config, value: Value, in_listed_order: bool, state: State, bits: UInt32[Array, "lanes"]
+    config: Config,
+    preferences: Sequence[Preference],
+    state: State,
+    bits: UInt32[Array, "lanes"],
+    index: Int32[Array, "lanes"] | None = None,
 ) -> Int32[Array, "lanes"]:
-    """The legal placement of the highest value; -1 where there is none.
+    """The legal placement that is preferred; -1 where there is none.
 
     Args:
       config: the variant.
-      value: evaluates placements.
-      in_listed_order: how ties are broken. True: the first as the package ``tilewe`` lists moves. False: at random, with
-        probabilities proportional to the number of moves that name the placement (see ``contacts``).
+      preferences: what may be preferred. All share the program that lists and compares placements.
       state: positions without deferred passes.
       bits: a random word per lane.
+      index: which of the preferences applies in each lane; ``None`` where there is one.
     """
     lanes = state.current_player.shape[0]
     totals = jnp.sum(state.legal_counts.astype(jnp.int32), axis=0)
+    root = _root(config, state, totals)
+    none = jnp.full(lanes, -jnp.inf), jnp.full(lanes, -jnp.inf), jnp.full(lanes, -1, jnp.int32)
+    if index is None:
+        return _best_of_all(config, preferences, jnp.int32(0), root, state.legal_counts, totals, bits, none)[2]
+
+    def apply_preference(number: Int32[Array, ""], best: Best) -> Best:
+        mine = jnp.where(index == number, totals, 0)
+        return _best_of_all(config, preferences, number, root, state.legal_counts, mine, bits, best)
+
+    best: Best = lax.fori_loop(0, len(preferences), apply_preference, none)
+    return best[2]
+
+
+def _best_of_all(
+    config: Config,
+    preferences: Sequence[Preference],
+    number: Int32[Array, ""],
+    root: Root,
+    legal_counts: UInt16[Array, "words lanes"],
+    totals: Int32[Array, "lanes"],
+    bits: UInt32[Array, "lanes"],
+    best: Best,
+) -> Best:
+    """Update the best placement of the lanes whose ``totals`` are positive, all by the preference of this number."""
+    lanes = totals.shape[0]
     blocks = -(-totals // BLOCK_SIZE)
     ends = jnp.cumsum(blocks)
     size = min(MAX_BLOCKS, lanes + 64)
-    root = _root(config, state, totals)
 
     def process_blocks(carry: tuple[Int32[Array, ""], Best]) -> tuple[Int32[Array, ""], Best]:
         start, best = carry
         block = start + jnp.arange(size)
         lane = jnp.searchsorted(ends, block, side="right").astype(jnp.int32)
         gathered = jax.tree.map(
-            lambda leaf: jnp.take(leaf, lane, axis=-1, mode="clip"), (root, state.legal_counts, totals, bits, ends - blocks)
+            lambda leaf: jnp.take(leaf, lane, axis=-1, mode="clip"), (root, legal_counts, totals, bits, ends - blocks)
         )
         block_root, counts, total, seed, first_block = gathered
         first = (block - first_block) * BLOCK_SIZE
         total = jnp.where(lane < lanes, total, 0)
-        block_best = _best_of_block(config, value, in_listed_order, block_root, counts, total, seed, first)
+        block_best = _best_of_block(config, preferences, number, block_root, counts, total, seed, first)
         return start + size, _merge(best, block_best, lane)
 
-    none = jnp.full(lanes, -jnp.inf), jnp.full(lanes, -jnp.inf), jnp.full(lanes, -1, jnp.int32)
-    _, (_, _, action) = lax.while_loop(lambda carry: carry[0] < ends[-1], process_blocks, (jnp.int32(0), none))
-    return action
+    after: Best = lax.while_loop(lambda carry: carry[0] < ends[-1], process_blocks, (jnp.int32(0), best))[1]
+    return after
 
 
 def count_moves(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "lanes"]:
@@ -197,8 +234,8 @@ def _root(config: Config, state: State, totals: Int32[Array, "lanes"]) -> Root:
 
 def _best_of_block(
     config: Config,
-    value: Value,
-    in_listed_order: bool,
+    preferences: Sequence[Preference],
+    preference: Int32[Array, ""],
     root: Root,
     counts: UInt16[Array, "words lanes"],
     total: Int32[Array, "lanes"],
@@ -207,17 +244,22 @@ def _best_of_block(
 ) -> Best:
     """The best of ``BLOCK_SIZE`` placements, of those with ranks ``first`` and up in ``rules.nth_placement``."""
     by_word = [count.astype(jnp.int32) for count in counts]
+    values = [item.value for item in preferences]
+    in_listed_order = [item.in_listed_order for item in preferences]
 
     def evaluate(i: Int32[Array, ""], best: Best) -> Best:
         number = first + i
         action = materialize(lambda *args: rules.nth_placement(config, by_word, args, number), *root.own)
         orientation, anchor = action // config.cells, action % config.cells
         candidate, on_corners = materialize(partial(_candidate, config), root, orientation, anchor)
-        score = value(candidate)
-        if in_listed_order:
+        score = lax.switch(preference, values, candidate) if len(values) > 1 else values[0](candidate)
+        if all(in_listed_order):
             rank = _listed_rank(config, orientation, anchor, on_corners)
         else:
             rank = _random_rank(seed, number, on_corners)
+            if any(in_listed_order):
+                listed = _listed_rank(config, orientation, anchor, on_corners)
+                rank = jnp.where(jnp.asarray(np.array(in_listed_order))[preference], listed, rank)
         better = (number < total) & ((score > best[0]) | ((score == best[0]) & (rank > best[1])))
         return (
             jnp.where(better, score, best[0]),

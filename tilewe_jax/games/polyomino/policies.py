@@ -6,6 +6,7 @@ which takes the first as ``generate_legal_moves`` of that package lists them. Va
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import jax
@@ -14,12 +15,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 
 from tilewe_jax.bits import popcount
-from tilewe_jax.game import Policy
+from tilewe_jax.game import IndexedPolicy, Policy
 from tilewe_jax.games.polyomino import rules
 from tilewe_jax.games.polyomino.boards import words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.one_ply import (
     Candidate,
+    Preference,
     Value,
     best_placement,
     count_moves,
@@ -57,18 +59,30 @@ def policies(config: Config) -> dict[str, Policy]:
         "turtle": partial(tile_weight, [_TURTLE[min(max(pair), len(_TURTLE) - 1)] for pair in distances]),
     }
     return {
-        **{name: one_ply_policy(config, value) for name, value in values.items()},
-        "simple_search": one_ply_policy(config, simple_search, in_listed_order=True),
+        **{name: OnePlyPolicy(config, Preference(value)) for name, value in values.items()},
+        "simple_search": OnePlyPolicy(config, Preference(simple_search, in_listed_order=True)),
     }
 
 
-def one_ply_policy(config: Config, value: Value, in_listed_order: bool = False) -> Policy:
-    """The policy that plays the legal placement of the highest value, see ``one_ply.best_placement``; -1 at the end."""
+@dataclass(frozen=True, eq=False)
+class OnePlyPolicy:
+    """The policy that plays the placement that it prefers, see ``one_ply.best_placement``; -1 at the end."""
 
-    def play(state: State, key: PRNGKeyArray) -> Int32[Array, ""]:
-        return per_lane(partial(best_placement, config, value, in_listed_order))(state, jax.random.bits(key))
+    config: Config
+    preference: Preference
 
-    return play
+    def __call__(self, state: State, key: PRNGKeyArray) -> Int32[Array, ""]:
+        return per_lane(partial(best_placement, self.config, (self.preference,)))(state, jax.random.bits(key))
+
+    @staticmethod
+    def together(policies: Sequence["OnePlyPolicy"]) -> IndexedPolicy:
+        """See ``SharingPolicy``."""
+        best = partial(best_placement, policies[0].config, tuple(policy.preference for policy in policies))
+
+        def play(index: Int32[Array, ""], state: State, key: PRNGKeyArray) -> Int32[Array, ""]:
+            return per_lane(best)(state, jax.random.bits(key), index)
+
+        return play
 
 
 def piece_size(candidate: Candidate) -> Float32[Array, "lanes"]:

@@ -1,0 +1,84 @@
+"""The persistent compilation cache of the command line: what JAX has compiled once is read from a folder of the user's.
+
+The key of an entry contains the program, the versions of JAX and XLA, and the machine's type with its CPU features, so that a
+home folder that several machines share is safe. ``import tilewe_jax`` sets up nothing of this.
+"""
+
+import contextlib
+import os
+import re
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+MAX_BYTES = 1 << 30
+"""Size beyond which JAX deletes the entries that were used least recently."""
+_SETTINGS = {
+    "JAX_COMPILATION_CACHE_MAX_SIZE": str(MAX_BYTES),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+    # XLA logs an error whenever it loads a program for CPUs: the host lacks "prefer-no-gather", which is a choice of
+    # the compiler and no feature of a CPU. Features that a host may lack are part of the key.
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+}
+_MESSAGE = "Error (?:reading|writing) persistent compilation cache"
+_SECONDS_TO_WRITE = 60.0
+"""An entry without a time of access that is older than this belongs to a process that was killed while it wrote it."""
+
+
+def enable() -> None:
+    """Have JAX, which must not have been imported yet, keep what it compiles in ``folder()``, here and in child processes.
+
+    Does nothing where ``JAX_COMPILATION_CACHE_DIR`` names another folder, where ``JAX_ENABLE_COMPILATION_CACHE`` is false, or
+    where the folder cannot be written.
+    """
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ or _is_false(os.environ.get("JAX_ENABLE_COMPILATION_CACHE", "true")):
+        return
+    try:
+        path = folder()
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # the latter where there is no home
+        return
+    if not os.access(path, os.W_OK | os.X_OK):
+        return
+    _delete_unfinished(path)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(path)
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    _replace_damaged_entries(path)
+
+
+def folder() -> Path:
+    """The folder of the cache: ``tilewe_jax`` in ``XDG_CACHE_HOME``, by default ``~/.cache``."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (caches if caches.is_absolute() else Path.home() / ".cache") / "tilewe_jax"
+
+
+def _is_false(text: str) -> bool:
+    return text.lower() in ("false", "0", "no", "n", "off", "f")
+
+
+def _delete_unfinished(path: Path) -> None:
+    """Delete entries without the time of their last access, on which JAX's deletion of old entries fails."""
+    clock = time.time()
+    with contextlib.suppress(OSError):
+        for entry in path.glob("*-cache"):
+            is_old = clock - entry.stat().st_mtime > _SECONDS_TO_WRITE
+            if is_old and not entry.with_name(entry.name.removesuffix("-cache") + "-atime").exists():
+                entry.unlink(missing_ok=True)
+
+
+def _replace_damaged_entries(path: Path) -> None:
+    """Delete entries that JAX cannot read when it warns of them, in silence; it then compiles, and writes them again."""
+    show = warnings.showwarning
+
+    def showwarning(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+        if not re.match(_MESSAGE, str(message)):
+            show(message, *args, **kwargs)
+        elif module := re.match(_MESSAGE + r" entry for '([\w.<>-]+)'", str(message)):
+            with contextlib.suppress(OSError):
+                for entry in path.glob(f"{module[1]}-*-cache"):
+                    entry.unlink(missing_ok=True)
+
+    warnings.showwarning = showwarning
+    warnings.filterwarnings("always", message=_MESSAGE)

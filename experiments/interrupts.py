@@ -1,0 +1,50 @@
+"""Ctrl-C in a process: an end at once while XLA compiles, and an exit that does not crash."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from typing import NoReturn
+
+from experiments import progress
+
+SECONDS_TO_REACT = 1.0
+"""Seconds after which a signal that Python could not handle, since XLA compiles, ends the process."""
+_ending = threading.Lock()
+
+
+def watch() -> None:
+    """End the process after SIGINT or SIGTERM while a command compiles, which takes up to minutes and cannot be interrupted.
+
+    Python handles a signal in its main thread once XLA returns to it. Another thread, which this function starts, learns of it
+    through a pipe. Whatever else a command does goes on until the signal's handler is called.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reader,), daemon=True).start()
+
+
+def _watch(reader: int) -> None:
+    while os.read(reader, 64):
+        time.sleep(SECONDS_TO_REACT)
+        if progress.is_compiling():
+            end()
+
+
+def end() -> NoReturn:
+    """Say that the command was interrupted, and end the process with exit code 130, from any thread.
+
+    The interpreter is not finalized: after Ctrl-C while JAX compiled, ``train`` crashed (SIGSEGV) in the destructors that run
+    after the interpreter has ended, with JAX 0.10.1, even where exception and traceback were freed before.
+    """
+    if not _ending.acquire(blocking=False):
+        threading.Event().wait()  # the other thread ends the process
+    progress.stop()
+    print("tilewe-jax: interrupted", file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # the reader has gone
+            stream.flush()
+    os._exit(130)

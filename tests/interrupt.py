@@ -1,0 +1,198 @@
+"""Interrupts long commands at random moments, and kills training: ``python -m tests.interrupt``.
+
+Ctrl-C must end every command with exit code 130, without a traceback and soon; what it keeps must be whole: a file is as it was
+before, or holds games that replay. A killed run of ``train`` must go on, or begin again in its folder. Prints one line per
+command, and ends with exit code 1 where something failed.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tilewe_jax import records
+
+TINY = ["--game", "santorini", "--set", "size=3"]
+TRAIN = [
+    "game.id=santorini",
+    "game.options.size=3",
+    "network.size=tiny",
+    "selfplay.num_games=8",
+    "selfplay.unroll_length=8",
+    "selfplay.search.num_simulations=4",
+    "selfplay.search.num_candidates=16",
+    "selfplay.search.max_depth=4",
+    "selfplay.gumbel.max_num_considered_actions=4",
+    "replay.replay_size=16",
+    "replay.min_replay_size=8",
+    "optimizer.batch_size=8",
+    "checkpoint.checkpoint_every=20",
+    "evaluation.eval_every=50",
+    "evaluation.eval_games=8",
+    "evaluation.eval_simulations=2",
+]
+MANY = "100000000"
+COMMANDS = {
+    "rollout": ["rollout", *TINY, "--games", MANY, "--batch", "256", "--out", "OUT"],
+    "arena": ["arena", *TINY, "--agents", "random", "greedy", "--games", "1000000", "--batch", "64", "--out", "OUT"],
+    "eval": ["eval", *TINY, "--agents", "random", "gumbel:num_simulations=4", "--games", "1000000", "--batch", "32"],
+    "selfplay": ["selfplay", *TINY, "--agent", "puct:num_simulations=4", "--games", "1000000", "--batch", "32", "--out", "OUT"],
+    "perft": ["perft", "--game", "duo", "--depth", "9"],
+    "bench": ["bench", *TINY, "--batch", "64", "--seconds", "1000"],
+    "signature": ["bench", "--signature"],
+    "train": ["train", "--out", "OUT", "--devices", "1", "--set", *TRAIN, "iterations=1000000"],
+}
+"""Commands that go on for very long; OUT is where they write to."""
+FIRST_MOMENT = 1.5
+"""Seconds that Python takes at most until the command line handles signals."""
+SECONDS_TO_END = 60.0
+"""Seconds after which a command that was interrupted must have ended, on a busy machine."""
+
+
+def start(command: list[str], out: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
+    """Start a command of the command line."""
+    arguments = [str(out) if argument == "OUT" else argument for argument in command]
+    return subprocess.Popen(
+        [sys.executable, "-m", "experiments.cli", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=Path(__file__).parents[1],
+        start_new_session=True,  # so that nothing is left behind
+    )
+
+
+def interrupted(name: str, moment: float, folder: Path, environment: dict[str, str]) -> tuple[list[str], float]:
+    """The faults of a command that is interrupted at a moment, and the seconds that it took to end."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    out, before = folder / "out", b"as it was before\n"
+    if "OUT" in COMMANDS[name] and name != "train":
+        out.write_bytes(before)
+    process = start(COMMANDS[name], out, environment)
+    time.sleep(moment)
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    faults = []
+    try:
+        printed, said = process.communicate(timeout=5)
+    except subprocess.TimeoutExpired:
+        if name == "train":
+            process.send_signal(signal.SIGINT)  # once more to end at once
+        try:
+            printed, said = process.communicate(timeout=SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            printed, said = process.communicate()
+            faults.append(f"goes on after {SECONDS_TO_END:.0f} s")
+    seconds = time.monotonic() - sent
+    if process.returncode != 130:
+        faults.append(f"exit code {process.returncode}")
+    if "Traceback" in said or "Fatal" in said or not said.endswith("tilewe-jax: interrupted\n"):
+        faults.append(f"said {said[-300:]!r}")
+    if name == "train":
+        faults += unusable(out, environment)
+    elif out.exists() and out.read_bytes() != before:
+        game, games = records.read(out)
+        if not games or any(records.replay(game, games[:4])):
+            faults.append(f"{len(games)} games, which do not replay")
+        if not printed.strip():
+            faults.append("wrote games, and printed nothing")
+    left = [path.name for path in folder.iterdir() if path.name != "out"]
+    return faults + ([f"left {', '.join(left)}"] if left else []), seconds
+
+
+def unusable(folder: Path, environment: dict[str, str]) -> list[str]:
+    """The faults of a folder of ``train``: what goes wrong where the run is resumed, or begun again, for two iterations."""
+    if (folder / "config.json").exists():
+        command = ["train", "--out", "OUT", "--resume", "--devices", "1"]
+    else:
+        command = ["train", "--out", "OUT", "--devices", "1", "--set", *TRAIN]
+    metrics = folder / "metrics.jsonl"
+    numbers = [int(path.name) for path in (folder / "checkpoints").glob("*") if path.name.isdecimal()]
+    end = max(numbers, default=0) + 2
+    settings = ["--set", f"iterations={end}"] if "--resume" in command else [f"iterations={end}"]
+    process = start([*command, *settings], folder, environment)
+    _, said = process.communicate(timeout=600)
+    if process.returncode:
+        return [f"cannot go on, exit code {process.returncode}: {said[-300:]!r}"]
+    iterations = [json.loads(line)["iteration"] for line in metrics.read_text().splitlines()]
+    return (
+        [] if iterations == list(range(1, end + 1)) else [f"iterations {iterations[:3]} to {iterations[-3:]}, not 1 to {end}"]
+    )
+
+
+def killed(moment: float, folder: Path, environment: dict[str, str], again: bool) -> list[str]:
+    """The faults of a run that is killed, in a folder where it was killed before or in a new one."""
+    if not again:
+        shutil.rmtree(folder, ignore_errors=True)
+    command = COMMANDS["train"]
+    if (folder / "config.json").exists():
+        command = ["train", "--out", "OUT", "--resume", "--devices", "1", "--set", "iterations=1000000"]
+    process = start(command, folder, environment)
+    time.sleep(moment)
+    ended = process.poll()
+    os.killpg(process.pid, signal.SIGKILL)
+    _, said = process.communicate()
+    faults = [f"ended by itself, exit code {ended}: {said[-300:]!r}"] if ended is not None else []
+    return faults + unusable(folder, environment)
+
+
+def main() -> None:
+    """Run the checks."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--interrupts", type=int, default=30, help="Ctrl-C so often in each command")
+    parser.add_argument("--kills", type=int, default=20, help="kill -9 so often in train")
+    parser.add_argument("--seconds", type=float, default=30.0, help="the last moment")
+    parser.add_argument("--commands", nargs="+", default=list(COMMANDS), choices=list(COMMANDS))
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    failed = False
+    with tempfile.TemporaryDirectory() as temporary:
+        work = Path(temporary)
+        cached = {"JAX_COMPILATION_CACHE_DIR": str(work / "cache"), "TF_CPP_MIN_LOG_LEVEL": "3"}
+        cold = {"JAX_ENABLE_COMPILATION_CACHE": "false", "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+        def report(name: str, number: int, faults: list[str], note: str) -> None:
+            nonlocal failed
+            failed = failed or bool(faults)
+            print(f"{name:10s} {number:3d} times: {len(faults)} faults; {note}", flush=True)
+            for fault in faults:
+                print(f"    {fault}", flush=True)
+
+        for name in options.commands:
+            chance, faults, seconds = random.Random(f"{options.seed}/{name}"), [], []
+            for index in range(options.interrupts):
+                moment = chance.uniform(FIRST_MOMENT, options.seconds)
+                # Every other time without the cache, so that more moments are in compilation.
+                environment = {**os.environ, **(cold if index % 2 else cached)}
+                more, spent = interrupted(name, moment, work / "run", environment)
+                seconds.append(spent)
+                faults += [f"after {moment:.2f} s: {fault}" for fault in more]
+            if seconds:
+                report(
+                    name,
+                    options.interrupts,
+                    faults,
+                    f"ended within {max(seconds):.1f} s, the mean {sum(seconds) / len(seconds):.1f} s",
+                )
+        chance, faults = random.Random(f"{options.seed}/kill"), []
+        for index in range(options.kills):
+            moment = chance.uniform(0.1, options.seconds)
+            more = killed(moment, work / "killed", {**os.environ, **cached}, again=index % 2 == 1)
+            faults += [f"killed after {moment:.2f} s: {fault}" for fault in more]
+        if options.kills:
+            report("kill -9", options.kills, faults, "in new folders and in those of killed runs")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
