@@ -217,7 +217,7 @@ def check_transformations(game: Game[Any], functions: Any, history: History, eag
         _require_same(deferred, after, "apply_deferred with -1 does not make the forced passes one by one")
     if eager:
         state, action = _row(history[len(history) // 2], 0)
-        _require_same(game.step(state, action), single(state, action), "step differs with and without jit")
+        _require_same(game.step(state, jnp.int32(action)), single(state, action), "step differs with and without jit")
     keys = jax.random.split(jax.random.key(3), BATCH)
     returns = np.asarray(functions.playout(history[len(history) // 2][0], keys))
     if game.num_players > 1:

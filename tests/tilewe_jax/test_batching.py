@@ -152,6 +152,7 @@ def test_the_environment_restarts_and_keeps_the_last_observation_of_each_game() 
     assert (ends >= 2).all()
 
 
+@pytest.mark.untyped
 def test_the_environment_reports_illegal_actions_and_refuses_nonsense() -> None:
     environment = batching.Environment(GAME)
     games = environment.reset(jax.random.key(0), 4)

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
 from tilewe_jax.batching.reset import auto_reset_lanes, batch_first
 from tilewe_jax.batching.rollout import choose_and_move, each
@@ -89,7 +89,7 @@ def run_stream(game: Game[S], stream: Stream[S], num_steps: int, policy: Policy 
     batch = stream.action.shape[0]
     choose, move = choose_and_move(game, policy)
 
-    def step(stream: Stream[S], keys: tuple[PRNGKeyArray, PRNGKeyArray]) -> tuple[Stream[S], StreamSteps]:
+    def step(stream: Stream[S], keys: tuple[Key[Array, "batch"], Key[Array, "batch"]]) -> tuple[Stream[S], StreamSteps]:
         state = move(stream._deferred, stream.action)
         ended = each(game.is_terminal)(state) & (stream.games_left > 0)
         steps = StreamSteps(

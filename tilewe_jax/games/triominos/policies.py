@@ -107,13 +107,13 @@ def _best_placement(
     config: Config,
     weights: PlacementWeights,
     state: State,
-    placements: UInt32[Array, "F+words+1"],
+    placements: UInt32[Array, "legal_words"],
     bits: UInt32[Array, ""],
 ) -> Action:
     """A placement of the highest value, drawn uniformly among equals; evaluated one by one, as there are few."""
     unseen, tray = rules.unseen_tiles(config, state), rules.tray_of(state)
 
-    def evaluate_next(carry: tuple[UInt32[Array, "F+words+1"], Int32[Array, ""], Action]) -> tuple[Array, Array, Array]:
+    def evaluate_next(carry: tuple[UInt32[Array, "legal_words"], Int32[Array, ""], Action]) -> tuple[Array, Array, Array]:
         remaining, best, chosen = carry
         index = jnp.argmax(remaining != 0).astype(jnp.int32)
         lowest = remaining[index] & (~remaining[index] + np.uint32(1))

@@ -197,7 +197,7 @@ def next_round(config: Config, state: State) -> State:
     return deal(config, state.scores, state.round + 1, state.seed, may_start)
 
 
-def legal_words(config: Config, state: State) -> UInt32[Array, "F+words+1"]:
+def legal_words(config: Config, state: State) -> UInt32[Array, "legal_words"]:
     """The legal actions as bits, whose action ids ``action_of`` gives.
 
     A word for each slot of the frontier: the numbers that its free corner may get; then the set of tiles with which the round
@@ -249,13 +249,13 @@ def action_of(
     return jnp.where(on_cell, cell * config.numbers + bit, jnp.where(word < last, first, config.draw + bit)).astype(jnp.int32)
 
 
-def sample_action(config: Config, state: State, words: UInt32[Array, "F+words+1"], bits: UInt32[Array, ""]) -> Action:
+def sample_action(config: Config, state: State, words: UInt32[Array, "legal_words"], bits: UInt32[Array, ""]) -> Action:
     """One of the actions in ``words`` (see ``legal_words``), drawn uniformly by 32 random bits; -1 where there is none."""
     return sample_actions(config, state, words, bits, 1)[0]
 
 
 def sample_actions(
-    config: Config, state: State, words: UInt32[Array, "F+words+1"], bits: UInt32[Array, ""], count: int
+    config: Config, state: State, words: UInt32[Array, "legal_words"], bits: UInt32[Array, ""], count: int
 ) -> Int32[Array, "count"]:
     """``count`` different actions of ``words``, each equally likely, by 32 random bits; all where they fit, then -1."""
     counts = popcount(words)

@@ -113,8 +113,9 @@ def test_tilewe(players: int, full: bool) -> None:
                 named = {game.action_of_name(name) for name in ply["L"]}
                 mine = {game.action_of([divmod(c, 20)[::-1] for c in cells]) for cells in sets[ply["p"]]}
                 assert named == mine
-        returns = np.asarray(game.returns(rows(states, -1)))
-        assert bool(game.is_terminal(rows(states, -1)))
+        last = jax.device_put(rows(states, -1))
+        returns = np.asarray(game.returns(last))
+        assert bool(game.is_terminal(last))
         if players > 1:
             winners = scores[-1] == scores[-1].max()
             np.testing.assert_allclose(returns, winners / winners.sum())
@@ -169,7 +170,7 @@ def test_pentobi(file: str, name: str, full: bool) -> None:
             assert int(states.current_player[i]) == ply["c"]
             theirs = sorted(tuple(sorted(game.config.bit((x, y)) for x, y in cells)) for cells in ply["legal"])
             assert sorted(placements(game, legal[i, ply["c"]])) == theirs
-        last = rows(states, -1)
+        last = jax.device_put(rows(states, -1))
         assert bool(game.is_terminal(last))
         assert np.asarray(game.scores(last)).tolist() == trace["points"]
         tiles = np.asarray(jax.lax.population_count(jnp.asarray(last.occupied))).sum(axis=1)

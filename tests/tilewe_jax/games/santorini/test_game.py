@@ -453,7 +453,7 @@ def test_text_and_picture() -> None:
 
 def test_observation_from_both_seats() -> None:
     state = GAME.state_of(WALLED)
-    mover, opponent = (np.asarray(GAME.observe(state, seat)) for seat in (0, 1))
+    mover, opponent = (np.asarray(GAME.observe(state, jnp.int32(seat))) for seat in (0, 1))
     assert mover.shape == (len(GAME.channel_names), 5, 5)
     assert [tuple(np.argwhere(plane)[0]) for plane in mover[:4]] == [(0, 0), (4, 4), (2, 2), (2, 3)]
     np.testing.assert_array_equal(opponent[:4], mover[[2, 3, 0, 1]])
