@@ -14,6 +14,9 @@ from tilewe_jax.lanes import random_words
 
 State = TypeVar("State")
 Action = Int32[Array, ""]
+"""An action id."""
+ActionLike = Action | int
+"""An action id, also as a Python integer."""
 Policy = Callable[[Any, PRNGKeyArray], Action]
 """A function of one state and a key that chooses an action. It is called only where somebody can move, or at the end."""
 IndexedPolicy = Callable[[Int32[Array, ""], Any, PRNGKeyArray], Action]
@@ -34,7 +37,7 @@ class SharingPolicy(Protocol):
         ...
 
 
-def as_action(action: Action | int) -> Action:
+def as_action(action: ActionLike) -> Action:
     """One action id as an int32 scalar. Raises ``TypeError`` for other than integers, ``ValueError`` for more than one."""
     array = jnp.asarray(action)
     if not jnp.issubdtype(array.dtype, jnp.integer):
@@ -124,7 +127,7 @@ class Game(
         del state
         return jnp.asarray(False)
 
-    def is_legal(self, state: State, action: Action) -> Bool[Array, ""]:
+    def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
         """Whether ``action``, any integer, is legal; never at the end. May be cheaper than the mask of all actions."""
         inside = (action >= 0) & (action < self.num_actions)
         return inside & self.legal_actions(state)[jnp.clip(action, 0, self.num_actions - 1)]
@@ -169,7 +172,7 @@ class Game(
     # ---- Part 3, derived: never overridden.
 
     @final
-    def step(self, state: State, action: Action) -> State:
+    def step(self, state: State, action: ActionLike) -> State:
         """The state after ``action``. An illegal action, and any action at the end, leaves the state as it is."""
         action = as_action(action)
         return self.apply(state, jnp.where(self.is_legal(state, action), action, -1))

@@ -186,6 +186,7 @@ def bad_policy():
 SMALL = tilewe_jax.make("tilewe", players=2)
 
 
+@pytest.mark.untyped  # beartype itself draws random numbers
 def test_host_engines_and_policies_meet_and_forfeit() -> None:
     texts = ["largest_piece", f"{__name__}:First", f"{__name__}:Illegal", f"{__name__}:bad_policy"]
     players = [arena.player(SMALL, text) for text in texts]
@@ -261,7 +262,7 @@ def test_players_that_are_none() -> None:
         with pytest.raises(ValueError, match=message):
             arena.player(game, text)
     assert arena.player(SMALL, "mine=largest_piece").name == "mine"
-    with pytest.raises(ValueError, match="2 seats"):
+    with pytest.raises(ValueError, match="played by 2 here, and 1 agent"):
         arena.play_match(SMALL, [arena.player(SMALL, "random")], 1, 1, 0)
 
 
@@ -286,7 +287,7 @@ def test_ratings_of_clear_cases() -> None:
     always = ratings.plackett_luce(seating, (seating == 0).astype(float), 2)
     assert np.isfinite(always.players).all()
     assert always.players[0] > 400
-    with pytest.raises(ValueError, match="two agents"):
+    with pytest.raises(ValueError, match="two players"):
         ratings.plackett_luce(seating[:, :1], np.zeros((100, 1)), 2)
 
 
@@ -315,7 +316,7 @@ def test_arena_command(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatc
     cli.main(["arena", "--list"])
     assert "simple_search" in capsys.readouterr().out.split()
     for arguments, message in [
-        (["arena", "--agents", "random"], "4 seats"),
+        (["arena", "--agents", "random"], "played by 4 here"),
         ([*common, "--sprt", "1", "0"], "lower one"),
         ([*common, "--plot", str(tmp_path)], "it is a folder"),
         (["arena", "--agents", "nobody"], "no agent 'nobody'"),

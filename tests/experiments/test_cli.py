@@ -207,26 +207,29 @@ def test_bad_files_give_one_line_and_exit_code_1(capsys: pytest.CaptureFixture[s
 
 def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
-    arguments = ["rollout", *SMALL, "--games", "100000000", "--batch", "64", "--out", str(path), "--json"]
-    process = subprocess.Popen(
+    arguments = ["rollout", *SMALL, "--games", "100000000", "--batch", "64", "--out", str(path)]
+    with subprocess.Popen(
         [sys.executable, "-m", "experiments.cli", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[2],
         env={**os.environ, "TERM": "dumb"},
-    )
-    try:
-        time.sleep(25)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()  # or it would play on for ever
+    ) as process:
+        try:
+            assert process.stderr
+            for line in process.stderr:
+                if re.match(r"playing: .* [1-9][\d,]* of 100,000,000 games", line):
+                    break
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()  # or it would play on for ever
     assert process.returncode == 130
-    assert err == "tilewe-jax: interrupted\n"
-    summary = json.loads(out)
-    assert summary["interrupted"]
-    assert summary["games"] == len(path.read_text().splitlines()) - 1 > 0
+    assert err.splitlines()[-1] == "tilewe-jax: interrupted"
+    games = len(path.read_text().splitlines()) - 1
+    assert games > 0
+    assert f"{games:,} games written to" in out
 
 
 @pytest.mark.parametrize("callback", [False, True])

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 from numpy.typing import NDArray
 
 from tilewe_jax.bits import popcount, unpack_words
-from tilewe_jax.game import Action, Game, Policy, as_action
+from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action
 from tilewe_jax.games.polyomino import heuristics, notation, observation, rules, symmetry
 from tilewe_jax.games.polyomino.config import VARIANTS, VERSION, Config, options_of
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
@@ -103,7 +103,7 @@ class PolyominoGame(Game[State]):
     def resolve_passes(self, state: State) -> State:
         return _of_one_game(rules.resolve_passes, self.config)(state)
 
-    def is_legal(self, state: State, action: Action) -> Bool[Array, ""]:
+    def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
         return _of_one_game(rules.legal, self.config)(state, as_action(action))
 
     def legal_actions(self, state: State) -> Bool[Array, "num_actions"]:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
 from tilewe_jax.bits import WORD_BITS
-from tilewe_jax.game import Action, Game, Policy, as_action
+from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action
 from tilewe_jax.games.santorini import heuristics, observation, policies, rules, symmetry
 from tilewe_jax.games.santorini.config import VERSION, Cell, Config, santorini
 from tilewe_jax.games.santorini.host import SYMBOLS, Move, SantoriniBoard
@@ -84,7 +84,7 @@ class SantoriniGame(Game[State]):
         # Materialized, or XLA would compute the action and half of the rest again for each word of the turns.
         return per_lane(partial(materialize, partial(rules.apply, self.config)))(state, as_action(action))
 
-    def is_legal(self, state: State, action: Action) -> Bool[Array, ""]:
+    def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
         return rules.is_legal(self.config, state, as_action(action))
 
     def legal_actions(self, state: State) -> Bool[Array, "num_actions"]:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 
 from tilewe_jax.bits import WORD_BITS, popcount
-from tilewe_jax.game import Action, Game, Policy, as_action
+from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action
 from tilewe_jax.games.triominos import heuristics, observation, policies, rules
 from tilewe_jax.games.triominos.config import VERSION, Config, triominos
 from tilewe_jax.games.triominos.figure import Placement
@@ -88,7 +88,7 @@ class TriominosGame(Game[State]):
 
         return per_lane(lanes)(state, as_action(action))
 
-    def is_legal(self, state: State, action: Action) -> Bool[Array, ""]:
+    def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
         return rules.is_legal(self.config, state, as_action(action))
 
     def legal_actions(self, state: State) -> Bool[Array, "num_actions"]:
