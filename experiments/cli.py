@@ -152,13 +152,16 @@ def _width() -> int:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise ``KeyboardInterrupt``, but later where the garbage collector is at work, which would lose it.
+    """Raise ``KeyboardInterrupt``, but later where the garbage collector is at work, or a module is imported.
 
-    It calls hooks, like one of JAX's, and callbacks of weak references, and prints what they raise.
+    The garbage collector calls hooks, like one of JAX's, and callbacks of weak references, and prints what they raise
+    instead. Modules like NumPy fail in many ways, or crash, where their import is interrupted.
     """
     hooks = [getattr(hook, "__code__", None) for hook in gc.callbacks]
     while frame:
-        if frame.f_code in hooks or frame.f_code.co_name == "__del__" or frame.f_code.co_filename == weakref.__file__:
+        code = frame.f_code
+        collects = code in hooks or code.co_name == "__del__" or code.co_filename == weakref.__file__
+        if collects or code.co_filename.startswith("<frozen importlib"):
             threading.Timer(0.01, signal.raise_signal, [number]).start()
             return
         frame = frame.f_back
@@ -179,7 +182,3 @@ def _one_line(message: str) -> str:
 
 _LONGEST = 5_000
 """Maximum number of characters of a message: all names of settings fit in."""
-
-
-if __name__ == "__main__":
-    main()

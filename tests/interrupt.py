@@ -50,8 +50,8 @@ COMMANDS = {
     "train": ["train", "--out", "OUT", "--devices", "1", "--set", *TRAIN, "iterations=1000000"],
 }
 """Commands that go on for very long; OUT is where they write to."""
-FIRST_MOMENT = 1.5
-"""Seconds that Python takes at most until the command line handles signals."""
+FIRST_MOMENT = 0.3
+"""Seconds that Python itself takes to start."""
 SECONDS_TO_END = 60.0
 """Seconds after which a command that was interrupted must have ended, on a busy machine."""
 
@@ -60,7 +60,7 @@ def start(command: list[str], out: Path, environment: dict[str, str]) -> subproc
     """Start a command of the command line."""
     arguments = [str(out) if argument == "OUT" else argument for argument in command]
     return subprocess.Popen(
-        [sys.executable, "-m", "experiments.cli", *arguments],
+        [sys.executable, "-m", "experiments", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -3,4 +3,4 @@
 import runpy
 
 if __name__ == "__main__":
-    runpy.run_module("experiments.cli", run_name="__main__")  # by name, since this package imports nothing of those above it
+    runpy.run_module("experiments", run_name="__main__")  # by name, since this package imports nothing of those above it

@@ -106,7 +106,7 @@ def test_games_that_chance_begins(
 
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m experiments.cli games | head -n 1"
+    command = f"{sys.executable} -m experiments games | head -n 1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False
     )
@@ -209,7 +209,7 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
     arguments = ["rollout", *SMALL, "--games", "100000000", "--batch", "64", "--out", str(path)]
     with subprocess.Popen(
-        [sys.executable, "-m", "experiments.cli", *arguments],
+        [sys.executable, "-m", "experiments", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

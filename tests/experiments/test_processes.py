@@ -51,7 +51,7 @@ class Training:
     """A process that trains."""
 
     def __init__(self, environment: dict[str, str], *arguments: str, within: tuple[str, ...] = ()) -> None:
-        command = [*within, sys.executable, "-m", "experiments.cli", "train", "--devices", "2", *arguments]
+        command = [*within, sys.executable, "-m", "experiments", "train", "--devices", "2", *arguments]
         self.process = subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE)
 
     def end(self, seconds: float = 180) -> tuple[int, str]:
