@@ -4,7 +4,6 @@
 ``run`` puts them on a terminal, and leaves the terminal as it was.
 """
 
-import contextlib
 import os
 import re
 import select
@@ -228,20 +227,28 @@ def run(game: HostGame, records: Sequence[Record], view: View) -> None:
                 view = after
 
 
+def _draw_again(number: int, frame: FrameType | None) -> None:
+    """The handler of signals that need nothing but that the screen is drawn again."""
+    del number, frame
+
+
 class _Terminal:
     """A terminal without line editing and echo, on its alternate screen, from ``__enter__`` to ``__exit__``."""
 
     def __init__(self, source: TextIO, target: TextIO) -> None:
         self._source, self._target = source.fileno(), target
         self._before = termios.tcgetattr(self._source)
+        # A signal that comes just before `select` would not end it, so each one writes to a pipe that `select` waits for too.
         self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
         self._handlers: dict[int, Callable[[int, FrameType | None], None]] = {
-            signal.SIGWINCH: self._wake,
+            signal.SIGWINCH: _draw_again,
             signal.SIGTSTP: self._stop,
-            signal.SIGCONT: self._wake,
+            signal.SIGCONT: _draw_again,
         }
 
     def __enter__(self) -> "_Terminal":
+        self._wakeup_fd_before = signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         self._replaced = {number: signal.signal(number, handler) for number, handler in self._handlers.items()}
         try:
             self._open()
@@ -254,6 +261,7 @@ class _Terminal:
         self._close()
         for number, handler in self._replaced.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(self._wakeup_fd_before)
         os.close(self._wake_read)
         os.close(self._wake_write)
 
@@ -276,7 +284,7 @@ class _Terminal:
         self._target.flush()
 
     def read(self) -> str:
-        """What was typed, at least one key; empty where the window has another size, or after a stop."""
+        """What was typed, at least one key; empty after a signal."""
         ready, _, _ = select.select([self._source, self._wake_read], [], [])
         if self._wake_read in ready:
             os.read(self._wake_read, 1024)
@@ -286,11 +294,6 @@ class _Terminal:
             data += os.read(self._source, 1024)
         return data.decode(errors="replace") or "q"
 
-    def _wake(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._wake_write, b".")
-
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """Ctrl-Z: give the terminal back, stop, and take it again when the shell goes on with this process."""
         del frame
@@ -299,7 +302,6 @@ class _Terminal:
         os.kill(os.getpid(), number)
         signal.signal(number, self._stop)
         self._open()
-        self._wake(number, None)
 
 
 def printed(replay: Replay, brief: bool, color: bool) -> Iterator[str]:

@@ -86,6 +86,7 @@ def wait_for_iterations(folder: Path, count: int, seconds: float = 180) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_two_processes_train_together_and_end_together(
     environment: dict[str, str], tmp_path: Path, started: list[Training]
 ) -> None:
@@ -105,6 +106,7 @@ def test_two_processes_train_together_and_end_together(
     assert (folder / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_checkpoint_before(environment: dict[str, str], tmp_path: Path, started: list[Training]) -> None:
     folder = tmp_path / "run"
     started.append(Training(environment, "--out", str(folder), "--set", *SETTINGS, "iterations=1"))

@@ -239,12 +239,16 @@ class Terminal:
         """Wait for the end, after a signal; the exit code."""
         if number:
             self._process.send_signal(number)
+        ends = time.monotonic() + 30
         try:
-            code = self._process.wait(30)
+            # Read meanwhile: who restores a terminal waits until all that was written to it has been read.
+            while select.select([self._main], [], [], 0.1)[0] or self._process.poll() is None:
+                assert time.monotonic() < ends, self.output
+                if select.select([self._main], [], [], 0)[0]:
+                    self.output += os.read(self._main, 65536).decode()
         finally:
             self._process.kill()
-        while select.select([self._main], [], [], 0.1)[0]:
-            self.output += os.read(self._main, 65536).decode()
+        code = self._process.wait()
         assert termios.tcgetattr(self._side) == self.settings
         os.close(self._main)
         os.close(self._side)

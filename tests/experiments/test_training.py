@@ -514,7 +514,9 @@ def test_weights_load_wherever_they_fit(folder: Path, tmp_path: Path, capsys: py
     about = weights.read(GAME, mine)
     assert about.description == weights.Description("tilewe", GAME.options, "resnet", "tiny", 0.0)
     assert settings.from_json(TrainConfig, about.about["config"]) == TOY
-    for damaged in (b"", b"no archive", mine.read_bytes()[:-100], mine.read_bytes()[:2000] + b"x" + mine.read_bytes()[2001:]):
+    whole = mine.read_bytes()
+    flipped = whole[:150] + bytes([whole[150] ^ 255]) + whole[151:]  # in the first array
+    for damaged in (b"", b"no archive", whole[:-100], flipped):
         (tmp_path / "damaged.npz").write_bytes(damaged)
         with pytest.raises(ValueError, match=r"damaged\.npz is not a file of weights, as training writes it"):
             weights.read(GAME, tmp_path / "damaged.npz")

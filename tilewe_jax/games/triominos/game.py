@@ -79,7 +79,7 @@ class TriominosGame(Game[State]):
             return apply_in_round(state, as_action(action))
         over_lanes = partial(jax.vmap, in_axes=-1, out_axes=-1)
 
-        def lanes(state: State, action: Action) -> State:
+        def lanes(state: State, action: Int32[Array, "lanes"]) -> State:
             # A next round is dealt only in the lanes that need one.
             needed = over_lanes(partial(rules.needs_next_round, self.config))
             deal = over_lanes(partial(rules.next_round, self.config))
