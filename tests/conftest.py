@@ -1,5 +1,6 @@
 """Every test runs with strict dtype promotion, without rank promotion, and with annotations checked."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -35,6 +36,8 @@ for setting, value in (
     jax.config.update(setting, value)
     os.environ.setdefault(setting.upper(), str(value))
 
+
+gc.set_threshold(100_000, 50, 100)  # tracing makes many objects, of which few are garbage
 
 QUICK = {
     "test_bits",

@@ -117,6 +117,7 @@ def test_summary_of_a_match() -> None:
             assert fraction + summary["pairs"][opponent][agent] == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.optimized
 def test_random_play_over_moves_is_that_of_the_package() -> None:
     """Means of the package's random games, each within four standard errors."""

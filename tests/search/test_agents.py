@@ -128,6 +128,7 @@ def test_engine_on_the_host_board() -> None:
         AgentEngine("nobody")
 
 
+@pytest.mark.slow
 def test_a_search_beats_chance() -> None:
     game = tilewe_jax.make("santorini", size=4)
     players = [
