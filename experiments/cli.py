@@ -46,8 +46,12 @@ def main(arguments: list[str] | None = None) -> None:
     Ctrl-C.
     """
     is_process = arguments is None
-    compilation_cache.enable()
     arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["--no-cache"]:
+        arguments = arguments[1:]
+        compilation_cache.disable()
+    else:
+        compilation_cache.enable()
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, _interrupt)
     if is_process:
@@ -118,12 +122,13 @@ def _help() -> str:
     ]
     return "\n".join(
         [
-            "usage: tilewe-jax COMMAND [OPTIONS]\n",
+            "usage: tilewe-jax [--no-cache] COMMAND [OPTIONS]\n",
             f"{_filled(DESCRIPTION, _width())}\n",
             "commands:",
             *lines,
             "\noptions:",
             f"  {'-h, --help':{width - 2}} print this help, or with a command its options",
+            f"  {'--no-cache':{width - 2}} before a command: compile anew, and keep nothing of it",
             f"  {'--version':{width - 2}} print the versions of tilewe-jax, JAX and Python",
             "\ntilewe-jax COMMAND --help explains the options of a command.",
         ]

@@ -48,6 +48,11 @@ def enable() -> None:
     _replace_damaged_entries(path)
 
 
+def disable() -> None:
+    """Have JAX, which must not have been imported yet, keep nothing that it compiles, here and in child processes."""
+    os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+
+
 def folder() -> Path:
     """The folder of the cache: ``tilewe_jax`` in ``XDG_CACHE_HOME``, by default ``~/.cache``."""
     caches = Path(os.environ.get("XDG_CACHE_HOME", ""))

@@ -55,6 +55,12 @@ def test_the_settings_of_the_user_stay(caches: Path, monkeypatch: pytest.MonkeyP
     assert not list(caches.iterdir())
 
 
+def test_an_option_turns_the_cache_off(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--no-cache", "--version")[1].startswith("tilewe-jax ")
+    assert os.environ["JAX_ENABLE_COMPILATION_CACHE"] == "false"
+    assert not list(caches.iterdir())
+
+
 def test_without_a_folder_that_can_be_written_there_is_no_cache(caches: Path) -> None:
     (caches / "tilewe_jax").write_text("a file")
     compilation_cache.enable()
