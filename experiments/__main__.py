@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from types import FrameType
 
 
@@ -10,7 +11,15 @@ def main() -> None:
     signal.signal(signal.SIGINT, _end)
     from experiments import cli
 
-    cli.main()
+    try:
+        cli.main()
+    except SystemExit as end:
+        if end.code == 1:
+            # What went wrong has been said. Where a disk is full, say, threads and exit handlers of libraries would go on to
+            # fail, each with a traceback.
+            sys.stdout.flush()
+            os._exit(1)
+        raise
 
 
 def _end(number: int, frame: FrameType | None) -> None:

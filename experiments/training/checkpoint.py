@@ -77,6 +77,8 @@ def _quiet_threads() -> Iterator[None]:
         yield
     except BaseException:
         logger.setLevel(level)
+        # What the other arrays of the checkpoint ran into, said when their tasks are deleted.
+        logging.getLogger("asyncio").addFilter(lambda record: "exception was never retrieved" not in record.getMessage())
         raise
     logger.setLevel(level)
     sys.excepthook = before
