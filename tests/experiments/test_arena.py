@@ -54,6 +54,7 @@ def tournament() -> arena.Results:
     return arena.play_match(GAME, players, 300, 300, 0, keep=True)
 
 
+@pytest.mark.optimized
 def test_batched_engines_choose_what_host_engines_choose() -> None:
     """Up to ties, along games in which all of them play; every fifth move of each."""
     checked: Counter[str] = Counter()

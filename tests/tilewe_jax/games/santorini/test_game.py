@@ -114,9 +114,9 @@ def _to(here: np.ndarray, player: int, action: int) -> tuple[int, int]:
     return int(row), int(column)
 
 
-@pytest.mark.parametrize(("size", "every"), [(3, 1), (4, 2), (5, 3), (6, 3), (7, 4), (8, 5), (9, 6)])
+@pytest.mark.parametrize(("size", "every"), [(3, 2), (4, 4), (5, 6), (6, 6), (7, 8), (8, 10), (9, 12)])
 def test_against_the_reference(size: int, every: int) -> None:
-    """Legal turns, positions and results of 3,000 states of each size, from whole games; and the host board says the same."""
+    """Legal turns, positions and results of 1,250 states of each size, from whole games; and the host board says the same."""
     game = tilewe_jax.make("santorini", size=size, placement="random")
     num_positions = 0
     for step, (states, actions) in enumerate(positions(game, 192, seed=size)):
@@ -141,7 +141,7 @@ def test_against_the_reference(size: int, every: int) -> None:
                 assert [host.action(move) for move in host.legal_moves] == sorted(turns)
                 np.testing.assert_array_equal(host.push(host.move(action)).to_array(), after[lane])
             num_positions += 1
-    assert num_positions > 2500
+    assert num_positions > 1250
 
 
 def test_random_games_end_as_those_of_the_reference() -> None:
@@ -204,11 +204,11 @@ def test_rules_commute_with_all_symmetries(size: int) -> None:
 
     num_positions = 0
     for states, actions in positions(game, 250):
-        if num_positions < 5000:
+        if num_positions < 2500:
             going = actions >= 0  # at the end no action is there to be transformed
             assert np.all(np.asarray(commute(states, jnp.maximum(actions, 0)))[going])
             num_positions += going.sum()
-    assert num_positions >= 5000
+    assert num_positions >= 2500
 
 
 def test_symmetries_are_those_of_the_square() -> None:
