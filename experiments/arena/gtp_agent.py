@@ -37,8 +37,9 @@ class PlayerAgent:
     def __init__(self, game: Game[Any], player: Player, seed: int = 0) -> None:
         self.name = player.name
         self._game = game
-        is_policy = not isinstance(player.agent, TreePlayer | HostPlayer)
-        self._agent = as_tree(player.agent) if is_policy else player.agent
+        agent = player.agent
+        is_policy = not isinstance(agent, (TreePlayer, HostPlayer))
+        self._agent: Any = agent if isinstance(agent, (TreePlayer, HostPlayer)) else as_tree(agent)
         self._key = jax.random.key(0)
         self._seconds: float | None = None
         self._actions: tuple[int, ...] = ()

@@ -59,9 +59,10 @@ def format_response(command_id: str, text: str, success: bool = True) -> str:
     >>> format_response("12", "cannot undo", success=False)
     '?12 cannot undo\n\n'
     """
-    lines = text.rstrip("\n").split("\n")
+    lines = text.rstrip().split("\n")
     body = "\n".join([lines[0], *(line or " " for line in lines[1:])])
-    return f"{'=' if success else '?'}{command_id} {body}".rstrip() + "\n\n"
+    # The space stays where the text is empty: twogtp wants it.
+    return f"{'=' if success else '?'}{command_id} {body}\n\n"
 
 
 def seconds_per_move(main_time: float, overtime: float, overtime_moves: int, moves: int) -> float | None:

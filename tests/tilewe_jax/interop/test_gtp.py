@@ -85,8 +85,8 @@ def test_lines_are_parsed(line: str, expected: tuple[str, str, tuple[str, ...]] 
 
 
 def test_responses_end_with_their_only_empty_line() -> None:
-    assert format_response("", "") == "=\n\n"
-    assert format_response("3", "") == "=3\n\n"
+    assert format_response("", "") == "= \n\n"
+    assert format_response("3", "") == "=3 \n\n"
     assert format_response("", "a\n\nb\n") == "= a\n \nb\n\n"
     assert format_response("9", "no", success=False) == "?9 no\n\n"
 
@@ -208,7 +208,7 @@ def test_files(tmp_path: Path) -> None:
 
 def test_serving_ends_with_quit_and_with_the_input() -> None:
     for text, expected in (
-        (b"name\n#\n\nquit\nname\n", b"= tilewe-jax\n\n=\n\n"),
+        (b"name\n#\n\nquit\nname\n", b"= tilewe-jax\n\n= \n\n"),
         (b"1 name", b"=1 tilewe-jax\n\n"),
         (b"x" * (3 * LINE_LIMIT) + b"\nname\n", b"? a command has at most 65,536 bytes\n\n= tilewe-jax\n\n"),
         (b"\xff\x00\n", "? unknown command \N{REPLACEMENT CHARACTER}\n\n".encode()),
