@@ -38,7 +38,9 @@ for setting, value in (
 
 QUICK = {
     "test_bits",
+    "test_blksgf",
     "test_figure",
+    "test_gtp",
     "test_host_games",
     "test_imports",
     "test_pieces",

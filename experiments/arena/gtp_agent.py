@@ -60,6 +60,10 @@ class PlayerAgent:
         if not isinstance(self._agent, HostPlayer):
             self.choose((self.choose(()),))
         self.set_seed(seed)
+        self.new_game()
+
+    def new_game(self) -> None:
+        """Forget the tree."""
         self._actions, self._state, self._memory = (), self._start, None
 
     def set_seed(self, seed: int) -> None:

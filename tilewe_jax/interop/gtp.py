@@ -88,6 +88,10 @@ class GtpAgent(Protocol):
         """The action after these actions from the start. Raises ``GtpError`` where it cannot tell."""
         ...
 
+    def new_game(self) -> None:
+        """Forget the games before."""
+        ...
+
     def set_time(self, seconds: float | None) -> None:
         """Limit the seconds for a move, or with ``None`` lift the limit. Raises ``GtpError`` where it cannot keep to one."""
         ...
@@ -191,6 +195,7 @@ class GtpSession:
         return self._clear_board()
 
     def _clear_board(self) -> str:
+        self._agent.new_game()
         self._actions = []
         self._positions = [self.game.start()]
         return ""

@@ -1,5 +1,6 @@
 """Pentobi's game files: random games there and back, variations and old spellings, and files that are none."""
 
+import contextlib
 import random
 import re
 from pathlib import Path
@@ -107,3 +108,19 @@ def test_records_are_finished_games_of_one_kind_with_default_options(tmp_path: P
     file.write_text("".join(texts))
     with pytest.raises(RecordError, match="game 2 is Blokus, and the games before are Blokus Duo"):
         blksgf.read_records(file)
+
+
+def test_damaged_texts_are_read_or_refused() -> None:
+    rng = random.Random(0)
+    game = blokus_game(make_host_game("duo_official"))
+    text = blksgf.render(game, random_record("duo_official", rng).actions, ("a", "b"))
+    read = 0
+    for _ in range(300):
+        damaged = list(text)
+        for _ in range(rng.randrange(1, 4)):
+            start = rng.randrange(len(damaged))
+            damaged[start : start + rng.randrange(3)] = rng.choices("()[];\\,BWGM1a\n\0é", k=rng.randrange(3))
+        with contextlib.suppress(ValueError):
+            blksgf.parse("".join(damaged))
+            read += 1
+    assert 0 < read < 300

@@ -33,6 +33,8 @@ class Lowest:
             position = position.after(action)
         return position.legal_actions()[0]
 
+    def new_game(self) -> None: ...
+
     def set_time(self, seconds: float | None) -> None:
         self.seconds = seconds
 
