@@ -7,7 +7,17 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from experiments.commands.common import GameOptions, UsageError, check_seed, check_writable, err, out, progress
+from experiments.commands.common import (
+    GameOptions,
+    OptionalInt,
+    UsageError,
+    check_positive,
+    check_seed,
+    check_writable,
+    err,
+    out,
+    progress,
+)
 
 
 @dataclass(frozen=True)
@@ -60,25 +70,29 @@ class Gtp(GameOptions):
 class Convert:
     """Convert files of games: from records to Pentobi's .blksgf, and back.
 
-    The names of the files say which: one of them ends with .blksgf. Pentobi has duo_official and classic, and opens the first
-    game of a file.
+    The names of the files say which: one of them ends with .blksgf. Pentobi has duo_official and classic, and opens files of
+    a single game.
     """
 
     source: Annotated[Positional[Path], arg(metavar="IN")]
     """File to read: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file of finished games."""
     target: Annotated[Positional[Path], arg(metavar="OUT")]
     """File to write."""
+    number: OptionalInt = None
+    """Convert only this game of the file, from 1."""
 
     def run(self) -> None:
         from tilewe_jax import records
         from tilewe_jax.interop import blksgf
 
+        check_positive(number=1 if self.number is None else self.number)
         check_writable(self.target)
         to_sgf = self.target.suffix == ".blksgf"
         if to_sgf == (self.source.suffix == ".blksgf"):
             raise UsageError("one of the two files must end with .blksgf, and the other one must not")
         if to_sgf:
             game, games = records.read_on_host(self.source)
+            games = self._chosen(games)
             try:
                 blksgf.write_records(self.target, game, games)
             except ValueError as error:
@@ -87,5 +101,14 @@ class Convert:
             from tilewe_jax.registry import make
 
             names, games = blksgf.read_records(self.source)
+            games = self._chosen(games)
             records.write(self.target, make(names.host.id), games)
         (err if str(self.target) == "/dev/stdout" else out).print(f"{len(games):,} games written to {self.target}")
+
+    def _chosen(self, games: list[Any]) -> list[Any]:
+        """The games to convert."""
+        if self.number is None:
+            return games
+        if self.number > len(games):
+            raise UsageError(f"--number must be 1 to {len(games)}, the games in {self.source}, not {self.number}")
+        return games[self.number - 1 : self.number]

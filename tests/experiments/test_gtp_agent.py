@@ -106,6 +106,7 @@ def test_the_command_answers_on_standard_output(monkeypatch: pytest.MonkeyPatch)
         ("gtp --game duo --seed 99999999999999999999", "--seed must be an integer of 64 bits"),
         ("arena --game duo --agents random gtp:command=no-such-engine", "cannot start 'no-such-engine'"),
         ("convert a.jsonl b.jsonl", "one of the two files must end with .blksgf"),
+        ("convert a.jsonl b.blksgf --number 0", "--number must be positive"),
         ("convert a.blksgf b.blksgf", "one of the two files must end with .blksgf"),
         ("convert a.jsonl b.blksgf", "a.jsonl: No such file"),
         ("convert a.blksgf nosuch/b.jsonl", "cannot write nosuch/b.jsonl"),
@@ -136,3 +137,7 @@ def test_converting_there_and_back_changes_nothing(name: str, tmp_path: Path) ->
         json.loads(line) for line in Path(paths[2]).read_text().splitlines()
     ]
     assert Path(paths[1]).read_text().count("GM[") == len(blksgf.read(paths[1])) == 3
+    assert run("convert", *paths[:2], "--number", "2").code == 0
+    assert Path(paths[1]).read_text().count("GM[") == 1
+    outcome = run("convert", *paths[:2], "--number", "4")
+    assert "--number must be 1 to 3" in outcome.err

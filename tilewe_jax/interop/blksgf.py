@@ -142,7 +142,7 @@ def read_records(path: str | Path) -> tuple[BlokusGame, list[Record]]:
 def write_records(path: str | Path, game: HostGame, records: Iterable[Record]) -> None:
     """Write records as a file with one tree a game, replacing an existing file atomically.
 
-    Pentobi opens the first game of a file.
+    Pentobi opens files of a single game.
 
     Raises ``ValueError`` where the game cannot be written or a record does not replay; ``OSError`` as ``files.replacing``.
     """
