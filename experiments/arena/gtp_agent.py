@@ -21,6 +21,9 @@ from tilewe_jax.interop.gtp import GtpError
 CHUNKS = 8
 """Number of parts of a search under a time limit; after each the clock is looked at."""
 
+NO_LIMIT = 3600.0
+"""Seconds that players on the host, who must be told a number, are given where there is no limit."""
+
 
 class PlayerAgent:
     """A player as a ``tilewe_jax.interop.gtp.GtpAgent``, which keeps its tree from move to move.
@@ -82,7 +85,8 @@ class PlayerAgent:
         if isinstance(self._agent, HostPlayer):
             game = HostGame(self._game, lambda: self._start, list(actions))
             try:
-                return self._agent.choose(game, self._seconds or 3600.0, str(self._random.random()))
+                seconds = NO_LIMIT if self._seconds is None else self._seconds
+                return self._agent.choose(game, seconds, str(self._random.random()))
             except ForfeitError as forfeit:
                 raise GtpError(str(forfeit)) from None
         self._follow(tuple(actions))

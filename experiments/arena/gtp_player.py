@@ -11,6 +11,7 @@ from typing import Any
 
 from experiments.arena.players import ForfeitError, HostGame
 from tilewe_jax.game import Game
+from tilewe_jax.games.polyomino.config import VARIANTS
 from tilewe_jax.host_games import make_host_game
 from tilewe_jax.interop.blokus import PASS, blokus_game
 from tilewe_jax.interop.gtp_client import CommandError, EngineError, GtpEngine
@@ -96,7 +97,10 @@ class GtpPlayer:
         engine = GtpEngine(self.command)
         try:
             commands = engine.send("list_commands", self.start_seconds).split()
-            if "set_game" in commands:
+            if self._names.config != VARIANTS[self._names.host.id]():
+                # Its command line must say the options; an engine of one size only has no boardsize.
+                engine.send(f"boardsize {self._names.config.size}", self.start_seconds)
+            elif "set_game" in commands:
                 engine.send(f"set_game {self._names.name}", self.start_seconds)
         except CommandError:
             engine.close()

@@ -168,6 +168,12 @@ def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
+def _print_faults(summary: dict[str, Any]) -> None:
+    for row in summary["agents"]:
+        if "last_fault" in row:
+            out.print(f"{row['agent']} forfeited, the last time for: {row['last_fault']}", markup=False)
+
+
 def _print_arena(game: Any, summary: dict[str, Any]) -> None:
     table = Table("agent", "Elo", "games", "win rate", "ties", "mean score", "legal", "forfeits", title=title(game))
     for row in summary["agents"]:
@@ -182,9 +188,7 @@ def _print_arena(game: Any, summary: dict[str, Any]) -> None:
             str(row["forfeits"]),
         )
     out.print(table)
-    for row in summary["agents"]:
-        if "last_fault" in row:
-            out.print(f"{row['agent']} forfeited, the last time for: {row['last_fault']}", markup=False)
+    _print_faults(summary)
     names = [row["agent"] for row in summary["agents"]]
     beside: list[Table] = []
     if len(names) > 1:
@@ -335,6 +339,7 @@ class Eval(GameOptions):
                 rate = _number(row["win_rate"], ".4f")
                 table.add_row(row["agent"], *counts, rate, f"{low:.4f} to {high:.4f}", _elo(row))
             out.print(table)
+            _print_faults(summary)
         if results.interrupted:
             raise KeyboardInterrupt
 

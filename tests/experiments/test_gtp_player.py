@@ -141,6 +141,9 @@ def test_slow_starts_and_programs_that_are_not_there() -> None:
         GtpPlayer(DUO, "no-such-engine")
     with pytest.raises(ValueError, match="does not play duo_official: set_game failed: invalid argument"):
         GtpPlayer(DUO, fake("refuses_game"))
+    GtpPlayer(tilewe_jax.make("duo_official", pieces=("O1", "I2")), fake())
+    with pytest.raises(ValueError, match="does not play duo_official: boardsize failed: unacceptable size"):
+        GtpPlayer(tilewe_jax.make("duo_official", size=10), fake())
     with pytest.raises(EngineError, match="cannot start"):
         GtpEngine("")
 
