@@ -2,7 +2,7 @@
 
 A controller sends one command a line, ``[id] name argument ...``, and gets ``=[id] text`` or ``?[id] reason``, ended by an
 empty line: https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. Moves and colours are those of
-``interop.blokus``. Who decides is a value, a ``GtpAgent``; nothing here needs JAX.
+``interop.blokus``. The player that decides is a value, a ``GtpAgent``; nothing here needs JAX.
 """
 
 import math
@@ -80,7 +80,7 @@ def seconds_per_move(main_time: float, overtime: float, overtime_moves: int, mov
 
 
 class GtpAgent(Protocol):
-    """Who decides for an engine."""
+    """The player that decides for an engine."""
 
     name: str
 
