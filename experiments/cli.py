@@ -32,6 +32,8 @@ COMMANDS = {
     "selfplay": "match:Selfplay",
     "train": "train:Train",
     "report": "train:Report",
+    "convert": "gtp:Convert",
+    "gtp": "gtp:Gtp",
     "bench": "bench:Bench",
 }
 """The dataclass of each command, as ``module:name`` in ``experiments.commands``."""

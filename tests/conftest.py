@@ -41,7 +41,9 @@ gc.set_threshold(100_000, 50, 100)  # tracing makes many objects, of which few a
 
 QUICK = {
     "test_bits",
+    "test_blksgf",
     "test_figure",
+    "test_gtp",
     "test_host_games",
     "test_imports",
     "test_pieces",

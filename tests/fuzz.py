@@ -143,7 +143,10 @@ class Inputs:
         from search import exported
         from search.exported import observation_shape
         from tests import bad_inputs
+        from tests.tilewe_jax.interop.test_blksgf import random_record
         from tilewe_jax.games.triominos.tiles import digits, tiles
+        from tilewe_jax.interop import blksgf
+        from tilewe_jax.interop.blokus import game_of_name
         from tilewe_jax.registry import available_games, options
 
         self.bad_inputs = bad_inputs
@@ -158,6 +161,10 @@ class Inputs:
             [random_santorini, {**record, "deal": [[1, 1], [2, 2], [1, 2], [2, 1]]}],
             [triominos, {**record, "deal": deal}],
         ]
+        finished = random_record("duo_official", random.Random(0))
+        text = blksgf.render(game_of_name("duo_official"), finished.actions, finished.players)
+        self.blksgf = [text, f"{text.rstrip()[:-1]}(;C[a \\] b])(;B[a1]))\n{text}"]
+        self.gtp = ("1 play b f9,e10,f10", "genmove w # x", "time_settings 0 1 1", "set_game Blokus Duo", "loadsgf f 2", "g")
         self.config = settings.to_json(TrainConfig())
         self.santorini = tilewe_jax.make("santorini")
         self.small = tilewe_jax.make("santorini", size=3)
@@ -185,6 +192,8 @@ class Inputs:
         self.logs = {"metrics.jsonl": [iteration, {**iteration, "iteration": 2}], "evaluations.jsonl": [evaluation]}
         self.fuzzers: dict[str, tuple[int, Fuzzer]] = {
             "records": (20, self.fuzz_records),
+            "files of Pentobi": (6, self.fuzz_blksgf),
+            "commands of GTP": (6, self.fuzz_gtp),
             "weights": (18, self.fuzz_weights),
             "config.json": (10, self.fuzz_config),
             "logs and reports": (4, self.fuzz_logs),
@@ -221,6 +230,25 @@ class Inputs:
         content = "\n".join(json.dumps(line) for line in lines).encode()
         Path("f").write_bytes(mutated_bytes(rng, content) if rng.random() < 0.5 else content)
         return self.command("replay", "f")
+
+    def fuzz_blksgf(self, rng: random.Random) -> str | None:
+        text = rng.choice(self.blksgf)
+        text = mutated_text(rng, text) if rng.random() < 0.5 else text
+        Path("f.blksgf").write_bytes(mutated_bytes(rng, text.encode("utf-8", "surrogateescape")))
+        return self.command("convert", "f.blksgf", "f.jsonl")
+
+    def fuzz_gtp(self, rng: random.Random) -> str | None:
+        from tests.experiments.fake_gtp_engine import Lowest
+        from tilewe_jax.interop.blokus import game_of_name
+        from tilewe_jax.interop.gtp import GtpSession, serve
+
+        answers = io.BytesIO()
+        lines = [mutated_text(rng, line) if rng.random() < 0.5 else line for line in rng.choices(self.gtp, k=5)]
+        commands = io.BytesIO(mutated_bytes(rng, "\n".join(lines).encode("utf-8", "replace")))
+        serve(GtpSession(game_of_name("Blokus Duo"), Lowest, "1"), commands, answers)
+        refused = [answer for answer in answers.getvalue().decode().split("\n\n") if answer.startswith("?")]
+        assert not any("Error: " in answer for answer in refused), refused
+        return refused[0] if refused else None
 
     def fuzz_weights(self, rng: random.Random) -> str | None:
         from experiments.networks import weights
@@ -398,6 +426,7 @@ class Inputs:
             "show": "number brief svg",
             "report": "curve json",
             "games": "json",
+            "convert": "number",
             "nosuch": "json",
         }
         texts = (
@@ -418,7 +447,8 @@ class Inputs:
             ":",
         )
         command = rng.choice(list(flags))
-        given = [rng.choice(("f", "/dev/zero", "run", "."))] if command in ("replay", "show", "report") else []
+        given = [rng.choice(("f", "/dev/zero", "run", "."))] if command in ("replay", "show", "report", "convert") else []
+        given += [rng.choice(("g.blksgf", "f", "/dev/zero"))] if command == "convert" else []
         for flag in rng.choices(flags[command].split(), k=rng.choice((0, 1, 2, 4))):
             given.append(f"--{flag}" if rng.random() < 0.95 else mutated_text(rng, f"--{flag}"))
             given += rng.choices(numbers if rng.random() < 0.6 else texts, k=rng.choice((0, 1, 1, 1, 1, 2)))

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.arena.players import ForfeitError, HostGame, HostPlayer, Player
+from experiments.arena.players import ForfeitError, HostGame, HostPlayer, ParallelHostPlayer, Player
 from experiments.arena.ratings import Sprt
 from experiments.arena.results import Batch, Results
 from search import TreePlayer, check_memory, memory
@@ -323,17 +323,31 @@ class Match:
         """Write the actions of players on the host into ``action``; one that forfeits leaves -1."""
         if not self._host_players:
             return
-        for index, player in enumerate(mover.tolist()):
-            if player not in self._host_players:
+        for player, agent in self._host_players.items():
+            indices = np.flatnonzero(mover == player).tolist()
+            if not indices:
                 continue
-            name, seed = self.names[player], f"{self.seed}/{number[index]}/{ply}"
+            name, seeds = self.names[player], [f"{self.seed}/{number[index]}/{ply}" for index in indices]
+            games = [host_games[index] for index in indices]
             started = time.perf_counter()
-            try:
-                action[index] = self._host_players[player].choose(host_games[index], self.move_seconds, seed)
-            except ForfeitError as forfeit:
-                results.faults[name] = str(forfeit)
+            if isinstance(agent, ParallelHostPlayer):
+                choices = agent.choose_all(games, self.move_seconds, seeds)
+            else:
+                choices = [self._choice(agent, game, seed) for game, seed in zip(games, seeds, strict=True)]
+            for index, choice in zip(indices, choices, strict=True):
+                if isinstance(choice, ForfeitError):
+                    results.faults[name] = str(choice)
+                else:
+                    action[index] = choice
             spent = results.host_seconds.get(name, 0.0) + time.perf_counter() - started
             results.host_seconds[name] = spent
+
+    def _choice(self, agent: HostPlayer, game: HostGame, seed: str) -> int | ForfeitError:
+        """The action of a player on the host, or why it forfeits."""
+        try:
+            return agent.choose(game, self.move_seconds, seed)
+        except ForfeitError as forfeit:
+            return forfeit
 
     def _batch(self, play: _Play, seating: np.ndarray, actions: np.ndarray, deals: list[Any]) -> Batch:
         """The finished games; ``actions`` is ``[games, plies]``."""

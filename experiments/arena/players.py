@@ -1,6 +1,6 @@
 """Players of the arena: policies on the device, and players on the host, by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -65,6 +65,15 @@ class HostPlayer(Protocol):
         ...
 
 
+@runtime_checkable
+class ParallelHostPlayer(HostPlayer, Protocol):
+    """A player on the host that can decide in several games at once."""
+
+    def choose_all(self, games: Sequence[HostGame], seconds: float, seeds: Sequence[str]) -> "list[int | ForfeitError]":
+        """``choose`` in each of these games; where it would raise ``ForfeitError``, that error is the result."""
+        ...
+
+
 class ForfeitError(Exception):
     """Why a player lost the right to move."""
 
@@ -86,8 +95,9 @@ def player(game: Game[Any], text: str) -> Player:
 
     Args:
         game: the game to be played.
-        text: an agent (``search.AgentSpec``), or ``module:factory``, which is called without arguments and gives a policy or
-            a player on the host. ``name=...`` gives it another name.
+        text: an agent (``search.AgentSpec``); ``gtp:command="..."``, the command line of an engine that speaks GTP; or
+            ``module:factory``, which is called without arguments and gives a policy or a player on the host. ``name=...`` gives
+            it another name.
 
     Raises ``ValueError`` where there is no such player, or where it does not play this game.
     """
@@ -96,6 +106,10 @@ def player(game: Game[Any], text: str) -> Player:
     module, colon, factory = what.partition(":")
     if not colon or module in RULES:
         return agent_player(game, name or what, what)
+    if module == "gtp":
+        from experiments.arena.gtp_player import gtp_player
+
+        return Player(name or what, gtp_player(game, what))
     value = factories.call(f"agent {what!r}", factories.find("agent", what))
     try:
         adapted = adapt(game, value)

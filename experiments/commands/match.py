@@ -38,8 +38,9 @@ class Arena(GameOptions):
     """Let agents play each other, and rate them by Elo.
 
     An agent is a built-in one by its name (`tilewe-jax arena --list` shows those of a game); a search with its settings, such
-    as puct:num_simulations=64,num_playouts=4; or module:factory, a function of yours that returns a policy or a player in plain
-    Python. NAME= before it, as in strong=puct:num_simulations=400, is its name in the tables.
+    as puct:num_simulations=64,num_playouts=4; gtp:command="..." with the command line of an engine that speaks GTP; or
+    module:factory, a function of yours that returns a policy or a player in plain Python. NAME= before it, as in
+    strong=puct:num_simulations=400, is its name in the tables.
     """
 
     agents: Agents = ()
@@ -167,6 +168,12 @@ def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
+def _print_faults(summary: dict[str, Any]) -> None:
+    for row in summary["agents"]:
+        if "last_fault" in row:
+            out.print(f"{row['agent']} forfeited, the last time for: {row['last_fault']}", markup=False)
+
+
 def _print_arena(game: Any, summary: dict[str, Any]) -> None:
     table = Table("agent", "Elo", "games", "win rate", "ties", "mean score", "legal", "forfeits", title=title(game))
     for row in summary["agents"]:
@@ -181,9 +188,7 @@ def _print_arena(game: Any, summary: dict[str, Any]) -> None:
             str(row["forfeits"]),
         )
     out.print(table)
-    for row in summary["agents"]:
-        if "last_fault" in row:
-            out.print(f"{row['agent']} forfeited, the last time for: {row['last_fault']}", markup=False)
+    _print_faults(summary)
     names = [row["agent"] for row in summary["agents"]]
     beside: list[Table] = []
     if len(names) > 1:
@@ -334,6 +339,7 @@ class Eval(GameOptions):
                 rate = _number(row["win_rate"], ".4f")
                 table.add_row(row["agent"], *counts, rate, f"{low:.4f} to {high:.4f}", _elo(row))
             out.print(table)
+            _print_faults(summary)
         if results.interrupted:
             raise KeyboardInterrupt
 

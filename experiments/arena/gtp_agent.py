@@ -1,0 +1,150 @@
+"""Players of the arena as the agents of a GTP engine, one game at a time."""
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from experiments.arena.players import ForfeitError, HostGame, HostPlayer, Player
+from search import Search, SubtreeReuse, TreePlayer
+from search.exported import as_tree
+from search.spec import build_search
+from tilewe_jax.game import Game
+from tilewe_jax.interop.gtp import GtpError
+
+CHUNKS = 8
+"""Number of parts of a search under a time limit; after each the clock is looked at."""
+
+NO_LIMIT = 3600.0
+"""Seconds that players on the host, who must be told a number, are given where there is no limit."""
+
+
+class PlayerAgent:
+    """A player as a ``tilewe_jax.interop.gtp.GtpAgent``, which keeps its tree from move to move.
+
+    Everything is compiled before the first game. A limit of seconds is kept by ``puct`` agents that keep a tree, which then
+    search in ``CHUNKS`` parts, at most as long as without a limit, and by players on the host, which are told.
+
+    Args:
+        game: the game that is played.
+        player: the player, as ``experiments.arena.player`` gives it for this game.
+        seed: seed of its random numbers.
+    """
+
+    def __init__(self, game: Game[Any], player: Player, seed: int = 0) -> None:
+        self.name = player.name
+        self._game = game
+        agent = player.agent
+        is_policy = not isinstance(agent, (TreePlayer, HostPlayer))
+        self._agent: Any = agent if isinstance(agent, (TreePlayer, HostPlayer)) else as_tree(agent)
+        self._key = jax.random.key(0)
+        self._seconds: float | None = None
+        self._actions: tuple[int, ...] = ()
+        self._memory: Any = None
+        self._part: Any = None
+        self._part_seconds = 0.0
+        """Seconds that the last part of a search took, of which the next one has to be worth."""
+        self._start = jax.jit(game.init)(jax.random.key(0))
+        self._state = self._start
+        self._apply = jax.jit(game.apply)
+        self.set_seed(seed)
+        if isinstance(self._agent, TreePlayer):
+            self._init, self._act, self._advance = (
+                jax.jit(method) for method in (TreePlayer.init, TreePlayer.act, TreePlayer.advance)
+            )
+        elif is_policy:
+            self._decide = jax.jit(_decide)
+        if not isinstance(self._agent, HostPlayer):
+            self.choose((self.choose(()),))
+        self.set_seed(seed)
+        self.new_game()
+
+    def new_game(self) -> None:
+        """Forget the tree."""
+        self._actions, self._state, self._memory = (), self._start, None
+
+    def set_seed(self, seed: int) -> None:
+        """Begin the random numbers anew; keys are derived from the seed modulo 2**63."""
+        self._key = jax.random.key(seed % 2**63)
+        self._random = random.Random(seed)
+
+    def set_time(self, seconds: float | None) -> None:
+        """Limit the seconds for a move. Raises ``GtpError`` for a player that cannot stop early."""
+        if seconds is not None and not isinstance(self._agent, HostPlayer) and self._part is None:
+            self._compile_part()
+        self._seconds = seconds
+
+    def choose(self, actions: Sequence[int]) -> int:
+        """The action after these actions; the tree is kept where they continue those of the last call."""
+        if isinstance(self._agent, HostPlayer):
+            game = HostGame(self._game, lambda: self._start, list(actions))
+            try:
+                seconds = NO_LIMIT if self._seconds is None else self._seconds
+                return self._agent.choose(game, seconds, str(self._random.random()))
+            except ForfeitError as forfeit:
+                raise GtpError(str(forfeit)) from None
+        self._follow(tuple(actions))
+        self._key, key = jax.random.split(self._key)
+        if not isinstance(self._agent, TreePlayer):
+            return int(self._decide(self._agent, self._state, key))
+        if self._seconds is not None:
+            return self._search_in_parts(self._seconds, key)
+        action, self._memory = self._act(self._agent, self._memory, self._state, key)
+        return int(action)
+
+    def _follow(self, actions: tuple[int, ...]) -> None:
+        """Bring position and tree up to date."""
+        is_tree = isinstance(self._agent, TreePlayer)
+        if actions[: len(self._actions)] != self._actions or (is_tree and self._memory is None):
+            self._state, self._actions = self._start, ()
+            if is_tree:
+                self._memory = self._init(self._agent, self._start)
+        for action in actions[len(self._actions) :]:
+            if is_tree:
+                self._memory = self._advance(self._agent, self._memory, jnp.int32(action))
+            self._state = self._apply(self._state, jnp.int32(action))
+        self._actions = actions
+
+    def _compile_part(self) -> None:
+        """Compile a part of a search, and measure how long it takes."""
+        agent = self._agent
+        if not isinstance(agent, TreePlayer) or agent.spec.kind != "puct":
+            raise GtpError(f"{self.name} cannot keep to a time; only puct with reuse_subtree can")
+        self._part = jax.jit(partial(_search_part, -(-agent.spec.search.num_simulations // CHUNKS)))
+        self._follow(())
+        for _ in range(2):  # the first call compiles
+            started = time.perf_counter()
+            jax.block_until_ready(self._part(agent, self._memory, self._state, self._key))
+            self._part_seconds = time.perf_counter() - started
+
+    def _search_in_parts(self, seconds: float, key: PRNGKeyArray) -> int:
+        """Search at least one part, and further ones that are likely to end in time."""
+        started = time.perf_counter()
+        for part in range(CHUNKS):
+            begin = time.perf_counter()
+            if part and begin - started + self._part_seconds > seconds:
+                break
+            action, self._memory = self._part(self._agent, self._memory, self._state, jax.random.fold_in(key, part))
+            jax.block_until_ready(action)
+            self._part_seconds = time.perf_counter() - begin
+        return int(action)
+
+
+def _decide(policy: Any, state: Any, key: PRNGKeyArray) -> Any:
+    return policy(state, key)
+
+
+def _search_part(num_simulations: int, agent: TreePlayer, memory: Any, state: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
+    """``TreePlayer.act`` with fewer simulations, in a tree with the same room."""
+    full = agent.spec.search.num_simulations
+    spec = replace(agent.spec, search=replace(agent.spec.search, num_simulations=num_simulations))
+    search = build_search(spec, agent.game, agent.network)
+    assert isinstance(search, Search)
+    output, memory = SubtreeReuse(replace(search, capacity=2 * full + 1)).act(memory, state, key)
+    return output.action, memory

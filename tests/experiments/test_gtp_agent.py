@@ -1,0 +1,143 @@
+"""Our agents as a GTP engine, and the commands for other programs."""
+
+import io
+import json
+import random
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import tilewe_jax
+from experiments import arena
+from experiments.arena.gtp_agent import CHUNKS, PlayerAgent
+from experiments.commands import gtp as commands
+from tests.bad_inputs import run
+from tests.tilewe_jax.interop.test_blksgf import random_record
+from tilewe_jax import records
+from tilewe_jax.games.polyomino.game import PolyominoGame
+from tilewe_jax.host_games import make_host_game
+from tilewe_jax.interop import blksgf
+from tilewe_jax.interop.blokus import blokus_game
+from tilewe_jax.interop.gtp import GtpError, GtpSession
+
+OPTIONS: dict[str, Any] = {"size": 6, "pieces": ("O1", "I2", "L3")}
+GAME = tilewe_jax.make("duo_official", **OPTIONS)
+NAMES = blokus_game(make_host_game("duo_official", **OPTIONS))
+
+
+class Lowest:
+    """A player on the host."""
+
+    name = "lowest"
+
+    def choose(self, game: arena.HostGame, seconds: float, seed: str) -> int:
+        if seconds == 7:
+            raise arena.ForfeitError("seven is too few")
+        return game.position.legal_actions()[0]
+
+
+def answers(session: GtpSession, *lines: str) -> list[str]:
+    texts = [session.answer(line) for line in lines]
+    assert all(text.startswith("= ") for text in texts), texts
+    return [text[2:-2] for text in texts]
+
+
+def test_a_search_plays_keeps_its_tree_and_keeps_to_a_time() -> None:
+    player = arena.player(GAME, "puct:num_simulations=16,num_candidates=8,num_playouts=0,stop_early=false")
+    agent = PlayerAgent(GAME, player)
+    session = GtpSession(NAMES, lambda names: agent)
+    (first,) = answers(session, "genmove b")
+    assert int(agent._memory.visits[0]) == 17, "the root, and a visit for each simulation"
+    reply, *_, again = answers(session, "genmove w", "undo", "undo", "clear_board", "set_random_seed 0", "genmove b")
+    assert first == again
+    action = agent.choose(session.actions)
+    answers(session, f"play w {NAMES.move_text(action)}")
+    assert reply
+    agent._follow(session.actions)
+    assert int(agent._memory.visits[0]) > 1, "the subtree is kept"
+    visits: dict[float, int] = {}
+    for seconds in (0, 1000):
+        answers(session, "clear_board", f"time_settings 0 {seconds} 1", "genmove b")
+        visits[seconds] = int(agent._memory.visits[0])
+    assert (visits[0] - 1) * CHUNKS == visits[1000] - 1 == 16, "no time is time for one part, much time for all simulations"
+    moves = answers(session, "time_settings 0 1 0", *["g"] * 7)
+    assert moves[-1] == "pass"
+    assert session._position.is_terminal
+
+
+def test_policies_and_players_on_the_host_are_agents_too() -> None:
+    agent = PlayerAgent(GAME, arena.player(GAME, "random"))
+    moves = []
+    for seed in range(8):
+        agent.set_seed(seed % 4)
+        moves.append(agent.choose(()))
+    assert moves[:4] == moves[4:]
+    assert len(set(moves)) > 1
+    with pytest.raises(GtpError, match="random cannot keep to a time"):
+        agent.set_time(1)
+    host = PlayerAgent(GAME, arena.Player("lowest", Lowest()))
+    assert host.choose(()) == NAMES.start().legal_actions()[0]
+    host.set_time(7)
+    with pytest.raises(GtpError, match="seven is too few"):
+        host.choose(())
+
+
+def test_the_command_answers_on_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.BytesIO()
+    monkeypatch.setattr(
+        commands,
+        "sys",
+        SimpleNamespace(stdin=SimpleNamespace(buffer=io.BytesIO(b"1 name\ngenmove b\n")), stdout=SimpleNamespace(buffer=out)),
+    )
+    settings = ("--game", "duo_official", "--set", "size=6", "pieces=O1,I2,L3")
+    outcome = run("gtp", *settings, "--agent", f"{__name__}:Lowest")
+    assert outcome.code == 0
+    assert out.getvalue() == b"=1 tilewe-jax\n\n= b5\n\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("gtp --game santorini", "santorini has no moves that are sets of cells"),
+        ("gtp --game duo --agent nosuch", "duo has no agent 'nosuch'"),
+        ("gtp --game duo --seed 99999999999999999999", "--seed must be an integer of 64 bits"),
+        ("arena --game duo --agents random gtp:command=no-such-engine", "cannot start 'no-such-engine'"),
+        ("convert a.jsonl b.jsonl", "one of the two files must end with .blksgf"),
+        ("convert a.jsonl b.blksgf --number 0", "--number must be positive"),
+        ("convert a.blksgf b.blksgf", "one of the two files must end with .blksgf"),
+        ("convert a.jsonl b.blksgf", "a.jsonl: No such file"),
+        ("convert a.blksgf nosuch/b.jsonl", "cannot write nosuch/b.jsonl"),
+        ("convert bad.blksgf b.jsonl", "bad.blksgf: game 1: it does not name its game"),
+        ("convert small.jsonl b.blksgf", "small.jsonl: game 1: duo_official with other options"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(command: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.blksgf").write_text("(;B[a1])")
+    records.write("small.jsonl", GAME, [records.Record(None, (0,), (1, 0), (1.0, 0.0))])
+    outcome = run(*command.split())
+    assert outcome.is_one_line, outcome
+    assert message in outcome.err
+
+
+@pytest.mark.parametrize("name", ["duo_official", "classic"])
+def test_converting_there_and_back_changes_nothing(name: str, tmp_path: Path) -> None:
+    game = tilewe_jax.make(name)
+    assert isinstance(game, PolyominoGame)
+    paths = [str(tmp_path / file) for file in ("games.jsonl", "games.blksgf", "again.jsonl")]
+    rng = random.Random(0)
+    records.write(paths[0], game, [random_record(name, rng) for _ in range(3)])
+    for source, target in pairwise(paths):
+        outcome = run("convert", source, target)
+        assert (outcome.code, outcome.err) == (0, "")
+    assert [json.loads(line) for line in Path(paths[0]).read_text().splitlines()] == [
+        json.loads(line) for line in Path(paths[2]).read_text().splitlines()
+    ]
+    assert Path(paths[1]).read_text().count("GM[") == len(blksgf.read(paths[1])) == 3
+    assert run("convert", *paths[:2], "--number", "2").code == 0
+    assert Path(paths[1]).read_text().count("GM[") == 1
+    outcome = run("convert", *paths[:2], "--number", "4")
+    assert "--number must be 1 to 3" in outcome.err

@@ -1,0 +1,254 @@
+"""The engine side of GTP: the protocol, every command, and lines that are no commands."""
+
+import io
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tilewe_jax.host_games import make_host_game
+from tilewe_jax.interop.blokus import BlokusGame, blokus_game, game_of_name
+from tilewe_jax.interop.gtp import LINE_LIMIT, GtpError, GtpSession, format_response, parse_command, seconds_per_move, serve
+
+
+class Lowest:
+    """Chooses the legal action of the lowest id, or as it is told."""
+
+    name = "lowest"
+
+    def __init__(self, game: BlokusGame) -> None:
+        if game.host.id == "tilewe":
+            raise GtpError("lowest does not play tilewe")
+        self.game = game
+        self.illegal = False
+        self.seconds: float | None = None
+        self.seed = 0
+
+    def choose(self, actions: Sequence[int]) -> int:
+        if self.illegal:
+            return -5
+        position = self.game.start()
+        for action in actions:
+            position = position.after(action)
+        return position.legal_actions()[0]
+
+    def new_game(self) -> None: ...
+
+    def set_time(self, seconds: float | None) -> None:
+        self.seconds = seconds
+
+    def set_seed(self, seed: int) -> None:
+        self.seed = seed
+
+
+class Driver:
+    """A session, and its answers without their marks."""
+
+    def __init__(self, name: str, **options: object) -> None:
+        self.agents: list[Lowest] = []
+        self.session = GtpSession(blokus_game(make_host_game(name, **options)), self._agent, "1")
+
+    def _agent(self, game: BlokusGame) -> Lowest:
+        self.agents.append(Lowest(game))
+        return self.agents[-1]
+
+    def ok(self, line: str) -> str:
+        answer = self.session.answer(line)
+        assert answer.startswith("="), answer
+        assert answer.endswith("\n\n")
+        return answer[1:].removeprefix(" ")[:-2]
+
+    def fails(self, line: str) -> str:
+        answer = self.session.answer(line)
+        assert answer.startswith("? "), answer
+        assert answer.endswith("\n\n")
+        assert answer.count("\n") == 2
+        return answer[2:-2]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", None),
+        ("   \t\r\n", None),
+        ("# play b a1", None),
+        ("name", ("", "name", ())),
+        ("  7\tplay b\te10,f10 # why\r\n", ("7", "play", ("b", "e10,f10"))),
+        ("pl\x01ay\x7f b", ("", "play", ("b",))),
+        ("12", ("12", "", ())),
+        ("1x 2", ("", "1x", ("2",))),
+        ("²3 x", ("", "²3", ("x",))),
+    ],
+)
+def test_lines_are_parsed(line: str, expected: tuple[str, str, tuple[str, ...]] | None) -> None:
+    command = parse_command(line)
+    assert (command and (command.id, command.name, command.arguments)) == expected
+
+
+def test_responses_end_with_their_only_empty_line() -> None:
+    assert format_response("", "") == "= \n\n"
+    assert format_response("3", "") == "=3 \n\n"
+    assert format_response("", "a\n\nb\n") == "= a\n \nb\n\n"
+    assert format_response("9", "no", success=False) == "?9 no\n\n"
+
+
+def test_time_settings_give_seconds_a_move() -> None:
+    assert seconds_per_move(0, 1, 0, 21) is None
+    assert seconds_per_move(0, 10, 5, 21) == 2
+    assert seconds_per_move(42, 0, 0, 21) == 2
+    assert seconds_per_move(0, 0, 0, 21) == 0
+
+
+def test_commands_of_administration() -> None:
+    engine = Driver("duo_official")
+    assert engine.ok("name") == "tilewe-jax"
+    assert engine.ok("version") == "1"
+    assert engine.ok("protocol_version") == "2"
+    names = engine.ok("list_commands").split("\n")
+    assert {"play", "genmove", "quit", "time_settings"} <= set(names)
+    assert {engine.ok(f"known_command {name}") for name in names} == {"true"}
+    assert engine.ok("known_command komi") == "false"
+    assert engine.session.answer("5 name") == "=5 tilewe-jax\n\n"
+    assert engine.session.answer("5 nome") == "?5 unknown command nome\n\n"
+    assert engine.session.answer("5") == "?5 unknown command\n\n"
+    assert engine.fails("name me") == "name takes 0 arguments, not 1"
+    assert engine.fails("play") == "play takes 2 to 16 arguments, not 0"
+    assert engine.ok("time_settings 0 10 5") == ""
+    assert engine.agents[0].seconds == 2
+    assert engine.ok("time_settings 0 1 0") == ""
+    assert engine.agents[0].seconds is None
+    assert "seconds must be" in engine.fails("time_settings nan 1 1")
+    assert engine.ok("set_random_seed 17") == ""
+    assert engine.agents[0].seed == 17
+    assert float(engine.ok("cputime")) > 0
+
+
+def test_a_game_of_two_colors() -> None:
+    engine = Driver("duo_official")
+    assert engine.ok("boardsize 14") == ""
+    assert engine.fails("boardsize 19") == "unacceptable size"
+    assert len(engine.ok("all_legal b").split("\n")) == 414
+    assert engine.fails("play b a1") == (
+        "action 0, O1n at a1, is illegal for blue: the first piece must cover a start cell, e10"
+    )
+    assert engine.fails("play w j5") == "it is the turn of b"
+    assert engine.fails("play x j5").startswith("invalid color 'x'")
+    assert engine.fails("play b pass").startswith("pass is no move")
+    assert engine.fails("play b e10,e10").startswith("invalid move")
+    assert engine.fails("play b e10,g10").startswith("invalid move")
+    assert engine.ok("play BLACK F10, e10") == ""
+    assert engine.ok("all_legal w").startswith("j5")
+    assert engine.ok("reg_genmove w") == "j5"
+    assert engine.ok("genmove w") == "j5"
+    assert engine.ok("final_score") == "B+1"
+    assert engine.fails("genmove w") == "it is the turn of b"
+    assert engine.ok("undo") == engine.ok("undo") == ""
+    assert engine.fails("undo") == "cannot undo"
+    moves = 0
+    while (move := engine.ok("g")) != "pass":
+        moves += 1
+        assert move
+    assert moves == len(engine.session.actions) > 20
+    assert engine.ok("genmove b") == engine.ok("genmove w") == "pass"
+    assert engine.fails("play b a1").endswith("the game is over")
+    assert engine.ok("showboard").startswith("\n14 ")
+    assert "game over" in engine.ok("showboard")
+    assert engine.ok("clear_board") == ""
+    assert engine.ok("p e10") == ""
+    assert engine.ok("quit") == ""
+    assert engine.session.is_over
+
+
+def test_four_colors_and_other_games() -> None:
+    engine = Driver("classic")
+    assert engine.ok("play 1 a20") == ""
+    assert engine.ok("play yellow t20") == ""
+    assert engine.ok("final_score") == "1 1 0 0"
+    assert engine.ok("time_settings 42 0 0") == ""
+    assert engine.ok("set_game Blokus Duo") == ""
+    assert engine.session.game.host.id == "duo_official"
+    assert engine.ok("set_game blokus duo") == ""
+    assert [agent.seconds for agent in engine.agents] == [2, 2]
+    assert len(engine.agents) == 2, "the agent stays where the game does"
+    assert engine.fails("set_game Blokus Trigon").startswith("unknown game 'Blokus Trigon'; the games are tilewe, duo")
+    assert engine.fails("set_game tilewe") == "lowest does not play tilewe"
+    assert engine.ok("play b e10") == "", "a game that cannot be played changes nothing"
+
+
+def test_passing_where_the_game_has_it() -> None:
+    engine = Driver("duo", voluntary_pass=True)
+    assert engine.ok("play b pass") == ""
+    assert engine.ok("genmove b") == "pass"
+    assert engine.ok("genmove w") != "pass"
+
+
+def test_an_agent_that_fails_is_named() -> None:
+    engine = Driver("duo_official")
+    engine.agents[0].illegal = True
+    assert engine.fails("genmove b") == "lowest chose an illegal action, -5: there is no such action; actions are 0 to 17835"
+    engine.agents[0].choose = None  # type: ignore[assignment, method-assign]
+    assert engine.fails("genmove b").startswith("TypeError")
+
+
+def test_files(tmp_path: Path) -> None:
+    engine, file = Driver("duo_official"), tmp_path / "game.blksgf"
+    for move in ("e10,f10", "j5", "g9"):
+        engine.ok(f"p {move}")
+    assert engine.ok(f"savesgf {file}") == ""
+    actions = engine.session.actions
+    other = Driver("classic")
+    assert other.ok(f"loadsgf {file}") == ""
+    assert other.session.actions == actions
+    assert other.ok(f"loadsgf {file} 3") == ""
+    assert other.session.actions == actions[:2]
+    assert other.fails(f"loadsgf {file}.none") == f"{file}.none: No such file or directory"
+    assert "there is no folder" in other.fails(f"savesgf {tmp_path}/none/x")
+    file.write_text("(;B[a1])")
+    assert "it does not name its game" in other.fails(f"loadsgf {file}")
+
+
+def test_serving_ends_with_quit_and_with_the_input() -> None:
+    for text, expected in (
+        (b"name\n#\n\nquit\nname\n", b"= tilewe-jax\n\n= \n\n"),
+        (b"1 name", b"=1 tilewe-jax\n\n"),
+        (b"x" * (3 * LINE_LIMIT) + b"\nname\n", b"? a command has at most 65,536 bytes\n\n= tilewe-jax\n\n"),
+        (b"\xff\x00\n", "? unknown command \N{REPLACEMENT CHARACTER}\n\n".encode()),
+    ):
+        out = io.BytesIO()
+        serve(Driver("duo_official").session, io.BytesIO(text), out)
+        assert out.getvalue() == expected
+
+
+def test_no_line_is_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """10,000 lines of words of the protocol and of noise: each command gets one answer, and the game stays a legal one."""
+    monkeypatch.chdir(tmp_path)  # savesgf writes files
+    rng = random.Random(0)
+    engine = Driver("duo_official")
+    words = [
+        *engine.ok("list_commands").split(),
+        *["b", "w", "1", "blue", "e10", "j5", "e10,f10", "pass", "Blokus", "Duo", "14", "-1", "1e999", "#", "3"],
+    ]
+    words.remove("quit")
+    answered = 0
+    for _ in range(10_000):
+        if rng.random() < 0.3 and not engine.session._position.is_terminal:
+            color = engine.session._color()
+            legal = engine.session._position.legal_actions()
+            line = rng.choice(("play", "p", "genmove")) + f" {color} {engine.session.game.move_text(rng.choice(legal))}"
+        elif rng.random() < 0.5:
+            line = " ".join(rng.choices(words, k=rng.randrange(6)))
+        else:
+            line = "".join(chr(rng.choice((rng.randrange(128), rng.randrange(0x10000)))) for _ in range(rng.randrange(40)))
+        answer = engine.session.answer(line)
+        assert bool(answer) == (parse_command(line) is not None)
+        if answer:
+            answered += 1
+            assert answer[0] in "=?"
+            assert answer.endswith("\n\n")
+            assert "\n\n" not in answer[:-2]
+            answer.encode("utf-8", "replace")
+    assert answered > 8000
+    position = game_of_name(engine.session.game.name).start()
+    for action in engine.session.actions:
+        position = position.after(action)

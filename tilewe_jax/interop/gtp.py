@@ -1,0 +1,326 @@
+"""The engine side of the Go Text Protocol (GTP), version 2, for the polyomino games, with the commands of Pentobi's engine.
+
+A controller sends one command a line, ``[id] name argument ...``, and gets ``=[id] text`` or ``?[id] reason``, ended by an
+empty line: https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. Moves and colours are those of
+``interop.blokus``. The player that decides is a value, a ``GtpAgent``; nothing here needs JAX.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from tilewe_jax.files import replacing
+from tilewe_jax.games.polyomino.position import PolyominoPosition
+from tilewe_jax.interop import blksgf
+from tilewe_jax.interop.blokus import PASS, BlokusGame, game_of_name
+from tilewe_jax.records import RecordError
+
+LINE_LIMIT = 1 << 16
+"""Maximum size of a command, in bytes."""
+PROTOCOL_VERSION = "2"
+
+
+class GtpError(Exception):
+    """A command that fails; the message is the answer to it."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as it was sent."""
+
+    id: str
+    """The number before the name, as digits; empty where there is none."""
+    name: str
+    """The name; empty for a line that has only an id."""
+    arguments: tuple[str, ...] = ()
+
+
+def parse_command(line: str) -> Command | None:
+    """The command in a line; ``None`` for empty lines and comments, which are not answered.
+
+    Control characters are dropped, and so is everything from ``#`` on.
+
+    >>> parse_command("12 play b e10,f10 # a comment")
+    Command(id='12', name='play', arguments=('b', 'e10,f10'))
+    """
+    kept = "".join(" " if letter == "\t" else letter for letter in line if letter >= " " or letter == "\t")
+    words = kept.replace("\x7f", "").partition("#")[0].split()
+    if not words:
+        return None
+    command_id = words.pop(0) if words[0].isascii() and words[0].isdigit() else ""
+    return Command(command_id, words[0] if words else "", tuple(words[1:]))
+
+
+def format_response(command_id: str, text: str, success: bool = True) -> str:
+    r"""The answer to a command, with the empty line that ends it; empty lines within it get a space.
+
+    >>> format_response("12", "cannot undo", success=False)
+    '?12 cannot undo\n\n'
+    """
+    lines = text.rstrip().split("\n")
+    body = "\n".join([lines[0], *(line or " " for line in lines[1:])])
+    # The space stays where the text is empty: twogtp wants it.
+    return f"{'=' if success else '?'}{command_id} {body}\n\n"
+
+
+def seconds_per_move(main_time: float, overtime: float, overtime_moves: int, moves: int) -> float | None:
+    """The seconds for a move under GTP's ``time_settings``; ``None`` for no limit.
+
+    Args:
+        main_time: seconds for the whole game.
+        overtime: seconds for each period after them.
+        overtime_moves: number of moves in such a period; 0, with a positive ``overtime``, is how GTP says no limit.
+        moves: number of moves among which the seconds of the game are divided.
+    """
+    if overtime > 0 and overtime_moves == 0:
+        return None
+    return main_time / moves + (overtime / overtime_moves if overtime_moves else 0.0)
+
+
+class GtpAgent(Protocol):
+    """The player that decides for an engine."""
+
+    name: str
+
+    def choose(self, actions: Sequence[int]) -> int:
+        """The action after these actions from the start. Raises ``GtpError`` where it cannot tell."""
+        ...
+
+    def new_game(self) -> None:
+        """Forget the games before."""
+        ...
+
+    def set_time(self, seconds: float | None) -> None:
+        """Limit the seconds for a move, or with ``None`` lift the limit. Raises ``GtpError`` where it cannot keep to one."""
+        ...
+
+    def set_seed(self, seed: int) -> None:
+        """Begin its random numbers anew."""
+        ...
+
+
+class GtpSession:
+    """An engine: the game under way, and the answers to commands about it.
+
+    Unlike Pentobi's, it insists on turns: a colour plays when it is its turn, those who cannot move being skipped.
+
+    Args:
+        game: the game at the beginning.
+        agents: gives the agent of a game, once each; raises ``GtpError`` where there is none.
+        version: the answer to ``version``.
+    """
+
+    def __init__(self, game: BlokusGame, agents: Callable[[BlokusGame], GtpAgent], version: str = "") -> None:
+        self.game = game
+        self.is_over = False
+        """Whether ``quit`` was received."""
+        self._agents, self._version = agents, version
+        self._agent = agents(game)
+        self._seconds: float | None = None
+        self._actions: list[int] = []
+        self._positions = [game.start()]
+        self._commands: dict[str, tuple[Callable[..., str], int, int]] = {
+            "name": (lambda: "tilewe-jax", 0, 0),
+            "version": (lambda: self._version, 0, 0),
+            "protocol_version": (lambda: PROTOCOL_VERSION, 0, 0),
+            "list_commands": (lambda: "\n".join(sorted(self._commands)), 0, 0),
+            "known_command": (lambda name: "true" if name in self._commands else "false", 1, 1),
+            "quit": (self._quit, 0, 0),
+            "boardsize": (self._boardsize, 1, 1),
+            "clear_board": (self._clear_board, 0, 0),
+            "set_game": (self._set_game, 1, 8),
+            "play": (self._play, 2, 16),
+            "p": (lambda *words: self._play_move("".join(words)), 1, 16),
+            "genmove": (self._genmove, 1, 1),
+            "g": (lambda: self._genmove(self._color()), 0, 0),
+            "reg_genmove": (self._reg_genmove, 1, 1),
+            "undo": (self._undo, 0, 0),
+            "all_legal": (self._all_legal, 1, 1),
+            "showboard": (lambda: "\n" + self._position.text(), 0, 0),
+            "final_score": (self._final_score, 0, 0),
+            "time_settings": (self._time_settings, 3, 3),
+            "set_random_seed": (self._set_random_seed, 1, 1),
+            "cputime": (lambda: f"{time.process_time():.3f}", 0, 0),
+            "loadsgf": (self._loadsgf, 1, 2),
+            "savesgf": (self._savesgf, 1, 1),
+        }
+        """The function of each command, and how many arguments it takes at least and at most."""
+
+    @property
+    def actions(self) -> tuple[int, ...]:
+        """The actions of the game under way."""
+        return tuple(self._actions)
+
+    def answer(self, line: str) -> str:
+        """The answer to a line; empty for a line that is not answered. No line raises an exception."""
+        command = parse_command(line)
+        if command is None:
+            return ""
+        try:
+            return format_response(command.id, self._run(command))
+        except (GtpError, ValueError) as error:
+            message = str(error)
+        except OSError as error:
+            message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        except Exception as error:  # an engine must not die in the middle of a match
+            message = f"{type(error).__name__}: {error}"
+        return format_response(command.id, " ".join(message.split()) or "failed", success=False)
+
+    def _run(self, command: Command) -> str:
+        if command.name not in self._commands:
+            raise GtpError(f"unknown command {command.name[:80]}".rstrip())
+        function, minimum, maximum = self._commands[command.name]
+        if not minimum <= len(command.arguments) <= maximum:
+            wanted = str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
+            raise GtpError(f"{command.name} takes {wanted} argument{'s' * (wanted != '1')}, not {len(command.arguments)}")
+        return function(*command.arguments)
+
+    @property
+    def _position(self) -> PolyominoPosition:
+        return self._positions[-1]
+
+    def _color(self) -> str:
+        """The colour whose turn it is."""
+        return self.game.colors[self._position.current_player][0]
+
+    def _quit(self) -> str:
+        self.is_over = True
+        return ""
+
+    def _boardsize(self, size: str) -> str:
+        if _integer(size, "the board size") != self.game.config.size:
+            raise GtpError("unacceptable size")
+        return self._clear_board()
+
+    def _clear_board(self) -> str:
+        self._agent.new_game()
+        self._actions = []
+        self._positions = [self.game.start()]
+        return ""
+
+    def _set_game(self, *words: str) -> str:
+        self._change_game(game_of_name(" ".join(words)))
+        return self._clear_board()
+
+    def _change_game(self, game: BlokusGame) -> None:
+        if game.config != self.game.config:
+            agent = self._agents(game)
+            if self._seconds is not None:
+                agent.set_time(self._seconds)
+            self._agent, self.game = agent, game
+
+    def _play(self, color: str, *words: str) -> str:
+        player = self.game.player(color)
+        if not self._position.is_terminal and player != self._position.current_player:
+            raise GtpError(f"it is the turn of {self._color()}")
+        return self._play_move("".join(words))
+
+    def _play_move(self, move: str) -> str:
+        action = self.game.action(move)
+        self._positions.append(self._position.after(action))
+        self._actions.append(action)
+        return ""
+
+    def _genmove(self, color: str) -> str:
+        move = self._chosen(color)
+        if move != PASS or self._has_turn(color):
+            self._play_move(move)
+        return move
+
+    def _reg_genmove(self, color: str) -> str:
+        return self._chosen(color)
+
+    def _has_turn(self, color: str) -> bool:
+        return not self._position.is_terminal and self.game.player(color) == self._position.current_player
+
+    def _chosen(self, color: str) -> str:
+        """The move that the agent chooses for a colour; a pass for one that cannot move."""
+        if not self._has_turn(color):
+            player, position = self.game.player(color), self._position.position
+            if position.out >> player & 1 or not position.can_place(player):
+                return PASS
+            raise GtpError(f"it is the turn of {self._color()}")
+        action = self._agent.choose(tuple(self._actions))
+        if rule := self._position.explain(action):
+            raise GtpError(f"{self._agent.name} chose an illegal action, {action}: {rule}")
+        return self.game.move_text(action)
+
+    def _undo(self) -> str:
+        if not self._actions:
+            raise GtpError("cannot undo")
+        self._actions.pop()
+        self._positions.pop()
+        return ""
+
+    def _all_legal(self, color: str) -> str:
+        return "\n".join(map(self.game.move_text, self._position.position.actions(self.game.player(color))))
+
+    def _final_score(self) -> str:
+        scores = self._position.scores()
+        if len(scores) != 2:
+            return " ".join(map(str, scores))
+        margin = scores[0] - scores[1]
+        return f"{'B' if margin > 0 else 'W'}+{abs(margin)}" if margin else "0"
+
+    def _time_settings(self, main_time: str, overtime: str, overtime_moves: str) -> str:
+        per_period = _integer(overtime_moves, "the number of moves")
+        moves = -(-self.game.config.max_steps // self.game.config.players)
+        seconds = seconds_per_move(_seconds(main_time), _seconds(overtime), per_period, moves)
+        self._agent.set_time(seconds)
+        self._seconds = seconds
+        return ""
+
+    def _set_random_seed(self, seed: str) -> str:
+        self._agent.set_seed(_integer(seed, "the seed"))
+        return ""
+
+    def _loadsgf(self, path: str, move_number: str = "") -> str:
+        try:
+            loaded = blksgf.read(path)[0]
+        except RecordError as error:
+            raise GtpError(str(error)) from None
+        actions = loaded.actions[: _integer(move_number, "the move number") - 1 if move_number else None]
+        self._change_game(loaded.game)
+        self._clear_board()
+        for action in actions:
+            self._positions.append(self._position.after(action))
+            self._actions.append(action)
+        return ""
+
+    def _savesgf(self, path: str) -> str:
+        text = blksgf.render(self.game, self._actions)
+        with replacing(path) as file:
+            file.write(text)
+        return ""
+
+
+def serve(session: GtpSession, commands: BinaryIO, answers: BinaryIO) -> None:
+    """Answer commands until ``quit`` or the end of input; a line over ``LINE_LIMIT`` is refused."""
+    while not session.is_over and (line := commands.readline(LINE_LIMIT + 1)):
+        if len(line) > LINE_LIMIT:
+            while line and not line.endswith(b"\n"):
+                line = commands.readline(LINE_LIMIT)
+            answer = format_response("", f"a command has at most {LINE_LIMIT:,} bytes", success=False)
+        else:
+            answer = session.answer(line.decode("utf-8", "replace"))
+        if answer:
+            answers.write(answer.encode("utf-8", "replace"))
+            answers.flush()
+
+
+def _integer(text: str, what: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise GtpError(f"{what} must be a number, not {text[:40]!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise GtpError(f"seconds must be a number from 0 up, not {text[:40]!r}")
+    return seconds
