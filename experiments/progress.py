@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 SECONDS_BETWEEN_LINES = 5.0
-"""Seconds between two lines where standard error is no terminal, in the first minutes; the first comes after one second."""
+"""Seconds between two lines where standard error is no terminal, in the first minutes. The first line comes after one second,
+and one with the first result at once."""
 _PATIENCE = 120.0
 """Seconds after which there are fewer lines, one in every ``_SLOWLY`` seconds."""
 _SLOWLY = 30.0
@@ -55,7 +56,8 @@ class Progress:
         self._total, self._unit, self._console = total, unit, console
         self._done = 0
         self._note: Callable[[], str] = lambda: ""
-        self._stopped = threading.Event()
+        self._stopped = False
+        self._line_is_due = threading.Event()
         self._live: Live | None = None
         self._thread: threading.Thread | None = None
         self._spinner = Spinner("dots")
@@ -75,7 +77,8 @@ class Progress:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         global _shown  # noqa: PLW0603
         _shown = None
-        self._stopped.set()
+        self._stopped = True
+        self._line_is_due.set()
         if self._live:
             self._live.stop()
         if self._thread:
@@ -98,9 +101,13 @@ class Progress:
             note: gives what was measured so far, in a few words; called only when it is shown.
             phase: what the command is doing, where that may have changed.
         """
+        is_first = done > self._done == 0
         self._done, self._note = done, note
         if phase is not None and phase != self._phase:
             self.phase(phase)
+        if is_first:
+            self._noted = ("", float("-inf"))
+            self._line_is_due.set()
 
     def line(self) -> str:
         """What is shown now, as text."""
@@ -128,7 +135,11 @@ class Progress:
 
     def _print_lines(self, console: Console) -> None:
         begun, seconds = time.monotonic(), min(1.0, SECONDS_BETWEEN_LINES)
-        while not self._stopped.wait(seconds):
+        while True:
+            self._line_is_due.wait(seconds)
+            if self._stopped:
+                return
+            self._line_is_due.clear()
             seconds = SECONDS_BETWEEN_LINES if time.monotonic() - begun < _PATIENCE else _SLOWLY
             console.print(self.line(), markup=False, highlight=False, soft_wrap=True)
 

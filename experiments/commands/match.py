@@ -47,7 +47,7 @@ class Arena(GameOptions):
     """Agents that play, by default all that the game has built in. An agent that is named twice takes two seats."""
     games: int = 1000
     """Number of games."""
-    batch: int = 500
+    batch: int = 250
     """Number of games played side by side; more are faster, and need more memory."""
     seed: int = 0
     """Seed of the games; they do not depend on --batch."""
