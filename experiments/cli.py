@@ -1,6 +1,5 @@
 """The command line ``tilewe-jax``."""
 
-import gc
 import importlib
 import inspect
 import os
@@ -8,11 +7,8 @@ import shutil
 import signal
 import sys
 import textwrap
-import threading
-import weakref
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
-from types import FrameType
 from typing import Any, NoReturn
 
 from experiments import compilation_cache, interrupts
@@ -55,7 +51,7 @@ def main(arguments: list[str] | None = None) -> None:
     else:
         compilation_cache.enable()
     for stop in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(stop, _interrupt)
+        signal.signal(stop, interrupts.interrupt)
     if is_process:
         interrupts.watch()
     try:
@@ -156,23 +152,6 @@ def _filled(text: str, width: int) -> str:
 def _width() -> int:
     """Columns of the terminal, or 80; no more than are easily read."""
     return min(shutil.get_terminal_size().columns, 120)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise ``KeyboardInterrupt``, but later where the garbage collector is at work, or a module is imported.
-
-    The garbage collector calls hooks, like one of JAX's, and callbacks of weak references, and prints what they raise
-    instead. Modules like NumPy fail in many ways, or crash, where their import is interrupted.
-    """
-    hooks = [getattr(hook, "__code__", None) for hook in gc.callbacks]
-    while frame:
-        code = frame.f_code
-        collects = code in hooks or code.co_name == "__del__" or code.co_filename == weakref.__file__
-        if collects or code.co_filename.startswith("<frozen importlib"):
-            threading.Timer(0.01, signal.raise_signal, [number]).start()
-            return
-        frame = frame.f_back
-    raise KeyboardInterrupt
 
 
 def _fail(message: str, code: int) -> NoReturn:

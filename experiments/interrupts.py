@@ -1,11 +1,14 @@
 """Ctrl-C in a process: an end at once while XLA compiles, and an exit that does not crash."""
 
 import contextlib
+import gc
 import os
 import signal
 import sys
 import threading
 import time
+import weakref
+from types import FrameType
 from typing import NoReturn
 
 from experiments import progress
@@ -13,6 +16,23 @@ from experiments import progress
 SECONDS_TO_REACT = 1.0
 """Seconds after which a signal that Python could not handle, since XLA compiles, ends the process."""
 _ending = threading.Lock()
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise ``KeyboardInterrupt``, but later where the garbage collector is at work, or a module is imported.
+
+    The garbage collector calls hooks, like one of JAX's, and callbacks of weak references, and prints what they raise
+    instead. Modules like NumPy fail in many ways, or crash, where their import is interrupted.
+    """
+    hooks = [getattr(hook, "__code__", None) for hook in gc.callbacks]
+    while frame:
+        code = frame.f_code
+        collects = code in hooks or code.co_name == "__del__" or code.co_filename == weakref.__file__
+        if collects or code.co_filename.startswith("<frozen importlib"):
+            threading.Timer(0.01, signal.raise_signal, [number]).start()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 def watch() -> None:

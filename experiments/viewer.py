@@ -100,6 +100,7 @@ class Replay:
 
     def move_line(self, move: int) -> str:
         """A move, from 1: its number, its player, and its name."""
+        self.position(move)  # an illegal action has no name
         name = self.position(move - 1).action_name(self.record.actions[move - 1])
         return f"{move:3d}. {self.player(move)}: {name}"
 

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from rich.console import Console
 
-from experiments import config, presets, settings
+from experiments import config, interrupts, presets, settings
 from experiments.config import TrainConfig
 from experiments.progress import Progress
 from experiments.training import report
@@ -60,9 +60,9 @@ def _train(run: Run, resume: bool, console: Console | None, began: float, progre
     stopped: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
-        del frame
         if stopped or progress.is_compiling:
-            raise KeyboardInterrupt
+            interrupts.interrupt(number, frame)
+            return
         stopped.append(number)
         if console:
             console.print("ending after this iteration; once more to end at once")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from experiments import cli
+from experiments import cli, interrupts
 
 SMALL = ["--set", "size=6", "pieces=O1,I2,L3,T4", "--players", "2"]
 
@@ -235,7 +235,7 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
 @pytest.mark.parametrize("callback", [False, True])
 def test_ctrl_c_while_the_garbage_collector_is_at_work_is_not_lost(callback: bool) -> None:
     """Struck within a hook of it, or within the callback of a weak reference."""
-    before = signal.signal(signal.SIGINT, cli._interrupt)
+    before = signal.signal(signal.SIGINT, interrupts.interrupt)
     struck = []
 
     def hook(*_: object) -> None:

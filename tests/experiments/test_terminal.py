@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import combinations_with_replacement
 from pathlib import Path
 
 import pytest
@@ -273,6 +274,18 @@ def test_the_terminal_is_left_clean_after_a_signal(number: int, file: Path) -> N
     terminal.expect(viewer.KEYS)
     assert terminal.end(number) == 130
     assert terminal.output.endswith("\x1b[?25h\x1b[?1049ltilewe-jax: interrupted\r\n")
+
+
+def test_an_illegal_action_is_one_line_off_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    game, file = make_host_game("triominos"), tmp_path / "games.jsonl"
+    tiles = ["".join(numbers) for numbers in combinations_with_replacement("012345", 3)]
+    header = {"format": records.FORMAT, "game": "triominos", "version": game.version, "options": {}}
+    deal = {"tiles": tiles, "starter": 0, "seed": [0, 0]}
+    record = {"deal": deal, "actions": [1], "scores": [0, 0], "returns": [0.5, 0.5], "players": []}
+    file.write_text(f"{json.dumps(header)}\n{json.dumps(record)}\n")
+    code, _, err = run(capsys, "show", str(file))
+    assert (code, err.count("\n")) == (1, 1)
+    assert "game 1, move 1: action 1 is illegal" in err
 
 
 def test_the_terminal_is_left_clean_after_an_error(file: Path) -> None:
