@@ -16,6 +16,7 @@ import pytest
 
 import tilewe_jax
 from experiments import networks
+from search import AgentSpec, build
 from search.exported import observation_shape
 from tests.search.tictactoe import TicTacToe
 from tests.support import rows
@@ -161,7 +162,7 @@ def test_networks(name: str) -> None:
             if searches != HIDDEN
         ),
         ("triominos", HIDDEN),
-        ("duo", "mcts, playouts"),
+        ("duo", "puct, playouts"),
         ("duo", "gumbel, playouts"),
     ],
 )
