@@ -81,4 +81,4 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(autouse=True)
 def _devices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands ask for devices before JAX starts; in this process it has started long ago, with four."""
-    monkeypatch.setattr(common, "ask_for_devices", lambda count: None)
+    monkeypatch.setattr(common, "set_cpu_devices", lambda count: None)

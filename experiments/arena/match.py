@@ -18,7 +18,7 @@ from experiments.arena.results import Batch, Results
 from search import TreePlayer, check_memory, memory
 from search.exported import as_tree
 from tilewe_jax import batching
-from tilewe_jax.game import Game, IndexedPolicy, Policy, SharingPolicy
+from tilewe_jax.game import Game, Policy, SharingPolicy
 from tilewe_jax.lanes import chunk_size, some_set, where_needed
 from tilewe_jax.records import Record
 from tilewe_jax.registry import available_games, options
@@ -234,19 +234,23 @@ class Match:
         memories = dict(memories)
         for indices, policies in self._together.items():
             share = sum(1 / self._divisors[index] for index in indices)
-            decide = batching.split_over_devices(partial(_decide_together, policies, max(1, int(1 / share))), self.devices)
-            which = jnp.argmax(mover[None] == np.array(indices, np.int32)[:, None], axis=0).astype(jnp.int32)
-            mine = jnp.any(mover[None] == np.array(indices, np.int32)[:, None], axis=0)
-            action = jnp.where(mine, decide(mine, play.state, keys, which), action)
-        together = {index for indices in self._together for index in indices}
-        for index, agent in agents.items():
-            if index in together:
-                continue
-            decide = batching.split_over_devices(partial(_decide, self._divisors[index]), self.devices, shared=1)
-            mine = mover == index
-            chosen, memories[index] = decide(agent, mine, play.state, keys, memories.get(index, ()))
+            movers = mover[None] == np.array(indices, np.int32)[:, None]
+            mine, which = jnp.any(movers, axis=0), jnp.argmax(movers, axis=0).astype(jnp.int32)
+            together = partial(_policy_actions, max(1, int(1 / share)), policies)
+            chosen = batching.split_over_devices(together, self.devices)(mine, play.state, keys, which)
             action = jnp.where(mine, chosen, action)
-        memories = {index: memory for index, memory in memories.items() if isinstance(agents[index], TreePlayer)}
+        shared = {index for indices in self._together for index in indices}
+        for index, agent in agents.items():
+            if index in shared:
+                continue
+            mine, divisor = mover == index, self._divisors[index]
+            if isinstance(agent, TreePlayer):
+                decide = batching.split_over_devices(partial(_tree_actions, divisor), self.devices, shared=1)
+                chosen, memories[index] = decide(agent, mine, play.state, keys, memories[index])
+            else:
+                decide = batching.split_over_devices(partial(_policy_actions, divisor), self.devices, shared=1)
+                chosen = decide(agent, mine, play.state, keys)
+            action = jnp.where(mine, chosen, action)
         if self.opening:
             random_action = jax.vmap(self.game.sample_action)(
                 play.state, jax.vmap(jax.random.fold_in, (0, None))(play.deals, ply)
@@ -362,36 +366,30 @@ class Match:
         return Batch(seating, scores, forfeits, plies, legal, records)
 
 
-def _decide_together(
-    policies: IndexedPolicy, divisor: int, mine: jax.Array, state: Any, keys: jax.Array, which: jax.Array
+def _policy_actions(
+    divisor: int, policy: Callable[..., Any], mine: jax.Array, state: Any, keys: jax.Array, *which: jax.Array
 ) -> jax.Array:
-    """Actions of players that share a program in the games where one of them, ``which``, is to move; see ``_decide``."""
-    impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
+    """Actions of a policy in the games where it is to move, -1 elsewhere.
 
-    def decide(state: Any, words: jax.Array, which: jax.Array) -> jax.Array:
-        return jax.vmap(policies, in_axes=(0, -1, 0))(which, state, jax.random.wrap_key_data(words.T, impl=impl))
-
-    args = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), (state, jax.random.key_data(keys), which))
-    return where_needed(mine, decide, args, none, divisor)
-
-
-def _decide(
-    divisor: int, agent: Policy | TreePlayer, mine: jax.Array, state: Any, keys: jax.Array, memory: Any
-) -> tuple[jax.Array, Any]:
-    """Actions of a player in the games where it is to move, and its memory after them.
-
-    It is asked about those games alone, one in ``divisor`` at a time.
+    It is asked about those games alone, one in ``divisor`` at a time. An ``IndexedPolicy`` also takes ``which``.
     """
     impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
+
+    def decide(state: Any, words: jax.Array, *which: jax.Array) -> jax.Array:
+        keys = jax.random.wrap_key_data(words.T, impl=impl)
+        actions: jax.Array = jax.vmap(policy, in_axes=(*(0 for _ in which), -1, 0))(*which, state, keys)
+        return actions
+
+    batch_last = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), (state, jax.random.key_data(keys), *which))
+    return where_needed(mine, decide, batch_last, none, divisor)
+
+
+def _tree_actions(
+    divisor: int, agent: TreePlayer, mine: jax.Array, state: Any, keys: jax.Array, memory: Any
+) -> tuple[jax.Array, Any]:
+    """Actions of a player that keeps its tree, as ``_policy_actions`` gives them, and its memory after them."""
+    impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
     words = jax.random.key_data(keys)
-    if not isinstance(agent, TreePlayer):
-
-        def decide(state: Any, words: jax.Array) -> jax.Array:
-            return jax.vmap(agent, in_axes=(-1, 0))(state, jax.random.wrap_key_data(words.T, impl=impl))
-
-        batch_last = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), (state, words))
-        return where_needed(mine, decide, batch_last, none, divisor), memory
-
     chunk = chunk_size(mine.shape[0], divisor)
 
     # Batch-first throughout: trees are too large to be transposed.
