@@ -82,7 +82,7 @@ class Ladder(GameOptions):
             move_seconds=self.move_seconds,
             repeats=self.repeats,
             own_seats=self.own_seats,
-            **{f"games {number}": games for number, games in enumerate(self.games, 1) if games <= 0},
+            games=min(self.games, default=0),
             **{name: value for name in ("seconds_per_move", "precision") if (value := getattr(self, name)) is not None},
         )
         check_seed(self.seed)

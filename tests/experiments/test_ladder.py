@@ -131,6 +131,42 @@ def test_files_of_openings(tmp_path: Path) -> None:
     assert openings.find(tilewe_jax.make("duo_official", size=8)) is None
 
 
+def test_balanced_beginnings_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By engines and a search that value them by rules of their own; a beginning is given once."""
+    asked: list[int] = []
+
+    class Engines:
+        def __init__(self, names: Any, command: str, processes: int) -> None:
+            self.modulus = int(command)
+
+        def __enter__(self) -> "Engines":
+            return self
+
+        def __exit__(self, *error: object) -> None: ...
+
+        def values(self, beginnings: list[tuple[int, ...]]) -> list[float]:
+            asked.append(len(beginnings))
+            return [0.5 if sum(moves) % self.modulus == 0 else 0.9 for moves in beginnings]
+
+    monkeypatch.setattr(openings, "_Engines", Engines)
+    monkeypatch.setattr(
+        openings, "_our_values", lambda game, agent: lambda moves, seed: np.array([m[0] % 2 for m in moves]) / 2
+    )
+    game = tilewe_jax.make("duo_official", size=8, pieces=("O1", "I2", "L5", "W5"))
+    found = list(openings.find_balanced(game, ["2", "3"], "puct", 20, 0.05, 0))
+    assert len({opening.actions for opening in found}) == len(found) == 20
+    for first, second in (opening.actions for opening in found):
+        assert (first + second) % 6 == 0
+        assert first % 2 == 1
+        position = game.host(game.init(jax.random.key(0))).after(first).after(second)
+        assert [len(position.cells(player)) for player in (0, 1)] == [5, 5]
+    assert all(opening.values == {"agent": 0.5, "engine": 0.5} for opening in found)
+    assert max(asked) == openings._BATCH
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="cannot start 'nosuchengine'"):
+        next(openings.find_balanced(game, ["nosuchengine"], "puct", 1, 0.05, 0))
+
+
 @pytest.mark.parametrize("path", sorted(openings.FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_lists_of_the_package_are_legal_and_balanced(path: Path) -> None:
     rows = openings.read(tilewe_jax.make(path.stem), path)
