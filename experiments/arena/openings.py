@@ -21,7 +21,7 @@ import numpy as np
 from experiments.networks import weights
 from search import AgentSpec, build_search
 from search.exported import as_tree
-from tilewe_jax.files import replacing
+from tilewe_jax.files import read_json, replacing
 from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.notation import cells_of
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE
@@ -51,19 +51,19 @@ class Opening:
 def find(game: Game[Any]) -> Path | None:
     """The list that comes with the package; ``None`` where there is none for this game with these options."""
     path = FOLDER / f"{game.id}.json"
-    return path if path.exists() and _differences(game, json.loads(path.read_text(encoding="utf-8"))) == "" else None
+    return path if path.exists() and _differences(game, read_json(path)) == "" else None
 
 
 def read(game: Game[Any], path: Path) -> list[Opening]:
     """The openings of a file. Raises ``ValueError`` where it is none for this game, and ``OSError``."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f"it is no file of openings ({FORMAT})")
         if problem := _differences(game, content):
             raise ValueError(problem)
         openings = [Opening(tuple(map(int, row["actions"])), dict(row.get("values", {}))) for row in content["openings"]]
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: it is no file of openings ({error!r})") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
