@@ -174,8 +174,8 @@ def test_agents_as_text() -> None:
     assert player.name == "fake"
     assert isinstance(player.agent, GtpPlayer)
     assert player.agent.max_processes == 2
-    with pytest.raises(ValueError, match="santorini has no moves that are sets of cells"):
-        arena.player(tilewe_jax.make("santorini"), f"gtp:command={fake()}")
+    with pytest.raises(ValueError, match="triominos has no moves in GTP; the games that have are"):
+        arena.player(tilewe_jax.make("triominos"), f"gtp:command={fake()}")
 
 
 @pytest.mark.slow
