@@ -170,8 +170,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--simulations", type=int, default=SIMULATIONS, help="simulations for a move (%(default)s)")
     parser.add_argument("--placement", choices=("default", "chosen"), default="default", help="how games begin (%(default)s)")
     given = parser.parse_args(arguments)
-    if given.simulations < 1:
-        parser.error("--simulations must be positive")
+    if given.simulations < 2:
+        parser.error(f"--simulations must be at least 2, as the first one only evaluates the position, not {given.simulations}")
     try:
         proxy = load_proxy(given.checkout)
     except ValueError as error:
