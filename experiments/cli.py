@@ -25,6 +25,8 @@ COMMANDS = {
     "perft": "games:Perft",
     "arena": "match:Arena",
     "eval": "match:Eval",
+    "ladder": "ladder:Ladder",
+    "openings": "ladder:Openings",
     "selfplay": "match:Selfplay",
     "train": "train:Train",
     "report": "train:Report",

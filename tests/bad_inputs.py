@@ -55,7 +55,7 @@ def stopped_before_work() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for name in WORK:
             stack.enter_context(mock.patch(name, side_effect=ReachedWorkError))
-        stack.enter_context(mock.patch("experiments.commands.common.ask_for_devices"))
+        stack.enter_context(mock.patch("experiments.commands.common.set_cpu_devices"))
         yield
 
 

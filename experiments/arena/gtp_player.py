@@ -48,6 +48,8 @@ class GtpPlayer:
         """Engines by the identity of their game, the one that was asked longest ago first."""
         self._waiting: list[_Seat] = []
         """Engines whose games are over."""
+        self._started: list[tuple[GtpEngine, float]] = []
+        """All engines, and the CPU seconds that each took to start."""
         self._lock = threading.RLock()  # the end of a game may be noticed anywhere, by the garbage collector
         try:
             self._waiting.append(self._start())
@@ -91,6 +93,10 @@ class GtpPlayer:
                 seat.close()
             self._waiting.clear()
 
+    def cpu_seconds(self) -> float:
+        """CPU time that the engines have taken to play, in all processes, without what they took to start."""
+        return sum(engine.cpu_seconds() - at_start for engine, at_start in list(self._started))
+
     def _start(self) -> "_Seat":
         """A new engine that plays the game. Raises ``EngineError`` and ``CommandError``."""
         engine = GtpEngine(self.command)
@@ -104,6 +110,7 @@ class GtpPlayer:
         except CommandError:
             engine.close()
             raise
+        self._started.append((engine, engine.cpu_seconds()))
         return _Seat(engine, "set_random_seed" in commands)
 
     def _engine_of(self, game: HostGame) -> "_Seat":

@@ -55,6 +55,7 @@ def main(fault: str = "none", when: str = "1", name: str = "Blokus Duo", placeme
     game = santorini_game(placement=placement) if name == "santorini" else gtp_game_of_name(name)
     session = GtpSession(game, Lowest, "1")
     for line in sys.stdin:
+        started = time.process_time()
         answer = session.answer(line)
         if fault == "refuses_game" and line.startswith("set_game"):
             answer = "? invalid argument\n\n"
@@ -64,6 +65,8 @@ def main(fault: str = "none", when: str = "1", name: str = "Blokus Duo", placeme
                 os.kill(os.getpid(), signal.SIGKILL)
             if fault == "exits":
                 sys.exit(3)
+            while fault == "busy" and time.process_time() - started < 0.3:
+                pass
             if fault == "hangs":
                 time.sleep(60)
             answer = f"{ANSWERS[fault]}\n\n" if fault in ANSWERS else answer

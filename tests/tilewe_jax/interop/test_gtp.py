@@ -264,15 +264,15 @@ def test_files(tmp_path: Path) -> None:
         engine.ok(f"p {move}")
     assert engine.ok(f"savesgf {file}") == ""
     actions = engine.session.actions
-    other = Driver("classic")
-    assert other.ok(f"loadsgf {file}") == ""
-    assert other.session.actions == actions
-    assert other.ok(f"loadsgf {file} 3") == ""
-    assert other.session.actions == actions[:2]
-    assert other.fails(f"loadsgf {file}.none") == f"{file}.none: No such file or directory"
-    assert "there is no folder" in other.fails(f"savesgf {tmp_path}/none/x")
+    classic = Driver("classic")
+    assert classic.ok(f"loadsgf {file}") == ""
+    assert classic.session.actions == actions
+    assert classic.ok(f"loadsgf {file} 3") == ""
+    assert classic.session.actions == actions[:2]
+    assert classic.fails(f"loadsgf {file}.none") == f"{file}.none: No such file or directory"
+    assert "there is no folder" in classic.fails(f"savesgf {tmp_path}/none/x")
     file.write_text("(;B[a1])")
-    assert "it does not name its game" in other.fails(f"loadsgf {file}")
+    assert "it does not name its game" in classic.fails(f"loadsgf {file}")
 
 
 def test_serving_ends_with_quit_and_with_the_input() -> None:
