@@ -165,6 +165,7 @@ class Inputs:
         text = blksgf.render(game_of_name("duo_official"), finished.actions, finished.players)
         self.blksgf = [text, f"{text.rstrip()[:-1]}(;C[a \\] b])(;B[a1]))\n{text}"]
         self.gtp = ("1 play b f9,e10,f10", "genmove w # x", "time_settings 0 1 1", "set_game Blokus Duo", "loadsgf f 2", "g")
+        self.gtp_santorini = ("1 play b c4-d4*e3", "genmove w", "p c3", "all_legal b", "set_game santorini", "undo", "g")
         self.config = settings.to_json(TrainConfig())
         self.santorini = tilewe_jax.make("santorini")
         self.small = tilewe_jax.make("santorini", size=3)
@@ -239,13 +240,16 @@ class Inputs:
 
     def fuzz_gtp(self, rng: random.Random) -> str | None:
         from tests.experiments.fake_gtp_engine import Lowest
-        from tilewe_jax.interop.blokus import game_of_name
         from tilewe_jax.interop.gtp import GtpSession, serve
+        from tilewe_jax.interop.names import gtp_game, gtp_game_of_name
 
         answers = io.BytesIO()
-        lines = [mutated_text(rng, line) if rng.random() < 0.5 else line for line in rng.choices(self.gtp, k=5)]
+        game, valid = gtp_game_of_name("Blokus Duo"), self.gtp
+        if rng.random() < 0.5:
+            game, valid = gtp_game("santorini", placement=rng.choice(("default", "chosen"))), self.gtp_santorini
+        lines = [mutated_text(rng, line) if rng.random() < 0.5 else line for line in rng.choices(valid, k=5)]
         commands = io.BytesIO(mutated_bytes(rng, "\n".join(lines).encode("utf-8", "replace")))
-        serve(GtpSession(game_of_name("Blokus Duo"), Lowest, "1"), commands, answers)
+        serve(GtpSession(game, Lowest, "1"), commands, answers)
         refused = [answer for answer in answers.getvalue().decode().split("\n\n") if answer.startswith("?")]
         assert not any("Error: " in answer for answer in refused), refused
         return refused[0] if refused else None

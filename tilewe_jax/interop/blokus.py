@@ -10,7 +10,7 @@ from tilewe_jax.games.polyomino import notation
 from tilewe_jax.games.polyomino.config import VARIANTS, Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE
 from tilewe_jax.games.polyomino.position import PolyominoPosition
-from tilewe_jax.host import HostGame
+from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.host_games import make_host_game
 
 PASS = notation.PASS
@@ -33,6 +33,12 @@ class BlokusGame:
     """The parameters of its rules."""
     colors: tuple[tuple[str, ...], ...]
     """For each player the accepted names of its colour, lower-case; the first one is written."""
+    has_deal: bool = False
+
+    @property
+    def has_passes(self) -> bool:
+        """Whether a player who could place a piece may pass."""
+        return self.config.voluntary_pass
 
     @property
     def name(self) -> str:
@@ -43,6 +49,18 @@ class BlokusGame:
         """The initial position."""
         return _start(self.host)
 
+    def deal_actions(self, initial: HostPosition) -> tuple[int, ...]:
+        """Nothing: chance decides nothing at the start."""
+        return ()
+
+    def legal_actions(self, position: PolyominoPosition, player: int) -> list[int]:
+        """The placements that a player has, be it its turn or not."""
+        return position.position.actions(player)
+
+    def must_pass(self, position: PolyominoPosition, player: int) -> bool:
+        """Whether a player has no placement, or has passed."""
+        return bool(position.position.out >> player & 1) or not position.position.can_place(player)
+
     def player(self, color: str) -> int:
         """The player of a colour. Raises ``ValueError``."""
         for player, names in enumerate(self.colors):
@@ -50,14 +68,17 @@ class BlokusGame:
                 return player
         raise ValueError(f"invalid color {color[:40]!r}; colors are {' '.join(names[0] for names in self.colors)}")
 
-    def move_text(self, action: int) -> str:
-        """The move of an action: its cells, row by row from the bottom."""
+    def move_text(self, action: int, position: PolyominoPosition | None = None) -> str:
+        """The move of an action, the same in all positions: its cells, row by row from the bottom."""
         if action == self.config.num_placements:
             return PASS
         return ",".join(map(notation.cell_name, notation.cells_of(self.config, action)))
 
-    def action(self, text: str) -> int:
-        """The action of a move, whose cells may come in any order. Raises ``ValueError`` for what is no move of this game."""
+    def action(self, text: str, position: PolyominoPosition | None = None) -> int:
+        """The action of a move, the same in all positions, whose cells may come in any order.
+
+        Raises ``ValueError`` for what is no move of this game.
+        """
         text = "".join(text.split()).lower()
         if text == PASS:
             if self.config.voluntary_pass:
