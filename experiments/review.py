@@ -10,7 +10,7 @@ from experiments.analysis import AgentAnalyzer, SearchProgram
 from tilewe_jax import records
 from tilewe_jax.host_games import make_host_game
 from tilewe_jax.interop import blksgf
-from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Request, RequestError, answer_of, read_moves
+from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Request, RequestError, answer_of, json_number, read_moves
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ def read_games(path: Path) -> list[RecordedGame]:
         made, recorded = records.read(path)
         spec = GameSpec(make_host_game(made.id, **made.options), made.options)
         games = [RecordedGame(n, spec, record.deal, record.actions, record.players) for n, record in enumerate(recorded, 1)]
+    if not games:
+        raise records.RecordError(f"{path}: it has no games")
     for game in games:
         try:
             game.request()
@@ -150,7 +152,7 @@ def analyzed_games(
     def work() -> None:
         nonlocal count
         search = tasks[0][2]
-        chosen = []
+        chosen: list[tuple[int, Request, SearchProgram]] = []
         while tasks and tasks[0][2] is search and len(chosen) < analyzer.batch:
             chosen.append(tasks.popleft())
         analyses = analyzer.analyze(search, [request.played(turn) for turn, request, _ in chosen])
@@ -180,7 +182,6 @@ def analyzed_games(
 
 def rated_answer(request: Request, analysis: Analysis, rated: RatedMove, name: str | None = None) -> dict[str, Any]:
     """A rated move as a JSON object: the answer of ``analyze`` to the position before it, and under ``played`` the move."""
-    loss = None if rated.loss is None else round(rated.loss, 6)
     return {
         **answer_of(request, rated.turn, analysis),
         "played": {
@@ -189,10 +190,10 @@ def rated_answer(request: Request, analysis: Analysis, rated: RatedMove, name: s
             "move": rated.move,
             "action": rated.action,
             "visits": rated.visits,
-            "prior": round(rated.prior, 6),
-            "value_before": round(rated.value_before, 6),
-            "value_after": round(rated.value_after, 6),
-            "loss": loss,
+            "prior": json_number(rated.prior),
+            "value_before": json_number(rated.value_before),
+            "value_after": json_number(rated.value_after),
+            "loss": None if rated.loss is None else json_number(rated.loss),
         },
     }
 
@@ -220,4 +221,4 @@ class Tally:
     def summary(self) -> dict[str, Any]:
         """The means, as a JSON object."""
         mean = round(self.loss / self.rated, 6) if self.rated else None
-        return {"moves": self.moves, "best_moves": self.best, "mean_loss": mean}
+        return {"moves": self.moves, "best_moves": self.best, "rated": self.rated, "mean_loss": mean}

@@ -9,6 +9,7 @@ from heapq import nlargest
 from pathlib import Path
 from typing import Annotated, Any
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 from tyro.conf import Positional, arg
@@ -45,7 +46,7 @@ class Analyze(GameOptions):
     """
 
     agent: Annotated[str, arg(metavar="AGENT")] = AGENT
-    """Agent that searches, puct or gumbel with their settings; `tilewe-jax arena --list` shows them. Requests may change these."""
+    """Agent that searches, puct or gumbel with their settings (see `tilewe-jax arena --list`), which requests may change."""
     batch: int = 64
     """Number of positions searched together, at most; more are faster, and need more memory."""
     score_playouts: int = 16
@@ -135,7 +136,7 @@ class Rate:
         else:
             _print_result(result, self.mistakes, self.brief)
             if self.out:
-                (err if str(self.out) == "/dev/stdout" else out).print(f"{len(result.moves):,} moves written to {self.out}")
+                (err if str(self.out) == "/dev/stdout" else out).print(f"{result.num_moves:,} moves written to {self.out}")
         if result.interrupted:
             raise KeyboardInterrupt
 
@@ -158,11 +159,12 @@ class Rate:
                 for game, (request, analyses, search) in zip(games, analyzed, strict=True):
                     moves = review.rated_moves(request, analyses, search.game.has_hidden_information)
                     result.add(game, moves)
-                    for rated, analysis in zip(moves, analyses, strict=False) if file else ():
-                        row = review.rated_answer(request, analysis, rated, game.name(rated.player))
-                        file.write(json.dumps(row, allow_nan=False) + "\n")
+                    if file:
+                        for rated in moves:
+                            row = review.rated_answer(request, analyses[rated.turn], rated, game.name(rated.player))
+                            file.write(json.dumps(row, allow_nan=False) + "\n")
             except KeyboardInterrupt:
-                if not result.games:
+                if not result.rated:
                     raise
                 result.interrupted = True
         return result
@@ -187,9 +189,8 @@ class _Result:
     """The moves of the games that were rated, and what each player lost in them."""
 
     def __init__(self) -> None:
-        self.games: list[Any] = []
-        self.moves: list[tuple[Any, Any]] = []
-        """Each move with its game."""
+        self.rated: list[tuple[Any, list[Any]]] = []
+        """The games with their moves."""
         self.tallies: dict[str, Any] = {}
         self.interrupted = False
 
@@ -197,10 +198,14 @@ class _Result:
         """Count a game."""
         from experiments.review import Tally
 
-        self.games.append(game)
+        self.rated.append((game, moves))
         for rated in moves:
-            self.moves.append((game, rated))
             self.tallies.setdefault(player_name(game, rated), Tally()).add(rated)
+
+    @property
+    def num_moves(self) -> int:
+        """Number of moves that were rated."""
+        return sum(len(moves) for _, moves in self.rated)
 
     def note(self) -> str:
         """The mean losses so far, in a few words."""
@@ -209,15 +214,15 @@ class _Result:
 
     def largest(self, count: int) -> list[tuple[Any, Any]]:
         """The moves that lost most, with their games."""
-        lost = [item for item in self.moves if item[1].loss]
+        lost = ((game, rated) for game, moves in self.rated for rated in moves if rated.loss)
         return nlargest(count, lost, key=lambda item: item[1].loss)
 
     def summary(self, agent: str, mistakes: int) -> dict[str, Any]:
         """The result as a JSON object."""
         return {
             "agent": agent,
-            "games": len(self.games),
-            "moves": len(self.moves),
+            "games": len(self.rated),
+            "moves": self.num_moves,
             "players": [{"player": name, **tally.summary()} for name, tally in sorted(self.tallies.items())],
             "mistakes": [
                 {
@@ -256,13 +261,14 @@ def print_note(note: str | None) -> None:
 
 
 def _print_result(result: _Result, mistakes: int, brief: bool) -> None:
-    for game in () if brief else result.games:
-        table = Table("move", "player", "played", "best", "visits", "prior", "before", "after", "loss")
-        table.title = f"game {game.number}"
-        for _, rated in (item for item in result.moves if item[0] is game):
+    for game, moves in () if brief else result.rated:
+        names = ", ".join(f"{seat} {name}" for seat, name in enumerate(map(game.name, range(len(game.players))), 1))
+        table = Table("move", "seat", "played", "best", "visits", "prior", "before", "after", "loss", box=box.SIMPLE)
+        table.title = Text(f"game {game.number}" + (f": {names}" if names else ""))
+        for rated in moves:
             table.add_row(
                 str(rated.turn + 1),
-                Text(player_name(game, rated)),
+                str(rated.player + 1),
                 rated.move,
                 rated.best_move if rated.best_action != rated.action else "=",
                 f"{rated.visits:,}",
@@ -272,10 +278,10 @@ def _print_result(result: _Result, mistakes: int, brief: bool) -> None:
                 _loss(rated.loss),
             )
         out.print(table)
-    table = Table("player", "moves", "best moves", "mean loss")
+    table = Table("player", "moves", "best moves", "rated", "mean loss")
     for name, tally in sorted(result.tallies.items()):
         mean = tally.summary()["mean_loss"]
-        table.add_row(Text(name), f"{tally.moves:,}", f"{tally.best / tally.moves:.0%}", _loss(mean))
+        table.add_row(Text(name), f"{tally.moves:,}", f"{tally.best / tally.moves:.0%}", f"{tally.rated:,}", _loss(mean))
     out.print(table)
     for game, rated in result.largest(mistakes):
         out.print(

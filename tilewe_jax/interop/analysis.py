@@ -268,15 +268,15 @@ def answer_of(request: Request, turn: int, analysis: Analysis) -> dict[str, Any]
                 "move": position.action_name(candidate.action),
                 "action": candidate.action,
                 "visits": candidate.visits,
-                "prior": _number(candidate.prior),
+                "prior": json_number(candidate.prior),
                 "value": None if candidate.value is None else _numbers(candidate.value),
                 "principal_variation": names_of(position, candidate.variation),
             }
             for candidate in listed
         ],
         "num_simulations": analysis.num_simulations,
-        "score_weight": _number(analysis.score_weight),
-        "seconds": _number(analysis.seconds, 3),
+        "score_weight": json_number(analysis.score_weight),
+        "seconds": json_number(analysis.seconds, 3),
         "batch": analysis.batch,
     }
 
@@ -291,13 +291,13 @@ def names_of(position: HostPosition, actions: Sequence[int]) -> list[str]:
     return names
 
 
-def _number(value: float, digits: int = 6) -> float | None:
+def json_number(value: float, digits: int = 6) -> float | None:
     """A number for JSON, which has none that are not finite."""
     return round(float(value), digits) if math.isfinite(value) else None
 
 
 def _numbers(values: Sequence[float], digits: int = 6) -> list[float | None]:
-    return [_number(value, digits) for value in values]
+    return [json_number(value, digits) for value in values]
 
 
 @dataclass(frozen=True, eq=False)
