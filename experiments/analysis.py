@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Float32, Int32, Key, PRNGKeyArray
 
 from experiments.networks import weights
 from search import AgentSpec, Determinized, InformationSetSearch, Search, SearchOutput, build_search, check_memory
@@ -219,7 +219,7 @@ class SearchProgram:
             for index in range(len(positions))
         ]
 
-    def _search_block(self, size: int, states: Any, keys: PRNGKeyArray) -> tuple[RootReport, float]:
+    def _search_block(self, size: int, states: Any, keys: Key[Array, "B"]) -> tuple[RootReport, float]:
         """The reports of a block on the host, and the seconds of the search, without those of compilation."""
         if self.max_seconds is None:
             search = self._function("search", size, self._search, self._network, states, keys)
@@ -255,10 +255,10 @@ class SearchProgram:
 
         return jax.lax.fori_loop(0, steps, play, jax.tree.map(jnp.asarray, starts))
 
-    def _keys(self, num_actions: Int32[Array, "B"]) -> PRNGKeyArray:
+    def _keys(self, num_actions: Int32[Array, "B"]) -> Key[Array, "B"]:
         return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(self._key, num_actions)
 
-    def _search(self, network: Any, states: Any, keys: PRNGKeyArray) -> RootReport:
+    def _search(self, network: Any, states: Any, keys: Key[Array, "B"]) -> RootReport:
         search = build_search(self.spec, self.game, network)
         return jax.vmap(partial(search_report, search))(states, keys)
 
@@ -272,12 +272,12 @@ class SearchProgram:
     def _trees(self, states: Any) -> Any:
         return jax.vmap(self._part_of_search(self._network).init)(states)
 
-    def _search_part(self, network: Any, trees: Any, keys: PRNGKeyArray, number: Int32[Array, ""]) -> tuple[RootReport, Any]:
+    def _search_part(self, network: Any, trees: Any, keys: Key[Array, "B"], number: Int32[Array, ""]) -> tuple[RootReport, Any]:
         part_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, number)
         outputs = jax.vmap(self._part_of_search(network).extend)(trees, part_keys)
         return jax.vmap(_report_of_tree)(outputs), outputs.tree
 
-    def _lead(self, states: Any, actions: Int32[Array, "B"], keys: PRNGKeyArray) -> Float32[Array, "B P"]:
+    def _lead(self, states: Any, actions: Int32[Array, "B"], keys: Key[Array, "B"]) -> Float32[Array, "B P"]:
         lead = partial(score_lead, self.game, self.spec, self._score_playouts)
         lead_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, PARTS)
         return jax.vmap(lead)(states, actions, lead_keys)

@@ -15,6 +15,7 @@ import io
 import json
 import os
 import random
+import re
 import resource
 import select
 import subprocess
@@ -165,6 +166,18 @@ class Inputs:
         text = blksgf.render(game_of_name("duo_official"), finished.actions, finished.players)
         self.blksgf = [text, f"{text.rstrip()[:-1]}(;C[a \\] b])(;B[a1]))\n{text}"]
         self.gtp = ("1 play b f9,e10,f10", "genmove w # x", "time_settings 0 1 1", "set_game Blokus Duo", "loadsgf f 2", "g")
+        request = {"id": "a", "game": "duo", "options": {"size": 6}, "moves": ["a6", "I2e-a1a1", 5], "analyze_turns": [0, 2]}
+        self.requests = [
+            {**request, "agent": {"num_simulations": 8, "max_seconds": 1.5, "priors": False}, "max_candidates": 3},
+            {
+                "id": 1,
+                "game": "santorini",
+                "options": {"placement": "random", "size": 4},
+                "deal": [[1, 1], [2, 2], [1, 2], [2, 1]],
+            },
+            {"id": 1, "game": "triominos", "deal": deal, "moves": ["draw", "012-ABC@0,0"]},
+            {"id": "t", "action": "terminate", "terminate_id": "a"},
+        ]
         self.config = settings.to_json(TrainConfig())
         self.santorini = tilewe_jax.make("santorini")
         self.small = tilewe_jax.make("santorini", size=3)
@@ -194,6 +207,7 @@ class Inputs:
             "records": (20, self.fuzz_records),
             "files of Pentobi": (6, self.fuzz_blksgf),
             "commands of GTP": (6, self.fuzz_gtp),
+            "requests for analyses": (8, self.fuzz_analysis),
             "weights": (18, self.fuzz_weights),
             "config.json": (10, self.fuzz_config),
             "logs and reports": (4, self.fuzz_logs),
@@ -229,7 +243,7 @@ class Inputs:
             lines = [mutated_json(rng, line) if number == index else line for number, line in enumerate(lines)]
         content = "\n".join(json.dumps(line) for line in lines).encode()
         Path("f").write_bytes(mutated_bytes(rng, content) if rng.random() < 0.5 else content)
-        return self.command("replay", "f")
+        return self.command(rng.choice(("replay", "replay", "rate")), "f")
 
     def fuzz_blksgf(self, rng: random.Random) -> str | None:
         text = rng.choice(self.blksgf)
@@ -248,6 +262,22 @@ class Inputs:
         serve(GtpSession(game_of_name("Blokus Duo"), Lowest, "1"), commands, answers)
         refused = [answer for answer in answers.getvalue().decode().split("\n\n") if answer.startswith("?")]
         assert not any("Error: " in answer for answer in refused), refused
+        return refused[0] if refused else None
+
+    def fuzz_analysis(self, rng: random.Random) -> str | None:
+        from experiments.analysis import AgentAnalyzer
+        from tilewe_jax.interop.analysis import AnalysisSession, Defaults, serve
+
+        lines = [mutated_json(rng, item) if rng.random() < 0.7 else item for item in rng.choices(self.requests, k=3)]
+        content = "\n".join(map(json.dumps, lines)).encode()
+        answers = io.BytesIO()
+        # What is accepted is terminated before it is searched.
+        session = AnalysisSession(Defaults("duo", {"size": 6}), AgentAnalyzer("puct:num_simulations=4"), "1")
+        session.work = lambda: session._waiting.clear() or []  # type: ignore[method-assign, func-returns-value]
+        serve(session, io.BytesIO(mutated_bytes(rng, content) if rng.random() < 0.4 else content), answers)
+        rows = [json.loads(line) for line in answers.getvalue().splitlines()]
+        refused = [row["error"] for row in rows if "error" in row]
+        assert not any(re.match(r"[A-Za-z]+Error: ", message) for message in refused), refused
         return refused[0] if refused else None
 
     def fuzz_weights(self, rng: random.Random) -> str | None:
@@ -427,6 +457,8 @@ class Inputs:
             "report": "curve json",
             "games": "json",
             "convert": "number",
+            "analyze": "agent batch score-playouts seed players set game",
+            "rate": "agent number mistakes batch score-playouts seed out brief json",
             "nosuch": "json",
         }
         texts = (
@@ -447,7 +479,9 @@ class Inputs:
             ":",
         )
         command = rng.choice(list(flags))
-        given = [rng.choice(("f", "/dev/zero", "run", "."))] if command in ("replay", "show", "report", "convert") else []
+        given = (
+            [rng.choice(("f", "/dev/zero", "run", "."))] if command in ("replay", "show", "report", "convert", "rate") else []
+        )
         given += [rng.choice(("g.blksgf", "f", "/dev/zero"))] if command == "convert" else []
         for flag in rng.choices(flags[command].split(), k=rng.choice((0, 1, 2, 4))):
             given.append(f"--{flag}" if rng.random() < 0.95 else mutated_text(rng, f"--{flag}"))
