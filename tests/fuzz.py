@@ -54,6 +54,22 @@ HOSTILE: tuple[Any, ...] = (
 """Values that are put in place of others."""
 
 
+REQUESTS: tuple[dict[str, Any], ...] = (
+    {
+        "id": "a",
+        "game": "duo",
+        "options": {"size": 6},
+        "moves": ["a6", "I2e-a1a1", 5],
+        "analyze_turns": [0, 2],
+        "agent": {"num_simulations": 8, "max_seconds": 1.5, "priors": False},
+        "max_candidates": 3,
+    },
+    {"id": 1, "game": "santorini", "options": {"placement": "random", "size": 4}, "deal": [[1, 1], [2, 2], [1, 2], [2, 1]]},
+    {"id": "t", "action": "terminate", "terminate_id": "a"},
+)
+"""Requests to `tilewe-jax analyze`."""
+
+
 def mutated_json(rng: random.Random, value: Any) -> Any:
     """A JSON value with something replaced, left out, added or repeated."""
     value = copy.deepcopy(value)
@@ -166,18 +182,6 @@ class Inputs:
         text = blksgf.render(game_of_name("duo_official"), finished.actions, finished.players)
         self.blksgf = [text, f"{text.rstrip()[:-1]}(;C[a \\] b])(;B[a1]))\n{text}"]
         self.gtp = ("1 play b f9,e10,f10", "genmove w # x", "time_settings 0 1 1", "set_game Blokus Duo", "loadsgf f 2", "g")
-        request = {"id": "a", "game": "duo", "options": {"size": 6}, "moves": ["a6", "I2e-a1a1", 5], "analyze_turns": [0, 2]}
-        self.requests = [
-            {**request, "agent": {"num_simulations": 8, "max_seconds": 1.5, "priors": False}, "max_candidates": 3},
-            {
-                "id": 1,
-                "game": "santorini",
-                "options": {"placement": "random", "size": 4},
-                "deal": [[1, 1], [2, 2], [1, 2], [2, 1]],
-            },
-            {"id": 1, "game": "triominos", "deal": deal, "moves": ["draw", "012-ABC@0,0"]},
-            {"id": "t", "action": "terminate", "terminate_id": "a"},
-        ]
         self.config = settings.to_json(TrainConfig())
         self.santorini = tilewe_jax.make("santorini")
         self.small = tilewe_jax.make("santorini", size=3)
@@ -266,16 +270,13 @@ class Inputs:
 
     def fuzz_analysis(self, rng: random.Random) -> str | None:
         from experiments.analysis import AgentAnalyzer
-        from tilewe_jax.interop.analysis import AnalysisSession, Defaults, serve
+        from tilewe_jax.interop.analysis import AnalysisSession, Defaults
 
-        lines = [mutated_json(rng, item) if rng.random() < 0.7 else item for item in rng.choices(self.requests, k=3)]
-        content = "\n".join(map(json.dumps, lines)).encode()
-        answers = io.BytesIO()
-        # What is accepted is terminated before it is searched.
+        request = rng.choice([*REQUESTS, {"id": 1, "game": "triominos", "deal": self.records[2][1]["deal"], "moves": ["draw"]}])
+        line = json.dumps(mutated_json(rng, request) if rng.random() < 0.7 else request).encode()
         session = AnalysisSession(Defaults("duo", {"size": 6}), AgentAnalyzer("puct:num_simulations=4"), "1")
-        session.work = lambda: session._waiting.clear() or []  # type: ignore[method-assign, func-returns-value]
-        serve(session, io.BytesIO(mutated_bytes(rng, content) if rng.random() < 0.4 else content), answers)
-        rows = [json.loads(line) for line in answers.getvalue().splitlines()]
+        rows = session.receive(mutated_bytes(rng, line) if rng.random() < 0.4 else line)
+        json.dumps(rows, allow_nan=False)
         refused = [row["error"] for row in rows if "error" in row]
         assert not any(re.match(r"[A-Za-z]+Error: ", message) for message in refused), refused
         return refused[0] if refused else None

@@ -1,7 +1,6 @@
 """Commands that analyse positions: of other programs, in JSON lines, and of recorded games, move by move."""
 
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -76,9 +75,7 @@ class Analyze(GameOptions):
         except (MemoryError, ValueError) as error:
             raise UsageError(str(error)) from None
         session = analysis.AnalysisSession(analysis.Defaults(game.id, game.options), analyzer, version("tilewe-jax"))
-        # Another object than sys.stdin.buffer, on which a thread that still reads would crash the end of the interpreter.
-        with open(sys.stdin.fileno(), "rb", closefd=False) as requests:
-            analysis.serve(session, requests, sys.stdout.buffer)
+        analysis.serve_standard_streams(session)
 
 
 @dataclass(frozen=True)

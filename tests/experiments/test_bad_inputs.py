@@ -149,10 +149,10 @@ def test_good_arguments_reach_their_work(command: str) -> None:
 
 
 def test_rated_games_are_read_before_anything_is_compiled() -> None:
-    Path("f").write_text(f"{HEADER}\n{RECORD.replace('[]', '[0, 0]')}")
-    refuses(run("rate", "f"), "f: game 1: move 2: action 0, O1n at a1, is illegal for yellow: ")
+    Path("f").write_text(f"{HEADER}\n{RECORD.replace('[]', '[30, 30]')}")
+    refuses(run("rate", "f"), "f: game 1: move 2: action 30, O1n at a6, is illegal for yellow: ")
     refuses(run("rate", "f", "--number", "2"), "f: game 1: move 2")
-    Path("f").write_text(f"{HEADER}\n{RECORD.replace('[]', '[0]')}")
+    Path("f").write_text(f"{HEADER}\n{RECORD.replace('[]', '[30]')}")
     refuses(run("rate", "f", "--number", "2"), "--number must be 1 to 1, the games in f, not 2")
     refuses(run("rate", "f", "--agent", "random"), "random does not search")
     assert run("rate", "f") == Outcome(None, "", "")

@@ -8,6 +8,7 @@ import contextlib
 import json
 import math
 import queue
+import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -410,6 +411,13 @@ def serve(session: AnalysisSession, requests: BinaryIO, answers: BinaryIO) -> No
             else:
                 write(session.receive(line))
         write(session.work())
+
+
+def serve_standard_streams(session: AnalysisSession) -> None:
+    """Answer the requests on standard input on standard output."""
+    # Another object than sys.stdin.buffer, on which a thread that still reads would crash the end of the interpreter.
+    with open(sys.stdin.fileno(), "rb", closefd=False) as requests:
+        serve(session, requests, sys.stdout.buffer)
 
 
 def _read(requests: BinaryIO, put: Callable[[bytes | None], None]) -> None:
