@@ -35,8 +35,8 @@ def test_commands_parse(command: str) -> None:
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) == 12
-    assert len(COMMANDS) == 43
+    assert len(CODE) == 13
+    assert len(COMMANDS) == 45
 
 
 def test_the_map_names_what_there_is() -> None:
