@@ -415,9 +415,9 @@ def serve(session: AnalysisSession, requests: BinaryIO, answers: BinaryIO) -> No
 
 def serve_standard_streams(session: AnalysisSession) -> None:
     """Answer the requests on standard input on standard output."""
-    # Another object than sys.stdin.buffer, on which a thread that still reads would crash the end of the interpreter.
-    with open(sys.stdin.fileno(), "rb", closefd=False) as requests:
-        serve(session, requests, sys.stdout.buffer)
+    # Another object than sys.stdin.buffer, which the interpreter closes when it ends, and one that is never closed: a thread
+    # may still read from it, and both would wait for its next line.
+    serve(session, open(sys.stdin.fileno(), "rb", closefd=False), sys.stdout.buffer)
 
 
 def _read(requests: BinaryIO, put: Callable[[bytes | None], None]) -> None:
