@@ -5,6 +5,7 @@ with the words of this project and for all its games. The search is a value, an 
 """
 
 import contextlib
+import io
 import json
 import math
 import queue
@@ -417,7 +418,8 @@ def serve_standard_streams(session: AnalysisSession) -> None:
     """Answer the requests on standard input on standard output."""
     # Another object than sys.stdin.buffer, which the interpreter closes when it ends, and one that is never closed: a thread
     # may still read from it, and both would wait for its next line.
-    serve(session, open(sys.stdin.fileno(), "rb", closefd=False), sys.stdout.buffer)
+    requests = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
+    serve(session, requests, sys.stdout.buffer)
 
 
 def _read(requests: BinaryIO, put: Callable[[bytes | None], None]) -> None:
