@@ -30,6 +30,8 @@ COMMANDS = {
     "selfplay": "match:Selfplay",
     "train": "train:Train",
     "report": "train:Report",
+    "analyze": "analyze:Analyze",
+    "rate": "analyze:Rate",
     "convert": "gtp:Convert",
     "gtp": "gtp:Gtp",
     "bench": "bench:Bench",
