@@ -6,7 +6,7 @@ opening that is worth about as much for both sides they do, and all pairs of gam
 
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,7 +15,6 @@ from queue import SimpleQueue
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from experiments.networks import weights
@@ -37,6 +36,8 @@ _SECONDS_TO_SEARCH = 3600.0
 
 _Beginning = tuple[int, ...]
 """The first actions of a game."""
+_Values = Callable[[Sequence[_Beginning]], Sequence[float]]
+"""Values of beginnings for the player to move, between 0 and 1."""
 
 
 @dataclass(frozen=True)
@@ -94,20 +95,13 @@ def _differences(game: Game[Any], content: dict[str, Any]) -> str:
     return "" if its == (game.id, game.options) else f"its openings are of {its[0]} {its[1]}, not of {game.id} {game.options}"
 
 
-def find_balanced(
-    game: Game[Any],
-    engines: Sequence[str],
-    agent: str,
-    count: int,
-    tolerance: float,
-    seed: int,
-    processes: int = 1,
-    progress: Callable[[int, int], None] = lambda found, tried: None,
-) -> Iterator[Opening]:
-    """Find openings that a search of ours and Pentobi both value at about a half.
+class Finder:
+    """Finds openings that a search of ours and Pentobi both value alike; a context, which starts and ends engines.
 
     Each player places a random piece of five cells, in turn. Of these beginnings those are kept whose value for the player to
-    move is within ``tolerance`` of that of an equal game by every engine and by our search.
+    move is that of an equal game, by every engine and by our search. In a game of two that is a half. With more players the
+    seats are not worth the same, and no beginning makes them so: there it is the median of beginnings, and playing each from
+    all seats does the rest.
 
     Args:
         game: a polyomino game that Pentobi has.
@@ -115,46 +109,71 @@ def find_balanced(
             at all beginnings, our search at those that it finds equal, and the others at what is left; the value of the last
             one is kept.
         agent: a search of ours with its settings.
-        count: number of openings.
-        tolerance: greatest difference of a value from an equal one, where values are between 0 and 1.
+        tolerance: greatest difference of a value from that of an equal game, where values are between 0 and 1.
         seed: seed of the random moves and of our search.
-        processes: number of engines that search at a time.
-        progress: called with the numbers of openings that were found and tried.
-
-    Yields:
-        The openings, each once.
+        processes: number of processes of each engine.
 
     Raises ``ValueError`` where the game is none of the family, the agent does not search, or an engine does not work.
     """
-    names = blokus_game(make_host_game(game.id, **game.options))
-    our_values = _our_values(game, agent)
-    moves = random.Random(seed)
-    found = tried = 0
-    known: set[tuple[int, ...]] = set()
-    with ExitStack() as stack:
-        judges = [stack.enter_context(_Engines(names, command, processes)) for command in engines]
 
-        def are_equal(beginnings: list[_Beginning], values: Sequence[float]) -> list[_Beginning]:
-            return [moves for moves, value in zip(beginnings, values, strict=True) if abs(value - 0.5) <= tolerance]
+    def __init__(
+        self, game: Game[Any], engines: Sequence[str], agent: str, tolerance: float, seed: int = 0, processes: int = 1
+    ) -> None:
+        self._names = blokus_game(make_host_game(game.id, **game.options))
+        self._random = random.Random(seed)
+        self._tolerance = tolerance
+        ours = _our_values(game, agent, seed)
+        self._judges: list[_Values] = []
+        self._stack = ExitStack()
+        with self._stack as stack:
+            each = [stack.enter_context(_Engines(self._names, command, processes)) for command in engines]
+            self._judges = [each[0].values, ours, *(engine.values for engine in each[1:] or each)]
+            self._equal = [0.5] * len(self._judges)
+            if game.num_players > 2:
+                drawn = self._draw_batch()
+                self._equal = [float(np.median(judge(drawn))) for judge in self._judges]
+            self._stack = stack.pop_all()
 
+    def __enter__(self) -> "Finder":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    @property
+    def equal(self) -> dict[str, float]:
+        """The value of an equal game for our search and for the last engine."""
+        return {"agent": round(self._equal[1], 4), "engine": round(self._equal[-1], 4)}
+
+    def find(self, count: int, progress: Callable[[int, int], None] = lambda found, tried: None) -> Iterator[Opening]:
+        """Yield openings, each once; ``progress`` is called with the numbers of those that were found and tried."""
+        found = tried = 0
+        known: set[_Beginning] = set()
         while found < count:
             waiting: list[_Beginning] = []
             while len(waiting) < _BATCH:
-                drawn = [_draw(names, moves) for _ in range(_BATCH)]
+                drawn = self._draw_batch()
                 tried += len(drawn)
-                waiting += [moves for moves in are_equal(drawn, judges[0].values(drawn)) if moves not in known]
+                waiting += [beginning for beginning in self._equal_by(0, drawn) if beginning not in known]
                 known.update(waiting)
                 progress(found, tried)
-            # The value of an equal game is 1 / players; on the scale of two players it is 0.5.
-            ours = dict(zip(waiting[:_BATCH], our_values(waiting[:_BATCH], tried) * game.num_players / 2, strict=True))
-            left = are_equal(list(ours), list(ours.values()))
-            for judge in judges[1:] or judges:
-                theirs = dict(zip(left, judge.values(left), strict=True))
-                left = are_equal(left, list(theirs.values()))
-            for beginning in left[: count - found]:
+            ours = self._equal_by(1, waiting[:_BATCH])
+            theirs = ours
+            for judge in range(2, len(self._judges)):
+                theirs = self._equal_by(judge, list(theirs))
+            for beginning, value in list(theirs.items())[: count - found]:
                 found += 1
-                yield Opening(beginning, {"agent": round(float(ours[beginning]), 4), "engine": round(theirs[beginning], 4)})
+                yield Opening(beginning, {"agent": round(ours[beginning], 4), "engine": round(value, 4)})
                 progress(found, tried)
+
+    def _equal_by(self, judge: int, beginnings: Iterable[_Beginning]) -> dict[_Beginning, float]:
+        """Those of some beginnings that a judge finds equal, and their values."""
+        rows = list(dict.fromkeys(beginnings))
+        values = zip(rows, self._judges[judge](rows), strict=True)
+        return {row: value for row, value in values if abs(value - self._equal[judge]) <= self._tolerance}
+
+    def _draw_batch(self) -> list[_Beginning]:
+        return [_draw(self._names, self._random) for _ in range(_BATCH)]
 
 
 class _Engines:
@@ -220,10 +239,11 @@ def _draw(names: BlokusGame, choice: random.Random) -> _Beginning:
     return tuple(moves)
 
 
-def _our_values(game: Game[Any], text: str) -> Callable[[Sequence[Sequence[int]], int], np.ndarray]:
-    """A function of openings and a seed that gives the value of each for the player to move."""
+def _our_values(game: Game[Any], text: str, seed: int) -> _Values:
+    """Values by a search of ours, on the scale of two players: half of what is won on average is a half."""
     spec = AgentSpec.parse(text)
     network = as_tree(weights.load(game, spec.evaluator.network)) if spec.evaluator.network else None
+    build_search(spec, game, network)  # for errors
 
     @jax.jit
     def values(network: Any, actions: jax.Array, keys: jax.Array) -> jax.Array:
@@ -237,8 +257,12 @@ def _our_values(game: Game[Any], text: str) -> Callable[[Sequence[Sequence[int]]
 
         return jax.vmap(value)(actions, keys)
 
-    def of_openings(openings: Sequence[Sequence[int]], seed: int) -> np.ndarray:
-        keys = jax.random.split(jax.random.key(seed), len(openings))
-        return np.asarray(values(network, jnp.asarray(openings, jnp.int32), keys))
+    def of_beginnings(beginnings: Sequence[_Beginning]) -> list[float]:
+        if not beginnings:
+            return []
+        actions = np.resize(np.array(beginnings, np.int32), (_BATCH, len(beginnings[0])))  # one compiled shape
+        keys = jax.random.split(jax.random.key(seed), _BATCH)
+        result: list[float] = (np.asarray(values(network, actions, keys)) * game.num_players / 2).tolist()
+        return result[: len(beginnings)]
 
-    return of_openings
+    return of_beginnings

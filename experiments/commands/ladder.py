@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -290,14 +289,14 @@ def _print(game: Any, entry: dict[str, Any], opponent: str) -> None:
     """The table of one agent."""
     elo = f", Elo {entry['elo']} ± {entry['elo_ci95']} on the scale of the levels" if "elo" in entry else ""
     out.print(f"{title(game)}: {entry['agent']} against {opponent}{elo}", markup=False, soft_wrap=True)
-    table = Table("level", "W-D-L", "win rate (95 % interval)", "score margin", "win rate by seat", "CPU ms a move, opponent")
+    table = Table("level", "W-D-L", "win rate (95 %)", "score margin", "by seat", "CPU ms a move, opponent")
     for row in entry["levels"]:
         low, high = row["win_rate_ci95"]
         margin_low, margin_high = row["score_margin_ci95"]
         table.add_row(
             "-" if row["level"] is None else str(row["level"]),
             f"{row['wins']}-{row['draws']}-{row['losses']}",
-            f"{row['win_rate']:.3f} ({low:.3f}-{high:.3f})",
+            f"{row['win_rate']:.2f} ({low:.2f}-{high:.2f})",
             f"{row['score_margin']:+.1f} ± {(margin_high - margin_low) / 2:.1f}",
             " ".join("-" if rate is None else f"{rate:.2f}" for rate in row["win_rate_by_seat"]),
             f"{_milliseconds(row['cpu_seconds_per_move'])}, {_milliseconds(row['opponent_cpu_seconds_per_move'])}",
@@ -349,7 +348,8 @@ def plot(summary: dict[str, Any]) -> str:
 class Openings(GameOptions):
     """Find balanced openings: first moves that a search of ours and Pentobi both value at about a half.
 
-    Each player places a random piece of five cells in turn. For example:
+    Each player places a random piece of five cells in turn. With more than two players, whose seats are not worth the same,
+    values are compared with those of other such beginnings. For example:
 
     tilewe-jax openings --game duo_official --engine 'pentobi-gtp -g duo -l 7 --nobook --noresign -q' --out openings.json
     """
@@ -379,7 +379,7 @@ class Openings(GameOptions):
         from experiments.arena import openings
 
         game = self.make()
-        about = {
+        about: dict[str, Any] = {
             "engines": [_without_folder(engine) for engine in self.engine],
             "agent": self.agent,
             "tolerance": self.tolerance,
@@ -387,18 +387,19 @@ class Openings(GameOptions):
         }
         found: list[Any] = []
         try:
-            with progress(self.count, "openings", "searching") as shown:
+            with (
+                progress(self.count, "openings") as shown,
+                openings.Finder(game, self.engine, self.agent, self.tolerance, self.seed, self.processes) as finder,
+            ):
+                about["equal"] = finder.equal
 
                 def follow(count: int, tried: int) -> None:
-                    shown.update(count, lambda: f"{tried:,} tried")
+                    shown.update(count, lambda: f"{tried:,} tried", "searching")
 
-                search: Callable[..., Any] = openings.find_balanced
-                for opening in search(
-                    game, self.engine, self.agent, self.count, self.tolerance, self.seed, self.processes, follow
-                ):
+                for opening in finder.find(self.count, follow):
                     found.append(opening)
                     openings.write(self.out, game, found, about)
-        except ValueError as error:
+        except (ValueError, MemoryError) as error:
             raise UsageError(str(error)) from None
         out.print(f"{len(found)} openings written to {self.out}")
 

@@ -150,10 +150,11 @@ def test_balanced_beginnings_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(openings, "_Engines", Engines)
     monkeypatch.setattr(
-        openings, "_our_values", lambda game, agent: lambda moves, seed: np.array([m[0] % 2 for m in moves]) / 2
+        openings, "_our_values", lambda *_: lambda rows: [moves[0] % 2 / 2 for moves in rows])
     )
     game = tilewe_jax.make("duo_official", size=8, pieces=("O1", "I2", "L5", "W5"))
-    found = list(openings.find_balanced(game, ["2", "3"], "puct", 20, 0.05, 0))
+    with openings.Finder(game, ["2", "3"], "puct", 0.05) as finder:
+        found = list(finder.find(20))
     assert len({opening.actions for opening in found}) == len(found) == 20
     for first, second in (opening.actions for opening in found):
         assert (first + second) % 6 == 0
@@ -164,15 +165,17 @@ def test_balanced_beginnings_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(asked) == openings._BATCH
     monkeypatch.undo()
     with pytest.raises(ValueError, match="cannot start 'nosuchengine'"):
-        next(openings.find_balanced(game, ["nosuchengine"], "puct", 1, 0.05, 0))
+        openings.Finder(game, ["nosuchengine"], "puct:num_simulations=2", 0.05)
 
 
 @pytest.mark.parametrize("path", sorted(openings.FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_lists_of_the_package_are_legal_and_balanced(path: Path) -> None:
     rows = openings.read(tilewe_jax.make(path.stem), path)
     assert len({row.actions for row in rows}) == len(rows) >= 25
-    assert all(0.45 <= value <= 0.55 for row in rows for value in row.values.values())
-    assert all(len(row.values) == 2 for row in rows)
+    about = json.loads(path.read_text())
+    assert about["tolerance"] <= 0.05
+    assert len(about["equal"]) == 2
+    assert all(abs(row.values[name] - equal) <= 0.05 + 1e-3 for row in rows for name, equal in about["equal"].items())
 
 
 def test_a_whole_ladder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
