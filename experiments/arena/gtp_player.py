@@ -162,8 +162,8 @@ class GtpPlayer:
         return action
 
     def _color(self, seat: "_Seat") -> str:
-        player: int = seat.position.current_player
-        return self._names.colors[player][0]
+        color: int = seat.position.current_color
+        return self._names.colors[color][0]
 
 
 class _Seat:

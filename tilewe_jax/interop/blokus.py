@@ -14,8 +14,8 @@ from tilewe_jax.host import HostGame
 from tilewe_jax.host_games import make_host_game
 
 PASS = notation.PASS
-"""The move of a player who does not place a piece."""
-PENTOBI_NAMES = {"duo_official": "Blokus Duo", "classic": "Blokus"}
+"""The move of a colour that does not place a piece."""
+PENTOBI_NAMES = {"duo_official": "Blokus Duo", "classic": "Blokus", "classic_2": "Blokus Two-Player"}
 """The games that Pentobi has, by id, and its name for them."""
 
 _CELL = re.compile(r"a?[a-z][1-9][0-9]?")
@@ -32,7 +32,7 @@ class BlokusGame:
     config: Config
     """The parameters of its rules."""
     colors: tuple[tuple[str, ...], ...]
-    """For each player the accepted names of its colour, lower-case; the first one is written."""
+    """For each colour its accepted names, lower-case; the first one is written."""
 
     @property
     def name(self) -> str:
@@ -43,12 +43,18 @@ class BlokusGame:
         """The initial position."""
         return _start(self.host)
 
-    def player(self, color: str) -> int:
-        """The player of a colour. Raises ``ValueError``."""
-        for player, names in enumerate(self.colors):
-            if color.lower() in names:
-                return player
-        raise ValueError(f"invalid color {color[:40]!r}; colors are {' '.join(names[0] for names in self.colors)}")
+    @property
+    def players(self) -> tuple[str, ...]:
+        """For each player the name that game files use: that of its colour; for two players with two colours b and w."""
+        names = self.colors if self.config.colors_per_player == 1 else _TWO_COLORS
+        return tuple(accepted[0] for accepted in names)
+
+    def color(self, name: str) -> int:
+        """The colour of a name. Raises ``ValueError``."""
+        for color, names in enumerate(self.colors):
+            if name.lower() in names:
+                return color
+        raise ValueError(f"invalid color {name[:40]!r}; colors are {' '.join(names[0] for names in self.colors)}")
 
     def move_text(self, action: int) -> str:
         """The move of an action: its cells, row by row from the bottom."""
@@ -76,8 +82,8 @@ def blokus_game(host: HostGame) -> BlokusGame:
     """The names of a game. Raises ``ValueError`` where it is none of the polyomino family."""
     if host.id not in VARIANTS:
         raise ValueError(f"{host.id} has no moves that are sets of cells; the games that have are {', '.join(VARIANTS)}")
-    colors = _TWO_COLORS if host.num_players == 2 else _FOUR_COLORS[: host.num_players]
-    return BlokusGame(host, _start(host).config, colors)
+    config = _start(host).config
+    return BlokusGame(host, config, _TWO_COLORS if config.colors == 2 else _FOUR_COLORS[: config.colors])
 
 
 def game_of_name(name: str) -> BlokusGame:

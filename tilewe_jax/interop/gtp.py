@@ -183,7 +183,7 @@ class GtpSession:
 
     def _color(self) -> str:
         """The colour whose turn it is."""
-        return self.game.colors[self._position.current_player][0]
+        return self.game.colors[self._position.current_color][0]
 
     def _quit(self) -> str:
         self.is_over = True
@@ -212,8 +212,7 @@ class GtpSession:
             self._agent, self.game = agent, game
 
     def _play(self, color: str, *words: str) -> str:
-        player = self.game.player(color)
-        if not self._position.is_terminal and player != self._position.current_player:
+        if self.game.color(color) != self._position.current_color and not self._position.is_terminal:
             raise GtpError(f"it is the turn of {self._color()}")
         return self._play_move("".join(words))
 
@@ -233,13 +232,13 @@ class GtpSession:
         return self._chosen(color)
 
     def _has_turn(self, color: str) -> bool:
-        return not self._position.is_terminal and self.game.player(color) == self._position.current_player
+        return not self._position.is_terminal and self.game.color(color) == self._position.current_color
 
     def _chosen(self, color: str) -> str:
         """The move that the agent chooses for a colour; a pass for one that cannot move."""
         if not self._has_turn(color):
-            player, position = self.game.player(color), self._position.position
-            if position.out >> player & 1 or not position.can_place(player):
+            index, position = self.game.color(color), self._position.position
+            if position.out >> index & 1 or not position.can_place(index):
                 return PASS
             raise GtpError(f"it is the turn of {self._color()}")
         action = self._agent.choose(tuple(self._actions))
@@ -255,7 +254,7 @@ class GtpSession:
         return ""
 
     def _all_legal(self, color: str) -> str:
-        return "\n".join(map(self.game.move_text, self._position.position.actions(self.game.player(color))))
+        return "\n".join(map(self.game.move_text, self._position.position.actions(self.game.color(color))))
 
     def _final_score(self) -> str:
         scores = self._position.scores()
