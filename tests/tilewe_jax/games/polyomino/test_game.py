@@ -154,7 +154,7 @@ def test_pass_is_for_good() -> None:
     game = tilewe_jax.make("duo", voluntary_pass=True, size=7)
     assert game.num_actions == 91 * 49 + 1
     state = play(game, ["O1n-a1a7", "pass", "I2e-a1b6", "I3n-a3d5"])
-    assert int(state.current_player) == 0
+    assert int(state.current_color) == 0
     assert state.out.tolist() == [False, True]
     state = play(game, ["pass", "pass"])
     assert bool(game.is_terminal(state))
@@ -181,7 +181,7 @@ def test_observation_shows_the_position_from_the_seat() -> None:
         for seat in range(4):
             absolute = (player + seat) % 4
             np.testing.assert_array_equal(planes[f"cells of seat {seat}"], cells[absolute])
-            assert planes[f"seat {seat} to move"].all() == (absolute == int(state.current_player))
+            assert planes[f"seat {seat} to move"].all() == (absolute == int(state.current_color))
             assert planes[f"seat {seat} is out"].all() == bool(state.out[absolute])
             for piece in ("O1", "W5"):
                 assert planes[f"seat {seat} has {piece}"].all() == (piece in game.remaining_pieces(state, absolute))
@@ -189,7 +189,7 @@ def test_observation_shows_the_position_from_the_seat() -> None:
         assert not (planes["free to the observer"] * taken).any()
         assert (planes["open corners of the observer"] <= planes["free to the observer"]).all()
         # The monomino goes wherever a corner is open.
-        if player == int(state.current_player) and "O1" in game.remaining_pieces(state, player):
+        if player == int(state.current_color) and "O1" in game.remaining_pieces(state, player):
             np.testing.assert_array_equal(planes["open corners of the observer"], mask[0])
     assert len(names) == len(set(names)) == game.observe(state, jnp.int32(0)).shape[0]
 

@@ -26,7 +26,7 @@ def beside(cells: set[tuple[int, int]], steps: Any = SIDES) -> set[tuple[int, in
 
 def features_by_counting(state: Any, action: int) -> heuristics.Features[float]:
     """The features of a placement, counted on sets of cells."""
-    config, mover = GAME.config, int(state.current_player)
+    config, mover = GAME.config, int(state.current_color)
     pieces = [
         {(int(x), int(y)) for y, x in np.argwhere(board)} for board in np.asarray(unpack_boards(GAME.config, state.occupied))
     ]

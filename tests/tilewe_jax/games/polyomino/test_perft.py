@@ -70,7 +70,7 @@ def test_from_positions_where_players_meet(variant: str, players: int) -> None:
             after = apply(state, jnp.int32(action))
             assert not np.array_equal(after.occupied, state.occupied), "the move is not legal here"
             state = after
-        assert int(state.current_player) == position["player"]
+        assert int(state.current_color) == position["player"]
         for depth, leaves in enumerate(position["perft"], 1):
             assert counter.leaves(state, depth) == leaves
         compared += 1

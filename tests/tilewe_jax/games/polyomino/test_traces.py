@@ -49,7 +49,7 @@ def _views(game: PolyominoGame) -> Any:
 
     def of_player(state, player):
         free, corners, _ = per_lane(lambda *args: planes(game.config, *args))(state.occupied, state.hands, player)
-        asked = replace(state, current_player=player, out=jnp.zeros_like(state.out))
+        asked = replace(state, current_color=player, out=jnp.zeros_like(state.out))
         return game.placements(asked), free & corners
 
     players = jnp.arange(game.num_players)
@@ -59,7 +59,7 @@ def _views(game: PolyominoGame) -> Any:
 
 def views(game: PolyominoGame, states: Any) -> tuple[np.ndarray, np.ndarray]:
     """``_views`` in batches of one size."""
-    size, count = 32, len(states.current_player)
+    size, count = 32, len(states.current_color)
     parts = []
     for start in range(0, count, size):
         index = np.minimum(np.arange(start, start + size), count - 1)
@@ -102,7 +102,7 @@ def test_tilewe(players: int, full: bool) -> None:
             assert over == ("m" not in ply)
             sets = [placements(game, legal[i, player]) for player in range(players)]
             if not over:
-                assert int(states.current_player[i]) == ply["p"]
+                assert int(states.current_color[i]) == ply["p"]
                 assert len(sets[ply["p"]]) == ply["u"] == int(states.legal_counts[i].sum())
             assert [bool(moves) for moves in sets] == [bool(can) for can in ply["c"]]
             assert [playable(game, corners[i, player], sets[player]) for player in range(players)] == ply["k"]
@@ -151,7 +151,7 @@ def test_duo(file: str, name: str, full: bool) -> None:
             assert empty[i] == ply["e"]
             assert void[i].tolist() == ply["v"]
             if "h" in ply and ply.get("m"):
-                assert int(states.current_player[i]) == ply["p"]
+                assert int(states.current_color[i]) == ply["p"]
                 texts = sorted(".".join(map(str, cells)) for cells in sets[ply["p"]])
                 assert sha1(",".join(texts).encode()).hexdigest() == ply["h"]
         assert bool(np.all(states.out[-1]))
@@ -167,7 +167,7 @@ def test_pentobi(file: str, name: str, full: bool) -> None:
         states = replayed(game, actions)
         legal, _ = views(game, states)
         for i, ply in enumerate(plies):
-            assert int(states.current_player[i]) == ply["c"]
+            assert int(states.current_color[i]) == ply["c"]
             theirs = sorted(tuple(sorted(game.config.bit((x, y)) for x, y in cells)) for cells in ply["legal"])
             assert sorted(placements(game, legal[i, ply["c"]])) == theirs
         last = jax.device_put(rows(states, -1))
