@@ -82,6 +82,13 @@ def neighbours(config: Config, board: Board) -> tuple[Board, Board]:
     return edges, diagonals
 
 
+def playable(config: Config, hand: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
+    """The pieces of a hand that may be placed next: of a full hand the start piece alone, where the variant has one."""
+    if config.start_piece is None:
+        return hand
+    return jnp.where(hand == np.uint32(config.full_hand), np.uint32(config.first_hand), hand)
+
+
 def planes(
     config: Config,
     occupied: UInt32[Array, "colors words lanes"],
@@ -99,7 +106,7 @@ def planes(
     Returns:
       Two boards of ``reach`` words and a hand: the cells free to the colour (on the board, empty, sharing no edge with an own
       cell); the corners, of which a placement must cover one (diagonal to an own cell, or start cells; free or not); and the
-      pieces of the colour.
+      pieces that the colour may place next.
     """
     own, hand = pick(list(occupied), color[None]), pick(list(hands), color)
     edges, diagonals = neighbours(config, own)
@@ -114,4 +121,4 @@ def planes(
         if config.starts_stay_open
         else jnp.where((hand == np.uint32(config.full_hand))[None], start, diagonals)
     )
-    return free, corners, hand
+    return free, corners, playable(config, hand)

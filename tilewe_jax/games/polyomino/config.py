@@ -46,6 +46,8 @@ class Config:
     """Number of colours of each player, see ``owner``."""
     pieces: tuple[int, ...] = tuple(range(len(PIECE_NAMES)))
     """The pieces each colour has, as indices into ``PIECE_NAMES``, ascending."""
+    start_piece: str | None = None
+    """Name of the piece that every colour must place first; ``None`` for any."""
     starts_stay_open: bool = False
     """Whether start cells count as open corners for the whole game (modified Duo), or for the first piece only."""
     bonus_all: int = 0
@@ -80,6 +82,9 @@ class Config:
                 )
         if list(self.pieces) != sorted(set(self.pieces) & set(range(len(PIECE_NAMES)))) or not self.pieces:
             raise ValueError(f"pieces must be ascending indices from 0 to {len(PIECE_NAMES) - 1}, not {self.pieces}")
+        names = [PIECE_NAMES[piece] for piece in self.pieces]
+        if self.start_piece is not None and self.start_piece not in names:
+            raise ValueError(f"start_piece must be one of the pieces in play, {' '.join(names)}, not {self.start_piece!r}")
 
     @property
     def colors(self) -> int:
@@ -119,6 +124,11 @@ class Config:
     def full_hand(self) -> int:
         """Bit set of all pieces in play, bit ``p`` for piece ``p``."""
         return sum(1 << piece for piece in self.pieces)
+
+    @property
+    def first_hand(self) -> int:
+        """Bit set of the pieces that may be placed first."""
+        return self.full_hand if self.start_piece is None else 1 << PIECE_NAMES.index(self.start_piece)
 
     @property
     def max_score(self) -> int:
@@ -172,10 +182,24 @@ def classic(size: int = 20, pieces: Pieces = None, start_cells: StartCells = Non
     return _config("classic", size, 4, starts, pieces, start_cells, movegen, bonus_all=15, bonus_monomino_last=5)
 
 
-def classic_2(size: int = 20, pieces: Pieces = None, start_cells: StartCells = None, movegen: str = "bitboard") -> Config:
-    """The classic game for two players with two colours each, blue and red against yellow and green; their points add up."""
+def classic_2(
+    size: int = 20,
+    pieces: Pieces = None,
+    start_cells: StartCells = None,
+    start_piece: str | None = None,
+    movegen: str = "bitboard",
+) -> Config:
+    """The classic game for two players with two colours each, blue and red against yellow and green; their points add up.
+
+    With a ``start_piece`` it is the game of the Software-Challenge 2026/27: every colour places that piece first, on any cells
+    of which one is on the border of the board.
+    """
+    if start_piece is not None and not start_cells:
+        edges = (0, size - 1)
+        border = tuple((x, y) for y in range(size) for x in range(size) if x in edges or y in edges)
+        start_cells = (border,) * 4
     four = classic(size, pieces, start_cells, movegen)
-    return replace(four, name="classic_2", players=2, colors_per_player=2)
+    return replace(four, name="classic_2", players=2, colors_per_player=2, start_piece=start_piece)
 
 
 VARIANTS: dict[str, Callable[..., Config]] = {

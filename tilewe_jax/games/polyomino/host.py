@@ -47,6 +47,8 @@ for _fit, (_i, _) in enumerate(FITS):
     PIECE_FITS[ORIENTATIONS[_i].piece] |= 1 << _fit
 ALL_FITS = (1 << len(FITS)) - 1
 
+MAX_NAMED = 4
+"""Maximum number of start cells that ``explain_placement`` names."""
 _REACH = MAX_PIECE_SIZE - 1  # the largest distance, along rows plus along columns, between two cells of a piece
 
 
@@ -297,6 +299,11 @@ class Position:
         fields = start.config, start.occupied, start.hands, start.out, start.monomino_last, start.color
         return _replay, (fields, [entry[0] for entry in self.history])
 
+    def playable(self, color: int) -> int:
+        """The pieces that the colour may place next: of a full hand the start piece alone, where the variant has one."""
+        hand = self.hands[color]
+        return self.config.first_hand if hand == self.config.full_hand else hand
+
     def free(self, color: int) -> int:
         """Cells that the colour may cover."""
         return self.geometry.board & ~(self.taken | self.beside[color])
@@ -318,7 +325,7 @@ class Position:
         cells = self.geometry[orientation].cells << anchor
         return bool(
             not self.finished
-            and self.hands[color] >> ORIENTATIONS[orientation].piece & 1
+            and self.playable(color) >> ORIENTATIONS[orientation].piece & 1
             and not cells & ~self.free(color)
             and cells & self.corners[color]
         )
@@ -348,19 +355,23 @@ class Position:
                 legal[color] = left
 
         cells <<= anchor
-        first = not (self.occupied[mover] or self.config.starts_stay_open)
-        known = 0 if first else corners[mover]
+        known = corners[mover]  # corners whose legal fits are known, not counting those that the piece takes
+        if not self.occupied[mover]:
+            if not self.config.starts_stay_open:
+                known = corners[mover] = 0
+            elif self.config.start_piece is not None:
+                known = 0
         self.taken |= cells
         self.occupied[mover] |= cells
         self.beside[mover] |= beside << anchor >> geometry.margin
-        corners[mover] = known | diagonal << anchor >> geometry.margin
+        corners[mover] |= diagonal << anchor >> geometry.margin
         self.hands[mover] ^= 1 << piece
         self.monomino_last[mover] = piece == MONOMINO
 
         # The colour wins corners, and loses the fits that touch the piece besides, and those of the piece itself.
         free = self.free(mover)
         left = geometry.fits_at(corners[mover] & free & ~known, free, fits_of(self.hands[mover]))
-        if not first:
+        if known:
             for corner, fits in legal[mover].items():
                 if fits := fits & allowed_own[origin + corner]:
                     left[corner] = fits
@@ -404,7 +415,7 @@ class Position:
     def _legal(self, color: int) -> dict[int, int]:
         """``legal`` of a colour, from scratch."""
         free = self.free(color)
-        return self.geometry.fits_at(free & self.corners[color], free, fits_of(self.hands[color]))
+        return self.geometry.fits_at(free & self.corners[color], free, fits_of(self.playable(color)))
 
     def _remember(self, placement: Placement | None) -> None:
         p = self.color
@@ -438,16 +449,21 @@ def explain_placement(position: Position, orientation: int, anchor: Cell) -> str
     if not position.hands[color] >> shape.piece & 1:
         name = PIECE_NAMES[shape.piece]
         return f"{name} has been placed already" if shape.piece in config.pieces else f"{name} is not among the pieces in play"
+    if not position.playable(color) >> shape.piece & 1:
+        return f"the first piece must be {config.start_piece}"
     if not config.fits(shape, anchor):
         return "it does not lie on the board"
     cells = position.geometry.mask((anchor[0] + x, anchor[1] + y) for x, y in shape.cells)
-    starts = " or ".join(map(cell_name, config.start_cells[color]))
+    cells_to_start = config.start_cells[color]
+    starts = f"a start cell, {' or '.join(map(cell_name, cells_to_start))}"
+    if len(cells_to_start) > MAX_NAMED:
+        starts = f"one of the {len(cells_to_start)} start cells"
     rules = [
         (not cells & position.taken, "it covers a cell that is taken"),
         (not cells & position.beside[color], "it has an edge in common with a piece of the same colour"),
         (
             cells & position.corners[color],
-            f"the first piece must cover a start cell, {starts}"
+            f"the first piece must cover {starts}"
             if position.hands[color] == config.full_hand
             else "it touches no piece of the same colour corner to corner",
         ),

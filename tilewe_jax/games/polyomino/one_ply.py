@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float32, Int32, UInt16, UInt32
 
 from tilewe_jax.bits import WORD_BITS, hash32, popcount
 from tilewe_jax.games.polyomino import contacts, rules
-from tilewe_jax.games.polyomino.boards import Board, Hand, neighbours, pick, planes, reach, words
+from tilewe_jax.games.polyomino.boards import Board, Hand, neighbours, pick, planes, playable, reach, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 from tilewe_jax.games.polyomino.rules import State
@@ -43,13 +43,13 @@ class Root:
     color: Int32[Array, "lanes"]
     """The colour to move."""
     free: UInt32[Array, "reach colors lanes"]
-    """Cells free to each colour, see ``boards.planes``; so are the next two."""
+    """Cells free to each colour, see ``boards.planes``; so is the next one."""
     corners: UInt32[Array, "reach colors lanes"]
     """Cells of which a placement of each colour must cover one."""
     hands: UInt32[Array, "colors lanes"]
     """Pieces of each colour."""
     own: tuple[Board, Board, Hand]
-    """``free``, ``corners`` and ``hands`` of the colour to move."""
+    """``boards.planes`` of the colour to move."""
     reachable: UInt32[Array, "words colors lanes"]
     """Union of the cells of all legal placements of each colour; a placement elsewhere leaves them all legal."""
     moves: Int32[Array, "colors lanes"]
@@ -77,6 +77,8 @@ class Candidate:
     def own(self) -> tuple[Board, Board, Hand]:
         """The ``boards.planes`` of the mover after the placement."""
         free, corners, hand = self.root.own
+        if self.config.start_piece is not None:
+            hand = pick(list(self.root.hands), self.root.color)
         edges, diagonals = neighbours(self.config, self.cells)
         if not self.config.starts_stay_open:
             corners = jnp.where((hand == np.uint32(self.config.full_hand))[None], np.uint32(0), corners)
@@ -108,7 +110,7 @@ class Candidate:
         values = where_needed(
             (needed & ~self.is_mover).ravel(),
             evaluate,
-            (*boards, root.hands.ravel(), cells),
+            (*boards, playable(config, root.hands).ravel(), cells),
             otherwise.ravel(),
             OTHER_DIVISOR,
         )
@@ -231,7 +233,7 @@ def _root(config: Config, state: State, totals: Int32[Array, "lanes"]) -> Root:
         color=state.current_color,
         free=free,
         corners=corners,
-        hands=hands,
+        hands=state.hands,
         own=(own_free, own_corners, pick(list(hands), state.current_color)),
         reachable=materialize(partial(contacts.reachable_cells, config), *flat).reshape(-1, config.colors, lanes),
         moves=moves.reshape(config.colors, lanes),

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 from tilewe_jax.bits import popcount
 from tilewe_jax.game import IndexedPolicy, Policy
 from tilewe_jax.games.polyomino import rules
-from tilewe_jax.games.polyomino.boards import words
+from tilewe_jax.games.polyomino.boards import playable, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.one_ply import (
     Candidate,
@@ -113,7 +113,7 @@ def simple_search(candidate: Candidate) -> Float32[Array, "lanes"]:
     config, root, is_mover = candidate.config, candidate.root, candidate.is_mover
     size = words(config)
     open_after = root.free[:size] & root.corners[:size] & ~candidate.cells[:, None]
-    has_monomino = _has_monomino(root.hands)
+    has_monomino = _has_monomino(playable(config, root.hands))
     other_corners = candidate.other_statistic(
         partial(count_playable_corners, config), ~has_monomino, jnp.sum(popcount(open_after), axis=0)
     )

@@ -64,6 +64,8 @@ def initial(config: Config) -> dict[str, np.ndarray]:
     """The fields of the initial state of one game, computed with NumPy."""
     legal_counts = np.zeros(words(config), np.uint16)
     for i in config.orientations:
+        if not config.first_hand >> ORIENTATIONS[i].piece & 1:
+            continue
         for y in range(config.size):
             for x in range(config.size):
                 cells = {(x + dx, y + dy) for dx, dy in ORIENTATIONS[i].cells}

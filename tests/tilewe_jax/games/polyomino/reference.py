@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_SIZES
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, PIECE_SIZES
 
 Cells = frozenset[tuple[int, int]]
 
@@ -43,6 +43,8 @@ class Board:
         for corner_x, corner_y in self.corners(color):
             for orientation in ORIENTATIONS:
                 if orientation.piece not in self.hands[color]:
+                    continue
+                if not own and self.config.start_piece not in (None, PIECE_NAMES[orientation.piece]):
                     continue
                 for dx, dy in orientation.cells:
                     cells = frozenset((corner_x - dx + x, corner_y - dy + y) for x, y in orientation.cells)

@@ -97,8 +97,9 @@ def configs(draw) -> Config:
     cell = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1))
     starts = draw(st.lists(st.lists(cell, min_size=1, max_size=4).map(tuple), min_size=colors, max_size=colors))
     pieces = sorted(draw(st.sets(st.integers(0, len(PIECE_NAMES) - 1), min_size=1)))
+    first = draw(st.sampled_from([None, PIECE_NAMES[pieces[-1]]]))
     stay_open, may_pass = draw(st.booleans()), draw(st.booleans())
-    return Config("any", size, players, tuple(starts), each, tuple(pieces), stay_open, voluntary_pass=may_pass)
+    return Config("any", size, players, tuple(starts), each, tuple(pieces), first, stay_open, voluntary_pass=may_pass)
 
 
 def decoded(legal: dict[int, int]) -> dict[int, set[tuple[int, tuple[int, int]]]]:
@@ -193,7 +194,7 @@ def test_positions_become_states_and_back(name: str) -> None:
         assert_same(state_of_position(position), jax.tree.map(jnp.asarray, rows(state, 0)))
         again = position_of_state(game.config, rows(state, 0))
         assert [again.actions(p) for p in range(game.num_players)] == [position.actions(p) for p in range(game.num_players)]
-        assert (again.finished, again.player) == (position.finished, position.color)
+        assert (again.finished, again.color) == (position.finished, position.color)
         action = play.sample_action(state, jax.random.split(jax.random.key(ply), 16))
         if position.finished:
             break

@@ -19,7 +19,7 @@ VARIANTS = [
     ("duo", {"size": 7, "voluntary_pass": True}),
     ("duo_official", {"size": 8, "pieces": ("O1", "I2", "L3", "T4", "X5")}),
     ("classic", {"size": 9, "pieces": ("O1", "I3", "Z5")}),
-    ("classic_2", {"size": 7, "pieces": ("O1", "I3", "Z5")}),
+    ("classic_2", {"size": 7, "pieces": ("O1", "I3", "Z5"), "start_piece": "I3"}),
 ]
 
 
@@ -36,10 +36,11 @@ def rules_of(board: Board) -> Callable[[int, tuple[int, int]], str | None]:
         rules = [
             (piece in config.pieces, "not among the pieces in play"),
             (piece in board.hands[player], "placed already"),
+            (own or config.start_piece in (None, PIECE_NAMES[piece]), "the first piece must be"),
             (cells <= cells_on_board, "lie on the board"),
             (not cells & taken, "taken"),
             (not cells & beside, "an edge in common"),
-            (cells in legal, "corner to corner" if own else "start cell"),
+            (cells in legal, "corner to corner" if own else "first piece must cover"),
         ]
         return next((phrase for is_kept, phrase in rules if not is_kept), None)
 
@@ -78,7 +79,7 @@ def test_every_action_is_legal_or_breaks_the_rule_named(name: str, options: dict
     assert position.legal_actions() == []
     assert position.explain(0) == position.explain(config.num_placements) == "the game is over"
     few = {"not among the pieces in play", "corner to corner"} if config.players == 1 else {"not among the pieces in play"}
-    wanted = {None, "placed already", "lie on the board", "taken", "an edge in common", "corner to corner", "start cell"}
+    wanted = {None, "placed already", "lie on the board", "taken", "an edge in common", "corner to corner", "first piece must cover"}
     assert phrases >= wanted - few
 
 
