@@ -79,7 +79,15 @@ def test_every_action_is_legal_or_breaks_the_rule_named(name: str, options: dict
     assert position.legal_actions() == []
     assert position.explain(0) == position.explain(config.num_placements) == "the game is over"
     few = {"not among the pieces in play", "corner to corner"} if config.players == 1 else {"not among the pieces in play"}
-    wanted = {None, "placed already", "lie on the board", "taken", "an edge in common", "corner to corner", "first piece must cover"}
+    wanted = {
+        None,
+        "placed already",
+        "lie on the board",
+        "taken",
+        "an edge in common",
+        "corner to corner",
+        "first piece must cover",
+    }
     assert phrases >= wanted - few
 
 

@@ -18,6 +18,9 @@ import tilewe_jax
 from tests.support import rows, sampled_and_full, traces
 from tilewe_jax.games.polyomino.boards import planes
 from tilewe_jax.games.polyomino.game import PolyominoGame
+from tilewe_jax.games.polyomino.notation import cells_of
+from tilewe_jax.host_games import make_host_game
+from tilewe_jax.interop.blokus import blokus_game
 from tilewe_jax.lanes import per_lane
 
 
@@ -155,6 +158,29 @@ def test_duo(file: str, name: str, full: bool) -> None:
                 texts = sorted(".".join(map(str, cells)) for cells in sets[ply["p"]])
                 assert sha1(",".join(texts).encode()).hexdigest() == ply["h"]
         assert bool(np.all(states.out[-1]))
+
+
+def test_pentobi_with_two_colors_a_player() -> None:
+    """On the host, which the tests of the host hold to the device."""
+    start = blokus_game(make_host_game("classic_2")).start()
+    config, games = start.config, traces("classic/pentobi_classic_2.jsonl.gz")
+    assert len(games) == 6
+    for trace in games:
+        position = start
+        for ply in trace["plies"]:
+            color = position.current_color
+            assert (color, position.current_player) == (ply["c"], ply["c"] % 2)
+            legal = {
+                ".".join(str(config.bit(cell)) for cell in cells_of(config, action)): action
+                for action in position.legal_actions()
+            }
+            assert len(legal) == ply["n"]
+            assert sha1(",".join(sorted(legal)).encode()).hexdigest()[:12] == ply["h"]
+            position = position.after(legal[ply["m"]])
+        assert position.is_terminal
+        assert [position.position.score(color) for color in range(4)] == trace["points"]
+        margin = position.scores()[0] - position.scores()[1]
+        assert trace["final_score"] == f"{'B' if margin > 0 else 'W'}+{abs(margin)}"
 
 
 @sampled_and_full
