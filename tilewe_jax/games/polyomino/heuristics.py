@@ -25,7 +25,8 @@ T = TypeVar("T")
 
 class Features(NamedTuple, Generic[T]):
     """A value for each feature of a placement. *Open* corners are the corners of a colour (``boards.planes``) that are free;
-    opponents are the colours of other players than the mover's."""
+    opponents are the colours of other players than the mover's.
+    """
 
     piece_size: T
     """Number of cells of the piece."""

@@ -219,6 +219,7 @@ class Position:
 
     __slots__ = (
         "beside",
+        "color",
         "config",
         "corners",
         "finished",
@@ -229,7 +230,6 @@ class Position:
         "monomino_last",
         "occupied",
         "out",
-        "color",
         "taken",
     )
 

@@ -185,8 +185,8 @@ def test_observation_of_a_player_with_two_colors() -> None:
     """The colour to move comes first, or the next one of an observer who is not to move; own colours are 0 and 2."""
     game = tilewe_jax.make("classic_2", size=7, pieces=("O1", "I2", "L3"))
     observe, seen = jax.jit(game.observe), set()
-    for state, _ in positions(game, 2):
-        state = rows(state, 1)
+    for states, _ in positions(game, 2):
+        state = rows(states, 1)
         cells = np.asarray(observation.unpack_boards(game.config, state.occupied))
         for player in range(2):
             planes = dict(zip(game.channel_names, np.asarray(observe(state, jnp.int32(player))), strict=True))
