@@ -17,6 +17,9 @@ STATE_BYTES = {
     "triominos": 720,
 }
 
+SLOW = ("duo", "classic", "classic_2")
+"""The same rules engine as ``tilewe`` and ``duo_official``, which the traces and perft counts hold to the truth."""
+
 VARIATIONS = [
     pytest.param("tilewe", {"players": 1}, marks=pytest.mark.slow),
     ("tilewe", {"players": 2, "size": 5, "pieces": ("O1", "I2", "L3", "X5")}),
@@ -28,13 +31,8 @@ VARIATIONS = [
 ]
 
 
-# The slow ones are the same rules engine as `tilewe` and `duo_official`, which the traces and perft counts hold to the truth.
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow) if name in ("duo", "classic", "classic_2") else name
-        for name in available_games()
-    ],
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in available_games()]
 )
 def test_every_registered_game_conforms(name: str) -> None:
     # One game of each engine without `jit` too.

@@ -77,8 +77,9 @@ class Config:
             raise ValueError(f"start_cells must name cells for {self.colors} {whose}, not {len(self.start_cells)}")
         for color, cells in enumerate(self.start_cells):
             if not cells or not all(0 <= x < self.size and 0 <= y < self.size for x, y in cells):
+                whose = "player" if self.colors_per_player == 1 else "colour"
                 raise ValueError(
-                    f"start_cells of {'player' if self.colors_per_player == 1 else 'colour'} {color} must be one or more (x, y) with 0 <= x, y < {self.size}, not {cells}"
+                    f"start_cells of {whose} {color} must be one or more (x, y) with 0 <= x, y < {self.size}, not {cells}"
                 )
         if list(self.pieces) != sorted(set(self.pieces) & set(range(len(PIECE_NAMES)))) or not self.pieces:
             raise ValueError(f"pieces must be ascending indices from 0 to {len(PIECE_NAMES) - 1}, not {self.pieces}")
@@ -93,7 +94,8 @@ class Config:
 
     def owner(self, color: Index) -> Index:
         """The player whose colour this is: colours go round among the players."""
-        return color if self.colors_per_player == 1 else color % self.players
+        owner: Index = color if self.colors_per_player == 1 else color % self.players
+        return owner
 
     @property
     def cells(self) -> int:

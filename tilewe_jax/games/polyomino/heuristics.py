@@ -24,8 +24,9 @@ T = TypeVar("T")
 
 
 class Features(NamedTuple, Generic[T]):
-    """A value for each feature of a placement. *Open* corners are the corners of a colour (``boards.planes``) that are free;
-    opponents are the colours of other players than the mover's.
+    """A value for each feature of a placement.
+
+    *Open* corners are the corners of a colour (``boards.planes``) that are free. Opponents are the colours of other players.
     """
 
     piece_size: T

@@ -99,7 +99,10 @@ class Candidate:
     def other_statistic(
         self, statistic: Statistic, needed: Bool[Array, "colors lanes"], otherwise: Int32[Array, "colors lanes"]
     ) -> Int32[Array, "colors lanes"]:
-        """A statistic of each other colour after the placement where ``needed``, else ``otherwise``; unspecified for the mover."""
+        """A statistic of all colours but the mover's after the placement where ``needed``, else ``otherwise``.
+
+        Unspecified for the mover.
+        """
         config, root = self.config, self.root
 
         def evaluate(free: Board, corners: Board, hand: Hand, cells: Board) -> Int32[Array, "lanes"]:
