@@ -24,7 +24,7 @@ VARIATIONS = [
     pytest.param("tilewe", {"players": 1}, marks=pytest.mark.slow),
     ("tilewe", {"players": 2, "size": 5, "pieces": ("O1", "I2", "L3", "X5")}),
     ("duo", {"voluntary_pass": True, "size": 7}),
-    ("classic_2", {"size": 6, "pieces": ("O1", "I2", "L3", "T4")}),
+    pytest.param("classic_2", {"size": 6, "pieces": ("O1", "I2", "L3", "T4")}, marks=pytest.mark.slow),
     ("santorini", {"size": 4, "placement": "chosen"}),
     ("santorini", {"size": 3, "placement": "random"}),
     ("triominos", {"players": 3, "tiles": 10, "tray": 2, "start": "highest"}),
