@@ -61,9 +61,9 @@ def features_by_counting(config: Config, state: Any, action: int) -> heuristics.
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("tilewe", {"players": 3}), ("classic_2", {"pieces": ("O1", "I2", "L3", "T4", "W5")})]
+    ("name", "options"), [pytest.param("tilewe", {"players": 3}, marks=pytest.mark.slow), ("classic_2", {})]
 )
-def test_features_are_what_counting_finds(name: str, options: dict[str, Any]) -> None:
+def test_features_are_what_counting_finds(name: str, options: dict[str, int]) -> None:
     game = tilewe_jax.make(name, size=SIZE, **options)
     sample = jax.jit(jax.vmap(lambda state, key: game.sample_actions(state, key, 6)))
     weighted = per_lane(lambda state, actions, weights: heuristics.weighted_features(game.config, state, actions, weights))
