@@ -1,4 +1,4 @@
-"""The polyomino placement games as a ``Game``: Tilewe, the Duos, and the classic game for four and for two players."""
+"""The polyomino placement games as a ``Game``: Tilewe, the Duos, and the classic games."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
