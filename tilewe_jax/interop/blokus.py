@@ -10,7 +10,7 @@ from tilewe_jax.games.polyomino import notation
 from tilewe_jax.games.polyomino.config import VARIANTS, Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE
 from tilewe_jax.games.polyomino.position import PolyominoPosition
-from tilewe_jax.host import HostGame
+from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.host_games import make_host_game
 
 PASS = notation.PASS
@@ -33,6 +33,12 @@ class BlokusGame:
     """The parameters of its rules."""
     colors: tuple[tuple[str, ...], ...]
     """For each colour its accepted names, lower-case; the first one is written."""
+    has_deal: bool = False
+
+    @property
+    def has_passes(self) -> bool:
+        """Whether a colour that could place a piece may pass."""
+        return self.config.voluntary_pass
 
     @property
     def name(self) -> str:
@@ -49,6 +55,22 @@ class BlokusGame:
         names = self.colors if self.config.colors_per_player == 1 else _TWO_COLORS
         return tuple(accepted[0] for accepted in names)
 
+    def deal_actions(self, initial: HostPosition) -> tuple[int, ...]:
+        """Nothing: chance decides nothing at the start."""
+        return ()
+
+    def current_color(self, position: PolyominoPosition) -> int:
+        """The colour to move; at the end the one that was asked last."""
+        return position.current_color
+
+    def legal_actions(self, position: PolyominoPosition, color: int) -> list[int]:
+        """The placements that a colour has, be it its turn or not."""
+        return position.position.actions(color)
+
+    def must_pass(self, position: PolyominoPosition, color: int) -> bool:
+        """Whether a colour has no placement, or has passed."""
+        return bool(position.position.out >> color & 1) or not position.position.can_place(color)
+
     def color(self, name: str) -> int:
         """The colour of a name. Raises ``ValueError``."""
         for color, names in enumerate(self.colors):
@@ -56,14 +78,17 @@ class BlokusGame:
                 return color
         raise ValueError(f"invalid color {name[:40]!r}; colors are {' '.join(names[0] for names in self.colors)}")
 
-    def move_text(self, action: int) -> str:
-        """The move of an action: its cells, row by row from the bottom."""
+    def move_text(self, action: int, position: PolyominoPosition | None = None) -> str:
+        """The move of an action, the same in all positions: its cells, row by row from the bottom."""
         if action == self.config.num_placements:
             return PASS
         return ",".join(map(notation.cell_name, notation.cells_of(self.config, action)))
 
-    def action(self, text: str) -> int:
-        """The action of a move, whose cells may come in any order. Raises ``ValueError`` for what is no move of this game."""
+    def action(self, text: str, position: PolyominoPosition | None = None) -> int:
+        """The action of a move, the same in all positions, whose cells may come in any order.
+
+        Raises ``ValueError`` for what is no move of this game.
+        """
         text = "".join(text.split()).lower()
         if text == PASS:
             if self.config.voluntary_pass:

@@ -8,7 +8,7 @@ import numpy as np
 from tilewe_jax.games.polyomino import figures
 from tilewe_jax.games.polyomino.config import VERSION, Config
 from tilewe_jax.games.polyomino.host import Position, bits, explain_placement, geometry
-from tilewe_jax.games.polyomino.notation import action_names, cell_name, cells_of, orientation_and_anchor
+from tilewe_jax.games.polyomino.notation import action_names, action_of_name, cell_name, cells_of, orientation_and_anchor
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
 from tilewe_jax.host import HostGame, IllegalActionError, require_no_deal
 
@@ -77,8 +77,7 @@ class PolyominoPosition:
     def after(self, action: int) -> "PolyominoPosition":
         """The position after an action. Raises ``IllegalActionError``, which names the rule that the action breaks."""
         if rule := self.explain(action):
-            color = figures.COLORS[self.current_color]
-            raise IllegalActionError(f"{self._describe(action)} is illegal for {color}: {rule}")
+            raise IllegalActionError(self._illegal(action, rule))
         position = self.position.copy()
         if action == self.config.num_placements:
             position.leave()
@@ -89,6 +88,13 @@ class PolyominoPosition:
     def action_name(self, action: int) -> str:
         """The canonical name of an action, ``W5n-a1c3``."""
         return action_names(self.config, action)[0]
+
+    def action_of_name(self, name: str) -> int:
+        """The action of a name, see ``notation.action_of_name``. Raises ``ValueError`` for what is no legal action."""
+        action = action_of_name(self.config, name)
+        if rule := self.explain(action):
+            raise IllegalActionError(self._illegal(action, rule))
+        return action
 
     def text(self, color: bool = False, *, last_action: int | None = None) -> str:
         """The board, and the score and pieces left of each colour, see ``figures.text``."""
@@ -101,6 +107,10 @@ class PolyominoPosition:
     def _cells_of(self, action: int | None) -> tuple[Cell, ...]:
         """The cells that an action covers; none for a pass, and for no action."""
         return () if action is None or action == self.config.num_placements else cells_of(self.config, action)
+
+    def _illegal(self, action: int, rule: str) -> str:
+        """The message about an action that breaks a rule."""
+        return f"{self._describe(action)} is illegal for {figures.COLORS[self.current_color]}: {rule}"
 
     def _describe(self, action: int) -> str:
         if not 0 <= action < self.config.num_placements:
