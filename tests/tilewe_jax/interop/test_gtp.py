@@ -222,7 +222,7 @@ def test_a_game_of_santorini() -> None:
     assert engine.session.actions == ()
     assert engine.ok("set_game Blokus Duo") == engine.ok("set_game santorini") == ""
     assert engine.session.game.host.id == "santorini"
-    assert engine.fails("set_game chess").endswith("Blokus, santorini")
+    assert engine.fails("set_game chess").endswith("Blokus Two-Player, santorini")
 
 
 @pytest.mark.parametrize("placement", ["default", "chosen"])
