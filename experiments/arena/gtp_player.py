@@ -178,8 +178,7 @@ class GtpPlayer:
         return game.view("deal in GTP", begin, lambda deal, _: deal) + game.actions
 
     def _color(self, seat: "_Seat") -> str:
-        player: int = seat.position.current_player
-        return self._names.colors[player][0]
+        return self._names.colors[self._names.current_color(seat.position)][0]
 
 
 class _Seat:

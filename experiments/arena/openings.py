@@ -208,10 +208,10 @@ class _Engines:
             engine.send("clear_board", _SECONDS_TO_SEARCH)
             position: Any = self._names.start()
             for action in moves:
-                color = self._names.colors[position.current_player][0]
+                color = self._names.colors[position.current_color][0]
                 engine.send(f"play {color} {self._names.move_text(action)}", _SECONDS_TO_SEARCH)
                 position = position.after(action)
-            return pentobi_value(engine, self._names.colors[position.current_player][0])
+            return pentobi_value(engine, self._names.colors[position.current_color][0])
         except (EngineError, CommandError) as error:
             raise ValueError(f"{self._command!r} does not work: {error}") from None
         finally:

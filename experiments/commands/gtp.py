@@ -71,8 +71,8 @@ class Gtp(GameOptions):
 class Convert:
     """Convert files of games: from records to Pentobi's .blksgf, and back.
 
-    The names of the files say which: one of them ends with .blksgf. Pentobi has duo_official and classic, and opens files of
-    a single game.
+    The names of the files say which: one of them ends with .blksgf. Pentobi has duo_official, classic and classic_2, and opens
+    files of a single game.
     """
 
     source: Annotated[Positional[Path], arg(metavar="IN")]

@@ -124,7 +124,7 @@ def test_what_is_wrong_is_said_in_one_line(command: str, message: str, tmp_path:
     assert message in outcome.err
 
 
-@pytest.mark.parametrize("name", ["duo_official", "classic"])
+@pytest.mark.parametrize("name", ["duo_official", "classic", "classic_2"])
 def test_converting_there_and_back_changes_nothing(name: str, tmp_path: Path) -> None:
     game = tilewe_jax.make(name)
     assert isinstance(game, PolyominoGame)

@@ -211,7 +211,7 @@ def test_an_engine_that_cheats_in_santorini_forfeits() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not PENTOBI, reason="TILEWE_PENTOBI names no pentobi-gtp")
-@pytest.mark.parametrize("name", ["duo_official", "classic"])
+@pytest.mark.parametrize("name", ["duo_official", "classic", "classic_2"])
 def test_whole_games_against_pentobi(name: str) -> None:
     """Pentobi plays itself, and agrees at every move about the legal moves, the turn, and the score."""
     game = tilewe_jax.make(name)
@@ -241,7 +241,7 @@ def test_whole_games_against_pentobi(name: str) -> None:
 @pytest.mark.skipif(not PENTOBI, reason="TILEWE_PENTOBI names no pentobi-gtp")
 def test_pentobi_reads_what_we_write_and_we_what_it_writes(tmp_path: Path) -> None:
 
-    for name in ("duo_official", "classic"):
+    for name in ("duo_official", "classic", "classic_2"):
         engine = GtpEngine(f"{PENTOBI} --nobook -q")
         for seed in range(20):
             record = random_record(name, random.Random(seed))

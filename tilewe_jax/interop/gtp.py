@@ -184,7 +184,7 @@ class GtpSession:
 
     def _color(self) -> str:
         """The colour whose turn it is."""
-        return self.game.colors[self._position.current_player][0]
+        return self.game.colors[self.game.current_color(self._position)][0]
 
     def _quit(self) -> str:
         self.is_over = True
@@ -213,8 +213,8 @@ class GtpSession:
             self._agent, self.game = agent, game
 
     def _play(self, color: str, *words: str) -> str:
-        player = self.game.player(color)
-        if not self._position.is_terminal and player != self._position.current_player:
+        is_next = self.game.color(color) == self.game.current_color(self._position)
+        if not is_next and not self._position.is_terminal:
             raise GtpError(f"it is the turn of {self._color()}")
         return self._play_move("".join(words))
 
@@ -234,12 +234,12 @@ class GtpSession:
         return self._chosen(color)
 
     def _has_turn(self, color: str) -> bool:
-        return not self._position.is_terminal and self.game.player(color) == self._position.current_player
+        return not self._position.is_terminal and self.game.color(color) == self.game.current_color(self._position)
 
     def _chosen(self, color: str) -> str:
         """The move that the agent chooses for a colour; a pass for one that cannot move."""
         if not self._has_turn(color):
-            if self.game.must_pass(self._position, self.game.player(color)):
+            if self.game.must_pass(self._position, self.game.color(color)):
                 return PASS
             if self._position.is_terminal:
                 raise GtpError("the game is over")
@@ -257,7 +257,7 @@ class GtpSession:
         return ""
 
     def _all_legal(self, color: str) -> str:
-        legal = self.game.legal_actions(self._position, self.game.player(color))
+        legal = self.game.legal_actions(self._position, self.game.color(color))
         return "\n".join(self.game.move_text(action, self._position) for action in legal)
 
     def _final_score(self) -> str:

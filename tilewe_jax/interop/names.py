@@ -30,7 +30,7 @@ class GtpGame(Protocol):
 
     @property
     def colors(self) -> tuple[tuple[str, ...], ...]:
-        """For each player the accepted names of its colour, lower-case; the first one is written."""
+        """For each colour its accepted names, lower-case; the first one is written. Players may have two colours."""
 
     @property
     def has_deal(self) -> bool:
@@ -38,7 +38,7 @@ class GtpGame(Protocol):
 
     @property
     def has_passes(self) -> bool:
-        """Whether a player who could do something else may pass."""
+        """Whether a colour that could do something else may pass."""
 
     def start(self) -> Any:
         """The position before the first command ``play``."""
@@ -46,8 +46,11 @@ class GtpGame(Protocol):
     def deal_actions(self, initial: HostPosition) -> Sequence[int]:
         """The actions that lead from ``start`` to an initial position; none where ``has_deal`` is false."""
 
-    def player(self, color: str) -> int:
-        """The player of a colour. Raises ``ValueError``."""
+    def color(self, name: str) -> int:
+        """The colour of a name. Raises ``ValueError``."""
+
+    def current_color(self, position: Any) -> int:
+        """The colour to move; unspecified at the end."""
 
     def move_text(self, action: int, position: Any) -> str:
         """The move of an action that is legal in a position."""
@@ -55,11 +58,11 @@ class GtpGame(Protocol):
     def action(self, text: str, position: Any) -> int:
         """The action of a move in a position. Raises ``ValueError`` for what is no move."""
 
-    def legal_actions(self, position: Any, player: int) -> Sequence[int]:
-        """The actions that a player could choose if it were its turn. Raises ``ValueError`` where that cannot be said."""
+    def legal_actions(self, position: Any, color: int) -> Sequence[int]:
+        """The actions that a colour could choose if it were its turn. Raises ``ValueError`` where that cannot be said."""
 
-    def must_pass(self, position: Any, player: int) -> bool:
-        """Whether a player whose turn it is not is one that passes from now on, as ``genmove`` then answers."""
+    def must_pass(self, position: Any, color: int) -> bool:
+        """Whether a colour whose turn it is not is one that passes from now on, as ``genmove`` then answers."""
 
 
 def gtp_game(name: str, **options: Any) -> GtpGame:

@@ -51,12 +51,12 @@ class SantoriniNames:
         cells = dict(zip(PIECES, initial.workers, strict=True))
         return [NUM_TURNS + cell[0] * initial.size + cell[1] for piece in PLACING_ORDER if (cell := cells[piece])]
 
-    def player(self, color: str) -> int:
-        """The player of a colour. Raises ``ValueError``."""
-        for player, names in enumerate(self.colors):
-            if color.lower() in names:
-                return player
-        raise ValueError(f"invalid color {color[:40]!r}; colors are {' '.join(names[0] for names in self.colors)}")
+    def color(self, name: str) -> int:
+        """The colour of a name, which is the number of its player. Raises ``ValueError``."""
+        for color, names in enumerate(self.colors):
+            if name.lower() in names:
+                return color
+        raise ValueError(f"invalid color {name[:40]!r}; colors are {' '.join(names[0] for names in self.colors)}")
 
     def move_text(self, action: int, position: SantoriniBoard) -> str:
         """The move of a legal action."""
@@ -70,13 +70,17 @@ class SantoriniNames:
         except IllegalActionError as error:
             raise ValueError(f"invalid move {text[:80]!r}: {str(error)[:200]}") from None
 
-    def legal_actions(self, position: SantoriniBoard, player: int) -> list[int]:
+    def current_color(self, position: SantoriniBoard) -> int:
+        """The player to move; at the end the one who has lost."""
+        return position.current_player
+
+    def legal_actions(self, position: SantoriniBoard, color: int) -> list[int]:
         """The legal actions of the player to move, none when the game is over. Raises ``ValueError`` for the other player."""
-        if not position.is_terminal and player != position.current_player:
+        if not position.is_terminal and color != position.current_player:
             raise ValueError(f"it is the turn of {self.colors[position.current_player][0]}")
         return position.legal_actions()
 
-    def must_pass(self, position: SantoriniBoard, player: int) -> bool:
+    def must_pass(self, position: SantoriniBoard, color: int) -> bool:
         """False: nobody passes in Santorini."""
         return False
 

@@ -178,6 +178,27 @@ def test_four_colors_and_other_games() -> None:
     assert engine.ok("play b e10") == "", "a game that cannot be played changes nothing"
 
 
+def test_two_colors_of_a_player() -> None:
+    engine = Driver("classic")
+    assert engine.ok("set_game Blokus Two-Player") == ""
+    assert engine.session.game.host.id == "classic_2"
+    assert engine.fails("play 3 t1") == "it is the turn of 1"
+    assert engine.fails("play b a20").startswith("invalid color 'b'; colors are 1 2 3 4")
+    for color, move in (("blue", "a20"), ("2", "t20"), ("red", "t1,t2"), ("4", "a1")):
+        assert engine.ok(f"play {color} {move}") == ""
+    assert engine.ok("final_score") == "B+1"
+    assert len(engine.ok("all_legal 3").split("\n")) > 58
+    assert engine.ok("reg_genmove 1") == engine.ok("all_legal 1").split("\n")[0]
+    turns = []
+    while (move := engine.ok("g")) != "pass":
+        turns.append(move)
+    position = engine.session._position
+    margin = position.scores()[0] - position.scores()[1]
+    assert engine.ok("final_score") == (f"{'B' if margin > 0 else 'W'}+{abs(margin)}" if margin else "0")
+    assert {engine.ok(f"genmove {color}") for color in range(1, 5)} == {"pass"}
+    assert len(turns) + 4 == len(engine.session.actions)
+
+
 def test_a_game_of_santorini() -> None:
     engine = Driver("santorini")
     assert engine.ok("boardsize 5") == ""
@@ -201,7 +222,7 @@ def test_a_game_of_santorini() -> None:
     assert engine.session.actions == ()
     assert engine.ok("set_game Blokus Duo") == engine.ok("set_game santorini") == ""
     assert engine.session.game.host.id == "santorini"
-    assert engine.fails("set_game chess").endswith("Blokus, santorini")
+    assert engine.fails("set_game chess").endswith("Blokus Two-Player, santorini")
 
 
 @pytest.mark.parametrize("placement", ["default", "chosen"])

@@ -30,8 +30,13 @@ class PolyominoPosition:
 
     @property
     def current_player(self) -> int:
-        """The player to move, from 0; at the end the last one who was found blocked or passed."""
-        return self.position.player
+        """The player to move, from 0; at the end the owner of ``current_color``."""
+        return self.config.owner(self.current_color)
+
+    @property
+    def current_color(self) -> int:
+        """The colour to move, from 0; at the end the last one that was found blocked or passed."""
+        return self.position.color
 
     @property
     def is_terminal(self) -> bool:
@@ -40,21 +45,22 @@ class PolyominoPosition:
 
     def scores(self) -> tuple[int, ...]:
         """Points by seat: cells placed, and the bonuses where the variant has them."""
-        return tuple(self.position.score(player) for player in range(self.config.players))
+        config, score = self.config, self.position.score
+        return tuple(sum(map(score, range(player, config.colors, config.players))) for player in range(config.players))
 
-    def cells(self, player: int) -> list[Cell]:
-        """The (x, y) cells of a player."""
-        return [self.position.geometry.cell(bit) for bit in bits(self.position.occupied[player])]
+    def cells(self, color: int) -> list[Cell]:
+        """The (x, y) cells of a colour."""
+        return [self.position.geometry.cell(bit) for bit in bits(self.position.occupied[color])]
 
-    def remaining_pieces(self, player: int) -> list[str]:
-        """Names of the pieces that a player has not placed."""
-        return [PIECE_NAMES[piece] for piece in bits(self.position.hands[player])]
+    def remaining_pieces(self, color: int) -> list[str]:
+        """Names of the pieces that a colour has not placed."""
+        return [PIECE_NAMES[piece] for piece in bits(self.position.hands[color])]
 
     def legal_actions(self) -> list[int]:
         """Ids of the legal actions, ascending; empty at the end."""
         if self.is_terminal:
             return []
-        placements = self.position.actions(self.current_player)
+        placements = self.position.actions(self.current_color)
         return [*placements, self.config.num_placements] if self.config.voluntary_pass else placements
 
     def explain(self, action: int) -> str | None:
@@ -91,7 +97,7 @@ class PolyominoPosition:
         return action
 
     def text(self, color: bool = False, *, last_action: int | None = None) -> str:
-        """The board, and the score and pieces left of each player, see ``figures.text``."""
+        """The board, and the score and pieces left of each colour, see ``figures.text``."""
         return figures.text(self, color, self._cells_of(last_action))
 
     def svg(self, *, last_action: int | None = None) -> str:
@@ -104,7 +110,7 @@ class PolyominoPosition:
 
     def _illegal(self, action: int, rule: str) -> str:
         """The message about an action that breaks a rule."""
-        return f"{self._describe(action)} is illegal for {figures.COLORS[self.current_player]}: {rule}"
+        return f"{self._describe(action)} is illegal for {figures.COLORS[self.current_color]}: {rule}"
 
     def _describe(self, action: int) -> str:
         if not 0 <= action < self.config.num_placements:
@@ -134,7 +140,7 @@ def position_of_state(config: Config, state: "State") -> Position:
         config,
         [mask(packed) for packed in np.asarray(state.occupied)],
         np.asarray(state.hands).tolist(),
-        sum(1 << player for player in np.flatnonzero(np.asarray(state.out)).tolist()),
+        sum(1 << color for color in np.flatnonzero(np.asarray(state.out)).tolist()),
         np.asarray(state.monomino_last).tolist(),
-        int(state.current_player),
+        int(state.current_color),
     )
