@@ -45,23 +45,12 @@ def measure(
     policy = policy or POLICIES.get(name, "random")
     pins = [None] if has_accelerator() else pinned_cores(cores)
     settings = json.dumps([name, options, form, policy, batch, seconds, seed])
-    workers = [
-        subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "experiments.benchmarks.play",
-                "--settings",
-                settings,
-                *(["--pin", str(pin)] if pin is not None else []),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for pin in pins
-    ]
+    command = [sys.executable, "-m", "experiments.benchmarks.play", "--settings", settings]
+    workers: list[subprocess.Popen[str]] = []
     try:
+        for pin in pins:
+            pinned = command + ([] if pin is None else ["--pin", str(pin)])
+            workers.append(subprocess.Popen(pinned, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
         for worker in workers:  # all compiled and warm, then all at once
             assert worker.stdout
             if (line := worker.stdout.readline()) != "ready\n":
@@ -113,9 +102,14 @@ def pinned_cores(count: int) -> list[int | None]:
 
 
 def run_measurement(measurement: Callable[[], Any]) -> Any:
-    """Run a measurement in this process, and end it with a reason for ``failure`` where memory does not suffice."""
+    """Run a measurement in this process, and end it with a reason for ``failure`` where memory does not suffice.
+
+    Ends in silence where nobody reads any more what it prints, as after Ctrl-C.
+    """
     try:
         return measurement()
+    except BrokenPipeError:
+        os._exit(1)  # the interpreter would try to print again when it ends
     except MemoryError as error:
         print(f"{REFUSED}{error}", flush=True)
         sys.exit(1)
@@ -177,7 +171,8 @@ def _work(name: str, options: dict[str, Any], form: str, policy_name: str, batch
         carry, *_ = jax.block_until_ready(compiled(carry))
 
     print("ready", flush=True)
-    sys.stdin.readline()
+    if not sys.stdin.readline():
+        return
     moves = ended = 0
     wall, cpu = time.perf_counter(), time.process_time()
     while (elapsed := time.perf_counter() - wall) < seconds:
