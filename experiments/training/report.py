@@ -76,7 +76,8 @@ def _of_damaged_files(function: Callable[[Path], Result]) -> Callable[[Path], Re
     @wraps(function)
     def wrapped(folder: Path) -> Result:
         try:
-            return function(folder)
+            with np.errstate(over="raise", divide="raise", invalid="raise"):  # and no warnings above the one line
+                return function(folder)
         except records.RecordError:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
