@@ -28,6 +28,7 @@ COMMANDS = {
     "selfplay": "match:Selfplay",
     "train": "train:Train",
     "report": "train:Report",
+    "exploit": "exploit:Exploit",
     "convert": "gtp:Convert",
     "gtp": "gtp:Gtp",
     "bench": "bench:Bench",

@@ -144,7 +144,7 @@ class Results:
         best, alone, _ = self.winners()
         scores, plies, legal, forfeits = map(self.all, ("scores", "plies", "legal", "forfeits"))
         outcomes = self.outcomes(index)
-        low, high = _interval(outcomes)
+        low, high = interval(outcomes)
         row: dict[str, Any] = {
             "agent": name,
             "elo": round(float(rated.players[index]), 1) if rated else None,
@@ -178,7 +178,7 @@ class Results:
         }
 
 
-def _interval(outcomes: np.ndarray) -> tuple[float, float]:
+def interval(outcomes: np.ndarray) -> tuple[float, float]:
     """The 95 % interval of the mean of outcomes."""
     observed = np.append(outcomes, [0.0, 1.0])
     mean = float(outcomes.mean()) if outcomes.size else 0.0
