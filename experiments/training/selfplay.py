@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
 from experiments.config import SelfplayConfig
 from experiments.training.agents import Searcher
@@ -218,7 +218,7 @@ def _opponent_moves(
     opponent: Policy,
     needed: Bool[Array, "G"],
     state: State,
-    keys: PRNGKeyArray,
+    keys: Key[Array, "G"],
 ) -> PolicyOutput:
     """The moves of the opponent, each as the only candidate of a decision; a random one where it chose an illegal action."""
 
@@ -236,10 +236,10 @@ def _opponent_moves(
 
 
 def _where_needed(
-    function: Callable[[State, PRNGKeyArray], Result],
+    function: Callable[[State, Key[Array, "some"]], Result],
     needed: Bool[Array, "G"],
     state: State,
-    keys: PRNGKeyArray,
+    keys: Key[Array, "G"],
     otherwise: Result,
 ) -> Result:
     """``function(state, keys)`` in the games that need it, a chunk of them at a time, and ``otherwise`` elsewhere."""
