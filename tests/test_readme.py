@@ -36,7 +36,7 @@ def test_commands_parse(command: str) -> None:
 
 def test_samples_were_found() -> None:
     assert len(CODE) == 12
-    assert len(COMMANDS) == 43
+    assert len(COMMANDS) == 47
 
 
 def test_the_map_names_what_there_is() -> None:

@@ -16,9 +16,10 @@ from experiments.training.replay import UNKNOWN
 from search import (
     Determinized,
     Evaluator,
+    GumbelRule,
     PolicyOutput,
+    PuctRule,
     Search,
-    SelectionRule,
     TreePlayer,
     network_evaluator,
     playout_evaluator,
@@ -46,7 +47,7 @@ def searcher(
     return lambda state, key: search(state, key).policy_output
 
 
-def rule(config: SelfplayConfig, explore: bool) -> SelectionRule:
+def rule(config: SelfplayConfig, explore: bool) -> GumbelRule | PuctRule:
     """Action selection of the search, without its noise and forced playouts unless it explores."""
     if config.rule == "gumbel":
         return config.gumbel if explore else replace(config.gumbel, gumbel_scale=0.0)

@@ -180,10 +180,15 @@ def memory_needed(config: TrainConfig, game: Game[Any], devices: int) -> dict[st
     rows = int(np.prod(observation_shape(game)[-2:], dtype=np.int64))
     activations = 4 * size.channels * rows * (4 * size.blocks + 4) * (config.optimizer.batch_size // devices)
     position = replay.bytes_per_position(game, search.num_candidates)
+    rival = agents.frozen_player(game, selfplay_config.opponent).spec if selfplay_config.opponent else None
+    rival_trees = 0
+    if rival and rival.is_search:
+        rival_nodes = selfplay.chunk_of_games(games) * rival.num_trees(game) * (rival.search.num_simulations + 1)
+        rival_trees = 2 * rival_nodes * bytes_per_node(game, rival.search.num_candidates)
     return {
         "replay buffer": config.replay.replay_size * games * position,
         "positions of an iteration": selfplay_config.unroll_length * games * position,
-        "search trees": 2 * nodes * bytes_per_node(game, search.num_candidates),
+        "search trees": 2 * nodes * bytes_per_node(game, search.num_candidates) + rival_trees,
         "weights, their average and the optimizer": 4 * weights,
         "activations": activations,
     }

@@ -126,7 +126,9 @@ def play(
             result = lax.cond(in_full, full, fast, games.state, keys[:, 0]) if fast else full(games.state, keys[:, 0])
             learns = jnp.ones_like(games.ply, jnp.bool_)
         else:
-            learns = (games.learner_seat < 0) | (jax.vmap(game.current_player)(games.state) == games.learner_seat)
+            seat = games.learner_seat
+            assert seat is not None
+            learns = (seat < 0) | (jax.vmap(game.current_player)(games.state) == seat)
             replies = _opponent_moves(config, game, opponent, ~learns, games.state, keys[:, 0])
             search = [partial(_where_needed, agent) for agent in (full, fast) if agent]
             arguments = learns, games.state, keys[:, 0], replies
@@ -235,6 +237,11 @@ def _opponent_moves(
     return PolicyOutput(action, jnp.where(only, action[:, None], -1), policy, policy, values)
 
 
+def chunk_of_games(num_games: int) -> int:
+    """Number of games for which moves are decided at a time where an opponent plays."""
+    return chunk_size(num_games, _CHUNK_DIVISOR)
+
+
 def _where_needed(
     function: Callable[[State, Key[Array, "some"]], Result],
     needed: Bool[Array, "G"],
@@ -243,7 +250,7 @@ def _where_needed(
     otherwise: Result,
 ) -> Result:
     """``function(state, keys)`` in the games that need it, a chunk of them at a time, and ``otherwise`` elsewhere."""
-    chunk = chunk_size(len(needed), _CHUNK_DIVISOR)
+    chunk = chunk_of_games(len(needed))
 
     def decide(carry: tuple[Array, Result]) -> tuple[Array, Result]:
         left, output = carry

@@ -125,6 +125,7 @@ def refuses(outcome: Outcome, message: str) -> None:
         ("exploit --game nosuch --agent random --out run", "there is no game 'nosuch'"),
         ("exploit --game duo --agent nosuch --out run", "duo has no agent 'nosuch'"),
         (f"exploit --game duo --agent {HOST} --out run", "must be an agent that decides on the device"),
+        (f"exploit --game duo --agent puct:num_simulations={10**9} --out run", "(selfplay.num_games) would fit"),
         ("exploit --game duo --agent random --out run --minutes 0", "--minutes must be positive"),
         ("exploit --game duo --agent random --out run --games 0", "--games must be positive"),
         ("exploit --game duo --agent random --out run --init nosuch", "--init must be shipped weights"),
@@ -152,6 +153,7 @@ def test_arguments(command: str, message: str) -> None:
         f"eval {SMALL} --agents random random --games 4 --opening 8",
         "bench --batch 4 --seconds 0.1",
         "perft --depth 84",
+        "exploit --game duo --agent puct:num_simulations=2,network=duo --out run --json",
     ],
 )
 def test_good_arguments_reach_their_work(command: str) -> None:
