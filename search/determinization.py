@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, PRNGKeyArray
 
 from search.mcts import Search
-from search.output import PolicyOutput
+from search.output import PolicyOutput, SearchOutput
 from search.settings import check_number
 
 State = TypeVar("State")
@@ -43,11 +43,19 @@ class Determinized(Generic[State]):
             state: the position; what its mover cannot see makes no difference.
             key: consumed.
         """
+        return self.combine(self.search_each(state, key))
+
+    def search_each(self, state: State, key: PRNGKeyArray) -> SearchOutput[State]:
+        """The outputs of the determinizations' searches, with a leading axis for them; arguments as for a call."""
         game = self.search.game
         player = game.current_player(state)
         keys_determinize, keys_search = (jax.random.split(part, self.num_determinizations) for part in jax.random.split(key))
         states = jax.vmap(game.determinize, in_axes=(None, None, 0))(state, player, keys_determinize)
-        outputs = jax.vmap(self.search)(states, keys_search)
+        outputs: SearchOutput[State] = jax.vmap(self.search)(states, keys_search)
+        return outputs
+
+    def combine(self, outputs: SearchOutput[State]) -> PolicyOutput:
+        """The output of a call, of those of ``search_each``."""
         actions = outputs.candidates.ravel()
         same = actions[:, None] == actions[None]
         index = jnp.arange(actions.shape[0])

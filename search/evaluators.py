@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from search.exported import Network, observation_shape
 from search.settings import check_number, check_settings, setting
 from tilewe_jax.game import Action, Game, Policy
 
+State = TypeVar("State")
 LogitsFn = Callable[[Int32[Array, "k"]], Float32[Array, "k"]]
 """Logits of some legal actions of one position, ``int32[k] -> float32[k]``; called for the actions that are looked at alone."""
 
@@ -91,17 +92,7 @@ def playout_evaluator(
     apply = game.apply if playout_policy else game.apply_deferred
 
     def play(state: Any, key: PRNGKeyArray) -> Float32[Array, "P"]:
-        def goes_on(carry: tuple[Any, PRNGKeyArray, Array]) -> Array:
-            state, _, ply = carry
-            running = ~game.is_terminal(state)
-            return running & (ply < max_plies) if max_plies else running
-
-        def move(carry: tuple[Any, PRNGKeyArray, Array]) -> tuple[Any, PRNGKeyArray, Array]:
-            state, key, ply = carry
-            key, move_key = jax.random.split(key)
-            return apply(state, choose(state, move_key)), key, ply + 1
-
-        last, _, _ = jax.lax.while_loop(goes_on, move, (state, key, jnp.int32(0)))
+        last = play_out(game, choose, apply, state, key, max_plies)
         return jnp.where(game.is_terminal(last), terminal_value(game, last, score_weight), game.heuristic_value(last))
 
     def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
@@ -109,6 +100,39 @@ def playout_evaluator(
         return Evaluation((lambda actions: game.heuristic_logits(state, actions)) if priors else uniform_logits, value)
 
     return evaluate
+
+
+def play_out(
+    game: Game[State],
+    choose: Policy,
+    apply: Callable[[State, Action], State],
+    state: State,
+    key: PRNGKeyArray,
+    max_plies: int = 0,
+) -> State:
+    """The state at the end of a game that a policy plays from a position.
+
+    Args:
+        game: the game.
+        choose: the policy of all players.
+        apply: ``game.apply``, or ``game.apply_deferred`` for policies that may be used with it, like ``best_of``.
+        state: the position.
+        key: consumed.
+        max_plies: the game is cut off after so many actions; 0 plays it to the end.
+    """
+
+    def goes_on(carry: tuple[State, PRNGKeyArray, Array]) -> Array:
+        state, _, ply = carry
+        running = ~game.is_terminal(state)
+        return running & (ply < max_plies) if max_plies else running
+
+    def move(carry: tuple[State, PRNGKeyArray, Array]) -> tuple[State, PRNGKeyArray, Array]:
+        state, key, ply = carry
+        key, move_key = jax.random.split(key)
+        return apply(state, choose(state, move_key)), key, ply + 1
+
+    last, _, _ = jax.lax.while_loop(goes_on, move, (state, key, jnp.int32(0)))
+    return last
 
 
 def network_evaluator(game: Game[Any], network: Network, symmetries: bool = False) -> Evaluator:

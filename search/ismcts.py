@@ -68,6 +68,11 @@ class InformationSetSearch(Generic[State]):
             state: the position; what its mover cannot see makes no difference.
             key: consumed.
         """
+        output, _ = self.search(state, key)
+        return output
+
+    def search(self, state: State, key: PRNGKeyArray) -> tuple[PolicyOutput, InformationSetTree]:
+        """The output of a call and the tree behind it; arguments as for a call."""
         num_simulations, num_candidates = self.settings.num_simulations, self.settings.num_candidates
         key_noise, key_output = jax.random.split(jax.random.fold_in(key, num_simulations))
         keys = jax.random.split(key, num_simulations)
@@ -103,13 +108,14 @@ class InformationSetSearch(Generic[State]):
         tree = lax.while_loop(goes_on, simulate, start).tree
         stats = root_stats(tree)._replace(available=tree.candidates[ROOT] >= 0)
         index, policy = self.rule.output(stats, context(tree.root_noise), key_output)
-        return PolicyOutput(
+        output = PolicyOutput(
             action=tree.candidates[ROOT, index],
             candidates=tree.candidates[ROOT],
             prior_probs=self.rule.prior_probs(tree.prior[ROOT]),
             policy=policy,
             value=tree.value_sum[ROOT] / jnp.maximum(tree.visits[ROOT], 1).astype(jnp.float32),
         )
+        return output, tree
 
     def _init_tree(self) -> InformationSetTree:
         num_nodes, num_candidates = self.settings.num_simulations + 1, self.settings.num_candidates

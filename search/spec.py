@@ -2,7 +2,7 @@
 
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -84,22 +84,33 @@ class AgentSpec:
             if colon:
                 raise ValueError(f"{kind!r} has no settings; agents with settings are {'; '.join(search_agents())}")
             return cls(kind)
-        owners = {item.name: (part, item.type) for part, owner in _parts(cls(kind)) for item in _plain_fields(owner)}
-        values: dict[str, dict[str, Any]] = {}
+        spec, texts = cls(kind), dict[str, str]()
         for item in rest.split(",") if rest else []:
             name, equals, value = item.partition("=")
-            if name not in owners or not equals:
-                raise ValueError(f"{kind} has no setting {item!r}; it has {_describe(cls(kind), everything=True)}")
-            part, annotation = owners[name]
-            if name in values.setdefault(part, {}):
+            if not equals:
+                raise ValueError(spec._no_setting(item))
+            if name in texts:
                 raise ValueError(f"{kind}: {name} is given twice")
-            values[part][name] = _parsed(f"{kind}: {name}", annotation, value)
+            texts[name] = value
+        return spec.with_settings(texts)
+
+    def with_settings(self, texts: Mapping[str, str]) -> "AgentSpec":
+        """The agent with some settings changed, given as text by name. Raises ``ValueError``, which says what there is."""
+        owners = {item.name: (part, item.type) for part, owner in _parts(self) for item in _plain_fields(owner)}
+        values: dict[str, dict[str, Any]] = {}
+        for name, text in texts.items():
+            if name not in owners:
+                raise ValueError(self._no_setting(f"{name}={text}"))
+            part, annotation = owners[name]
+            values.setdefault(part, {})[name] = _parsed(f"{self.kind}: {name}", annotation, text)
         try:
-            spec = cls(kind)
-            nested = {part: replace(getattr(spec, part), **given) for part, given in values.items() if part}
-            return replace(spec, **nested, **values.get("", {}))
+            nested = {part: replace(getattr(self, part), **given) for part, given in values.items() if part}
+            return replace(self, **nested, **values.get("", {}))
         except ValueError as error:
-            raise ValueError(f"{kind}: {error}") from None
+            raise ValueError(f"{self.kind}: {error}") from None
+
+    def _no_setting(self, item: str) -> str:
+        return f"{self.kind} has no setting {item!r}; it has {_describe(type(self)(self.kind), everything=True)}"
 
     def __str__(self) -> str:
         """The text that parses to this agent: its kind, and the settings that differ from the defaults."""

@@ -176,6 +176,36 @@ def child_stats(tree: Tree[Any], node: Int32[Array, ""]) -> ChildStats:
     )
 
 
+def child_values(
+    visits: Int32[Array, "N"], value_sum: Float32[Array, "N P"], children: Int32[Array, "K"]
+) -> tuple[Int32[Array, "K"], Float32[Array, "K P"]]:
+    """Visits of nodes and their mean values by seat; 0 for nodes -1."""
+    count = jnp.where(children >= 0, visits[children], 0)
+    mean = value_sum[children] / jnp.maximum(count, 1).astype(jnp.float32)[:, None]
+    return count, jnp.where((children >= 0)[:, None], mean, 0.0)
+
+
+def principal_variation(tree: Tree[Any], candidate: Int32[Array, ""], length: int) -> Int32[Array, "length"]:
+    """The action of one of the root's candidates and the most visited actions after it; -1 after the last visited one.
+
+    Args:
+        tree: the tree.
+        candidate: the index of the candidate among those of the root.
+        length: number of actions at most.
+    """
+
+    def step(place: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Array]:
+        node, candidate = place
+        action = jnp.where(candidate >= 0, tree.candidates[node, candidate], -1)
+        child = jnp.where(candidate >= 0, tree.children[node, candidate], -1)
+        visits, _values = child_values(tree.visits, tree.value_sum, tree.children[child])
+        follows = (child >= 0) & jnp.any(visits > 0)
+        return (child, jnp.where(follows, jnp.argmax(visits).astype(jnp.int32), -1)), action
+
+    _, actions = jax.lax.scan(step, (jnp.int32(ROOT), jnp.asarray(candidate, jnp.int32)), None, length)
+    return actions
+
+
 def mean_values(
     visits: Int32[Array, "N"], value_sum: Float32[Array, "N P"], nodes: Int32[Array, "K"], player: Int32[Array, ""]
 ) -> tuple[Int32[Array, "K"], Float32[Array, "K"]]:

@@ -15,6 +15,7 @@ import numpy as np
 from experiments import cli
 
 WORK = (
+    "experiments.analysis.SearchProgram.analyze",
     "experiments.benchmarks.host.measure",
     "experiments.benchmarks.perft.Perft.leaves",
     "experiments.benchmarks.play.subprocess.Popen",
@@ -23,6 +24,7 @@ WORK = (
     "experiments.benchmarks.signature.signature",
     "experiments.arena.match.Match._start",
     "experiments.training.run.Run.start",
+    "tilewe_jax.interop.analysis.serve_standard_streams",
     "tilewe_jax.records.replay",
 )
 """What commands call once all their arguments and files are checked: it compiles, plays, or starts processes."""
@@ -55,7 +57,7 @@ def stopped_before_work() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for name in WORK:
             stack.enter_context(mock.patch(name, side_effect=ReachedWorkError))
-        stack.enter_context(mock.patch("experiments.commands.common.ask_for_devices"))
+        stack.enter_context(mock.patch("experiments.commands.common.set_cpu_devices"))
         yield
 
 

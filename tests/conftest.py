@@ -62,7 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("optimized"):
-        os.environ["XLA_FLAGS"] = os.environ["XLA_FLAGS"].replace(QUICK_FLAGS, "")
+        os.environ["XLA_FLAGS"] = os.environ["XLA_FLAGS"].replace(QUICK_FLAGS, "").strip()  # blank text would be a file
         os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "0"
 
 
@@ -81,4 +81,4 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(autouse=True)
 def _devices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands ask for devices before JAX starts; in this process it has started long ago, with four."""
-    monkeypatch.setattr(common, "ask_for_devices", lambda count: None)
+    monkeypatch.setattr(common, "set_cpu_devices", lambda count: None)

@@ -15,6 +15,7 @@ import io
 import json
 import os
 import random
+import re
 import resource
 import select
 import subprocess
@@ -51,6 +52,22 @@ HOSTILE: tuple[Any, ...] = (
     *([], {}, [[]], [{}], {"": 0}, [None] * 50, ["a", 1], [1] * 2000, {"a": {"b": []}}),
 )
 """Values that are put in place of others."""
+
+
+REQUESTS: tuple[dict[str, Any], ...] = (
+    {
+        "id": "a",
+        "game": "duo",
+        "options": {"size": 6},
+        "moves": ["a6", "I2e-a1a1", 5],
+        "analyze_turns": [0, 2],
+        "agent": {"num_simulations": 8, "max_seconds": 1.5, "priors": False},
+        "max_candidates": 3,
+    },
+    {"id": 1, "game": "santorini", "options": {"placement": "random", "size": 4}, "deal": [[1, 1], [2, 2], [1, 2], [2, 1]]},
+    {"id": "t", "action": "terminate", "terminate_id": "a"},
+)
+"""Requests to `tilewe-jax analyze`."""
 
 
 def mutated_json(rng: random.Random, value: Any) -> Any:
@@ -165,6 +182,7 @@ class Inputs:
         text = blksgf.render(game_of_name("duo_official"), finished.actions, finished.players)
         self.blksgf = [text, f"{text.rstrip()[:-1]}(;C[a \\] b])(;B[a1]))\n{text}"]
         self.gtp = ("1 play b f9,e10,f10", "genmove w # x", "time_settings 0 1 1", "set_game Blokus Duo", "loadsgf f 2", "g")
+        self.gtp_santorini = ("1 play b c4-d4*e3", "genmove w", "p c3", "all_legal b", "set_game santorini", "undo", "g")
         self.config = settings.to_json(TrainConfig())
         self.santorini = tilewe_jax.make("santorini")
         self.small = tilewe_jax.make("santorini", size=3)
@@ -194,6 +212,7 @@ class Inputs:
             "records": (20, self.fuzz_records),
             "files of Pentobi": (6, self.fuzz_blksgf),
             "commands of GTP": (6, self.fuzz_gtp),
+            "requests for analyses": (8, self.fuzz_analysis),
             "weights": (18, self.fuzz_weights),
             "config.json": (10, self.fuzz_config),
             "logs and reports": (4, self.fuzz_logs),
@@ -229,7 +248,7 @@ class Inputs:
             lines = [mutated_json(rng, line) if number == index else line for number, line in enumerate(lines)]
         content = "\n".join(json.dumps(line) for line in lines).encode()
         Path("f").write_bytes(mutated_bytes(rng, content) if rng.random() < 0.5 else content)
-        return self.command("replay", "f")
+        return self.command(rng.choice(("replay", "replay", "rate")), "f")
 
     def fuzz_blksgf(self, rng: random.Random) -> str | None:
         text = rng.choice(self.blksgf)
@@ -239,15 +258,31 @@ class Inputs:
 
     def fuzz_gtp(self, rng: random.Random) -> str | None:
         from tests.experiments.fake_gtp_engine import Lowest
-        from tilewe_jax.interop.blokus import game_of_name
         from tilewe_jax.interop.gtp import GtpSession, serve
+        from tilewe_jax.interop.names import gtp_game, gtp_game_of_name
 
         answers = io.BytesIO()
-        lines = [mutated_text(rng, line) if rng.random() < 0.5 else line for line in rng.choices(self.gtp, k=5)]
+        game, valid = gtp_game_of_name("Blokus Duo"), self.gtp
+        if rng.random() < 0.5:
+            game, valid = gtp_game("santorini", placement=rng.choice(("default", "chosen"))), self.gtp_santorini
+        lines = [mutated_text(rng, line) if rng.random() < 0.5 else line for line in rng.choices(valid, k=5)]
         commands = io.BytesIO(mutated_bytes(rng, "\n".join(lines).encode("utf-8", "replace")))
-        serve(GtpSession(game_of_name("Blokus Duo"), Lowest, "1"), commands, answers)
+        serve(GtpSession(game, Lowest, "1"), commands, answers)
         refused = [answer for answer in answers.getvalue().decode().split("\n\n") if answer.startswith("?")]
         assert not any("Error: " in answer for answer in refused), refused
+        return refused[0] if refused else None
+
+    def fuzz_analysis(self, rng: random.Random) -> str | None:
+        from experiments.analysis import AgentAnalyzer
+        from tilewe_jax.interop.analysis import AnalysisSession, Defaults
+
+        request = rng.choice([*REQUESTS, {"id": 1, "game": "triominos", "deal": self.records[2][1]["deal"], "moves": ["draw"]}])
+        line = json.dumps(mutated_json(rng, request) if rng.random() < 0.7 else request).encode()
+        session = AnalysisSession(Defaults("duo", {"size": 6}), AgentAnalyzer("puct:num_simulations=4"), "1")
+        rows = session.receive(mutated_bytes(rng, line) if rng.random() < 0.4 else line)
+        json.dumps(rows, allow_nan=False)
+        refused = [row["error"] for row in rows if "error" in row]
+        assert not any(re.match(r"[A-Za-z]+Error: ", message) for message in refused), refused
         return refused[0] if refused else None
 
     def fuzz_weights(self, rng: random.Random) -> str | None:
@@ -428,6 +463,8 @@ class Inputs:
             "report": "curve json",
             "games": "json",
             "convert": "number",
+            "analyze": "agent batch score-playouts seed players set game",
+            "rate": "agent number mistakes batch score-playouts seed out brief json",
             "nosuch": "json",
         }
         texts = (
@@ -448,7 +485,9 @@ class Inputs:
             ":",
         )
         command = rng.choice(list(flags))
-        given = [rng.choice(("f", "/dev/zero", "run", "."))] if command in ("replay", "show", "report", "convert") else []
+        given = (
+            [rng.choice(("f", "/dev/zero", "run", "."))] if command in ("replay", "show", "report", "convert", "rate") else []
+        )
         given += [rng.choice(("g.blksgf", "f", "/dev/zero"))] if command == "convert" else []
         for flag in rng.choices(flags[command].split(), k=rng.choice((0, 1, 2, 4))):
             given.append(f"--{flag}" if rng.random() < 0.95 else mutated_text(rng, f"--{flag}"))

@@ -17,22 +17,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.support import TINY_TRAINING
 from tilewe_jax import records
 
 TINY = ["--game", "santorini", "--set", "size=3"]
 TRAIN = [
-    "game.id=santorini",
-    "game.options.size=3",
-    "network.size=tiny",
-    "selfplay.num_games=8",
-    "selfplay.unroll_length=8",
-    "selfplay.search.num_simulations=4",
-    "selfplay.search.num_candidates=16",
-    "selfplay.search.max_depth=4",
-    "selfplay.gumbel.max_num_considered_actions=4",
-    "replay.replay_size=16",
-    "replay.min_replay_size=8",
-    "optimizer.batch_size=8",
+    *TINY_TRAINING,
     "checkpoint.checkpoint_every=20",
     "evaluation.eval_every=50",
     "evaluation.eval_games=8",
@@ -44,6 +34,7 @@ COMMANDS = {
     "arena": ["arena", *TINY, "--agents", "random", "greedy", "--games", "1000000", "--batch", "64", "--out", "OUT"],
     "eval": ["eval", *TINY, "--agents", "random", "gumbel:num_simulations=4", "--games", "1000000", "--batch", "32"],
     "selfplay": ["selfplay", *TINY, "--agent", "puct:num_simulations=4", "--games", "1000000", "--batch", "32", "--out", "OUT"],
+    "ladder": ["ladder", *TINY, "--agent", "random", "--opponent", "greedy", "--games", "1000000", "--batch", "32"],
     "perft": ["perft", "--game", "duo", "--depth", "9"],
     "bench": ["bench", *TINY, "--batch", "64", "--seconds", "1000"],
     "signature": ["bench", "--signature"],

@@ -22,6 +22,22 @@ FULL_TRACES = Path(os.environ.get("TILEWE_TRACES") or Path(__file__).parents[2] 
 sampled_and_full = pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["sample", "full"])
 """Runs a test on the sampled traces and, among the slow tests, on the full ones; its argument ``full`` is for ``traces``."""
 
+TINY_TRAINING = [
+    "game.id=santorini",
+    "game.options.size=3",
+    "network.size=tiny",
+    "selfplay.num_games=8",
+    "selfplay.unroll_length=8",
+    "selfplay.search.num_simulations=4",
+    "selfplay.search.num_candidates=16",
+    "selfplay.search.max_depth=4",
+    "selfplay.gumbel.max_num_considered_actions=4",
+    "replay.replay_size=16",
+    "replay.min_replay_size=8",
+    "optimizer.batch_size=8",
+]
+"""Settings of ``train`` with which an iteration takes milliseconds."""
+
 
 @lru_cache(maxsize=4)  # what is compiled for a game takes hundreds of megabytes
 def batched(game: Game[Any]) -> SimpleNamespace:

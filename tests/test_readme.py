@@ -1,6 +1,7 @@
 """The README says what is true: its code runs, its commands parse, its map names what there is."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ OTHERS = [(ROOT / page / "README.md").read_text() for page in PAGES]
 TEXT = "".join([README, *OTHERS])
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", TEXT, re.DOTALL)
 CODE = [text for language, text in BLOCKS if language == "python"]
-COMMANDS = re.findall(r"^tilewe-jax (.*?)(?: *#.*)?$", TEXT, re.MULTILINE)
+COMMANDS = re.findall(r"^tilewe-jax (.*?)(?: *#.*)?$", TEXT.replace("\\\n", ""), re.MULTILINE)
 
 
 @pytest.mark.parametrize("code", CODE, ids=range(len(CODE)))
@@ -31,12 +32,12 @@ def test_code_runs(code: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_parse(command: str) -> None:
-    assert cli._parse(command.split())
+    assert cli._parse(shlex.split(command))
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) == 12
-    assert len(COMMANDS) == 47
+    assert len(CODE) == 13
+    assert len(COMMANDS) == 52
 
 
 def test_the_map_names_what_there_is() -> None:

@@ -236,6 +236,12 @@ class _DevicePosition:
     def action_name(self, action: int) -> str:
         return self.game.action_name(action, self.state)
 
+    def action_of_name(self, name: str) -> int:
+        names = {self.action_name(action): action for action in self.legal_actions()}
+        if name not in names:
+            raise ValueError(f"{name!r} is none of the {len(names)} legal moves: {', '.join(list(names)[:3])} and so on")
+        return names[name]
+
     def text(self, color: bool = False, *, last_action: int | None = None) -> str:
         del last_action  # what it has changed, only the game knows
         return self.game.text(self.state, color)

@@ -321,6 +321,7 @@ def check_host(game: Game[Any], functions: Any, history: History) -> None:
             agree(after, functions.step(states, actions), f"after {index + 1} actions")
             name = game.action_name(action, _row(states, 0))
             _require(position.action_name(action) == name, f"action_name of the host form differs after {index} actions")
+            _require(position.action_of_name(name) == action, f"action_of_name is not the inverse after {index} actions")
             _require(bool(after.text(last_action=action)), "text of the host form is empty with last_action")
             _require(after.svg(last_action=action).startswith("<svg"), "svg of the host form is no SVG text")
 

@@ -39,6 +39,9 @@ class HostPosition(Protocol):
     def action_name(self, action: int) -> str:
         """The name of a legal action."""
 
+    def action_of_name(self, name: str) -> int:
+        """The inverse of ``action_name``. Raises ``ValueError`` for what is no name of a legal action."""
+
     def text(self, color: bool = False, *, last_action: int | None = None) -> str:
         """The position for people.
 

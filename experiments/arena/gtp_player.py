@@ -11,10 +11,9 @@ from typing import Any
 
 from experiments.arena.players import ForfeitError, HostGame
 from tilewe_jax.game import Game
-from tilewe_jax.games.polyomino.config import VARIANTS
-from tilewe_jax.host_games import make_host_game
-from tilewe_jax.interop.blokus import PASS, blokus_game
+from tilewe_jax.interop.blokus import PASS
 from tilewe_jax.interop.gtp_client import CommandError, EngineError, GtpEngine
+from tilewe_jax.interop.names import gtp_game
 
 MAX_PROCESSES = 32
 """Default of ``max_processes``: Pentobi takes about 100 MB each at levels 1 to 5."""
@@ -24,7 +23,7 @@ _SETTING = re.compile(r'(\w+)=(?:"([^"]*)"|([^",][^,]*|))(?:,|$)')
 
 
 class GtpPlayer:
-    """An engine that speaks GTP as a player of any polyomino game.
+    """An engine that speaks GTP as a player of any game that has moves in GTP (``GTP_GAMES``).
 
     Each game under way has a process, which hears of every move, while there are no more than ``max_processes`` games; in
     further games the engine that has waited longest is given all moves anew. An engine that dies, hangs, resigns or gives no
@@ -44,11 +43,13 @@ class GtpPlayer:
     ) -> None:
         self.name = f'gtp:command="{command}"'
         self.command, self.max_processes, self.start_seconds = command, max_processes, start_seconds
-        self._names = blokus_game(make_host_game(game.id, **game.options))
+        self._names = gtp_game(game.id, **game.options)
         self._seats: dict[int, _Seat] = {}
         """Engines by the identity of their game, the one that was asked longest ago first."""
         self._waiting: list[_Seat] = []
         """Engines whose games are over."""
+        self._started: list[tuple[GtpEngine, float]] = []
+        """All engines, and the CPU seconds that each took to start."""
         self._lock = threading.RLock()  # the end of a game may be noticed anywhere, by the garbage collector
         try:
             self._waiting.append(self._start())
@@ -92,12 +93,16 @@ class GtpPlayer:
                 seat.close()
             self._waiting.clear()
 
+    def cpu_seconds(self) -> float:
+        """CPU time that the engines have taken to play, in all processes, without what they took to start."""
+        return sum(engine.cpu_seconds() - at_start for engine, at_start in list(self._started))
+
     def _start(self) -> "_Seat":
         """A new engine that plays the game. Raises ``EngineError`` and ``CommandError``."""
         engine = GtpEngine(self.command)
         try:
             commands = engine.send("list_commands", self.start_seconds).split()
-            if self._names.config != VARIANTS[self._names.host.id]():
+            if self._names.config != gtp_game(self._names.host.id).config:
                 # Its command line must say the options; an engine of one size only has no boardsize.
                 engine.send(f"boardsize {self._names.config.size}", self.start_seconds)
             elif "set_game" in commands:
@@ -105,6 +110,7 @@ class GtpPlayer:
         except CommandError:
             engine.close()
             raise
+        self._started.append((engine, engine.cpu_seconds()))
         return _Seat(engine, "set_random_seed" in commands)
 
     def _engine_of(self, game: HostGame) -> "_Seat":
@@ -144,16 +150,16 @@ class GtpPlayer:
             if seat.takes_seed:
                 engine.send(f"set_random_seed {zlib.crc32(seed.encode()) >> 1}", seconds)
             seat.position, seat.played, seat.game = self._names.start(), 0, id(game)
-        for action in game.actions[seat.played :]:
-            engine.send(f"play {self._color(seat)} {self._names.move_text(action)}", seconds)
+        for action in self._actions(game)[seat.played :]:
+            engine.send(f"play {self._color(seat)} {self._names.move_text(action, seat.position)}", seconds)
             seat.position, seat.played = seat.position.after(action), seat.played + 1
         move = engine.send(f"genmove {self._color(seat)}", seconds).strip()
         if move.lower() == "resign":
             raise ForfeitError("the engine resigned")
-        if move.lower() == PASS and not self._names.config.voluntary_pass:
+        if move.lower() == PASS and not self._names.has_passes:
             raise ForfeitError("the engine passed although it can move")
         try:
-            action = self._names.action(move)
+            action = self._names.action(move, seat.position)
         except ValueError as error:
             raise ForfeitError(f"the engine gave an {error}") from None
         if rule := seat.position.explain(action):
@@ -161,9 +167,18 @@ class GtpPlayer:
         seat.position, seat.played = seat.position.after(action), seat.played + 1
         return action
 
+    def _actions(self, game: HostGame) -> list[int]:
+        """All that the engine hears of a game: the actions that stand for its deal, and those that were played."""
+        if not self._names.has_deal:
+            return game.actions
+
+        def begin() -> list[int]:
+            return list(self._names.deal_actions(game.game.host(game.start())))
+
+        return game.view("deal in GTP", begin, lambda deal, _: deal) + game.actions
+
     def _color(self, seat: "_Seat") -> str:
-        player: int = seat.position.current_player
-        return self._names.colors[player][0]
+        return self._names.colors[self._names.current_color(seat.position)][0]
 
 
 class _Seat:

@@ -18,7 +18,7 @@ from experiments.arena.results import Batch, Results
 from search import TreePlayer, check_memory, memory
 from search.exported import as_tree
 from tilewe_jax import batching
-from tilewe_jax.game import Game, IndexedPolicy, Policy, SharingPolicy
+from tilewe_jax.game import Game, Policy, SharingPolicy
 from tilewe_jax.lanes import chunk_size, some_set, where_needed
 from tilewe_jax.records import Record
 from tilewe_jax.registry import available_games, options
@@ -26,6 +26,8 @@ from tilewe_jax.schedule import balanced_schedule
 
 Progress = Callable[[Results], None]
 """Follows a match by its results so far."""
+Opening = int | Sequence[Sequence[int]] | None
+"""How games begin: a number of random moves, or lists of actions."""
 
 
 def play_match(
@@ -39,7 +41,8 @@ def play_match(
     sprt: Sprt | None = None,
     move_seconds: float = 60.0,
     devices: int = 1,
-    opening: int | None = None,
+    opening: Opening = None,
+    enough: Callable[[Results], bool] = lambda results: False,
 ) -> Results:
     """Compile a ``Match`` and play ``games`` games of it, ``batch`` at a time; arguments as there and in ``Match.play``."""
     # The schedule and the results of all games are kept.
@@ -47,7 +50,7 @@ def play_match(
     started = time.perf_counter()
     match = Match(game, players, min(batch, games), seed, move_seconds, devices, opening)
     seconds = time.perf_counter() - started
-    return replace(match.play(games, progress, keep, sprt), compile_seconds=seconds)
+    return replace(match.play(games, progress, keep, sprt, enough), compile_seconds=seconds)
 
 
 @jax.tree_util.register_dataclass
@@ -67,6 +70,8 @@ class _Play:
     """Number of actions of each seat."""
     legal: jax.Array
     """Sum over these actions of the number of legal ones."""
+    opening: jax.Array
+    """Actions with which each game begins, -1 where it has fewer, ``[batch, actions]``."""
 
 
 Agents = dict[int, Policy | TreePlayer]
@@ -89,8 +94,9 @@ class Match:
         seed: decides the games.
         move_seconds: time for a move of a player on the host.
         devices: number of devices over which policies decide, each for its part of the batch.
-        opening: number of random moves at the beginning; games are then paired: in as many games as there are seats the same
-            players sit in all seats in turn, with the same deal and the same opening. ``None`` pairs no games.
+        opening: number of random moves at the beginning, or a list of openings, each the actions with which games begin, which
+            are used in turn. Games are then paired: in as many games as there are seats the same players sit in all seats in
+            turn, with the same deal and the same opening. ``None`` pairs no games.
 
     Raises ``ValueError`` where there are fewer players than seats, the opening is longer than a game, or the batch cannot be
     divided among the devices, and ``MemoryError`` where the games or their searches do not fit into memory.
@@ -104,7 +110,7 @@ class Match:
         seed: int,
         move_seconds: float = 60.0,
         devices: int = 1,
-        opening: int | None = None,
+        opening: Opening = None,
     ) -> None:
         seats = game.num_players
         if len(players) < seats:
@@ -115,11 +121,13 @@ class Match:
                 f"{game.id} is played by {seats} here, and {len(names)} agent{'s' * (len(names) > 1)} cannot fill the seats:"
                 f" name some twice, like --agents {' '.join((seats * names)[:seats])}{fewer}"
             )
-        if opening is not None and not 0 <= opening <= game.max_steps:
+        if isinstance(opening, int) and not 0 <= opening <= game.max_steps:
             raise ValueError(f"the opening must have 0 to {game.max_steps} moves, the longest game, not {opening}")
         memory.check_batch(game, batch)
         self.game, self.batch, self.seed, self.move_seconds, self.devices = game, batch, seed, move_seconds, devices
-        self.opening = opening
+        self._is_paired = opening is not None
+        self._num_random = opening if isinstance(opening, int) else 0
+        self._openings = _padded([[]] if opening is None or isinstance(opening, int) else opening)
         self.names = list(dict.fromkeys(player.name for player in players))
         agents = [next(player.agent for player in players if player.name == name) for name in self.names]
         self._entries = np.array([self.names.index(player.name) for player in players])
@@ -172,6 +180,7 @@ class Match:
         progress: Progress = lambda results: None,
         keep: bool = False,
         sprt: Sprt | None = None,
+        enough: Callable[[Results], bool] = lambda results: False,
     ) -> Results:
         """Play games; Ctrl-C ends early with the batches that were finished.
 
@@ -181,6 +190,7 @@ class Match:
                 way, whose games are not among them yet.
             keep: whether a record of every game is kept.
             sprt: tests the first player against the second after each batch, and ends the match once it has decided.
+            enough: asked after each batch whether the match ends with it.
 
         Raises ``ValueError`` for a sequential test of fewer than two players.
         """
@@ -202,6 +212,8 @@ class Match:
                     results.sprt = {"first": self.names[0], "second": self.names[1], **sprt.test(results.against())}
                     if results.sprt["verdict"] != "continue":
                         break
+                if enough(results):
+                    break
         except KeyboardInterrupt:
             results.interrupted = True
         return results
@@ -210,9 +222,10 @@ class Match:
         """New games, each decided by its number."""
         fold = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
         keys = fold(jax.random.key(self.seed), number)
-        deals = keys if self.opening is None else fold(jax.random.key(self.seed), number // self.game.num_players)
+        deals = fold(jax.random.key(self.seed), number // self.game.num_players) if self._is_paired else keys
+        openings = jnp.asarray(self._openings)[number // self.game.num_players % len(self._openings)]
         none = jnp.zeros((self.game.num_players, self.batch), jnp.int32)
-        play = _Play(jax.vmap(self.game.init)(deals), keys, deals, none != 0, none, none)
+        play = _Play(jax.vmap(self.game.init)(deals), keys, deals, none != 0, none, none, openings)
         return play, {
             index: jax.vmap(agent.init)(play.state) for index, agent in agents.items() if isinstance(agent, TreePlayer)
         }
@@ -229,31 +242,43 @@ class Match:
         over = jax.vmap(self.game.is_terminal)(play.state)
         seat = jax.vmap(self.game.current_player)(play.state)
         forfeited = jnp.take_along_axis(play.forfeited, seat[None], axis=0)[0]
-        mover = jnp.where(over | forfeited, -1, jnp.take_along_axis(seating, seat[None], axis=0)[0])
-        action = jnp.full(self.batch, -1, jnp.int32)
+        chosen_before = self._opening_action(play, ply)
+        waits = over | forfeited | (chosen_before >= 0)
+        mover = jnp.where(waits, -1, jnp.take_along_axis(seating, seat[None], axis=0)[0])
+        action = chosen_before
         memories = dict(memories)
         for indices, policies in self._together.items():
             share = sum(1 / self._divisors[index] for index in indices)
-            decide = batching.split_over_devices(partial(_decide_together, policies, max(1, int(1 / share))), self.devices)
-            which = jnp.argmax(mover[None] == np.array(indices, np.int32)[:, None], axis=0).astype(jnp.int32)
-            mine = jnp.any(mover[None] == np.array(indices, np.int32)[:, None], axis=0)
-            action = jnp.where(mine, decide(mine, play.state, keys, which), action)
-        together = {index for indices in self._together for index in indices}
-        for index, agent in agents.items():
-            if index in together:
-                continue
-            decide = batching.split_over_devices(partial(_decide, self._divisors[index]), self.devices, shared=1)
-            mine = mover == index
-            chosen, memories[index] = decide(agent, mine, play.state, keys, memories.get(index, ()))
+            movers = mover[None] == np.array(indices, np.int32)[:, None]
+            mine, which = jnp.any(movers, axis=0), jnp.argmax(movers, axis=0).astype(jnp.int32)
+            together = partial(_policy_actions, max(1, int(1 / share)), policies)
+            chosen = batching.split_over_devices(together, self.devices)(mine, play.state, keys, which)
             action = jnp.where(mine, chosen, action)
-        memories = {index: memory for index, memory in memories.items() if isinstance(agents[index], TreePlayer)}
-        if self.opening:
-            random_action = jax.vmap(self.game.sample_action)(
-                play.state, jax.vmap(jax.random.fold_in, (0, None))(play.deals, ply)
-            )
-            action = jnp.where(ply < self.opening, random_action, action)
-            mover = jnp.where(ply < self.opening, -1, mover)
+        shared = {index for indices in self._together for index in indices}
+        for index, agent in agents.items():
+            if index in shared:
+                continue
+            mine, divisor = mover == index, self._divisors[index]
+            if isinstance(agent, TreePlayer):
+                decide = batching.split_over_devices(partial(_tree_actions, divisor), self.devices, shared=1)
+                chosen, memories[index] = decide(agent, mine, play.state, keys, memories[index])
+            else:
+                decide = batching.split_over_devices(partial(_policy_actions, divisor), self.devices, shared=1)
+                chosen = decide(agent, mine, play.state, keys)
+            action = jnp.where(mine, chosen, action)
         return action, mover, memories
+
+    def _opening_action(self, play: _Play, ply: jax.Array) -> jax.Array:
+        """The action of the opening at a ply, -1 after it."""
+        action = jnp.full(self.batch, -1, jnp.int32)
+        if self._num_random:
+            keys = jax.vmap(jax.random.fold_in, (0, None))(play.deals, ply)
+            random_action = jax.vmap(self.game.sample_action)(play.state, keys)
+            action = jnp.where(ply < self._num_random, random_action, action)
+        if length := play.opening.shape[1]:
+            given = jnp.take(play.opening, jnp.minimum(ply, length - 1), axis=1)
+            action = jnp.where(ply < length, given, action)
+        return action
 
     def _move(
         self, agents: Agents, memories: Memories, play: _Play, ply: jax.Array, action: jax.Array
@@ -276,6 +301,7 @@ class Match:
             play.forfeited | (moving & ~legal[None]),
             play.plies + moved,
             play.legal + moved * jax.vmap(game.num_legal)(state)[None],
+            play.opening,
         )
         return after, action, memories
 
@@ -297,8 +323,10 @@ class Match:
         seats_first = jnp.asarray(padded.T)
         for ply in range(self.game.max_steps):
             # To the host and back, since they may lie on several devices.
+            cpu_started = time.process_time()
             *choice, memories = self._compiled_choose(self._agents, memories, play, np.int32(ply), seats_first)
             action, mover = (np.array(part) for part in choice)
+            results.count_decisions(mover[:count], self._agents.keys(), time.process_time() - cpu_started)
             self._ask_host_players(action, mover[:count], host_games, number, ply, results)
             play, action, memories = self._compiled_move(self._agents, memories, play, np.int32(ply), action)
             actions.append(np.asarray(action)[:count])
@@ -329,7 +357,8 @@ class Match:
                 continue
             name, seeds = self.names[player], [f"{self.seed}/{number[index]}/{ply}" for index in indices]
             games = [host_games[index] for index in indices]
-            started = time.perf_counter()
+            cpu_clock = getattr(agent, "cpu_seconds", time.process_time)
+            started, cpu_started = time.perf_counter(), cpu_clock()
             if isinstance(agent, ParallelHostPlayer):
                 choices = agent.choose_all(games, self.move_seconds, seeds)
             else:
@@ -341,6 +370,7 @@ class Match:
                     action[index] = choice
             spent = results.host_seconds.get(name, 0.0) + time.perf_counter() - started
             results.host_seconds[name] = spent
+            results.player_cpu_seconds[name] = results.player_cpu_seconds.get(name, 0.0) + cpu_clock() - cpu_started
 
     def _choice(self, agent: HostPlayer, game: HostGame, seed: str) -> int | ForfeitError:
         """The action of a player on the host, or why it forfeits."""
@@ -362,36 +392,30 @@ class Match:
         return Batch(seating, scores, forfeits, plies, legal, records)
 
 
-def _decide_together(
-    policies: IndexedPolicy, divisor: int, mine: jax.Array, state: Any, keys: jax.Array, which: jax.Array
+def _policy_actions(
+    divisor: int, policy: Callable[..., Any], mine: jax.Array, state: Any, keys: jax.Array, *which: jax.Array
 ) -> jax.Array:
-    """Actions of players that share a program in the games where one of them, ``which``, is to move; see ``_decide``."""
-    impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
+    """Actions of a policy in the games where it is to move, -1 elsewhere.
 
-    def decide(state: Any, words: jax.Array, which: jax.Array) -> jax.Array:
-        return jax.vmap(policies, in_axes=(0, -1, 0))(which, state, jax.random.wrap_key_data(words.T, impl=impl))
-
-    args = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), (state, jax.random.key_data(keys), which))
-    return where_needed(mine, decide, args, none, divisor)
-
-
-def _decide(
-    divisor: int, agent: Policy | TreePlayer, mine: jax.Array, state: Any, keys: jax.Array, memory: Any
-) -> tuple[jax.Array, Any]:
-    """Actions of a player in the games where it is to move, and its memory after them.
-
-    It is asked about those games alone, one in ``divisor`` at a time.
+    It is asked about those games alone, one in ``divisor`` at a time. An ``IndexedPolicy`` also takes ``which``.
     """
     impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
+
+    def decide(state: Any, words: jax.Array, *which: jax.Array) -> jax.Array:
+        keys = jax.random.wrap_key_data(words.T, impl=impl)
+        actions: jax.Array = jax.vmap(policy, in_axes=(*(0 for _ in which), -1, 0))(*which, state, keys)
+        return actions
+
+    batch_last = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), (state, jax.random.key_data(keys), *which))
+    return where_needed(mine, decide, batch_last, none, divisor)
+
+
+def _tree_actions(
+    divisor: int, agent: TreePlayer, mine: jax.Array, state: Any, keys: jax.Array, memory: Any
+) -> tuple[jax.Array, Any]:
+    """Actions of a player that keeps its tree, as ``_policy_actions`` gives them, and its memory after them."""
+    impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
     words = jax.random.key_data(keys)
-    if not isinstance(agent, TreePlayer):
-
-        def decide(state: Any, words: jax.Array) -> jax.Array:
-            return jax.vmap(agent, in_axes=(-1, 0))(state, jax.random.wrap_key_data(words.T, impl=impl))
-
-        batch_last = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), (state, words))
-        return where_needed(mine, decide, batch_last, none, divisor), memory
-
     chunk = chunk_size(mine.shape[0], divisor)
 
     # Batch-first throughout: trees are too large to be transposed.
@@ -406,6 +430,14 @@ def _decide(
 
     _, action, memory = jax.lax.while_loop(lambda carry: jnp.any(carry[0]), ask, (mine, none, memory))
     return action, memory
+
+
+def _padded(openings: Sequence[Sequence[int]]) -> np.ndarray:
+    """Openings as an array, with -1 behind the shorter ones."""
+    padded = np.full((len(openings), max(map(len, openings))), -1, np.int32)
+    for row, actions in zip(padded, openings, strict=True):
+        row[: len(actions)] = actions
+    return padded
 
 
 def _row(states: Any, index: int) -> Any:

@@ -1,5 +1,6 @@
 """Results of matches: the games that were played, and their standings, as JSON."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
@@ -46,6 +47,11 @@ class Results:
     """Wall time spent compiling."""
     host_seconds: dict[str, float] = field(default_factory=dict)
     """Wall time that each player on the host took."""
+    player_cpu_seconds: dict[str, float] = field(default_factory=dict)
+    """CPU time that players took to decide: those on the host with the processes that they use, and one that is alone on the
+    device."""
+    decisions: dict[str, int] = field(default_factory=dict)
+    """Number of actions that players decided on; those of openings, and random ones after a forfeit, are not among them."""
     sprt: dict[str, Any] | None = None
     """Result of the sequential test, where one was asked for."""
     faults: dict[str, str] = field(default_factory=dict)
@@ -68,6 +74,27 @@ class Results:
     def all(self, name: str) -> np.ndarray:
         """An array of ``Batch``, of all games."""
         return np.concatenate([getattr(batch, name) for batch in self.batches])
+
+    def count_decisions(self, mover: np.ndarray, on_device: Collection[int], cpu_seconds: float) -> None:
+        """Count who decides in a step.
+
+        Args:
+            mover: index of the player that decides in each game, -1 for none.
+            on_device: indices of the players on the device.
+            cpu_seconds: CPU time that these took, all together.
+        """
+        counts = np.bincount(mover[mover >= 0], minlength=len(self.names)).tolist()
+        for name, count in zip(self.names, counts, strict=True):
+            self.decisions[name] = self.decisions.get(name, 0) + count
+        if len(on_device) == 1:
+            name = self.names[next(iter(on_device))]
+            self.player_cpu_seconds[name] = self.player_cpu_seconds.get(name, 0.0) + cpu_seconds
+
+    def cpu_seconds_per_move(self, name: str) -> float | None:
+        """CPU time of a decision of a player; ``None`` where it is not known apart from that of others."""
+        if name not in self.player_cpu_seconds or not self.decisions.get(name):
+            return None
+        return self.player_cpu_seconds[name] / self.decisions[name]
 
     def ranked_by(self) -> np.ndarray:
         """What players are ranked by, ``[games, seats]``: scores, and less than any score for those that forfeited."""
@@ -144,7 +171,7 @@ class Results:
         best, alone, _ = self.winners()
         scores, plies, legal, forfeits = map(self.all, ("scores", "plies", "legal", "forfeits"))
         outcomes = self.outcomes(index)
-        low, high = interval(outcomes)
+        _, low, high = mean_interval(outcomes, bounds=(0.0, 1.0))
         row: dict[str, Any] = {
             "agent": name,
             "elo": round(float(rated.players[index]), 1) if rated else None,
@@ -160,7 +187,9 @@ class Results:
             "forfeits": int(forfeits[mine].sum()),
         }
         if name in self.host_seconds:
-            row["seconds_per_move"] = self.host_seconds[name] / max(1, int(plies[mine].sum()))
+            row["seconds_per_move"] = self.host_seconds[name] / max(1, self.decisions.get(name, 0))
+        if (cpu_seconds := self.cpu_seconds_per_move(name)) is not None:
+            row["cpu_seconds_per_move"] = cpu_seconds
         if name in self.faults:
             row["last_fault"] = self.faults[name]
         return row
@@ -178,12 +207,17 @@ class Results:
         }
 
 
-def interval(outcomes: np.ndarray) -> tuple[float, float]:
-    """The 95 % interval of the mean of outcomes."""
-    observed = np.append(outcomes, [0.0, 1.0])
-    mean = float(outcomes.mean()) if outcomes.size else 0.0
+def mean_interval(values: np.ndarray, bounds: tuple[float, float] | None = None) -> tuple[float, float, float]:
+    """The mean of observations and the ends of its 95 % interval.
+
+    Where there are ``bounds``, as of win rates, the interval stays within them, and one observation at each is added to the
+    variance, without which observations that are all alike would have none.
+    """
+    observed = values if bounds is None else np.append(values, bounds)
+    mean = float(values.mean()) if values.size else 0.0
     error = NormalDist().inv_cdf(0.975) * float(observed.std()) / max(1, len(observed)) ** 0.5
-    return max(0.0, mean - error), min(1.0, mean + error)
+    low, high = bounds or (-np.inf, np.inf)
+    return mean, max(low, mean - error), min(high, mean + error)
 
 
 def _mean(values: np.ndarray) -> float | None:

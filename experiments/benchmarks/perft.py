@@ -29,8 +29,7 @@ class Perft:
     def leaves(self, state: Any, depth: int, progress: Callable[[int], None] = lambda leaves: None) -> int:
         """Number of sequences of ``depth`` actions from one state.
 
-        ``progress`` is called with the number of sequences that were counted since the call before. Raises ``ValueError`` for a
-        negative depth.
+        ``progress`` is called with the number of sequences counted so far. Raises ``ValueError`` for a negative depth.
         """
         if depth < 0:
             raise ValueError(f"depth must not be negative, but is {depth}")
@@ -46,9 +45,8 @@ class Perft:
             elif len(levels) < depth:
                 levels.append(self._children(states))
             else:
-                count = sum(int(np.asarray(self._counts(part))[:size].sum()) for part, size in self._parts(states))
-                progress(count)
-                leaves += count
+                leaves += sum(int(np.asarray(self._counts(part))[:size].sum()) for part, size in self._parts(states))
+                progress(leaves)
         return leaves
 
     def _children(self, states: Any) -> Iterator[Any]:

@@ -80,6 +80,7 @@ SETUPS = {
     "duo": Setup("duo", searches=("gumbel",), networks=("gumbel",)),
     "duo_official": Setup("duo_official", searches=("puct",), networks=("puct",)),
     "classic": Setup("classic", searches=("gumbel",), networks=("puct",)),
+    "classic_2": Setup("classic_2", searches=("gumbel",)),
     "santorini": Setup("santorini", policy="one_ply", searches=("puct", "gumbel"), networks=("puct", "gumbel")),
     "triominos": Setup("triominos", policy="block_hoard", searches=("puct", "gumbel", "tree"), networks=("puct",)),
     "triominos_target": Setup(

@@ -64,8 +64,20 @@ class GameOptions:
             raise UsageError(str(error)) from None
 
 
+MAX_DEVICES = 1024
+"""Maximum number of devices that are made of a CPU; each costs threads and some milliseconds."""
+
+
 def ask_for_devices(count: int) -> None:
     """Have JAX, which must not have started yet, make so many devices of the CPU; an accelerator has its own."""
+    check_positive(devices=count)
+    if count > MAX_DEVICES:
+        raise UsageError(f"--devices must be at most {MAX_DEVICES}, not {count}")
+    set_cpu_devices(count)
+
+
+def set_cpu_devices(count: int) -> None:
+    """Configure JAX; apart from ``ask_for_devices`` so that tests, in whose process JAX has started, can leave it out."""
     import jax
 
     jax.config.update("jax_num_cpu_devices", count)
@@ -83,10 +95,6 @@ def check_writable(path: Path | None) -> None:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
 
 
-MAX_DEVICES = 1024
-"""Maximum number of devices that are made of a CPU; each costs threads and some milliseconds."""
-
-
 def check_positive(**values: float) -> None:
     """Check numbers by the names of their options: whether they are positive, and finite."""
     from search.settings import is_finite
@@ -97,8 +105,6 @@ def check_positive(**values: float) -> None:
             raise UsageError(f"{option} must be positive, not {value}")
         if not is_finite(value):
             raise UsageError(f"{option} must be finite, not {value}")
-        if name == "devices" and value > MAX_DEVICES:
-            raise UsageError(f"{option} must be at most {MAX_DEVICES}, not {value}")
 
 
 def check_seed(seed: int) -> None:

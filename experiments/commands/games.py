@@ -90,7 +90,7 @@ class Rollout(GameOptions):
     def run(self) -> None:
         import jax
 
-        check_positive(games=self.games, batch=self.batch, devices=self.devices)
+        check_positive(games=self.games, batch=self.batch)
         check_seed(self.seed)
         check_writable(self.out)
         common.ask_for_devices(self.devices)
@@ -169,14 +169,8 @@ class Perft(GameOptions):
         try:
             for depth in range(1, self.depth + 1):
                 with progress(None, "leaves", f"counting depth {depth}", quiet=self.json) as shown:
-                    started, counted = time.perf_counter(), 0
-
-                    def follow(more: int) -> None:
-                        nonlocal counted
-                        counted += more
-                        shown.update(counted)
-
-                    leaves = counter.leaves(root, depth, follow)
+                    started = time.perf_counter()
+                    leaves = counter.leaves(root, depth, shown.update)
                     rows.append({"depth": depth, "leaves": leaves, "seconds": round(time.perf_counter() - started, 3)})
         except KeyboardInterrupt:
             interrupted = True

@@ -24,9 +24,9 @@ from experiments.commands.common import (
 class Gtp(GameOptions):
     """Play as an engine for other programs, which send commands of the Go Text Protocol (GTP) to standard input.
 
-    Commands, moves and colours are those of Pentobi's engine, so that its twogtp and any GTP controller can drive it; send
-    list_commands for all of them. Under time_settings, a puct agent thinks no longer than the time for the move, and at most as
-    many simulations as it is given here; agents that cannot keep to a time refuse the command.
+    Commands are those of Pentobi's engine, and so are moves and colours of its games, so that its twogtp and any GTP controller
+    can drive it; send list_commands for all of them. Under time_settings, a puct agent thinks no longer than the time for the
+    move, and at most as many simulations as it is given here; agents that cannot keep to a time refuse the command.
     """
 
     agent: Annotated[str, arg(metavar="AGENT")] = "puct:num_simulations=64"
@@ -40,15 +40,14 @@ class Gtp(GameOptions):
 
         from experiments import arena
         from experiments.arena.gtp_agent import PlayerAgent
-        from tilewe_jax.host_games import make_host_game
-        from tilewe_jax.interop.blokus import BlokusGame, blokus_game
         from tilewe_jax.interop.gtp import GtpError, GtpSession, serve
+        from tilewe_jax.interop.names import GtpGame, gtp_game
         from tilewe_jax.registry import make
 
         game = self.make()
         games: dict[Any, Any] = {}
 
-        def agent(names: BlokusGame) -> PlayerAgent:
+        def agent(names: GtpGame) -> PlayerAgent:
             played = games.get(names.config) or make(names.host.id)
             try:
                 player = arena.player(played, self.agent)
@@ -58,7 +57,9 @@ class Gtp(GameOptions):
                 raise GtpError(str(error)) from None
 
         try:
-            names = blokus_game(make_host_game(game.id, **game.options))
+            names = gtp_game(game.id, **game.options)
+            if names.has_deal:
+                raise UsageError(f"GTP has no command for how {game.id} begins by chance; an engine plays placement=chosen")
             games[names.config] = game
             session = GtpSession(names, agent, version("tilewe-jax"))
         except (GtpError, ValueError) as error:
@@ -70,8 +71,8 @@ class Gtp(GameOptions):
 class Convert:
     """Convert files of games: from records to Pentobi's .blksgf, and back.
 
-    The names of the files say which: one of them ends with .blksgf. Pentobi has duo_official and classic, and opens files of
-    a single game.
+    The names of the files say which: one of them ends with .blksgf. Pentobi has duo_official, classic and classic_2, and opens
+    files of a single game.
     """
 
     source: Annotated[Positional[Path], arg(metavar="IN")]

@@ -67,7 +67,7 @@ class Arena(GameOptions):
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        check_positive(games=self.games, batch=self.batch, devices=self.devices, move_seconds=self.move_seconds)
+        check_positive(games=self.games, batch=self.batch, move_seconds=self.move_seconds)
         check_seed(self.seed)
         if self.list:
             check_unused(self, "with --list", "agents", "sprt", "out", "plot")
@@ -230,7 +230,7 @@ class Selfplay(GameOptions):
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        check_positive(games=self.games, batch=self.batch, devices=self.devices)
+        check_positive(games=self.games, batch=self.batch)
         check_seed(self.seed)
         check_writable(self.out)
         common.ask_for_devices(self.devices)
@@ -302,8 +302,7 @@ class Eval(GameOptions):
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        sizes = {"games": self.games, "batch": self.batch, "devices": self.devices, "num_simulations": self.num_simulations}
-        check_positive(**sizes)
+        check_positive(games=self.games, batch=self.batch, num_simulations=self.num_simulations)
         check_seed(self.seed)
         if self.run_folder:
             check_unused(self, "with --run, whose game is played", "game", "players", "set")

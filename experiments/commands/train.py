@@ -19,7 +19,6 @@ from experiments.commands.common import (
     OptionalFolder,
     OptionalInt,
     UsageError,
-    check_positive,
     check_unused,
     check_writable,
     err,
@@ -70,7 +69,6 @@ class Train:
         if self.out is None:
             raise UsageError("--out is needed, the folder of the run")
         if self.devices is not None:
-            check_positive(devices=self.devices)
             common.ask_for_devices(self.devices)
         given = named(self.set)
         processes = (self.coordinator, self.num_processes, self.process_id)

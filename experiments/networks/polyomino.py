@@ -24,7 +24,7 @@ class PolyominoResNet(eqx.Module):
     def __init__(self, game: PolyominoGame, size: Size, key: PRNGKeyArray) -> None:
         key_tower, key_placements, key_pass, key_value = jax.random.split(key, 4)
         planes, channels = observation_shape(game)[0], size.channels
-        self.tower = ResidualTower(planes, game.num_players + 2, channels, size.blocks, key_tower)
+        self.tower = ResidualTower(planes, game.config.colors + 2, channels, size.blocks, key_tower)
         self.placements = Conv(channels, len(ORIENTATIONS), 1, key_placements, scale=0.1)
         self.voluntary_pass = Linear(2 * channels, 1, key_pass, scale=0.1) if game.config.voluntary_pass else None
         self.value = ValueHead(2 * channels, game.num_players, key_value)

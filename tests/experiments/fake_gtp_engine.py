@@ -1,8 +1,9 @@
 """A GTP engine for tests, in a process of its own: it plays the lowest legal move, and fails as its arguments say.
 
-    python -m tests.experiments.fake_gtp_engine FAULT [WHEN]
+    python -m tests.experiments.fake_gtp_engine FAULT [WHEN [GAME [PLACEMENT]]]
 
-WHEN is the number of the genmove at which it fails, from 1.
+WHEN is the number of the genmove at which it fails, from 1; GAME is the name of the game that it begins with, and
+PLACEMENT how Santorini begins.
 """
 
 import os
@@ -11,14 +12,15 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tilewe_jax.interop.blokus import BlokusGame, game_of_name
 from tilewe_jax.interop.gtp import GtpSession
+from tilewe_jax.interop.names import GtpGame, gtp_game_of_name
+from tilewe_jax.interop.santorini import santorini_game
 
 
 class Lowest:
     name = "lowest"
 
-    def __init__(self, game: BlokusGame) -> None:
+    def __init__(self, game: GtpGame) -> None:
         self.game = game
 
     def choose(self, actions: Sequence[int]) -> int:
@@ -46,12 +48,14 @@ ANSWERS = {
 """What a faulty engine answers to genmove."""
 
 
-def main(fault: str = "none", when: str = "1") -> None:
+def main(fault: str = "none", when: str = "1", name: str = "Blokus Duo", placement: str = "default") -> None:
     moves = 0
     if fault == "slow_start":
         time.sleep(0.5)
-    session = GtpSession(game_of_name("Blokus Duo"), Lowest, "1")
+    game = santorini_game(placement=placement) if name == "santorini" else gtp_game_of_name(name)
+    session = GtpSession(game, Lowest, "1")
     for line in sys.stdin:
+        started = time.process_time()
         answer = session.answer(line)
         if fault == "refuses_game" and line.startswith("set_game"):
             answer = "? invalid argument\n\n"
@@ -61,6 +65,8 @@ def main(fault: str = "none", when: str = "1") -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             if fault == "exits":
                 sys.exit(3)
+            while fault == "busy" and time.process_time() - started < 0.3:
+                pass
             if fault == "hangs":
                 time.sleep(60)
             answer = f"{ANSWERS[fault]}\n\n" if fault in ANSWERS else answer

@@ -104,6 +104,24 @@ def refuses(outcome: Outcome, message: str) -> None:
         ("eval --run run --game duo", "--game cannot be given with --run"),
         ("eval --agents random random --num-simulations 7", "--num-simulations cannot be given without --run"),
         ("arena --list --out f", "--out cannot be given with --list"),
+        ("ladder", "--agent and --opponent are needed"),
+        ("ladder --agent random", "--agent and --opponent are needed"),
+        ("ladder --agent random --opponent random --levels 1-3", "--levels are needed where --opponent contains {level}"),
+        ("ladder --agent random --opponent gtp:{level}", "--levels are needed where --opponent contains {level}"),
+        ("ladder --agent random --opponent {level} --levels 3-1", "--levels must be like 1-6 or 1,3,5"),
+        ("ladder --agent random --opponent {level} --levels 1-999999999", "--levels must be like 1-6 or 1,3,5"),
+        ("ladder --agent random --opponent {level} --levels 1,2 --games 1 2 3", "one for each of the 2 levels, not 3"),
+        ("ladder --agent random --opponent random --games 0", "--games must be positive, not 0"),
+        ("ladder --game duo --agent random --opponent random --own-seats 2", "--own-seats must be 1 to 1"),
+        ("ladder --game duo --agent nobody --opponent random", "duo has no agent 'nobody'"),
+        ("ladder --game duo --agent random --opponent random --random-opening 99", "--random-opening must be 0 to 42"),
+        ("ladder --game duo --agent random --opponent random --openings none.json", "none.json"),
+        ("ladder --game duo --agent random --opponent random --precision nan", "--precision must be positive, not nan"),
+        ("ladder --game duo --agent random --opponent random --seconds-per-move 1", "agent 'random' is no search"),
+        ("ladder --game duo --agent random --opponent random --level-elo 1 2", "--level-elo must be one for each"),
+        ("openings --game duo_official", "--engine and --out are needed"),
+        ("ladder --agent random --opponent random --games", "--games must be positive, not 0"),
+        ("openings --game santorini --engine true --out f", "santorini has no moves that are sets of cells"),
         ("train --list --resume", "--resume cannot be given with --list"),
         ("train --out run --set evaluation.opponents=nosuch", "santorini has no agent 'nosuch'"),
         ("train --out run --set evaluation.eval_opening=1000", "eval_opening must be at most 100"),
@@ -135,6 +153,18 @@ def refuses(outcome: Outcome, message: str) -> None:
         ("exploit --game duo --agent random --out run --set selfplay.opponent_fraction=0", "belong together"),
         ("exploit --resume --out run --agent random", "--agent cannot be given with --resume"),
         ("exploit --resume --out run", "run has no run"),
+        ("analyze --agent one_ply --game santorini", "one_ply does not search; an analysis needs an agent that searches"),
+        ("analyze --agent nosuch", "tilewe has no agent 'nosuch'; an analysis needs an agent that searches"),
+        ("analyze --agent puct:num_simulations=1000000000", "not a single one would fit"),
+        ("analyze --game duo --agent puct:network=santorini", "is for santorini, not for duo: the rules differ"),
+        (f"analyze --seed {HUGE}", "--seed must be an integer of 64 bits"),
+        ("analyze --batch 0", "--batch must be positive"),
+        (f"analyze --batch {10**12}", "--batch must be at most 65,536"),
+        ("analyze --score-playouts -1", "--score-playouts must be 0 to 65,536, not -1"),
+        ("rate nosuch", "nosuch: No such file"),
+        ("rate nosuch --mistakes 0", "--mistakes must be positive"),
+        ("rate nosuch --out /no/such/folder/file", "there is no folder /no/such/folder"),
+        ("rate /dev/zero", "it is a pipe or a device"),
         ("replay /dev/zero", "/dev/zero: it is a pipe or a device, not a regular file"),
         ("show /dev/zero", "it is a pipe or a device"),
         ("report /dev/zero", "Not a directory"),
@@ -158,6 +188,20 @@ def test_arguments(command: str, message: str) -> None:
 )
 def test_good_arguments_reach_their_work(command: str) -> None:
     assert run(*command.split()) == Outcome(None, "", "")
+
+
+def test_rated_games_are_read_before_anything_is_compiled() -> None:
+    Path("f").write_text(f"{HEADER}\n{RECORD.replace('[]', '[30, 30]')}")
+    refuses(run("rate", "f"), "f: game 1: move 2: action 30, O1n at a6, is illegal for yellow: ")
+    refuses(run("rate", "f", "--number", "2"), "f: game 1: move 2")
+    Path("f").write_text(f"{HEADER}\n{RECORD.replace('[]', '[30]')}")
+    refuses(run("rate", "f", "--number", "2"), "--number must be 1 to 1, the games in f, not 2")
+    refuses(run("rate", "f", "--agent", "random"), "random does not search")
+    assert run("rate", "f") == Outcome(None, "", "")
+    Path("f").write_text(HEADER)
+    refuses(run("rate", "f"), "f: it has no games")
+    Path("f.blksgf").write_text("(;GM[Blokus Duo];W[e10])")
+    refuses(run("rate", "f.blksgf"), "f.blksgf: game 1: move 1, W[e10], is not the turn of B")
 
 
 def test_weights_to_begin_with_are_read_before_anything_is_compiled() -> None:
@@ -190,7 +234,7 @@ def test_weights_to_begin_with_are_read_before_anything_is_compiled() -> None:
 )
 def test_records(content: str, message: str) -> None:
     Path("f").write_text(content)
-    for command in ("replay", "show"):
+    for command in ("replay", "show", "rate"):
         refuses(run(command, "f"), message)
 
 

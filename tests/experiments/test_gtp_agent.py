@@ -101,7 +101,8 @@ def test_the_command_answers_on_standard_output(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("gtp --game santorini", "santorini has no moves that are sets of cells"),
+        ("gtp --game triominos", "triominos has no moves in GTP; the games that have are tilewe, duo"),
+        ("gtp --game santorini --set placement=random", "GTP has no command for how santorini begins by chance"),
         ("gtp --game duo --agent nosuch", "duo has no agent 'nosuch'"),
         ("gtp --game duo --seed 99999999999999999999", "--seed must be an integer of 64 bits"),
         ("arena --game duo --agents random gtp:command=no-such-engine", "cannot start 'no-such-engine'"),
@@ -123,7 +124,7 @@ def test_what_is_wrong_is_said_in_one_line(command: str, message: str, tmp_path:
     assert message in outcome.err
 
 
-@pytest.mark.parametrize("name", ["duo_official", "classic"])
+@pytest.mark.parametrize("name", ["duo_official", "classic", "classic_2"])
 def test_converting_there_and_back_changes_nothing(name: str, tmp_path: Path) -> None:
     game = tilewe_jax.make(name)
     assert isinstance(game, PolyominoGame)

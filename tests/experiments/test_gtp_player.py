@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from experiments import arena
 from experiments.arena.gtp_player import GtpPlayer, gtp_player
 from tests.tilewe_jax.interop.test_blksgf import random_record
 from tilewe_jax.games.polyomino.game import PolyominoGame
+from tilewe_jax.games.santorini.config import Config
+from tilewe_jax.games.santorini.host import SantoriniBoard
 from tilewe_jax.host_games import make_host_game
 from tilewe_jax.interop import blksgf
 from tilewe_jax.interop.gtp_client import EngineError, GtpEngine
@@ -174,13 +177,41 @@ def test_agents_as_text() -> None:
     assert player.name == "fake"
     assert isinstance(player.agent, GtpPlayer)
     assert player.agent.max_processes == 2
-    with pytest.raises(ValueError, match="santorini has no moves that are sets of cells"):
-        arena.player(tilewe_jax.make("santorini"), f"gtp:command={fake()}")
+    with pytest.raises(ValueError, match="triominos has no moves in GTP; the games that have are"):
+        arena.player(tilewe_jax.make("triominos"), f"gtp:command={fake()}")
+
+
+def test_whole_games_of_santorini_and_deals_told_by_moves() -> None:
+    """The engine moves for both players; where the game has a deal it hears of that first. Nothing is compiled here."""
+    initial = SantoriniBoard.from_deal(Config(placement="random"), [[0, 0], [4, 1], [2, 2], [3, 4]])
+    rules: Any = SimpleNamespace(host=lambda state: state)
+    for placement, start in (("default", SantoriniBoard.start()), ("random", initial)):
+        player = GtpPlayer(tilewe_jax.make("santorini", placement=placement), fake("none", 1, "santorini", placement))
+        game, position = arena.HostGame(rules, lambda start=start: start), start
+        while not position.is_terminal:
+            play(player, game, 1)
+            assert game.actions[-1] == position.legal_actions()[0]
+            position = position.after(game.actions[-1])
+        assert player._seats[id(game)].position == position
+        player.close()
+
+
+def test_an_engine_that_cheats_in_santorini_forfeits() -> None:
+    player = GtpPlayer(tilewe_jax.make("santorini"), fake("cheats", 2, "santorini"))
+    game = host_game()
+    play(player, game, 1)
+    with pytest.raises(arena.ForfeitError, match=r"the engine gave an invalid move 'a1,a2,a3,a4,a5': .* is no move"):
+        player.choose(game, 10, "seed")
+    chosen = GtpPlayer(tilewe_jax.make("santorini", placement="chosen"), fake("none", 1, "santorini"))
+    game = host_game()
+    game.actions.append(128)
+    with pytest.raises(arena.ForfeitError, match="play failed: invalid move 'a5': all workers are placed"):
+        chosen.choose(game, 10, "seed")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not PENTOBI, reason="TILEWE_PENTOBI names no pentobi-gtp")
-@pytest.mark.parametrize("name", ["duo_official", "classic"])
+@pytest.mark.parametrize("name", ["duo_official", "classic", "classic_2"])
 def test_whole_games_against_pentobi(name: str) -> None:
     """Pentobi plays itself, and agrees at every move about the legal moves, the turn, and the score."""
     game = tilewe_jax.make(name)
@@ -210,7 +241,7 @@ def test_whole_games_against_pentobi(name: str) -> None:
 @pytest.mark.skipif(not PENTOBI, reason="TILEWE_PENTOBI names no pentobi-gtp")
 def test_pentobi_reads_what_we_write_and_we_what_it_writes(tmp_path: Path) -> None:
 
-    for name in ("duo_official", "classic"):
+    for name in ("duo_official", "classic", "classic_2"):
         engine = GtpEngine(f"{PENTOBI} --nobook -q")
         for seed in range(20):
             record = random_record(name, random.Random(seed))

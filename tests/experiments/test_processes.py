@@ -16,20 +16,10 @@ from typing import Any
 import pytest
 
 from experiments.training import checkpoint, metrics
+from tests.support import TINY_TRAINING
 
 SETTINGS = [
-    "game.id=santorini",
-    "game.options.size=3",
-    "network.size=tiny",
-    "selfplay.num_games=8",
-    "selfplay.unroll_length=8",
-    "selfplay.search.num_simulations=4",
-    "selfplay.search.num_candidates=16",
-    "selfplay.search.max_depth=4",
-    "selfplay.gumbel.max_num_considered_actions=4",
-    "replay.replay_size=16",
-    "replay.min_replay_size=8",
-    "optimizer.batch_size=8",
+    *TINY_TRAINING,
     "checkpoint.checkpoint_every=1",
     "evaluation.eval_every=1000",
 ]

@@ -115,7 +115,7 @@ def test_one_tree_does_not_plan_with_what_it_cannot_know(rule: SelectionRule) ->
 
 def test_engine_on_the_host_board() -> None:
     """A search plays whole games on a board of the package's kind, against an engine of it."""
-    engine = AgentEngine("puct:num_simulations=4,num_playouts=0,num_candidates=8,candidate_pool=16", "searcher")
+    engine = AgentEngine("puct:num_simulations=16,num_playouts=0,num_candidates=8,candidate_pool=32", "searcher")
     board, other = Board(2), RandomEngine()
     random.seed(0)
     while not board.finished:

@@ -22,6 +22,7 @@ DEAL = {"tiles": random.Random(1).sample(TILES, len(TILES)), "starter": 1, "seed
         ("duo", {"voluntary_pass": True}, None),
         ("duo_official", {}, None),
         ("classic", {"size": 10, "pieces": ["O1", "I2"]}, None),
+        ("classic_2", {"size": 10, "pieces": ["O1", "I2"], "start_piece": "I2"}, None),
         ("santorini", {}, None),
         ("santorini", {"size": 4, "placement": "chosen"}, None),
         ("santorini", {"placement": "random"}, [[0, 1], [2, 2], [4, 4], [3, 0]]),

@@ -1,1 +1,4 @@
-"""What other programs speak and read: the Go Text Protocol (GTP) and Pentobi's game files. Plain Python, without JAX."""
+"""What other programs speak and read: the Go Text Protocol (GTP), Pentobi's game files, and analyses in JSON lines.
+
+Plain Python, without JAX.
+"""

@@ -104,12 +104,12 @@ def render(game: BlokusGame, actions: Sequence[int], players: Sequence[str] = ()
     if game.config != game_of_name(game.name).config:
         raise ValueError(f"{game.host.id} with other options than the default ones cannot be written as .blksgf")
     root = f";GM[{game.name}]CA[UTF-8]"
-    for names, name in zip(game.colors, players, strict=bool(players)):
-        root += f"P{names[0].upper()}[{_escaped(name)}]"
+    for player, name in zip(game.players, players, strict=bool(players)):
+        root += f"P{player.upper()}[{_escaped(name)}]"
     lines = [root]
     position = game.start()
     for action in actions:
-        color = game.colors[position.current_player][0].upper()
+        color = game.colors[position.current_color][0].upper()
         position = position.after(action)
         lines.append(f";{color}[{game.move_text(action)}]")
     return f"({chr(10).join(lines)})\n"
@@ -172,8 +172,8 @@ def _game(nodes: list[Node]) -> SgfGame:
             if color is None or not values:
                 continue
             move = ",".join(values)  # one value for each cell in files of early versions of Pentobi
-            if game.player(color) != position.current_player:
-                turn = game.colors[position.current_player][0].upper()
+            if game.color(color) != position.current_color:
+                turn = game.colors[position.current_color][0].upper()
                 raise ValueError(f"move {len(actions) + 1}, {name}[{move[:80]}], is not the turn of {turn}")
             try:
                 action = game.action(move)
@@ -183,7 +183,7 @@ def _game(nodes: list[Node]) -> SgfGame:
             except ValueError as error:
                 raise ValueError(f"move {len(actions) + 1}: {error}") from None
             actions.append(action)
-    players = tuple("".join(root.get(f"P{names[0].upper()}", [])) for names in game.colors)
+    players = tuple("".join(root.get(f"P{player.upper()}", [])) for player in game.players)
     return SgfGame(game, tuple(actions), players if any(players) else ())
 
 

@@ -10,12 +10,12 @@ from tilewe_jax.games.polyomino import notation
 from tilewe_jax.games.polyomino.config import VARIANTS, Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE
 from tilewe_jax.games.polyomino.position import PolyominoPosition
-from tilewe_jax.host import HostGame
+from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.host_games import make_host_game
 
 PASS = notation.PASS
-"""The move of a player who does not place a piece."""
-PENTOBI_NAMES = {"duo_official": "Blokus Duo", "classic": "Blokus"}
+"""The move of a colour that does not place a piece."""
+PENTOBI_NAMES = {"duo_official": "Blokus Duo", "classic": "Blokus", "classic_2": "Blokus Two-Player"}
 """The games that Pentobi has, by id, and its name for them."""
 
 _CELL = re.compile(r"a?[a-z][1-9][0-9]?")
@@ -32,7 +32,13 @@ class BlokusGame:
     config: Config
     """The parameters of its rules."""
     colors: tuple[tuple[str, ...], ...]
-    """For each player the accepted names of its colour, lower-case; the first one is written."""
+    """For each colour its accepted names, lower-case; the first one is written."""
+    has_deal: bool = False
+
+    @property
+    def has_passes(self) -> bool:
+        """Whether a colour that could place a piece may pass."""
+        return self.config.voluntary_pass
 
     @property
     def name(self) -> str:
@@ -43,21 +49,46 @@ class BlokusGame:
         """The initial position."""
         return _start(self.host)
 
-    def player(self, color: str) -> int:
-        """The player of a colour. Raises ``ValueError``."""
-        for player, names in enumerate(self.colors):
-            if color.lower() in names:
-                return player
-        raise ValueError(f"invalid color {color[:40]!r}; colors are {' '.join(names[0] for names in self.colors)}")
+    @property
+    def players(self) -> tuple[str, ...]:
+        """For each player the name that game files use: that of its colour; for two players with two colours b and w."""
+        names = self.colors if self.config.colors_per_player == 1 else _TWO_COLORS
+        return tuple(accepted[0] for accepted in names)
 
-    def move_text(self, action: int) -> str:
-        """The move of an action: its cells, row by row from the bottom."""
+    def deal_actions(self, initial: HostPosition) -> tuple[int, ...]:
+        """Nothing: chance decides nothing at the start."""
+        return ()
+
+    def current_color(self, position: PolyominoPosition) -> int:
+        """The colour to move; at the end the one that was asked last."""
+        return position.current_color
+
+    def legal_actions(self, position: PolyominoPosition, color: int) -> list[int]:
+        """The placements that a colour has, be it its turn or not."""
+        return position.position.actions(color)
+
+    def must_pass(self, position: PolyominoPosition, color: int) -> bool:
+        """Whether a colour has no placement, or has passed."""
+        return bool(position.position.out >> color & 1) or not position.position.can_place(color)
+
+    def color(self, name: str) -> int:
+        """The colour of a name. Raises ``ValueError``."""
+        for color, names in enumerate(self.colors):
+            if name.lower() in names:
+                return color
+        raise ValueError(f"invalid color {name[:40]!r}; colors are {' '.join(names[0] for names in self.colors)}")
+
+    def move_text(self, action: int, position: PolyominoPosition | None = None) -> str:
+        """The move of an action, the same in all positions: its cells, row by row from the bottom."""
         if action == self.config.num_placements:
             return PASS
         return ",".join(map(notation.cell_name, notation.cells_of(self.config, action)))
 
-    def action(self, text: str) -> int:
-        """The action of a move, whose cells may come in any order. Raises ``ValueError`` for what is no move of this game."""
+    def action(self, text: str, position: PolyominoPosition | None = None) -> int:
+        """The action of a move, the same in all positions, whose cells may come in any order.
+
+        Raises ``ValueError`` for what is no move of this game.
+        """
         text = "".join(text.split()).lower()
         if text == PASS:
             if self.config.voluntary_pass:
@@ -76,8 +107,8 @@ def blokus_game(host: HostGame) -> BlokusGame:
     """The names of a game. Raises ``ValueError`` where it is none of the polyomino family."""
     if host.id not in VARIANTS:
         raise ValueError(f"{host.id} has no moves that are sets of cells; the games that have are {', '.join(VARIANTS)}")
-    colors = _TWO_COLORS if host.num_players == 2 else _FOUR_COLORS[: host.num_players]
-    return BlokusGame(host, _start(host).config, colors)
+    config = _start(host).config
+    return BlokusGame(host, config, _TWO_COLORS if config.colors == 2 else _FOUR_COLORS[: config.colors])
 
 
 def game_of_name(name: str) -> BlokusGame:

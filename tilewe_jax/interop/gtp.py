@@ -1,8 +1,8 @@
-"""The engine side of the Go Text Protocol (GTP), version 2, for the polyomino games, with the commands of Pentobi's engine.
+"""The engine side of the Go Text Protocol (GTP), version 2, with the commands of Pentobi's engine.
 
 A controller sends one command a line, ``[id] name argument ...``, and gets ``=[id] text`` or ``?[id] reason``, ended by an
 empty line: https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. Moves and colours are those of
-``interop.blokus``. The player that decides is a value, a ``GtpAgent``; nothing here needs JAX.
+``interop.names``. The player that decides is a value, a ``GtpAgent``; nothing here needs JAX.
 """
 
 import math
@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from tilewe_jax.files import replacing
-from tilewe_jax.games.polyomino.position import PolyominoPosition
+from tilewe_jax.host import HostPosition
 from tilewe_jax.interop import blksgf
-from tilewe_jax.interop.blokus import PASS, BlokusGame, game_of_name
+from tilewe_jax.interop.blokus import PASS, BlokusGame
+from tilewe_jax.interop.names import GtpGame, gtp_game_of_name
 from tilewe_jax.records import RecordError
 
 LINE_LIMIT = 1 << 16
@@ -112,7 +113,7 @@ class GtpSession:
         version: the answer to ``version``.
     """
 
-    def __init__(self, game: BlokusGame, agents: Callable[[BlokusGame], GtpAgent], version: str = "") -> None:
+    def __init__(self, game: GtpGame, agents: Callable[[GtpGame], GtpAgent], version: str = "") -> None:
         self.game = game
         self.is_over = False
         """Whether ``quit`` was received."""
@@ -120,7 +121,7 @@ class GtpSession:
         self._agent = agents(game)
         self._seconds: float | None = None
         self._actions: list[int] = []
-        self._positions = [game.start()]
+        self._positions: list[HostPosition] = [game.start()]
         self._commands: dict[str, tuple[Callable[..., str], int, int]] = {
             "name": (lambda: "tilewe-jax", 0, 0),
             "version": (lambda: self._version, 0, 0),
@@ -178,12 +179,12 @@ class GtpSession:
         return function(*command.arguments)
 
     @property
-    def _position(self) -> PolyominoPosition:
+    def _position(self) -> HostPosition:
         return self._positions[-1]
 
     def _color(self) -> str:
         """The colour whose turn it is."""
-        return self.game.colors[self._position.current_player][0]
+        return self.game.colors[self.game.current_color(self._position)][0]
 
     def _quit(self) -> str:
         self.is_over = True
@@ -201,10 +202,10 @@ class GtpSession:
         return ""
 
     def _set_game(self, *words: str) -> str:
-        self._change_game(game_of_name(" ".join(words)))
+        self._change_game(gtp_game_of_name(" ".join(words)))
         return self._clear_board()
 
-    def _change_game(self, game: BlokusGame) -> None:
+    def _change_game(self, game: GtpGame) -> None:
         if game.config != self.game.config:
             agent = self._agents(game)
             if self._seconds is not None:
@@ -212,13 +213,13 @@ class GtpSession:
             self._agent, self.game = agent, game
 
     def _play(self, color: str, *words: str) -> str:
-        player = self.game.player(color)
-        if not self._position.is_terminal and player != self._position.current_player:
+        is_next = self.game.color(color) == self.game.current_color(self._position)
+        if not is_next and not self._position.is_terminal:
             raise GtpError(f"it is the turn of {self._color()}")
         return self._play_move("".join(words))
 
     def _play_move(self, move: str) -> str:
-        action = self.game.action(move)
+        action = self.game.action(move, self._position)
         self._positions.append(self._position.after(action))
         self._actions.append(action)
         return ""
@@ -233,19 +234,20 @@ class GtpSession:
         return self._chosen(color)
 
     def _has_turn(self, color: str) -> bool:
-        return not self._position.is_terminal and self.game.player(color) == self._position.current_player
+        return not self._position.is_terminal and self.game.color(color) == self.game.current_color(self._position)
 
     def _chosen(self, color: str) -> str:
         """The move that the agent chooses for a colour; a pass for one that cannot move."""
         if not self._has_turn(color):
-            player, position = self.game.player(color), self._position.position
-            if position.out >> player & 1 or not position.can_place(player):
+            if self.game.must_pass(self._position, self.game.color(color)):
                 return PASS
+            if self._position.is_terminal:
+                raise GtpError("the game is over")
             raise GtpError(f"it is the turn of {self._color()}")
         action = self._agent.choose(tuple(self._actions))
         if rule := self._position.explain(action):
             raise GtpError(f"{self._agent.name} chose an illegal action, {action}: {rule}")
-        return self.game.move_text(action)
+        return self.game.move_text(action, self._position)
 
     def _undo(self) -> str:
         if not self._actions:
@@ -255,7 +257,8 @@ class GtpSession:
         return ""
 
     def _all_legal(self, color: str) -> str:
-        return "\n".join(map(self.game.move_text, self._position.position.actions(self.game.player(color))))
+        legal = self.game.legal_actions(self._position, self.game.color(color))
+        return "\n".join(self.game.move_text(action, self._position) for action in legal)
 
     def _final_score(self) -> str:
         scores = self._position.scores()
@@ -266,7 +269,7 @@ class GtpSession:
 
     def _time_settings(self, main_time: str, overtime: str, overtime_moves: str) -> str:
         per_period = _integer(overtime_moves, "the number of moves")
-        moves = -(-self.game.config.max_steps // self.game.config.players)
+        moves = -(-self.game.host.max_steps // self.game.host.num_players)
         seconds = seconds_per_move(_seconds(main_time), _seconds(overtime), per_period, moves)
         self._agent.set_time(seconds)
         self._seconds = seconds
@@ -290,6 +293,8 @@ class GtpSession:
         return ""
 
     def _savesgf(self, path: str) -> str:
+        if not isinstance(self.game, BlokusGame):
+            raise GtpError(f"{self.game.name} has no files in this format")
         text = blksgf.render(self.game, self._actions)
         with replacing(path) as file:
             file.write(text)

@@ -9,6 +9,8 @@ import subprocess
 import time
 import weakref
 
+import psutil
+
 RESPONSE_LIMIT = 1 << 22
 """Maximum size of a response that is read, in bytes: all legal moves of a position have a tenth of it."""
 _CHUNK = 1 << 16
@@ -47,6 +49,7 @@ class GtpEngine:
             raise EngineError(f"cannot start {command!r}: {reason}") from None
         self._command = command
         self._received = b""
+        self._cpu_seconds = 0.0
         self._close = weakref.finalize(self, _end, self._process)
 
     @property
@@ -56,7 +59,18 @@ class GtpEngine:
 
     def close(self) -> None:
         """End the process."""
+        self.cpu_seconds()
         self._close()
+
+    def cpu_seconds(self) -> float:
+        """CPU time of the process and its children, in steps of mostly 10 ms; after its end the last one that is known."""
+        if self.is_open:
+            with contextlib.suppress(psutil.Error):
+                process = psutil.Process(self._process.pid)
+                times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+                # Children that have ended are counted by their parents.
+                self._cpu_seconds = sum(sum(each[:2]) for each in times) + sum(times[0][2:4])
+        return self._cpu_seconds
 
     def send(self, line: str, seconds: float) -> str:
         """Send a command and wait for its response.

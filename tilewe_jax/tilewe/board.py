@@ -95,7 +95,7 @@ class Board:
     @property
     def current_player(self) -> Color:
         """The player to move; at the end, the one who moved last."""
-        return self._position.player
+        return self._position.color
 
     cur_player = current_player
 
@@ -161,7 +161,7 @@ class Board:
 
         Raises ``IndexError`` where no move is legal.
         """
-        legal = self._position.legal[self._position.player]
+        legal = self._position.legal[self._position.color]
         number = random.choice(range(self.n_legal_moves()))
         for bit in sorted(legal):
             fits = legal[bit]
@@ -223,8 +223,8 @@ class Board:
         if not isinstance(move, Move):
             raise AttributeError("Must be a move")
         position = self._position
-        if not self._allows(move, position.player):
-            raise IllegalMoveError(f"{move} is illegal for {COLOR_NAMES[position.player]}: {self._why_illegal(move)}")
+        if not self._allows(move, position.color):
+            raise IllegalMoveError(f"{move} is illegal for {COLOR_NAMES[position.color]}: {self._why_illegal(move)}")
         number, tile = divmod(move._value, 1 << TILE_BITS)
         orientation, offset = _CONTACTS[number]
         position.place((orientation, _BIT[tile] - offset))
@@ -271,7 +271,7 @@ class Board:
     def _player(self, for_player: Color | None, player: Color | None) -> Color:
         asked = player if for_player is None else for_player
         if asked is None or index(asked) == NO_COLOR:
-            return self._position.player
+            return self._position.color
         if not 0 <= index(asked) < self.n_players:
             raise AttributeError("for_player must be valid or None")
         return index(asked)

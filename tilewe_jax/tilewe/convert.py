@@ -56,20 +56,20 @@ def state_of_position(position: Position) -> State:
     """The state of the polyomino game in which that position is."""
     config, geometry = position.config, position.geometry
     index = [config.bit(geometry.cell(bit)) for bit in range(geometry.board.bit_length())]
-    occupied = np.zeros((config.players, words(config)), np.uint32)
-    for player, cells in enumerate(position.occupied):
+    occupied = np.zeros((config.colors, words(config)), np.uint32)
+    for color, cells in enumerate(position.occupied):
         for bit in bits(cells):
             word, place = divmod(index[bit], WORD_BITS)
-            occupied[player, word] |= np.uint32(1 << place)
+            occupied[color, word] |= np.uint32(1 << place)
     legal_counts = np.zeros(words(config), np.uint16)
-    for _, anchor in position.placements(position.player):
+    for _, anchor in position.placements(position.color):
         legal_counts[index[anchor] // WORD_BITS] += 1
     return State(
         occupied=jnp.asarray(occupied),
         hands=jnp.asarray(position.hands, jnp.uint32),
-        out=jnp.asarray([bool(position.out >> player & 1) for player in range(config.players)]),
+        out=jnp.asarray([bool(position.out >> color & 1) for color in range(config.colors)]),
         monomino_last=jnp.asarray(position.monomino_last),
-        current_player=jnp.asarray(position.player, jnp.int32),
+        current_color=jnp.asarray(position.color, jnp.int32),
         legal_counts=jnp.asarray(legal_counts),
     )
 

@@ -28,7 +28,7 @@ def random_record(name: str, rng: random.Random, **options: Any) -> Record:
     return Record(None, tuple(actions), scores, returns, names)
 
 
-@pytest.mark.parametrize("name", ["duo_official", "classic", "duo", "tilewe"])
+@pytest.mark.parametrize("name", ["duo_official", "classic", "classic_2", "duo", "tilewe"])
 def test_random_games_come_back(name: str, tmp_path: Path) -> None:
     rng = random.Random(0)
     records = [random_record(name, rng) for _ in range(5)]
@@ -58,6 +58,17 @@ def test_old_spellings() -> None:
     (game,) = blksgf.parse("(;GM[Blokus];BLUE[a20][a19];YELLOW[t20];3[t1];GREEN[a1])")
     assert [game.game.move_text(action) for action in game.actions] == ["a19,a20", "t20", "t1", "a1"]
     assert game.players == ()
+
+
+def test_two_colors_of_a_player() -> None:
+    """Moves are of colours, 1 to 4, and names of players, B and W."""
+    text = "(;GM[Blokus Two-Player]CA[UTF-8]PB[one]PW[two]\n;1[a20]\n;2[t20]\n;3[t1]\n;4[a1])\n"
+    (game,) = blksgf.parse(text)
+    assert game.game.host.id == "classic_2"
+    assert game.players == ("one", "two")
+    assert blksgf.render(game.game, game.actions, game.players) == text
+    with pytest.raises(ValueError, match=re.escape("move 2, 3[a1], is not the turn of 2")):
+        blksgf.parse("(;GM[Blokus Two-Player];1[a20];3[a1])")
 
 
 @pytest.mark.parametrize(

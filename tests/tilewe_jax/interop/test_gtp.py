@@ -4,12 +4,14 @@ import io
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tilewe_jax.host_games import make_host_game
-from tilewe_jax.interop.blokus import BlokusGame, blokus_game, game_of_name
+from tilewe_jax.games.santorini.host import SantoriniBoard
 from tilewe_jax.interop.gtp import LINE_LIMIT, GtpError, GtpSession, format_response, parse_command, seconds_per_move, serve
+from tilewe_jax.interop.names import GTP_GAMES, GtpGame, gtp_game, gtp_game_of_name
+from tilewe_jax.interop.santorini import santorini_game
 
 
 class Lowest:
@@ -17,7 +19,7 @@ class Lowest:
 
     name = "lowest"
 
-    def __init__(self, game: BlokusGame) -> None:
+    def __init__(self, game: GtpGame) -> None:
         if game.host.id == "tilewe":
             raise GtpError("lowest does not play tilewe")
         self.game = game
@@ -45,11 +47,11 @@ class Lowest:
 class Driver:
     """A session, and its answers without their marks."""
 
-    def __init__(self, name: str, **options: object) -> None:
+    def __init__(self, name: str, **options: Any) -> None:
         self.agents: list[Lowest] = []
-        self.session = GtpSession(blokus_game(make_host_game(name, **options)), self._agent, "1")
+        self.session = GtpSession(gtp_game(name, **options), self._agent, "1")
 
-    def _agent(self, game: BlokusGame) -> Lowest:
+    def _agent(self, game: GtpGame) -> Lowest:
         self.agents.append(Lowest(game))
         return self.agents[-1]
 
@@ -176,6 +178,92 @@ def test_four_colors_and_other_games() -> None:
     assert engine.ok("play b e10") == "", "a game that cannot be played changes nothing"
 
 
+def test_two_colors_of_a_player() -> None:
+    engine = Driver("classic")
+    assert engine.ok("set_game Blokus Two-Player") == ""
+    assert engine.session.game.host.id == "classic_2"
+    assert engine.fails("play 3 t1") == "it is the turn of 1"
+    assert engine.fails("play b a20").startswith("invalid color 'b'; colors are 1 2 3 4")
+    for color, move in (("blue", "a20"), ("2", "t20"), ("red", "t1,t2"), ("4", "a1")):
+        assert engine.ok(f"play {color} {move}") == ""
+    assert engine.ok("final_score") == "B+1"
+    assert len(engine.ok("all_legal 3").split("\n")) > 58
+    assert engine.ok("reg_genmove 1") == engine.ok("all_legal 1").split("\n")[0]
+    turns = []
+    while (move := engine.ok("g")) != "pass":
+        turns.append(move)
+    position = engine.session._position
+    margin = position.scores()[0] - position.scores()[1]
+    assert engine.ok("final_score") == (f"{'B' if margin > 0 else 'W'}+{abs(margin)}" if margin else "0")
+    assert {engine.ok(f"genmove {color}") for color in range(1, 5)} == {"pass"}
+    assert len(turns) + 4 == len(engine.session.actions)
+
+
+def test_a_game_of_santorini() -> None:
+    engine = Driver("santorini")
+    assert engine.ok("boardsize 5") == ""
+    assert engine.fails("boardsize 4") == "unacceptable size"
+    assert len(engine.ok("all_legal b").split("\n")) == 68
+    assert engine.fails("all_legal w") == engine.fails("genmove w") == "it is the turn of b"
+    assert engine.fails("play b c4-b3*c3") == "invalid move 'c4-b3*c3': a worker cannot move to (2, 1): worker -1 stands there"
+    for move in ("c3-b2", "c4-d4*f9", "c4", "pass", "e10,f10", "c4d4e3", "a99-b1*c1", "-1-2*3"):
+        assert engine.fails(f"play b {move}").startswith(f"invalid move {move!r}: ")
+    assert engine.fails("play 3 c4-d4*e3") == "invalid color '3'; colors are b w"
+    assert engine.ok("play Blue C4-D4 *e3") == ""
+    assert engine.session._position.text() == SantoriniBoard.start().push("c4-d4*e3").text()
+    move = engine.ok("reg_genmove w")
+    assert move in engine.ok("all_legal w").split("\n")
+    assert engine.ok("genmove w") == move
+    assert engine.fails("savesgf x") == "santorini has no files in this format"
+    assert engine.ok("final_score") == "0"
+    assert engine.ok("time_settings 100 0 0") == ""
+    assert engine.agents[0].seconds == 2
+    assert engine.ok("set_game Santorini") == ""
+    assert engine.session.actions == ()
+    assert engine.ok("set_game Blokus Duo") == engine.ok("set_game santorini") == ""
+    assert engine.session.game.host.id == "santorini"
+    assert engine.fails("set_game chess").endswith("Blokus Two-Player, santorini")
+
+
+@pytest.mark.parametrize("placement", ["default", "chosen"])
+def test_random_games_of_santorini_are_those_of_the_host_board(placement: str) -> None:
+    rng = random.Random(1)
+    engine = Driver("santorini", placement=placement)
+    position = SantoriniBoard.start(5, placement)  # type: ignore[arg-type]
+    while not position.is_terminal:
+        color = "bw"[position.current_player]
+        names = [position.action_name(action) for action in position.legal_actions()]
+        assert engine.ok(f"all_legal {color}").split("\n") == names
+        if rng.random() < 0.2:
+            assert (move := engine.ok("g")) == names[0]
+        else:
+            engine.ok(f"play {color} {(move := rng.choice(names))}")
+        position = position.push(move)
+    assert engine.session._position == position
+    assert engine.ok("final_score") == ("B+1" if position.winner == 1 else "W+1")
+    assert engine.ok("all_legal b") == engine.ok("all_legal w") == ""
+    for line in ("g", "genmove b", "genmove w"):
+        assert engine.fails(line) == "the game is over"
+    assert "wins" in engine.ok("showboard")
+    assert engine.ok("undo") == ""
+    assert engine.session._position.text() != position.text()
+
+
+def test_a_deal_of_santorini_is_told_by_moves_that_place_workers() -> None:
+    names = santorini_game(placement="random")
+    initial = SantoriniBoard.from_deal(names.config, [[0, 0], [4, 1], [2, 2], [3, 4]])
+    position, texts = names.start(), []
+    for action in names.deal_actions(initial):
+        texts.append(names.move_text(action, position))
+        position = position.after(action)
+    assert texts == ["a5", "c3", "b1", "e2"], "workers 1, -1, 2, -2"
+    assert position == initial
+    assert not santorini_game().deal_actions(initial)
+    with pytest.raises(ValueError, match="triominos has no moves in GTP; the games that have are tilewe, duo"):
+        gtp_game("triominos")
+    assert {gtp_game_of_name(gtp_game(name).name).host.id for name in GTP_GAMES} == set(GTP_GAMES)
+
+
 def test_passing_where_the_game_has_it() -> None:
     engine = Driver("duo", voluntary_pass=True)
     assert engine.ok("play b pass") == ""
@@ -197,15 +285,15 @@ def test_files(tmp_path: Path) -> None:
         engine.ok(f"p {move}")
     assert engine.ok(f"savesgf {file}") == ""
     actions = engine.session.actions
-    other = Driver("classic")
-    assert other.ok(f"loadsgf {file}") == ""
-    assert other.session.actions == actions
-    assert other.ok(f"loadsgf {file} 3") == ""
-    assert other.session.actions == actions[:2]
-    assert other.fails(f"loadsgf {file}.none") == f"{file}.none: No such file or directory"
-    assert "there is no folder" in other.fails(f"savesgf {tmp_path}/none/x")
+    classic = Driver("classic")
+    assert classic.ok(f"loadsgf {file}") == ""
+    assert classic.session.actions == actions
+    assert classic.ok(f"loadsgf {file} 3") == ""
+    assert classic.session.actions == actions[:2]
+    assert classic.fails(f"loadsgf {file}.none") == f"{file}.none: No such file or directory"
+    assert "there is no folder" in classic.fails(f"savesgf {tmp_path}/none/x")
     file.write_text("(;B[a1])")
-    assert "it does not name its game" in other.fails(f"loadsgf {file}")
+    assert "it does not name its game" in classic.fails(f"loadsgf {file}")
 
 
 def test_serving_ends_with_quit_and_with_the_input() -> None:
@@ -220,14 +308,16 @@ def test_serving_ends_with_quit_and_with_the_input() -> None:
         assert out.getvalue() == expected
 
 
-def test_no_line_is_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["duo_official", "santorini"])
+def test_no_line_is_too_much(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """10,000 lines of words of the protocol and of noise: each command gets one answer, and the game stays a legal one."""
     monkeypatch.chdir(tmp_path)  # savesgf writes files
     rng = random.Random(0)
-    engine = Driver("duo_official")
+    engine = Driver(name)
     words = [
         *engine.ok("list_commands").split(),
         *["b", "w", "1", "blue", "e10", "j5", "e10,f10", "pass", "Blokus", "Duo", "14", "-1", "1e999", "#", "3"],
+        *["santorini", "5", "c4-d4*e3"],
     ]
     words.remove("quit")
     answered = 0
@@ -235,7 +325,8 @@ def test_no_line_is_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         if rng.random() < 0.3 and not engine.session._position.is_terminal:
             color = engine.session._color()
             legal = engine.session._position.legal_actions()
-            line = rng.choice(("play", "p", "genmove")) + f" {color} {engine.session.game.move_text(rng.choice(legal))}"
+            move = engine.session.game.move_text(rng.choice(legal), engine.session._position)
+            line = rng.choice(("play", "p", "genmove")) + f" {color} {move}"
         elif rng.random() < 0.5:
             line = " ".join(rng.choices(words, k=rng.randrange(6)))
         else:
@@ -249,6 +340,6 @@ def test_no_line_is_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             assert "\n\n" not in answer[:-2]
             answer.encode("utf-8", "replace")
     assert answered > 8000
-    position = game_of_name(engine.session.game.name).start()
+    position = gtp_game_of_name(engine.session.game.name).start()
     for action in engine.session.actions:
         position = position.after(action)

@@ -1,4 +1,4 @@
-"""Tilewe, the Duos and the classic game: one rules engine, variants as data.
+"""Tilewe, the Duos and the classic games: one rules engine, variants as data.
 
 Modules in the order in which they build on each other::
 

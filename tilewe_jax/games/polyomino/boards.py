@@ -82,36 +82,43 @@ def neighbours(config: Config, board: Board) -> tuple[Board, Board]:
     return edges, diagonals
 
 
+def playable(config: Config, hand: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
+    """The pieces of a hand that may be placed next: of a full hand the start piece alone, where the variant has one."""
+    if config.start_piece is None:
+        return hand
+    return jnp.where(hand == np.uint32(config.full_hand), np.uint32(config.first_hand), hand)
+
+
 def planes(
     config: Config,
-    occupied: UInt32[Array, "players words lanes"],
-    hands: UInt32[Array, "players lanes"],
-    player: Int32[Array, "lanes"],
+    occupied: UInt32[Array, "colors words lanes"],
+    hands: UInt32[Array, "colors lanes"],
+    color: Int32[Array, "lanes"],
 ) -> tuple[Board, Board, Hand]:
-    """The planes that decide which placements are legal for a player; the rules of all variants come down to these.
+    """The planes that decide which placements are legal for a colour; the rules of all variants come down to these.
 
     Args:
       config: the variant.
-      occupied: cells of each player.
-      hands: pieces of each player that are not yet placed.
-      player: the player, whoever is to move.
+      occupied: cells of each colour.
+      hands: pieces of each colour that are not yet placed.
+      color: the colour, whichever is to move.
 
     Returns:
-      Two boards of ``reach`` words and a hand: the cells free to the player (on the board, empty, sharing no edge with an own
+      Two boards of ``reach`` words and a hand: the cells free to the colour (on the board, empty, sharing no edge with an own
       cell); the corners, of which a placement must cover one (diagonal to an own cell, or start cells; free or not); and the
-      pieces of the player.
+      pieces that the colour may place next.
     """
-    own, hand = pick(list(occupied), player[None]), pick(list(hands), player)
+    own, hand = pick(list(occupied), color[None]), pick(list(hands), color)
     edges, diagonals = neighbours(config, own)
     taken = reduce(jnp.bitwise_or, list(occupied))
     board = jnp.asarray(columns(config, 0, config.size - 1))[:, None]
     free = board & ~(jnp.pad(taken, ((0, reach(config) - words(config)), (0, 0))) | edges)
 
     starts = [jnp.asarray(pack(config, cells))[:, None] for cells in config.start_cells]
-    start = starts[0] if len(set(config.start_cells)) == 1 else pick(starts, player[None])
+    start = starts[0] if len(set(config.start_cells)) == 1 else pick(starts, color[None])
     corners = (
         diagonals | start
         if config.starts_stay_open
         else jnp.where((hand == np.uint32(config.full_hand))[None], start, diagonals)
     )
-    return free, corners, hand
+    return free, corners, playable(config, hand)

@@ -5,27 +5,31 @@ A variant that differs by parameters alone is a function here, with an entry in 
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, PIECE_SIZES, Cell, Orientation
 
+Index = TypeVar("Index", bound=Any)
+"""An index: an integer, or an array of them."""
 Pieces = Sequence[str] | None
 """Names of the pieces in play; all of them for ``None``."""
 StartCells = Sequence[Sequence[Cell]] | None
-"""For each player a list of (x, y); those of the variant for ``None``."""
+"""For each colour a list of (x, y); those of the variant for ``None``."""
 
 VERSION = 1
 """Version of the rules, see ``Game.version``."""
 MIN_SIZE, MAX_SIZE = 3, 32
-MAX_PLAYERS = 4
+MAX_COLORS = 4
 MOVEGENS = ("bitboard", "conv")
 
 
 @dataclass(frozen=True)
 class Config:
     """Parameters of a polyomino placement game. Cells are (x, y) with (0, 0) at the bottom left.
+
+    Colours move in turn, and each has pieces of its own; values belong to players. Players have one colour each, or two.
 
     Raises ``ValueError`` for parameters that define no game.
     """
@@ -37,9 +41,13 @@ class Config:
     players: int
     """Number of players, 1 to 4."""
     start_cells: tuple[tuple[Cell, ...], ...]
-    """For each player the start cells: the first piece must cover one of them."""
+    """For each colour the start cells: the first piece must cover one of them."""
+    colors_per_player: int = 1
+    """Number of colours of each player, see ``owner``."""
     pieces: tuple[int, ...] = tuple(range(len(PIECE_NAMES)))
-    """The pieces each player has, as indices into ``PIECE_NAMES``, ascending."""
+    """The pieces each colour has, as indices into ``PIECE_NAMES``, ascending."""
+    start_piece: str | None = None
+    """Name of the piece that every colour must place first; ``None`` for any."""
     starts_stay_open: bool = False
     """Whether start cells count as open corners for the whole game (modified Duo), or for the first piece only."""
     bonus_all: int = 0
@@ -47,7 +55,7 @@ class Config:
     bonus_monomino_last: int = 0
     """Further points if the last of them was the single cell."""
     voluntary_pass: bool = False
-    """Whether a player may pass, and is then out for the rest of the game; adds the action ``num_actions - 1``."""
+    """Whether a colour may pass, and is then out for the rest of the game; adds the action ``num_actions - 1``."""
     movegen: str = "bitboard"
     """The generator of legal placements: "bitboard" (packed words, fast) or "conv" (dense convolution). Both find the same
     placements but number them differently, so that the same key draws other random actions."""
@@ -57,17 +65,37 @@ class Config:
             raise ValueError(f"movegen must be one of {', '.join(MOVEGENS)}, not {self.movegen!r}")
         if not MIN_SIZE <= self.size <= MAX_SIZE:
             raise ValueError(f"size must be {MIN_SIZE} to {MAX_SIZE}, not {self.size}")
-        if not 1 <= self.players <= MAX_PLAYERS:
-            raise ValueError(f"players must be 1 to {MAX_PLAYERS}, not {self.players}")
-        if len(self.start_cells) != self.players:
-            raise ValueError(f"start_cells must name cells for {self.players} players, not {len(self.start_cells)}")
-        for player, cells in enumerate(self.start_cells):
+        if not 1 <= self.players <= MAX_COLORS:
+            raise ValueError(f"players must be 1 to {MAX_COLORS}, not {self.players}")
+        if not 1 <= self.colors_per_player <= MAX_COLORS // self.players:
+            raise ValueError(
+                f"colors_per_player must be 1 to {MAX_COLORS // self.players} for {self.players} players,"
+                f" not {self.colors_per_player}"
+            )
+        if len(self.start_cells) != self.colors:
+            whose = "players" if self.colors_per_player == 1 else "colours"
+            raise ValueError(f"start_cells must name cells for {self.colors} {whose}, not {len(self.start_cells)}")
+        for color, cells in enumerate(self.start_cells):
             if not cells or not all(0 <= x < self.size and 0 <= y < self.size for x, y in cells):
+                whose = "player" if self.colors_per_player == 1 else "colour"
                 raise ValueError(
-                    f"start_cells of player {player} must be one or more (x, y) with 0 <= x, y < {self.size}, not {cells}"
+                    f"start_cells of {whose} {color} must be one or more (x, y) with 0 <= x, y < {self.size}, not {cells}"
                 )
         if list(self.pieces) != sorted(set(self.pieces) & set(range(len(PIECE_NAMES)))) or not self.pieces:
             raise ValueError(f"pieces must be ascending indices from 0 to {len(PIECE_NAMES) - 1}, not {self.pieces}")
+        names = [PIECE_NAMES[piece] for piece in self.pieces]
+        if self.start_piece is not None and self.start_piece not in names:
+            raise ValueError(f"start_piece must be one of the pieces in play, {' '.join(names)}, not {self.start_piece!r}")
+
+    @property
+    def colors(self) -> int:
+        """Number of colours, which move in turn from 0 on."""
+        return self.players * self.colors_per_player
+
+    def owner(self, color: Index) -> Index:
+        """The player whose colour this is: colours go round among the players."""
+        owner: Index = color if self.colors_per_player == 1 else color % self.players
+        return owner
 
     @property
     def cells(self) -> int:
@@ -87,7 +115,7 @@ class Config:
     @property
     def max_steps(self) -> int:
         """Upper bound of the number of actions of a game."""
-        return self.players * (len(self.pieces) + self.voluntary_pass)
+        return self.colors * (len(self.pieces) + self.voluntary_pass)
 
     @cached_property
     def orientations(self) -> tuple[int, ...]:
@@ -100,9 +128,14 @@ class Config:
         return sum(1 << piece for piece in self.pieces)
 
     @property
+    def first_hand(self) -> int:
+        """Bit set of the pieces that may be placed first."""
+        return self.full_hand if self.start_piece is None else 1 << PIECE_NAMES.index(self.start_piece)
+
+    @property
     def max_score(self) -> int:
         """Number of cells of all pieces of one player."""
-        return sum(PIECE_SIZES[piece] for piece in self.pieces)
+        return self.colors_per_player * sum(PIECE_SIZES[piece] for piece in self.pieces)
 
     def bit(self, cell: Cell) -> int:
         """Index of the bit of a cell."""
@@ -151,11 +184,32 @@ def classic(size: int = 20, pieces: Pieces = None, start_cells: StartCells = Non
     return _config("classic", size, 4, starts, pieces, start_cells, movegen, bonus_all=15, bonus_monomino_last=5)
 
 
+def classic_2(
+    size: int = 20,
+    pieces: Pieces = None,
+    start_cells: StartCells = None,
+    start_piece: str | None = None,
+    movegen: str = "bitboard",
+) -> Config:
+    """The classic game for two players with two colours each, blue and red against yellow and green; their points add up.
+
+    With a ``start_piece`` it is the game of the Software-Challenge 2026/27: every colour places that piece first, on any cells
+    of which one is on the border of the board.
+    """
+    if start_piece is not None and not start_cells:
+        edges = (0, size - 1)
+        border = tuple((x, y) for y in range(size) for x in range(size) if x in edges or y in edges)
+        start_cells = (border,) * 4
+    four = classic(size, pieces, start_cells, movegen)
+    return replace(four, name="classic_2", players=2, colors_per_player=2, start_piece=start_piece)
+
+
 VARIANTS: dict[str, Callable[..., Config]] = {
     "tilewe": tilewe,
     "duo": duo,
     "duo_official": duo_official,
     "classic": classic,
+    "classic_2": classic_2,
 }
 """The variants by id: functions of the options of the game."""
 

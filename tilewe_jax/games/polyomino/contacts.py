@@ -1,7 +1,7 @@
 """Placements counted by contact, as the package ``tilewe`` counts moves, and the cells that placements reach.
 
 A move of that package names a placement by one of its *contacts*: a cell of the piece that can touch an own piece corner to
-corner, and that lies on an open corner (a corner free to the player). A placement has as many names as contacts on open
+corner, and that lies on an open corner (a corner free to the colour). A placement has as many names as contacts on open
 corners: at least one, except around start cells inside the board. All functions take the results of ``boards.planes``, with
 lanes last.
 """

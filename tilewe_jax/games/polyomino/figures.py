@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from tilewe_jax.games.polyomino.position import PolyominoPosition
 
 COLORS = ("blue", "yellow", "red", "green")
-"""Names of the players."""
+"""Names of the colours."""
 _ANSI = ("94", "93", "91", "92")
 _FILL = ("#3b6fd4", "#f0c02c", "#d9443f", "#3fa45b")
 
 
 def text(position: "PolyominoPosition", color: bool = False, marked: Collection[Cell] = ()) -> str:
-    """The board, and for each player the score and the pieces left.
+    """The board, and for each colour the score and the pieces left.
 
     Args:
       position: the position.
@@ -26,33 +26,44 @@ def text(position: "PolyominoPosition", color: bool = False, marked: Collection[
     """
     size = position.config.size
     board = [["."] * size for _ in range(size)]
-    marks = [_mark(player, color) for player in range(position.config.players)]
-    for player, mark in enumerate(marks):
-        for cell in position.cells(player):
-            board[cell[1]][cell[0]] = _mark(player, color, last=True) if cell in marked else mark
+    marks = [_mark(index, color) for index in range(position.config.colors)]
+    for index, mark in enumerate(marks):
+        for cell in position.cells(index):
+            board[cell[1]][cell[0]] = _mark(index, color, last=True) if cell in marked else mark
     rows = [f"{y + 1:2d} {' '.join(board[y])}" for y in reversed(range(size))]
     rows.append("   " + " ".join(column_name(x)[-1] for x in range(size)))
     rows.append("points and pieces left:")
-    for player, (mark, score) in enumerate(zip(marks, position.scores(), strict=True)):
-        rows.append(f"{mark} {score:3d} {' '.join(position.remaining_pieces(player))}")
-    rows.append("game over" if position.is_terminal else f"{COLORS[position.current_player]} to move")
+    for index, mark in enumerate(marks):
+        rows.append(f"{mark} {position.position.score(index):3d} {' '.join(position.remaining_pieces(index))}")
+    rows += _totals(position)
+    rows.append("game over" if position.is_terminal else f"{COLORS[position.current_color]} to move")
     return "\n".join(rows)
 
 
 def svg(position: "PolyominoPosition", marked: Collection[Cell] = ()) -> str:
     """The board and a legend with scores and pieces left, as the text of an SVG file; ``marked`` cells have a dot."""
     config = position.config
-    cells = {cell: _FILL[player] for player in range(config.players) for cell in position.cells(player)}
+    cells = {cell: _FILL[index] for index in range(config.colors) for cell in position.cells(index)}
+    scores = map(position.position.score, range(config.colors))
     legend = [
         (
-            _FILL[player],
-            f"{COLORS[player]}: {score} points, pieces left: {' '.join(position.remaining_pieces(player)) or 'none'}",
+            _FILL[index],
+            f"{COLORS[index]}: {score} points, pieces left: {' '.join(position.remaining_pieces(index)) or 'none'}",
         )
-        for player, score in enumerate(position.scores())
+        for index, score in enumerate(scores)
     ]
+    legend += [("none", line) for line in _totals(position)]
     return grid(config.size, cells, [column_name(x) for x in range(config.size)], legend, marked=marked)
 
 
-def _mark(player: int, color: bool, last: bool = False) -> str:
-    letter = COLORS[player][0] if last else COLORS[player][0].upper()
-    return f"\x1b[{'7;' if last else ''}{_ANSI[player]}m{letter}\x1b[0m" if color else letter
+def _totals(position: "PolyominoPosition") -> list[str]:
+    """A line for each player with several colours: the colours and the points of them together."""
+    config = position.config
+    if config.colors_per_player == 1:
+        return []
+    return [f"{' and '.join(COLORS[i :: config.players])}: {score} points" for i, score in enumerate(position.scores())]
+
+
+def _mark(index: int, color: bool, last: bool = False) -> str:
+    letter = COLORS[index][0] if last else COLORS[index][0].upper()
+    return f"\x1b[{'7;' if last else ''}{_ANSI[index]}m{letter}\x1b[0m" if color else letter

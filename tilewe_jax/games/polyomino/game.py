@@ -1,4 +1,4 @@
-"""The polyomino placement games as a ``Game``: Tilewe, the Duos, and the classic game."""
+"""The polyomino placement games as a ``Game``: Tilewe, the Duos, and the classic games."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -123,7 +123,7 @@ class PolyominoGame(Game[State]):
         return _of_one_game(rules.sample_several, self.config, count=k)(state, random_words(key, 1)[0])
 
     def current_player(self, state: State) -> Int32[Array, ""]:
-        return state.current_player
+        return self.config.owner(state.current_color)
 
     def is_terminal(self, state: State) -> Bool[Array, ""]:
         return jnp.all(state.out)
@@ -132,7 +132,7 @@ class PolyominoGame(Game[State]):
         """Cells placed, and the bonuses where the variant has them."""
         cells = rules.cells_placed(self.config, state.hands)
         bonus = self.config.bonus_all + self.config.bonus_monomino_last * state.monomino_last.astype(jnp.int32)
-        return cells + jnp.where(state.hands == 0, bonus, 0)
+        return rules.by_player(self.config, cells + jnp.where(state.hands == 0, bonus, 0))
 
     def returns(self, state: State) -> Float32[Array, "players"]:
         scores = self.scores(state)
@@ -163,12 +163,12 @@ class PolyominoGame(Game[State]):
 
     @property
     def num_symmetries(self) -> int:
-        """Number of symmetries of the board that map the start cells of every player to themselves, see ``symmetry``."""
+        """Number of symmetries of the board that map the start cells of every colour to themselves, see ``symmetry``."""
         return len(symmetry.symmetries(self.config))
 
     def transform(self, state: State, index: Int32[Array, ""] | int) -> State:
         occupied = symmetry.transform_boards(self.config, state.occupied, jnp.asarray(index, jnp.int32))
-        counts = _of_one_game(rules.legal_counts, self.config)(occupied, state.hands, state.current_player, state.out)
+        counts = _of_one_game(rules.legal_counts, self.config)(occupied, state.hands, state.current_color, state.out)
         return replace(state, occupied=occupied, legal_counts=counts)
 
     @property
@@ -203,10 +203,10 @@ class PolyominoGame(Game[State]):
         """The lowest ``size`` legal actions, ascending, padded with -1."""
         return jnp.flatnonzero(self.legal_actions(state), size=size, fill_value=-1).astype(jnp.int32)
 
-    def void_tiles(self, state: State, player: int | Int32[Array, ""]) -> Int32[Array, ""]:
-        """Number of empty cells with an edge in common with a cell of ``player`` (a statistic of the Duo visualizer)."""
+    def void_tiles(self, state: State, color: int | Int32[Array, ""]) -> Int32[Array, ""]:
+        """Number of empty cells with an edge in common with a cell of ``color`` (a statistic of the Duo visualizer)."""
         dense = observation.unpack_boards(self.config, state.occupied)
-        own = dense[player]
+        own = dense[color]
         beside = jnp.zeros_like(own).at[1:].set(own[:-1])
         beside = beside.at[:-1].set(beside[:-1] | own[1:])
         beside = beside.at[:, 1:].set(beside[:, 1:] | own[:, :-1])
@@ -219,9 +219,9 @@ class PolyominoGame(Game[State]):
 
     # ---- Beyond the contract, on the host
 
-    def remaining_pieces(self, state: State, player: int) -> list[str]:
-        """Names of the pieces that ``player`` has not placed."""
-        hand = int(state.hands[player])
+    def remaining_pieces(self, state: State, color: int) -> list[str]:
+        """Names of the pieces that ``color`` has not placed."""
+        hand = int(state.hands[color])
         return [name for piece, name in enumerate(PIECE_NAMES) if hand >> piece & 1]
 
     def action_of(self, cells: Iterable[Cell]) -> int:

@@ -24,7 +24,10 @@ T = TypeVar("T")
 
 
 class Features(NamedTuple, Generic[T]):
-    """A value for each feature of a placement. *Open* corners are the corners of a player (``boards.planes``) that are free."""
+    """A value for each feature of a placement.
+
+    *Open* corners are the corners of a colour (``boards.planes``) that are free. Opponents are the colours of other players.
+    """
 
     piece_size: T
     """Number of cells of the piece."""
@@ -40,7 +43,7 @@ class Features(NamedTuple, Generic[T]):
     """Number of cells that are edge neighbours of cells of opponents."""
     centrality: T
     """Minus the distance of the piece (its anchor plus (1, 1)) from the middle of the board, in cells along the farther axis,
-    times ``exp(-plies / (2 * players))``."""
+    times ``exp(-plies / (2 * colours))``."""
 
 
 class Weight(NamedTuple):
@@ -51,8 +54,8 @@ class Weight(NamedTuple):
 
 
 # The means that an evolution strategy (antithetic sampling, 2,048 games per step) reached in games between players that choose
-# the action of the highest logit: for several players in `tilewe`, for two in `duo_official`.
-_MULTIPLAYER_WEIGHTS = Features(
+# the action of the highest logit: for several colours in `tilewe`, for two in `duo_official`.
+_MULTICOLOR_WEIGHTS = Features(
     piece_size=Weight(2.55, 0.82),
     corners_opened=Weight(0.93, 0.64),
     corners_closed=Weight(-0.43, 0.28),
@@ -61,7 +64,7 @@ _MULTIPLAYER_WEIGHTS = Features(
     cells_beside_opponents=Weight(0.63, -0.61),
     centrality=Weight(1.98, 0.49),
 )
-_TWO_PLAYER_WEIGHTS = Features(
+_TWO_COLOR_WEIGHTS = Features(
     piece_size=Weight(2.72, 0.42),
     corners_opened=Weight(1.13, 0.42),
     corners_closed=Weight(-1.13, 0.59),
@@ -79,8 +82,8 @@ _CELL_ROWS = np.array([rules.pack_rows(orientation.cells) for orientation in ORI
 
 def heuristic_logits(config: Config, state: State, actions: Int32[Array, "k lanes"]) -> Float32[Array, "k lanes"]:
     """Logits of legal actions: the weighted sum of their features. A pass gets less than any placement."""
-    placed = popcount(np.uint32(config.full_hand) & ~pick(list(state.hands), state.current_player))
-    table = _TWO_PLAYER_WEIGHTS if config.players == 2 else _MULTIPLAYER_WEIGHTS
+    placed = popcount(np.uint32(config.full_hand) & ~pick(list(state.hands), state.current_color))
+    table = _TWO_COLOR_WEIGHTS if config.colors == 2 else _MULTICOLOR_WEIGHTS
     start, slope = jnp.asarray(np.array(table, np.float32).T)
     weights = start[:, None] + slope[:, None] * (placed.astype(jnp.float32) / len(config.pieces))[None]
     is_placement = (actions >= 0) & (actions < config.num_placements)
@@ -130,7 +133,7 @@ def weighted_features(
     anchor = placement % config.cells % config.size, placement % config.cells // config.size
     distance = jnp.maximum(*(jnp.abs((along + 1).astype(jnp.float32) - (config.size - 1) / 2) for along in anchor))
     plies = jnp.sum(popcount(np.uint32(config.full_hand) & ~state.hands), axis=0).astype(jnp.float32)
-    return total - distance * (weights[-1] * jnp.exp(-plies / (2 * config.players)))[None]
+    return total - distance * (weights[-1] * jnp.exp(-plies / (2 * config.colors)))[None]
 
 
 def heuristic_value(scores: Int32[Array, "players"]) -> Float32[Array, "players"]:
@@ -143,15 +146,16 @@ def _shared_boards(config: Config, state: State) -> list[Board]:
 
     Free cells and corners of the mover; open corners of opponents; edge neighbours of those; edge neighbours of opponents.
     """
-    size, mover = words(config), state.current_player
-    players = [jnp.full_like(mover, player) for player in range(config.players)]
-    boards = [materialize(partial(planes, config), state.occupied, state.hands, player)[:2] for player in players]
+    size, mover = words(config), state.current_color
+    colors = [jnp.full_like(mover, color) for color in range(config.colors)]
+    boards = [materialize(partial(planes, config), state.occupied, state.hands, color)[:2] for color in colors]
 
-    def of_opponents(by_player: list[Board]) -> Board:
-        masked = [jnp.where((mover == player)[None], np.uint32(0), board) for player, board in enumerate(by_player)]
+    def of_opponents(by_color: list[Board]) -> Board:
+        owns = [config.owner(mover) == config.owner(color) for color in range(config.colors)]
+        masked = [jnp.where(own[None], np.uint32(0), board) for own, board in zip(owns, by_color, strict=True)]
         return reduce(jnp.bitwise_or, masked)
 
-    def gather(boards: list[tuple[Board, Board]], occupied: UInt32[Array, "players words lanes"]) -> tuple[Board, ...]:
+    def gather(boards: list[tuple[Board, Board]], occupied: UInt32[Array, "colors words lanes"]) -> tuple[Board, ...]:
         free, corners = (pick([board[i][:size] for board in boards], mover[None]) for i in range(2))
         open_corners = of_opponents([free[:size] & corners[:size] for free, corners in boards])
         return free, corners, open_corners, of_opponents(list(occupied))
@@ -166,6 +170,6 @@ def _cover(config: Config, placement: Int32[Array, "lanes"]) -> Board:
 
 
 def _blocked_and_diagonal(config: Config, cells: Board) -> tuple[Board, Board]:
-    """The cells that a piece takes from its player (its own and their edge neighbours), and its diagonal neighbours."""
+    """The cells that a piece takes from its colour (its own and their edge neighbours), and its diagonal neighbours."""
     edges, diagonals = (board[: words(config)] for board in neighbours(config, cells))
     return cells | edges, diagonals

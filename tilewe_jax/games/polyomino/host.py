@@ -4,7 +4,7 @@ A board is one integer. Cell (x, y) is bit ``y * stride + x``. Between two rows 
 as the largest piece has cells: no piece, and nothing that a piece can block, reaches around the end of a row.
 
 Legal placements are kept, not searched for. A *fit* is a way to cover a given cell: an orientation, and which of its cells
-lies there. For each player a dictionary maps each open corner to the set of fits that are legal there, as an integer: a bit for
+lies there. For each colour a dictionary maps each open corner to the set of fits that are legal there, as an integer: a bit for
 each fit, as ``FITS`` numbers them. A placement clears the fits that it blocks, by a table lookup for each corner, and adds the
 corners that it opens.
 """
@@ -47,6 +47,8 @@ for _fit, (_i, _) in enumerate(FITS):
     PIECE_FITS[ORIENTATIONS[_i].piece] |= 1 << _fit
 ALL_FITS = (1 << len(FITS)) - 1
 
+MAX_NAMED = 4
+"""Maximum number of start cells that ``explain_placement`` names."""
 _REACH = MAX_PIECE_SIZE - 1  # the largest distance, along rows plus along columns, between two cells of a piece
 
 
@@ -217,6 +219,7 @@ class Position:
 
     __slots__ = (
         "beside",
+        "color",
         "config",
         "corners",
         "finished",
@@ -227,47 +230,46 @@ class Position:
         "monomino_last",
         "occupied",
         "out",
-        "player",
         "taken",
     )
 
     def __init__(self, config: Config) -> None:
-        players = config.players
+        colors = config.colors
         self.config = config
         self.geometry = geometry(config.size)
-        self.player = 0
-        """The player to move; at the end the player who was asked last."""
+        self.color = 0
+        """The colour to move; at the end the colour that was asked last."""
         self.finished = False
         self.out = 0
-        """Players who have passed or cannot move, bit ``p`` for player ``p``; they are never asked again."""
+        """Colours that have passed or cannot move, bit ``p`` for colour ``p``; they are never asked again."""
         self.taken = 0
         """Everybody's cells."""
-        self.occupied = [0] * players
-        """Each player's cells."""
-        self.beside = [0] * players
+        self.occupied = [0] * colors
+        """Each colour's cells."""
+        self.beside = [0] * colors
         """Cells with an edge in common with an own one, on the board or not."""
         corners, legal = _at_start(config)
         self.corners = corners.copy()
         """Cells of which a placement must cover one, on the board or not, free or not: those diagonal to an own one, and the
         start cells while they are open."""
-        self.hands = [config.full_hand] * players
+        self.hands = [config.full_hand] * colors
         """Pieces left, bit ``p`` for piece ``p``."""
-        self.monomino_last = [False] * players
-        """For each player whether the latest piece was the single cell."""
+        self.monomino_last = [False] * colors
+        """For each colour whether the latest piece was the single cell."""
         self.legal = legal
-        """For each player the bits of the open corners on which he can lay a piece, and the fits that are legal there; as if
-        it were his turn. Copies share the list and the dictionaries: they are replaced, never changed."""
+        """For each colour the bits of the open corners on which it can lay a piece, and the fits that are legal there; as if
+        it were its turn. Copies share the list and the dictionaries: they are replaced, never changed."""
         self.history: list[tuple[Placement | None, int, int, int, int, int, bool, int, list[dict[int, int]]]] = []
         """The placements that led here, ``None`` for a pass, each with what it changed."""
 
     @classmethod
     def of(
-        cls, config: Config, occupied: Iterable[int], hands: Iterable[int], out: int, monomino_last: Iterable[bool], player: int
+        cls, config: Config, occupied: Iterable[int], hands: Iterable[int], out: int, monomino_last: Iterable[bool], color: int
     ) -> "Position":
         """The position of these fields, without the moves that led there."""
         position = object.__new__(cls)
         position.config, position.geometry = config, geometry(config.size)
-        position.player, position.out, position.finished = player, out, out == (1 << config.players) - 1
+        position.color, position.out, position.finished = color, out, out == (1 << config.colors) - 1
         position.occupied, position.hands, position.monomino_last = list(occupied), list(hands), list(monomino_last)
         position.taken = reduce(or_, position.occupied)
         position.beside, position.corners = [], []
@@ -276,14 +278,14 @@ class Position:
             position.beside.append(beside)
             closed = cells and not config.starts_stay_open
             position.corners.append(diagonal if closed else diagonal | position.geometry.mask(starts))
-        position.legal = [position._legal(player) for player in range(config.players)]
+        position.legal = [position._legal(color) for color in range(config.colors)]
         position.history = []
         return position
 
     def copy(self) -> "Position":
         """The same position, independent of this one."""
         twin = object.__new__(Position)
-        twin.config, twin.geometry, twin.player, twin.finished = self.config, self.geometry, self.player, self.finished
+        twin.config, twin.geometry, twin.color, twin.finished = self.config, self.geometry, self.color, self.finished
         twin.out, twin.taken, twin.legal = self.out, self.taken, self.legal
         twin.occupied, twin.beside, twin.corners = self.occupied.copy(), self.beside.copy(), self.corners.copy()
         twin.hands, twin.monomino_last, twin.history = self.hands.copy(), self.monomino_last.copy(), self.history.copy()
@@ -294,39 +296,44 @@ class Position:
         start = self.copy()
         while start.history:
             start.undo()
-        fields = start.config, start.occupied, start.hands, start.out, start.monomino_last, start.player
+        fields = start.config, start.occupied, start.hands, start.out, start.monomino_last, start.color
         return _replay, (fields, [entry[0] for entry in self.history])
 
-    def free(self, player: int) -> int:
-        """Cells that the player may cover."""
-        return self.geometry.board & ~(self.taken | self.beside[player])
+    def playable(self, color: int) -> int:
+        """The pieces that the colour may place next: of a full hand the start piece alone, where the variant has one."""
+        hand = self.hands[color]
+        return self.config.first_hand if hand == self.config.full_hand else hand
 
-    def placements(self, player: int) -> set[Placement]:
-        """The placements that the player can make; as if it were his turn."""
+    def free(self, color: int) -> int:
+        """Cells that the colour may cover."""
+        return self.geometry.board & ~(self.taken | self.beside[color])
+
+    def placements(self, color: int) -> set[Placement]:
+        """The placements that the colour can make; as if it were its turn."""
         if self.finished:
             return set()
         anchors = self.geometry.anchors
-        return {(FITS[fit][0], corner - anchors[fit]) for corner, fits in self.legal[player].items() for fit in bits(fits)}
+        return {(FITS[fit][0], corner - anchors[fit]) for corner, fits in self.legal[color].items() for fit in bits(fits)}
 
-    def can_place(self, player: int) -> bool:
-        """Whether the player can place a piece; as if it were his turn."""
-        return not self.finished and bool(self.legal[player])
+    def can_place(self, color: int) -> bool:
+        """Whether the colour can place a piece; as if it were its turn."""
+        return not self.finished and bool(self.legal[color])
 
-    def is_legal(self, placement: Placement, player: int) -> bool:
-        """Whether the player may make this placement; as if it were his turn."""
+    def is_legal(self, placement: Placement, color: int) -> bool:
+        """Whether the colour may make this placement; as if it were its turn."""
         orientation, anchor = placement
         cells = self.geometry[orientation].cells << anchor
         return bool(
             not self.finished
-            and self.hands[player] >> ORIENTATIONS[orientation].piece & 1
-            and not cells & ~self.free(player)
-            and cells & self.corners[player]
+            and self.playable(color) >> ORIENTATIONS[orientation].piece & 1
+            and not cells & ~self.free(color)
+            and cells & self.corners[color]
         )
 
     def place(self, placement: Placement) -> None:
-        """Place a piece of the player whose turn it is, and hand the turn on."""
+        """Place a piece of the colour whose turn it is, and hand the turn on."""
         self._remember(placement)
-        mover, geometry, corners = self.player, self.geometry, self.corners
+        mover, geometry, corners = self.color, self.geometry, self.corners
         orientation, anchor = placement
         piece, cells, beside, diagonal, reach, allowed, allowed_own = geometry[orientation]
         origin = geometry.origin - anchor
@@ -334,8 +341,8 @@ class Position:
 
         # Opponents lose the fits that cover a cell of the piece.
         reach = (reach << anchor >> geometry.center) & ~self.taken
-        for player, fits_at in enumerate(legal):
-            if player != mover and (near := corners[player] & reach & ~self.beside[player]):
+        for color, fits_at in enumerate(legal):
+            if color != mover and (near := corners[color] & reach & ~self.beside[color]):
                 left = fits_at.copy()
                 while near:
                     corner = near.bit_length() - 1
@@ -345,22 +352,26 @@ class Position:
                             left[corner] = fits
                         else:
                             del left[corner]
-                legal[player] = left
+                legal[color] = left
 
         cells <<= anchor
-        first = not (self.occupied[mover] or self.config.starts_stay_open)
-        known = 0 if first else corners[mover]
+        known = corners[mover]  # corners whose legal fits are known, not counting those that the piece takes
+        if not self.occupied[mover]:
+            if not self.config.starts_stay_open:
+                known = corners[mover] = 0
+            elif self.config.start_piece is not None:
+                known = 0
         self.taken |= cells
         self.occupied[mover] |= cells
         self.beside[mover] |= beside << anchor >> geometry.margin
-        corners[mover] = known | diagonal << anchor >> geometry.margin
+        corners[mover] |= diagonal << anchor >> geometry.margin
         self.hands[mover] ^= 1 << piece
         self.monomino_last[mover] = piece == MONOMINO
 
-        # The player wins corners, and loses the fits that touch the piece besides, and those of the piece itself.
+        # The colour wins corners, and loses the fits that touch the piece besides, and those of the piece itself.
         free = self.free(mover)
         left = geometry.fits_at(corners[mover] & free & ~known, free, fits_of(self.hands[mover]))
-        if not first:
+        if known:
             for corner, fits in legal[mover].items():
                 if fits := fits & allowed_own[origin + corner]:
                     left[corner] = fits
@@ -368,32 +379,32 @@ class Position:
         self._hand_on()
 
     def leave(self) -> None:
-        """Have the player whose turn it is pass, for the rest of the game."""
+        """Have the colour whose turn it is pass, for the rest of the game."""
         self._remember(None)
-        self.out |= 1 << self.player
+        self.out |= 1 << self.color
         self._hand_on()
 
     def undo(self) -> None:
         """Take the last placement or pass back."""
-        _, player, occupied, beside, corners, hand, monomino_last, out, legal = self.history.pop()
-        self.taken ^= self.occupied[player] ^ occupied
-        self.occupied[player], self.beside[player], self.corners[player] = occupied, beside, corners
-        self.hands[player], self.monomino_last[player], self.legal = hand, monomino_last, legal
-        self.player, self.out, self.finished = player, out, False
+        _, color, occupied, beside, corners, hand, monomino_last, out, legal = self.history.pop()
+        self.taken ^= self.occupied[color] ^ occupied
+        self.occupied[color], self.beside[color], self.corners[color] = occupied, beside, corners
+        self.hands[color], self.monomino_last[color], self.legal = hand, monomino_last, legal
+        self.color, self.out, self.finished = color, out, False
 
-    def score(self, player: int) -> int:
+    def score(self, color: int) -> int:
         """Cells placed, and the bonuses where the variant has them."""
-        cells = self.occupied[player].bit_count()
-        if self.hands[player]:
+        cells = self.occupied[color].bit_count()
+        if self.hands[color]:
             return cells
-        return cells + self.config.bonus_all + self.config.bonus_monomino_last * self.monomino_last[player]
+        return cells + self.config.bonus_all + self.config.bonus_monomino_last * self.monomino_last[color]
 
-    def actions(self, player: int) -> list[int]:
-        """The ids of the placements that the player can make, ascending; as if it were his turn."""
+    def actions(self, color: int) -> list[int]:
+        """The ids of the placements that the colour can make, ascending; as if it were its turn."""
         if self.finished:
             return []
         config, cell, ids = self.config, self.geometry.cell, self.geometry.ids
-        corners = [(config.bit(cell(corner)), fits) for corner, fits in self.legal[player].items()]
+        corners = [(config.bit(cell(corner)), fits) for corner, fits in self.legal[color].items()]
         return sorted({ids[fit] + corner for corner, fits in corners for fit in bits(fits)})
 
     def placement(self, action: int) -> Placement:
@@ -401,54 +412,59 @@ class Position:
         orientation, cell = divmod(action, self.config.cells)
         return orientation, self.geometry.bit((cell % self.config.size, cell // self.config.size))
 
-    def _legal(self, player: int) -> dict[int, int]:
-        """``legal`` of a player, from scratch."""
-        free = self.free(player)
-        return self.geometry.fits_at(free & self.corners[player], free, fits_of(self.hands[player]))
+    def _legal(self, color: int) -> dict[int, int]:
+        """``legal`` of a colour, from scratch."""
+        free = self.free(color)
+        return self.geometry.fits_at(free & self.corners[color], free, fits_of(self.playable(color)))
 
     def _remember(self, placement: Placement | None) -> None:
-        p = self.player
+        p = self.color
         own = self.occupied[p], self.beside[p], self.corners[p], self.hands[p], self.monomino_last[p]
         self.history.append((placement, p, *own, self.out, self.legal))
 
     def _hand_on(self) -> None:
-        players = self.config.players
-        last = self.player
-        for distance in range(1, players + 1):
-            player = (last + distance) % players
-            if not self.out >> player & 1:
-                self.player = player
-                if self.legal[player]:
+        colors = self.config.colors
+        last = self.color
+        for distance in range(1, colors + 1):
+            color = (last + distance) % colors
+            if not self.out >> color & 1:
+                self.color = color
+                if self.legal[color]:
                     return
-                self.out |= 1 << player
+                self.out |= 1 << color
         self.finished = True
 
 
 def explain_placement(position: Position, orientation: int, anchor: Cell) -> str | None:
-    """The rule that a placement by the player to move breaks; ``None`` where it is legal.
+    """The rule that a placement by the colour to move breaks; ``None`` where it is legal.
 
     Args:
       position: the position.
       orientation: index into ``pieces.ORIENTATIONS``.
       anchor: bottom left of the bounding box of the piece, on the board or not.
     """
-    config, player, shape = position.config, position.player, ORIENTATIONS[orientation]
+    config, color, shape = position.config, position.color, ORIENTATIONS[orientation]
     if position.finished:
         return "the game is over"
-    if not position.hands[player] >> shape.piece & 1:
+    if not position.hands[color] >> shape.piece & 1:
         name = PIECE_NAMES[shape.piece]
         return f"{name} has been placed already" if shape.piece in config.pieces else f"{name} is not among the pieces in play"
+    if not position.playable(color) >> shape.piece & 1:
+        return f"the first piece must be {config.start_piece}"
     if not config.fits(shape, anchor):
         return "it does not lie on the board"
     cells = position.geometry.mask((anchor[0] + x, anchor[1] + y) for x, y in shape.cells)
-    starts = " or ".join(map(cell_name, config.start_cells[player]))
+    cells_to_start = config.start_cells[color]
+    starts = f"a start cell, {' or '.join(map(cell_name, cells_to_start))}"
+    if len(cells_to_start) > MAX_NAMED:
+        starts = f"one of the {len(cells_to_start)} start cells"
     rules = [
         (not cells & position.taken, "it covers a cell that is taken"),
-        (not cells & position.beside[player], "it has an edge in common with a piece of the same colour"),
+        (not cells & position.beside[color], "it has an edge in common with a piece of the same colour"),
         (
-            cells & position.corners[player],
-            f"the first piece must cover a start cell, {starts}"
-            if position.hands[player] == config.full_hand
+            cells & position.corners[color],
+            f"the first piece must cover {starts}"
+            if position.hands[color] == config.full_hand
             else "it touches no piece of the same colour corner to corner",
         ),
     ]
@@ -458,8 +474,8 @@ def explain_placement(position: Position, orientation: int, anchor: Cell) -> str
 @lru_cache(maxsize=64)
 def _at_start(config: Config) -> tuple[list[int], list[dict[int, int]]]:
     """``Position.corners`` and ``Position.legal`` of a game that begins."""
-    no_cells = [0] * config.players
-    start = Position.of(config, no_cells, [config.full_hand] * config.players, 0, [False] * config.players, 0)
+    no_cells = [0] * config.colors
+    start = Position.of(config, no_cells, [config.full_hand] * config.colors, 0, [False] * config.colors, 0)
     return start.corners, start.legal
 
 

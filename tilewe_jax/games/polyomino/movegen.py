@@ -1,7 +1,7 @@
 """Legal placements on packed boards, for 32 anchors at a time: every orientation is grown from a smaller one plus a cell.
 
 The *anchor* of a placement is the cell at the bottom left of its bounding box. A placement is legal where all its cells are
-free to the player and at least one of them is a corner. For a single cell at offset (dx, dy) from the anchor, the anchors that
+free to the colour and at least one of them is a corner. For a single cell at offset (dx, dy) from the anchor, the anchors that
 fulfil each condition are the board of free cells, or of corners, shifted by the offset; for a shape they are the AND, or the
 OR, over its cells. Shapes share their parts, so that growing each from a smaller one costs two operations per shape.
 
@@ -69,7 +69,7 @@ def placements_at(
       config: the variant.
       free: see ``boards.planes``, like the next two.
       corners: cells of which a placement must cover one.
-      hand: pieces of the player.
+      hand: pieces of the colour.
       word: index of the word of anchors, of one or several per lane.
     """
     rooms = room(config)

@@ -1,4 +1,8 @@
-"""Observations: binary planes from the seat of the observer. Nothing is hidden in these games. Functions of one game."""
+"""Observations: binary planes from the seat of the observer. Nothing is hidden in these games. Functions of one game.
+
+A seat here is a colour. Seat 0 is the observer's, where players have two colours the one that is to move, or of the two the one
+whose turn comes first; seat 1 is the next in turn, and so on, so that the observer's other colour is seat 2.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +18,8 @@ from tilewe_jax.lanes import per_lane
 
 
 def channel_names(config: Config) -> tuple[str, ...]:
-    """The name of each plane. Seat 0 is the observer, seat 1 the next in turn, and so on."""
-    seats = range(config.players)
+    """The name of each plane."""
+    seats = range(config.colors)
     return (
         *(f"cells of seat {seat}" for seat in seats),
         "free to the observer",
@@ -37,13 +41,16 @@ def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[A
     Returns:
       The planes of ``channel_names``, each 0 or 1; y = 0 is the bottom row.
     """
-    seats = (player + jnp.arange(config.players)) % config.players
-    free, corners, _ = per_lane(lambda *args: planes(config, *args))(state.occupied, state.hands, player)
+    # The colour of the observer that is the current one, or the next in turn.
+    current = state.current_color
+    color = player if config.colors_per_player == 1 else (current + (player - current) % config.players) % config.colors
+    seats = (color + jnp.arange(config.colors)) % config.colors
+    free, corners, _ = per_lane(lambda *args: planes(config, *args))(state.occupied, state.hands, color)
     boards = [*state.occupied[seats], free, free & corners]
     spatial = jnp.stack([unpack_words(board, config.cells) for board in boards]).reshape(-1, config.size, config.size)
 
     has = (state.hands[seats][:, None] >> np.array(config.pieces, np.uint32)[None]) & np.uint32(1)
-    flags = jnp.concatenate([state.out[seats], seats == state.current_player, has.ravel() != 0])
+    flags = jnp.concatenate([state.out[seats], seats == current, has.ravel() != 0])
     constant = jnp.broadcast_to(flags[:, None, None], (flags.shape[0], config.size, config.size))
     return jnp.concatenate([spatial, constant]).astype(jnp.float32)
 

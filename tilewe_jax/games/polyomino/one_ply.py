@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float32, Int32, UInt16, UInt32
 
 from tilewe_jax.bits import WORD_BITS, hash32, popcount
 from tilewe_jax.games.polyomino import contacts, rules
-from tilewe_jax.games.polyomino.boards import Board, Hand, neighbours, pick, planes, reach, words
+from tilewe_jax.games.polyomino.boards import Board, Hand, neighbours, pick, planes, playable, reach, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 from tilewe_jax.games.polyomino.rules import State
@@ -27,8 +27,8 @@ BLOCK_SIZE = 16
 """Placements of one game that are evaluated one after another, so that its position is gathered once for all of them."""
 MAX_BLOCKS = 512
 """Blocks processed side by side."""
-OPPONENT_DIVISOR = 24
-"""Divisor of ``where_needed`` for statistics of opponents, on which about one placement in four has an effect."""
+OTHER_DIVISOR = 24
+"""Divisor of ``where_needed`` for statistics of other colours, on which about one placement in four has an effect."""
 
 _CELL_ROWS = np.array([rules.pack_rows(orientation.cells) for orientation in ORIENTATIONS], np.uint32)
 _CONTACT_ROWS = np.array([rules.pack_rows(orientation.contacts) for orientation in ORIENTATIONS], np.uint32)
@@ -40,24 +40,24 @@ _PIECES = np.array([orientation.piece for orientation in ORIENTATIONS], np.int32
 class Root:
     """The position in which placements are evaluated, with what is computed once for all of them."""
 
-    player: Int32[Array, "lanes"]
-    """The player to move."""
-    free: UInt32[Array, "reach players lanes"]
-    """Cells free to each player, see ``boards.planes``; so are the next two."""
-    corners: UInt32[Array, "reach players lanes"]
-    """Cells of which a placement of each player must cover one."""
-    hands: UInt32[Array, "players lanes"]
-    """Pieces of each player."""
+    color: Int32[Array, "lanes"]
+    """The colour to move."""
+    free: UInt32[Array, "reach colors lanes"]
+    """Cells free to each colour, see ``boards.planes``; so is the next one."""
+    corners: UInt32[Array, "reach colors lanes"]
+    """Cells of which a placement of each colour must cover one."""
+    hands: UInt32[Array, "colors lanes"]
+    """Pieces of each colour."""
     own: tuple[Board, Board, Hand]
-    """``free``, ``corners`` and ``hands`` of the player to move."""
-    reachable: UInt32[Array, "words players lanes"]
-    """Union of the cells of all legal placements of each player; a placement elsewhere leaves them all legal."""
-    moves: Int32[Array, "players lanes"]
-    """Number of legal moves of each player, counted by contact, see ``contacts.counts``."""
+    """``boards.planes`` of the colour to move."""
+    reachable: UInt32[Array, "words colors lanes"]
+    """Union of the cells of all legal placements of each colour; a placement elsewhere leaves them all legal."""
+    moves: Int32[Array, "colors lanes"]
+    """Number of legal moves of each colour, counted by contact, see ``contacts.counts``."""
 
 
 Statistic = Callable[[Board, Board, Hand], Int32[Array, "lanes"]]
-"""A number computed from the ``boards.planes`` of a player."""
+"""A number computed from the ``boards.planes`` of a colour."""
 
 
 @partial(jax.tree_util.register_dataclass, meta_fields=["config"], data_fields=["root", "orientation", "anchor", "cells"])
@@ -77,6 +77,8 @@ class Candidate:
     def own(self) -> tuple[Board, Board, Hand]:
         """The ``boards.planes`` of the mover after the placement."""
         free, corners, hand = self.root.own
+        if self.config.start_piece is not None:
+            hand = pick(list(self.root.hands), self.root.color)
         edges, diagonals = neighbours(self.config, self.cells)
         if not self.config.starts_stay_open:
             corners = jnp.where((hand == np.uint32(self.config.full_hand))[None], np.uint32(0), corners)
@@ -84,29 +86,38 @@ class Candidate:
         return free & ~(_pad_to_reach(self.config, self.cells) | edges), corners | diagonals, hand & ~piece
 
     @property
-    def is_mover(self) -> Bool[Array, "players lanes"]:
-        """Whether each player is the mover."""
-        return jnp.arange(self.config.players)[:, None] == self.root.player[None]
+    def is_mover(self) -> Bool[Array, "colors lanes"]:
+        """Whether each colour is the one to move."""
+        return jnp.arange(self.config.colors)[:, None] == self.root.color[None]
 
-    def opponent_statistic(
-        self, statistic: Statistic, needed: Bool[Array, "players lanes"], otherwise: Int32[Array, "players lanes"]
-    ) -> Int32[Array, "players lanes"]:
-        """A statistic of each opponent after the placement where ``needed``, else ``otherwise``; unspecified for the mover."""
+    @property
+    def is_opponent(self) -> Bool[Array, "colors lanes"]:
+        """Whether each colour is one of another player than the mover's."""
+        owner = self.config.owner
+        return owner(jnp.arange(self.config.colors))[:, None] != owner(self.root.color)[None]
+
+    def other_statistic(
+        self, statistic: Statistic, needed: Bool[Array, "colors lanes"], otherwise: Int32[Array, "colors lanes"]
+    ) -> Int32[Array, "colors lanes"]:
+        """A statistic of all colours but the mover's after the placement where ``needed``, else ``otherwise``.
+
+        Unspecified for the mover.
+        """
         config, root = self.config, self.root
 
         def evaluate(free: Board, corners: Board, hand: Hand, cells: Board) -> Int32[Array, "lanes"]:
             return statistic(free & ~_pad_to_reach(config, cells), corners, hand)
 
-        cells = jnp.tile(self.cells, (1, config.players))
+        cells = jnp.tile(self.cells, (1, config.colors))
         boards = (board.reshape(board.shape[0], -1) for board in (root.free, root.corners))
         values = where_needed(
             (needed & ~self.is_mover).ravel(),
             evaluate,
-            (*boards, root.hands.ravel(), cells),
+            (*boards, playable(config, root.hands).ravel(), cells),
             otherwise.ravel(),
-            OPPONENT_DIVISOR,
+            OTHER_DIVISOR,
         )
-        return values.reshape(config.players, -1)
+        return values.reshape(config.colors, -1)
 
 
 Value = Callable[[Candidate], Float32[Array, "lanes"]]
@@ -143,7 +154,7 @@ def best_placement(
       bits: a random word per lane.
       index: which of the preferences applies in each lane; ``None`` where there is one.
     """
-    lanes = state.current_player.shape[0]
+    lanes = state.current_color.shape[0]
     totals = jnp.sum(state.legal_counts.astype(jnp.int32), axis=0)
     root = _root(config, state, totals)
     none = jnp.full(lanes, -jnp.inf), jnp.full(lanes, -jnp.inf), jnp.full(lanes, -1, jnp.int32)
@@ -212,23 +223,23 @@ def lowest_cell(board: Board) -> Board:
 
 
 def _root(config: Config, state: State, totals: Int32[Array, "lanes"]) -> Root:
-    lanes = state.current_player.shape[0]
-    players = [jnp.full(lanes, player, jnp.int32) for player in range(config.players)]
-    boards = [materialize(partial(planes, config), state.occupied, state.hands, player) for player in players]
+    lanes = state.current_color.shape[0]
+    colors = [jnp.full(lanes, color, jnp.int32) for color in range(config.colors)]
+    boards = [materialize(partial(planes, config), state.occupied, state.hands, color) for color in colors]
     free, corners, hands = (jnp.stack(parts, axis=-2) for parts in zip(*boards, strict=True))
-    mover = state.current_player[None]
+    mover = state.current_color[None]
     own_free, own_corners = (pick(list(jnp.moveaxis(plane, 1, 0)), mover) for plane in (free, corners))
     flat = free.reshape(free.shape[0], -1), corners.reshape(corners.shape[0], -1), hands.ravel()
-    active = jnp.tile(totals > 0, config.players)
+    active = jnp.tile(totals > 0, config.colors)
     moves = where_needed(active, partial(count_moves, config), flat, jnp.zeros_like(active, jnp.int32))
     return Root(
-        player=state.current_player,
+        color=state.current_color,
         free=free,
         corners=corners,
-        hands=hands,
-        own=(own_free, own_corners, pick(list(hands), state.current_player)),
-        reachable=materialize(partial(contacts.reachable_cells, config), *flat).reshape(-1, config.players, lanes),
-        moves=moves.reshape(config.players, lanes),
+        hands=state.hands,
+        own=(own_free, own_corners, pick(list(hands), state.current_color)),
+        reachable=materialize(partial(contacts.reachable_cells, config), *flat).reshape(-1, config.colors, lanes),
+        moves=moves.reshape(config.colors, lanes),
     )
 
 

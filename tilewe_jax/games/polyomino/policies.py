@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 from tilewe_jax.bits import popcount
 from tilewe_jax.game import IndexedPolicy, Policy
 from tilewe_jax.games.polyomino import rules
-from tilewe_jax.games.polyomino.boards import words
+from tilewe_jax.games.polyomino.boards import playable, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.one_ply import (
     Candidate,
@@ -97,32 +97,37 @@ def open_corners(candidate: Candidate) -> Float32[Array, "lanes"]:
 
 
 def move_difference(candidate: Candidate) -> Float32[Array, "lanes"]:
-    """Number of legal moves of the mover after the move, minus those of all opponents."""
+    """Number of legal moves of the colour to move after the move, minus those of all opponents."""
     config, root = candidate.config, candidate.root
     own = count_moves(config, *materialize(Candidate.own, candidate))
     in_reach = jnp.any(root.reachable & candidate.cells[:, None] != 0, axis=0)
-    by_player = candidate.opponent_statistic(partial(count_moves, config), in_reach, root.moves)
-    return (own - jnp.sum(jnp.where(candidate.is_mover, 0, by_player), axis=0)).astype(jnp.float32)
+    by_color = candidate.other_statistic(partial(count_moves, config), in_reach, root.moves)
+    return (own - jnp.sum(jnp.where(candidate.is_opponent, by_color, 0), axis=0)).astype(jnp.float32)
 
 
 def simple_search(candidate: Candidate) -> Float32[Array, "lanes"]:
-    """50 times the default evaluation of ``SimpleSearchEngine``, without terms that are equal for all moves."""
+    """50 times the default evaluation of ``SimpleSearchEngine``, without terms that are equal for all moves.
+
+    Where players have two colours, the other one of the mover's counts for the score alone.
+    """
     config, root, is_mover = candidate.config, candidate.root, candidate.is_mover
     size = words(config)
     open_after = root.free[:size] & root.corners[:size] & ~candidate.cells[:, None]
-    has_monomino = _has_monomino(root.hands)
-    opponent_corners = candidate.opponent_statistic(
+    has_monomino = _has_monomino(playable(config, root.hands))
+    other_corners = candidate.other_statistic(
         partial(count_playable_corners, config), ~has_monomino, jnp.sum(popcount(open_after), axis=0)
     )
-    corners = jnp.where(is_mover, _own_playable_corners(candidate)[None], opponent_corners)
+    corners = jnp.where(is_mover, _own_playable_corners(candidate)[None], other_corners)
     sizes = jnp.asarray(_SIZES)[candidate.orientation]
-    scores = rules.cells_placed(config, root.hands) + jnp.where(is_mover, sizes[None], 0)
-    own_score = jnp.sum(jnp.where(is_mover, scores, 0), axis=0)
+    scores = rules.by_player(config, rules.cells_placed(config, root.hands) + jnp.where(is_mover, sizes[None], 0))
+    is_own = jnp.arange(config.players)[:, None] == config.owner(root.color)[None]
+    own_score = jnp.sum(jnp.where(is_own, scores, 0), axis=0)
     finished = jnp.all(corners == 0, axis=0)
     won = finished & (own_score == jnp.max(scores, axis=0))
     stuck = ((corners == 0) & ~finished[None]).astype(jnp.int32)
-    by_player = jnp.where(is_mover, 10 * corners - 50_000 * stuck, 150 * stuck - 2 * corners)
-    return (jnp.sum(by_player, axis=0) + 25 * sizes + 50_000 * won.astype(jnp.int32)).astype(jnp.float32)
+    of_opponents = jnp.where(candidate.is_opponent, 150 * stuck - 2 * corners, 0)
+    by_color = jnp.where(is_mover, 10 * corners - 50_000 * stuck, of_opponents)
+    return (jnp.sum(by_color, axis=0) + 25 * sizes + 50_000 * won.astype(jnp.int32)).astype(jnp.float32)
 
 
 def tile_weight(weights: Sequence[float], candidate: Candidate) -> Float32[Array, "lanes"]:
@@ -145,7 +150,7 @@ def tile_weight(weights: Sequence[float], candidate: Candidate) -> Float32[Array
     free, corners, _ = candidate.root.own
     lowest = lowest_cell((free & corners)[: words(config)])
     elsewhere = jnp.all(lowest & candidate.cells == 0, axis=0)
-    return jnp.where((plies < config.players) & elsewhere, total - _FIRST_MOVE_PENALTY, total)
+    return jnp.where((plies < config.colors) & elsewhere, total - _FIRST_MOVE_PENALTY, total)
 
 
 def _own_playable_corners(candidate: Candidate) -> Int32[Array, "lanes"]:

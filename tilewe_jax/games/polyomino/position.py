@@ -8,7 +8,7 @@ import numpy as np
 from tilewe_jax.games.polyomino import figures
 from tilewe_jax.games.polyomino.config import VERSION, Config
 from tilewe_jax.games.polyomino.host import Position, bits, explain_placement, geometry
-from tilewe_jax.games.polyomino.notation import action_names, cell_name, cells_of, orientation_and_anchor
+from tilewe_jax.games.polyomino.notation import action_names, action_of_name, cell_name, cells_of, orientation_and_anchor
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
 from tilewe_jax.host import HostGame, IllegalActionError, require_no_deal
 
@@ -30,8 +30,13 @@ class PolyominoPosition:
 
     @property
     def current_player(self) -> int:
-        """The player to move, from 0; at the end the last one who was found blocked or passed."""
-        return self.position.player
+        """The player to move, from 0; at the end the owner of ``current_color``."""
+        return self.config.owner(self.current_color)
+
+    @property
+    def current_color(self) -> int:
+        """The colour to move, from 0; at the end the last one that was found blocked or passed."""
+        return self.position.color
 
     @property
     def is_terminal(self) -> bool:
@@ -40,21 +45,22 @@ class PolyominoPosition:
 
     def scores(self) -> tuple[int, ...]:
         """Points by seat: cells placed, and the bonuses where the variant has them."""
-        return tuple(self.position.score(player) for player in range(self.config.players))
+        config, score = self.config, self.position.score
+        return tuple(sum(map(score, range(player, config.colors, config.players))) for player in range(config.players))
 
-    def cells(self, player: int) -> list[Cell]:
-        """The (x, y) cells of a player."""
-        return [self.position.geometry.cell(bit) for bit in bits(self.position.occupied[player])]
+    def cells(self, color: int) -> list[Cell]:
+        """The (x, y) cells of a colour."""
+        return [self.position.geometry.cell(bit) for bit in bits(self.position.occupied[color])]
 
-    def remaining_pieces(self, player: int) -> list[str]:
-        """Names of the pieces that a player has not placed."""
-        return [PIECE_NAMES[piece] for piece in bits(self.position.hands[player])]
+    def remaining_pieces(self, color: int) -> list[str]:
+        """Names of the pieces that a colour has not placed."""
+        return [PIECE_NAMES[piece] for piece in bits(self.position.hands[color])]
 
     def legal_actions(self) -> list[int]:
         """Ids of the legal actions, ascending; empty at the end."""
         if self.is_terminal:
             return []
-        placements = self.position.actions(self.current_player)
+        placements = self.position.actions(self.current_color)
         return [*placements, self.config.num_placements] if self.config.voluntary_pass else placements
 
     def explain(self, action: int) -> str | None:
@@ -71,8 +77,7 @@ class PolyominoPosition:
     def after(self, action: int) -> "PolyominoPosition":
         """The position after an action. Raises ``IllegalActionError``, which names the rule that the action breaks."""
         if rule := self.explain(action):
-            player = figures.COLORS[self.current_player]
-            raise IllegalActionError(f"{self._describe(action)} is illegal for {player}: {rule}")
+            raise IllegalActionError(self._illegal(action, rule))
         position = self.position.copy()
         if action == self.config.num_placements:
             position.leave()
@@ -84,8 +89,15 @@ class PolyominoPosition:
         """The canonical name of an action, ``W5n-a1c3``."""
         return action_names(self.config, action)[0]
 
+    def action_of_name(self, name: str) -> int:
+        """The action of a name, see ``notation.action_of_name``. Raises ``ValueError`` for what is no legal action."""
+        action = action_of_name(self.config, name)
+        if rule := self.explain(action):
+            raise IllegalActionError(self._illegal(action, rule))
+        return action
+
     def text(self, color: bool = False, *, last_action: int | None = None) -> str:
-        """The board, and the score and pieces left of each player, see ``figures.text``."""
+        """The board, and the score and pieces left of each colour, see ``figures.text``."""
         return figures.text(self, color, self._cells_of(last_action))
 
     def svg(self, *, last_action: int | None = None) -> str:
@@ -95,6 +107,10 @@ class PolyominoPosition:
     def _cells_of(self, action: int | None) -> tuple[Cell, ...]:
         """The cells that an action covers; none for a pass, and for no action."""
         return () if action is None or action == self.config.num_placements else cells_of(self.config, action)
+
+    def _illegal(self, action: int, rule: str) -> str:
+        """The message about an action that breaks a rule."""
+        return f"{self._describe(action)} is illegal for {figures.COLORS[self.current_color]}: {rule}"
 
     def _describe(self, action: int) -> str:
         if not 0 <= action < self.config.num_placements:
@@ -124,7 +140,7 @@ def position_of_state(config: Config, state: "State") -> Position:
         config,
         [mask(packed) for packed in np.asarray(state.occupied)],
         np.asarray(state.hands).tolist(),
-        sum(1 << player for player in np.flatnonzero(np.asarray(state.out)).tolist()),
+        sum(1 << color for color in np.flatnonzero(np.asarray(state.out)).tolist()),
         np.asarray(state.monomino_last).tolist(),
-        int(state.current_player),
+        int(state.current_color),
     )

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Int32, UInt16, UInt32
+from jaxtyping import Array, Bool, Int32, Shaped, UInt16, UInt32
 
 from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount, systematic_sample, uniform_below
 from tilewe_jax.games.polyomino import movegen, movegen_conv
@@ -21,8 +21,8 @@ from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_SIZES, Cell
 from tilewe_jax.lanes import materialize, while_any
 
-Turn = tuple[Int32[Array, "lanes"], Bool[Array, "players lanes"], UInt16[Array, "words lanes"]]
-"""The fields of ``State`` that resolving passes changes: ``current_player``, ``out``, ``legal_counts``."""
+Turn = tuple[Int32[Array, "lanes"], Bool[Array, "colors lanes"], UInt16[Array, "words lanes"]]
+"""The fields of ``State`` that resolving passes changes: ``current_color``, ``out``, ``legal_counts``."""
 
 _MOVEGENS = {"bitboard": movegen, "conv": movegen_conv}
 
@@ -44,37 +44,39 @@ _HEIGHTS = np.array([max(y for _, y in o.cells) + 1 for o in ORIENTATIONS], np.i
 class State:
     """A position. 262 bytes for four players on 20 x 20, where a board has 13 words."""
 
-    occupied: UInt32[Array, "players words *lanes"]
-    """Cells of each player, bit ``y * size + x``."""
-    hands: UInt32[Array, "players *lanes"]
-    """Pieces that each player has not placed, bit ``p`` for piece ``p``."""
-    out: Bool[Array, "players *lanes"]
-    """Whether a player takes no further part: has passed, or was blocked when the turn came, and is never asked again, since
-    a blocked player never becomes able to move. All true at the end."""
-    monomino_last: Bool[Array, "players *lanes"]
-    """Whether the latest piece of a player was the single cell."""
-    current_player: Int32[Array, "*lanes"]
-    """The player to move; at the end the last one who was found blocked or passed."""
+    occupied: UInt32[Array, "colors words *lanes"]
+    """Cells of each colour, bit ``y * size + x``."""
+    hands: UInt32[Array, "colors *lanes"]
+    """Pieces that each colour has not placed, bit ``p`` for piece ``p``."""
+    out: Bool[Array, "colors *lanes"]
+    """Whether a colour takes no further part: has passed, or was blocked when the turn came, and is never asked again, since
+    a blocked colour never becomes able to move. All true at the end."""
+    monomino_last: Bool[Array, "colors *lanes"]
+    """Whether the latest piece of a colour was the single cell."""
+    current_color: Int32[Array, "*lanes"]
+    """The colour to move; at the end the last one that was found blocked or passed."""
     legal_counts: UInt16[Array, "words *lanes"]
-    """Number of legal placements of the current player, by the word that holds their anchor; all zero at the end. Derived, and
-    kept because finding the player to move computes it and sampling an action begins with it."""
+    """Number of legal placements of the current colour, by the word that holds their anchor; all zero at the end. Derived, and
+    kept because finding the colour to move computes it and sampling an action begins with it."""
 
 
 def initial(config: Config) -> dict[str, np.ndarray]:
     """The fields of the initial state of one game, computed with NumPy."""
     legal_counts = np.zeros(words(config), np.uint16)
     for i in config.orientations:
+        if not config.first_hand >> ORIENTATIONS[i].piece & 1:
+            continue
         for y in range(config.size):
             for x in range(config.size):
                 cells = {(x + dx, y + dy) for dx, dy in ORIENTATIONS[i].cells}
                 if config.fits(ORIENTATIONS[i], (x, y)) and not cells.isdisjoint(config.start_cells[0]):
                     legal_counts[config.bit((x, y)) // WORD_BITS] += 1
     return {
-        "occupied": np.zeros((config.players, words(config)), np.uint32),
-        "hands": np.full(config.players, config.full_hand, np.uint32),
-        "out": np.zeros(config.players, np.bool_),
-        "monomino_last": np.zeros(config.players, np.bool_),
-        "current_player": np.zeros((), np.int32),
+        "occupied": np.zeros((config.colors, words(config)), np.uint32),
+        "hands": np.full(config.colors, config.full_hand, np.uint32),
+        "out": np.zeros(config.colors, np.bool_),
+        "monomino_last": np.zeros(config.colors, np.bool_),
+        "current_color": np.zeros((), np.int32),
         "legal_counts": legal_counts,
     }
 
@@ -85,12 +87,12 @@ def apply(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
 
 
 def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
-    """Like ``apply``, but forced passes are deferred: the player to move may be blocked.
+    """Like ``apply``, but forced passes are deferred: the colour to move may be blocked.
 
-    After -1 a blocked player to move passes, which makes one forced pass; other positions stay the same.
+    After -1 a blocked colour to move passes, which makes one forced pass; other positions stay the same.
     """
-    players = jnp.arange(config.players)[:, None]
-    mover = players == state.current_player[None]
+    colors = jnp.arange(config.colors)[:, None]
+    mover = colors == state.current_color[None]
     places = (action >= 0) & (action < config.num_placements)
     rows = _rows_and_piece(config, action)
     piece = rows >> np.uint32(MAX_PIECE_SIZE * MAX_PIECE_SIZE)
@@ -99,19 +101,19 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
     hands = state.hands & ~jnp.where(mover & places[None], np.uint32(1) << piece[None], np.uint32(0))
     leaves = (action == config.num_placements) | jnp.all(state.legal_counts == 0, axis=0)
     out = state.out | (mover & leaves[None])
-    player = jnp.where(places | leaves, _next(state.current_player, out), state.current_player)
+    color = jnp.where(places | leaves, _next(state.current_color, out), state.current_color)
     return State(
         occupied=occupied,
         hands=hands,
         out=out,
         monomino_last=jnp.where(mover & places[None], (piece == MONOMINO)[None], state.monomino_last),
-        current_player=player,
-        legal_counts=legal_counts(config, occupied, hands, player, out),
+        current_color=color,
+        legal_counts=legal_counts(config, occupied, hands, color, out),
     )
 
 
 def resolve_passes(config: Config, state: State) -> State:
-    """Make all forced passes: blocked players are out, and the turn goes to the next player who can move, if there is one."""
+    """Make all forced passes: blocked colours are out, and the turn goes to the next colour that can move, if there is one."""
     boards = state.occupied, state.hands
 
     def blocked(carry: Turn) -> Bool[Array, "lanes"]:
@@ -119,13 +121,13 @@ def resolve_passes(config: Config, state: State) -> State:
         return jnp.all(counts == 0, axis=0) & ~jnp.all(out, axis=0)
 
     def skip(boards: tuple[Array, Array], carry: Turn) -> Turn:
-        player, out, _ = carry
-        out = out | (jnp.arange(config.players)[:, None] == player[None])
-        player = _next(player, out)
-        return player, out, legal_counts(config, *boards, player, out)
+        color, out, _ = carry
+        out = out | (jnp.arange(config.colors)[:, None] == color[None])
+        color = _next(color, out)
+        return color, out, legal_counts(config, *boards, color, out)
 
-    turn = while_any(blocked, skip, boards, (state.current_player, state.out, state.legal_counts))
-    return replace(state, current_player=turn[0], out=turn[1], legal_counts=turn[2])
+    turn = while_any(blocked, skip, boards, (state.current_color, state.out, state.legal_counts))
+    return replace(state, current_color=turn[0], out=turn[1], legal_counts=turn[2])
 
 
 def legal(config: Config, state: State, action: Int32[Array, "lanes"]) -> Bool[Array, "lanes"]:
@@ -134,7 +136,7 @@ def legal(config: Config, state: State, action: Int32[Array, "lanes"]) -> Bool[A
     placement = jnp.where(is_placement, action, 0)
     orientation, cell = placement // config.cells, placement % config.cells
     rows = _rows_and_piece(config, placement)
-    free, corners, hand = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_player)
+    free, corners, hand = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_color)
     board = materialize(lambda *args: cover(config, *args), placement, rows)
 
     not_free = [covered & ~allowed for covered, allowed in zip(board, free, strict=False)]
@@ -157,11 +159,11 @@ def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[
     """
     counts = [count.astype(jnp.int32) for count in state.legal_counts]
     placements = sum(counts[1:], start=counts[0])
-    # Before `resolve_passes` the player to move may be blocked; a blocked player makes a forced pass, not a voluntary one.
+    # Before `resolve_passes` the colour to move may be blocked; a blocked colour makes a forced pass, not a voluntary one.
     passes = ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
     rank = uniform_below(bits, (placements + passes).astype(jnp.uint32))
 
-    boards = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_player)
+    boards = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_color)
     placement = nth_placement(config, counts, boards, rank)
     action = jnp.where(rank < placements, placement, config.num_placements)
     return jnp.where(placements + passes > 0, action, -1)
@@ -183,7 +185,7 @@ def sample_several(config: Config, state: State, bits: UInt32[Array, "lanes"], c
     placements = sum(counts[1:], start=counts[0])
     total = placements + ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
     rank = systematic_sample(bits, total, count)
-    boards = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_player)
+    boards = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_color)
     placement = materialize(partial(nth_placement, config), counts, boards, rank)
     action = jnp.where(rank < placements[None], placement, config.num_placements)
     return jnp.where(rank >= 0, action, -1)
@@ -230,31 +232,39 @@ def cells_placed(config: Config, hands: UInt32[Array, "*shape"]) -> Int32[Array,
 
 
 def placements(config: Config, state: State) -> UInt32[Array, "orientations words lanes"]:
-    """The legal placements of the current player: for each orientation the board of its anchors."""
-    masks = _MOVEGENS[config.movegen].placements(config, *planes(config, state.occupied, state.hands, state.current_player))
+    """The legal placements of the current colour: for each orientation the board of its anchors."""
+    masks = _MOVEGENS[config.movegen].placements(config, *planes(config, state.occupied, state.hands, state.current_color))
     return jnp.where(jnp.all(state.out, axis=0)[None, None], np.uint32(0), masks)
 
 
 def legal_counts(
     config: Config,
-    occupied: UInt32[Array, "players words lanes"],
-    hands: UInt32[Array, "players lanes"],
-    player: Int32[Array, "lanes"],
-    out: Bool[Array, "players lanes"],
+    occupied: UInt32[Array, "colors words lanes"],
+    hands: UInt32[Array, "colors lanes"],
+    color: Int32[Array, "lanes"],
+    out: Bool[Array, "colors lanes"],
 ) -> UInt16[Array, "words lanes"]:
-    """Number of legal placements of a player, by the word that holds their anchor, as in ``State.legal_counts``."""
-    boards = materialize(lambda *args: planes(config, *args), occupied, hands, player)
+    """Number of legal placements of a colour, by the word that holds their anchor, as in ``State.legal_counts``."""
+    boards = materialize(lambda *args: planes(config, *args), occupied, hands, color)
     generator = _MOVEGENS[config.movegen]
     counts = materialize(lambda *args: generator.counts(config, *args).astype(jnp.uint16), *boards)
     return jnp.where(jnp.all(out, axis=0)[None], np.uint16(0), counts)
 
 
-def _next(player: Int32[Array, "lanes"], out: Bool[Array, "players lanes"]) -> Int32[Array, "lanes"]:
-    """The next player in turn who is not out, possibly the same; the same where all are out."""
-    players = out.shape[0]
-    following = player
-    for distance in range(players, 0, -1):
-        candidate = (player + distance) % players
+def by_player(config: Config, values: Shaped[Array, "colors *lanes"]) -> Shaped[Array, "players *lanes"]:
+    """Sums over the colours of each player."""
+    if config.colors_per_player == 1:
+        return values
+    shape = config.colors_per_player, config.players, *values.shape[1:]
+    return jnp.sum(values.reshape(shape), axis=0, dtype=values.dtype)
+
+
+def _next(color: Int32[Array, "lanes"], out: Bool[Array, "colors lanes"]) -> Int32[Array, "lanes"]:
+    """The next colour in turn that is not out, possibly the same; the same where all are out."""
+    colors = out.shape[0]
+    following = color
+    for distance in range(colors, 0, -1):
+        candidate = (color + distance) % colors
         following = jnp.where(~pick(list(out), candidate), candidate, following)
     return following
 

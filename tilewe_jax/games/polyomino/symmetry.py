@@ -1,4 +1,4 @@
-"""The symmetries of the square board that map the start cells of every player to themselves: eight in Tilewe, else fewer.
+"""The symmetries of the square board that map the start cells of every colour to themselves: eight in Tilewe, else fewer.
 
 A symmetry is one of the eight rotations and reflections ``pieces.ROTATION_NAMES``, by its position among those of the variant.
 Tables are computed with NumPy, once for each variant; ``transform_boards`` is a function of one game.
@@ -29,8 +29,8 @@ def symmetries(config: Config) -> tuple[int, ...]:
 
 
 def transform_boards(
-    config: Config, occupied: UInt32[Array, "players words"], index: Int32[Array, ""]
-) -> UInt32[Array, "players words"]:
+    config: Config, occupied: UInt32[Array, "colors words"], index: Int32[Array, ""]
+) -> UInt32[Array, "colors words"]:
     """Apply symmetry number ``index`` to boards."""
     sources = jnp.asarray(_sources(config))[index]
     return jax.vmap(lambda words: pack_words(unpack_words(words, config.cells)[sources]))(occupied)

@@ -203,7 +203,7 @@ class SantoriniGame(Game[State]):
 
     def action_of_name(self, name: str, state: State) -> int:
         """The inverse of ``action_name``. Raises ``IllegalActionError`` for an illegal action, and for what is no name."""
-        return self.host(state).action(name)
+        return self.host(state).action_of_name(name)
 
     @property
     def num_symmetries(self) -> int:

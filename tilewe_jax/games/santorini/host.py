@@ -275,6 +275,10 @@ class SantoriniBoard:
         """The name of a legal action, see ``name``. Raises ``IllegalActionError``, which names the rule that it breaks."""
         return self.name(self.move(action))
 
+    def action_of_name(self, name: str) -> int:
+        """The inverse of ``action_name``. Raises ``IllegalActionError`` for an illegal action, and for what is no name."""
+        return self.action(name)
+
     def text(self, color: bool = False, symbols: str = SYMBOLS, *, last_action: int | None = None) -> str:
         """The position for people: each cell shows the worker on it and its height.
 

@@ -240,15 +240,7 @@ class TriominosGame(Game[State]):
 
     def action_of_name(self, name: str, state: State) -> int:
         """The inverse of ``action_name``. Raises as ``action_of``, and ``ValueError`` for what is no name."""
-        tile, dash, rest = name.partition("-")
-        orientation, at, location = rest.partition("@")
-        if not dash and not at:
-            return self.action_of(name, state)
-        try:
-            column, row = (int(number) for number in location.split(","))
-        except ValueError:
-            raise ValueError(f"{name!r} is no action; actions look like 125-CAB@2,-1, draw and pass") from None
-        return self.action_of((tile, orientation, (column, row)), state)
+        return self.host(state).action_of_name(name)
 
     def text(self, state: State, color: bool = False) -> str:
         return self.host(state).text(color)

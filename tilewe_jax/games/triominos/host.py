@@ -165,6 +165,18 @@ class Position:
         what = self.describe(action)
         return what if isinstance(what, str) else f"{what[0]}-{what[1]}@{what[2][0]},{what[2][1]}"
 
+    def action_of_name(self, name: str) -> int:
+        """The inverse of ``action_name``. Raises as ``action``, and ``ValueError`` for what is no name."""
+        tile, dash, rest = name.partition("-")
+        orientation, at, location = rest.partition("@")
+        if not dash and not at:
+            return self.action(name)
+        try:
+            column, row = (int(number) for number in location.split(","))
+        except ValueError:
+            raise ValueError(f"{name!r} is no action; actions look like 125-CAB@2,-1, draw and pass") from None
+        return self.action((tile, orientation, (column, row)))
+
     def text(self, color: bool = False, *, last_action: int | None = None) -> str:
         """The placed tiles, with a dot in each; points, trays and the size of the pile.
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_SIZES
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, PIECE_SIZES
 
 Cells = frozenset[tuple[int, int]]
 
@@ -15,34 +15,36 @@ class Board:
     hands: list[set[int]] = field(default_factory=list)
     last: list[int | None] = field(default_factory=list)
     out: set[int] = field(default_factory=set)
-    player: int = 0
+    color: int = 0
 
     def __post_init__(self) -> None:
-        self.cells = [set() for _ in range(self.config.players)]
-        self.hands = [set(self.config.pieces) for _ in range(self.config.players)]
-        self.last = [None] * self.config.players
+        self.cells = [set() for _ in range(self.config.colors)]
+        self.hands = [set(self.config.pieces) for _ in range(self.config.colors)]
+        self.last = [None] * self.config.colors
 
-    def corners(self, player: int) -> set[tuple[int, int]]:
+    def corners(self, color: int) -> set[tuple[int, int]]:
         """Open corners, whether a piece fits there or not."""
-        own, side = self.cells[player], range(self.config.size)
+        own, side = self.cells[color], range(self.config.size)
         taken = set().union(*self.cells)
         beside = {(x + dx, y + dy) for x, y in own for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))}
-        starts = set(self.config.start_cells[player])
+        starts = set(self.config.start_cells[color])
         diagonal = {(x + dx, y + dy) for x, y in own for dx in (-1, 1) for dy in (-1, 1)}
-        if self.hands[player] == set(self.config.pieces):
+        if self.hands[color] == set(self.config.pieces):
             diagonal = starts
         elif self.config.starts_stay_open:
             diagonal |= starts
         return {(x, y) for x, y in diagonal - taken - beside if x in side and y in side}
 
-    def placements(self, player: int) -> set[Cells]:
-        own, side = self.cells[player], range(self.config.size)
+    def placements(self, color: int) -> set[Cells]:
+        own, side = self.cells[color], range(self.config.size)
         taken = set().union(*self.cells)
         beside = {(x + dx, y + dy) for x, y in own for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))}
         legal = set()
-        for corner_x, corner_y in self.corners(player):
+        for corner_x, corner_y in self.corners(color):
             for orientation in ORIENTATIONS:
-                if orientation.piece not in self.hands[player]:
+                if orientation.piece not in self.hands[color]:
+                    continue
+                if not own and self.config.start_piece not in (None, PIECE_NAMES[orientation.piece]):
                     continue
                 for dx, dy in orientation.cells:
                     cells = frozenset((corner_x - dx + x, corner_y - dy + y) for x, y in orientation.cells)
@@ -51,22 +53,22 @@ class Board:
         return legal
 
     def place(self, piece: int, cells: Cells) -> None:
-        self.cells[self.player] |= cells
-        self.hands[self.player].remove(piece)
-        self.last[self.player] = piece
+        self.cells[self.color] |= cells
+        self.hands[self.color].remove(piece)
+        self.last[self.color] = piece
         self._pass_turn()
 
     def give_up(self) -> None:
-        self.out.add(self.player)
+        self.out.add(self.color)
         self._pass_turn()
 
     def _pass_turn(self) -> None:
-        for distance in range(1, self.config.players + 1):
-            player = (self.player + distance) % self.config.players
-            if player not in self.out and self.placements(player):
-                self.player = player
+        for distance in range(1, self.config.colors + 1):
+            color = (self.color + distance) % self.config.colors
+            if color not in self.out and self.placements(color):
+                self.color = color
                 return
-            self.out.add(player)
+            self.out.add(color)
 
     def scores(self) -> list[int]:
         scores = []
@@ -74,4 +76,4 @@ class Board:
             placed = set(self.config.pieces) - hand
             bonus = 0 if hand else self.config.bonus_all + self.config.bonus_monomino_last * (last == 0)
             scores.append(sum(PIECE_SIZES[piece] for piece in placed) + bonus)
-        return scores
+        return [sum(scores[player :: self.config.players]) for player in range(self.config.players)]

@@ -83,7 +83,7 @@ def test_cells_that_are_no_placement() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("chess", {}, "there are tilewe, duo, duo_official, classic"),
+        ("chess", {}, "there are tilewe, duo, duo_official, classic, classic_2"),
         ("tilewe", {"colour": 1}, "its options are players, size, pieces"),
         ("tilewe", {"players": 0}, "players must be 1 to 4, not 0"),
         ("tilewe", {"players": 5}, "players must be 1 to 4, not 5"),
@@ -150,11 +150,60 @@ def test_bonuses() -> None:
     assert bool(game.is_terminal(both))
 
 
+def test_two_colors_of_a_player() -> None:
+    """Points add up, each colour has its bonus, and a player whose opponent is blocked moves again."""
+    game = tilewe_jax.make("classic_2", size=4, pieces=("O1", "I2"))
+    names = ["O1n-a1a4", "I2e-a1c4", "I2e-a1c1", "O1n-a1a1", "I2e-a1b3", "O1n-a1b2"]
+    position, turns = game.host(game.init(jax.random.key(0))), []
+    for name in names:
+        turns.append((position.current_player, position.current_color))
+        position = position.after(game.action_of_name(name))
+    assert turns == [(0, 0), (1, 1), (0, 2), (1, 3), (0, 0), (0, 2)]
+    state = play(game, names)
+    assert [position.position.score(color) for color in range(4)] == [3 + 15, 2, 3 + 15 + 5, 1]
+    assert position.text().split("\n")[-3:] == ["blue and red: 41 points", "yellow and green: 3 points", "game over"]
+    assert game.text(state) == position.text()
+    assert game.scores(state).tolist() == list(position.scores()) == [41, 3]
+    assert game.returns(state).tolist() == [1.0, 0.0]
+    assert bool(game.is_terminal(state))
+
+
+def test_the_start_piece_comes_first_on_the_border() -> None:
+    """The number for W5 is that of the tests of the Software-Challenge's server."""
+    for piece, moves in (("W5", 272), ("X5", 68), ("I5", 136)):
+        game = tilewe_jax.make("classic_2", start_piece=piece)
+        state = game.init(jax.random.key(0))
+        assert game.num_symmetries == 8
+        assert game.num_legal(state) == len(game.host(state).legal_actions()) == moves
+        assert game.options["start_piece"] == piece
+        assert tilewe_jax.make("classic_2", **game.options) == game
+    with pytest.raises(ValueError, match="start_piece must be one of the pieces in play, O1 I2, not 'W5'"):
+        tilewe_jax.make("classic_2", pieces=("O1", "I2"), start_piece="W5")
+
+
+def test_observation_of_a_player_with_two_colors() -> None:
+    """The colour to move comes first, or the next one of an observer who is not to move; own colours are 0 and 2."""
+    game = tilewe_jax.make("classic_2", size=7, pieces=("O1", "I2", "L3"))
+    observe, seen = jax.jit(game.observe), set()
+    for states, _ in positions(game, 2):
+        state = rows(states, 1)
+        cells = np.asarray(observation.unpack_boards(game.config, state.occupied))
+        for player in range(2):
+            planes = dict(zip(game.channel_names, np.asarray(observe(state, jnp.int32(player))), strict=True))
+            first = int(state.current_color) + (player != int(game.current_player(state)))
+            for seat in range(4):
+                assert (first + seat) % 2 == (player + seat) % 2
+                np.testing.assert_array_equal(planes[f"cells of seat {seat}"], cells[(first + seat) % 4])
+                assert planes[f"seat {seat} to move"].all() == ((first + seat) % 4 == int(state.current_color))
+            seen.add((player, first % 4))
+    assert seen == {(0, 0), (0, 2), (1, 1), (1, 3)}
+
+
 def test_pass_is_for_good() -> None:
     game = tilewe_jax.make("duo", voluntary_pass=True, size=7)
     assert game.num_actions == 91 * 49 + 1
     state = play(game, ["O1n-a1a7", "pass", "I2e-a1b6", "I3n-a3d5"])
-    assert int(state.current_player) == 0
+    assert int(state.current_color) == 0
     assert state.out.tolist() == [False, True]
     state = play(game, ["pass", "pass"])
     assert bool(game.is_terminal(state))
@@ -181,7 +230,7 @@ def test_observation_shows_the_position_from_the_seat() -> None:
         for seat in range(4):
             absolute = (player + seat) % 4
             np.testing.assert_array_equal(planes[f"cells of seat {seat}"], cells[absolute])
-            assert planes[f"seat {seat} to move"].all() == (absolute == int(state.current_player))
+            assert planes[f"seat {seat} to move"].all() == (absolute == int(state.current_color))
             assert planes[f"seat {seat} is out"].all() == bool(state.out[absolute])
             for piece in ("O1", "W5"):
                 assert planes[f"seat {seat} has {piece}"].all() == (piece in game.remaining_pieces(state, absolute))
@@ -189,7 +238,7 @@ def test_observation_shows_the_position_from_the_seat() -> None:
         assert not (planes["free to the observer"] * taken).any()
         assert (planes["open corners of the observer"] <= planes["free to the observer"]).all()
         # The monomino goes wherever a corner is open.
-        if player == int(state.current_player) and "O1" in game.remaining_pieces(state, player):
+        if player == int(state.current_color) and "O1" in game.remaining_pieces(state, player):
             np.testing.assert_array_equal(planes["open corners of the observer"], mask[0])
     assert len(names) == len(set(names)) == game.observe(state, jnp.int32(0)).shape[0]
 

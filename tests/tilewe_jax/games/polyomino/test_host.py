@@ -18,7 +18,7 @@ from tests.tilewe_jax.games.polyomino import reference
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.host import BLOCK_STARTS, FITS, Position, bits
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
-from tilewe_jax.games.polyomino.position import position_of_state
+from tilewe_jax.games.polyomino.position import PolyominoPosition, position_of_state
 from tilewe_jax.tilewe import Board, Move
 from tilewe_jax.tilewe.convert import (
     action_of_move,
@@ -35,6 +35,7 @@ VARIANTS = [
     ("tilewe", {"players": 3}, 320),
     ("tilewe", {"players": 4}, 280),
     ("classic", {}, 280),
+    ("classic_2", {"size": 14}, 360),
     ("duo", {"voluntary_pass": True}, 600),
     ("duo", {}, 560),
     ("duo_official", {}, 560),
@@ -55,7 +56,7 @@ def test_random_games_agree(name: str, options: dict, games: int) -> None:
         def step(state, key):
             action = game.sample_action(state, key)
             products = game.placements(state)[None] * jnp.asarray(weights)
-            outputs = action, jnp.sum(products, axis=(1, 2), dtype=jnp.uint32), state.current_player, game.scores(state)
+            outputs = action, jnp.sum(products, axis=(1, 2), dtype=jnp.uint32), state.current_color, game.scores(state)
             return game.apply(state, action), outputs
 
         def play_game(key):
@@ -73,9 +74,9 @@ def test_random_games_agree(name: str, options: dict, games: int) -> None:
             assert position.finished == (action < 0)
             if position.finished:
                 break
-            legal = position.actions(position.player)
-            assert position.player == player
-            assert [position.score(p) for p in range(config.players)] == scores.tolist()
+            legal = position.actions(position.color)
+            assert position.color == player
+            assert list(PolyominoPosition(position).scores()) == scores.tolist()
             assert [sum(share[a] for a in legal) % 2**32 for share in shares] == sums.tolist()
             if action == config.num_placements:
                 position.leave()
@@ -91,12 +92,14 @@ def test_random_games_agree(name: str, options: dict, games: int) -> None:
 def configs(draw) -> Config:
     """Any variant, on boards small enough to be crowded; now and then on the largest."""
     size = draw(st.one_of(st.integers(3, 12), st.sampled_from([14, 20, 32])))
-    players = draw(st.integers(1, 4))
+    players, each = draw(st.sampled_from([(1, 1), (2, 1), (3, 1), (4, 1), (2, 2)]))
+    colors = players * each
     cell = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1))
-    starts = draw(st.lists(st.lists(cell, min_size=1, max_size=4).map(tuple), min_size=players, max_size=players))
+    starts = draw(st.lists(st.lists(cell, min_size=1, max_size=4).map(tuple), min_size=colors, max_size=colors))
     pieces = sorted(draw(st.sets(st.integers(0, len(PIECE_NAMES) - 1), min_size=1)))
+    first = draw(st.sampled_from([None, PIECE_NAMES[pieces[-1]]]))
     stay_open, may_pass = draw(st.booleans()), draw(st.booleans())
-    return Config("any", size, players, tuple(starts), tuple(pieces), stay_open, voluntary_pass=may_pass)
+    return Config("any", size, players, tuple(starts), each, tuple(pieces), first, stay_open, voluntary_pass=may_pass)
 
 
 def decoded(legal: dict[int, int]) -> dict[int, set[tuple[int, tuple[int, int]]]]:
@@ -145,10 +148,10 @@ def test_what_a_position_keeps_equals_what_is_computed_anew(config: Config, rng:
 
     before = []
     for step in range(24):
-        fresh = Position.of(config, position.occupied, position.hands, position.out, position.monomino_last, position.player)
+        fresh = Position.of(config, position.occupied, position.hands, position.out, position.monomino_last, position.color)
         assert (fresh.taken, fresh.beside, fresh.corners) == (position.taken, position.beside, position.corners)
         assert list(map(decoded, fresh.legal)) == list(map(decoded, position.legal))
-        player = step % config.players
+        player = step % config.colors
         if position.finished:
             assert not position.placements(player)
         else:
@@ -158,7 +161,7 @@ def test_what_a_position_keeps_equals_what_is_computed_anew(config: Config, rng:
                 for orientation, anchor in position.placements(player)
             }
             assert cells == slow_placements(position, player)
-        placements = sorted(position.placements(position.player))
+        placements = sorted(position.placements(position.color))
         if before and (position.finished or rng.random() < 0.3):
             position.undo()
             assert fields() == before.pop()
@@ -191,7 +194,7 @@ def test_positions_become_states_and_back(name: str) -> None:
         assert_same(state_of_position(position), jax.tree.map(jnp.asarray, rows(state, 0)))
         again = position_of_state(game.config, rows(state, 0))
         assert [again.actions(p) for p in range(game.num_players)] == [position.actions(p) for p in range(game.num_players)]
-        assert (again.finished, again.player) == (position.finished, position.player)
+        assert (again.finished, again.color) == (position.finished, position.color)
         action = play.sample_action(state, jax.random.split(jax.random.key(ply), 16))
         if position.finished:
             break

@@ -85,6 +85,7 @@ def test_convolution_and_growth_agree_on_a_million_positions(name: str, options:
         ("duo", {"voluntary_pass": True, "size": 7}, 8),
         ("duo_official", {"pieces": ("O1", "I2", "L3", "T4", "W5")}, 12),
         ("classic", {}, 2),
+        ("classic_2", {"size": 9}, 8),
         ("tilewe", {"size": 32, "pieces": ("I5", "V5", "O1", "Z5")}, 2),
     ],
     ids=str,
@@ -112,13 +113,13 @@ def test_whole_games_agree_with_the_rules_on_sets_of_cells(name: str, options: d
 
 def compare(game: PolyominoGame, board: Board, state, mask: np.ndarray) -> None:
     over = bool(np.all(state.out))
-    assert over == (len(board.out) == game.num_players)
+    assert over == (len(board.out) == game.config.colors)
     assert np.asarray(game.scores(state)).tolist() == board.scores()
     if over:
         assert not mask.any()
         return
-    assert int(state.current_player) == board.player
-    placements = board.placements(board.player)
+    assert int(state.current_color) == board.color
+    placements = board.placements(board.color)
     mine = {frozenset(game.cells_of(action)) for action in np.flatnonzero(mask[: game.config.num_placements]).tolist()}
     assert mine == placements
     assert bool(mask[-1]) or not game.config.voluntary_pass

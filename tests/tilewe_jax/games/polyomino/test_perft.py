@@ -16,6 +16,7 @@ KNOWN = [
     ("duo", {}, (116, 13_456, 2_987_464)),
     ("duo_official", {}, (414, 171_396, 89_204_762)),
     ("classic", {}, (58, 3_364, 195_112, 11_316_496)),
+    ("classic_2", {"size": 4, "pieces": ("O1", "I2", "L3")}, (6, 36, 216, 1_296, 3_195, 4_753, 3_378)),
 ]
 
 
@@ -70,7 +71,7 @@ def test_from_positions_where_players_meet(variant: str, players: int) -> None:
             after = apply(state, jnp.int32(action))
             assert not np.array_equal(after.occupied, state.occupied), "the move is not legal here"
             state = after
-        assert int(state.current_player) == position["player"]
+        assert int(state.current_color) == position["player"]
         for depth, leaves in enumerate(position["perft"], 1):
             assert counter.leaves(state, depth) == leaves
         compared += 1

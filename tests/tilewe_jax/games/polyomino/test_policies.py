@@ -1,5 +1,7 @@
 """Policies that share a program play as each does alone; the package ``tilewe`` is the reference for each (test_tilewe)."""
 
+from copy import deepcopy
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,10 @@ import pytest
 
 import tilewe_jax
 from tests.support import positions
+from tests.tilewe_jax.games.polyomino.reference import Board
 from tilewe_jax.game import SharingPolicy
+from tilewe_jax.games.polyomino.game import PolyominoGame
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
 from tilewe_jax.games.polyomino.policies import OnePlyPolicy
 
 GAME = tilewe_jax.make("tilewe", size=5, pieces=("O1", "I2", "L3", "O4"), players=2)
@@ -29,3 +34,35 @@ def test_policies_that_share_a_program_play_as_each_does_alone() -> None:
         np.testing.assert_array_equal(np.asarray(together(which, state, keys)), each[np.asarray(which), np.arange(BATCH)])
         differing += int(np.any(each != each[0], axis=0).sum())
     assert differing > BATCH  # the policies choose differently in one position a game at least
+
+
+def moves_by_contact(game: PolyominoGame, board: Board, color: int) -> int:
+    """Number of legal moves of a colour, one for each contact on an open corner, on sets of cells."""
+    corners, moves = board.corners(color), 0
+    for cells in board.placements(color):
+        orientation, bit = divmod(game.action_of(cells), game.config.cells)
+        anchor = bit % game.config.size, bit // game.config.size
+        moves += sum((anchor[0] + x, anchor[1] + y) in corners for x, y in ORIENTATIONS[orientation].contacts)
+    return moves
+
+
+@pytest.mark.slow
+def test_the_own_other_color_is_no_opponent() -> None:
+    game = tilewe_jax.make("classic_2", size=6, pieces=("O1", "I2", "L3", "T4"))
+    policy = jax.jit(jax.vmap(game.policies()["max_move_diff"]))
+    boards, compared = [Board(game.config) for _ in range(6)], 0
+    for ply, (state, actions) in enumerate(positions(game, len(boards))):
+        chosen = np.asarray(policy(state, jax.random.split(jax.random.key(ply), len(boards))))
+        for lane, (board, action) in enumerate(zip(boards, actions.tolist(), strict=True)):
+            if action < 0:
+                continue
+            mover, values = board.color, {}
+            for cells in board.placements(mover):
+                after, piece = deepcopy(board), PIECE_NAMES.index(game.piece_of(game.action_of(cells)))
+                after.place(piece, cells)
+                moves = [moves_by_contact(game, after, color) for color in range(4)]
+                values[game.action_of(cells)] = moves[mover] - moves[mover - 1] - moves[mover - 3]
+            assert values[int(chosen[lane])] == max(values.values())
+            compared += min(values.values()) < max(values.values())
+            board.place(PIECE_NAMES.index(game.piece_of(action)), frozenset(game.cells_of(action)))
+    assert compared > 40

@@ -19,12 +19,13 @@ VARIANTS = [
     ("duo", {"size": 7, "voluntary_pass": True}),
     ("duo_official", {"size": 8, "pieces": ("O1", "I2", "L3", "T4", "X5")}),
     ("classic", {"size": 9, "pieces": ("O1", "I3", "Z5")}),
+    ("classic_2", {"size": 7, "pieces": ("O1", "I3", "Z5"), "start_piece": "I3"}),
 ]
 
 
 def rules_of(board: Board) -> Callable[[int, tuple[int, int]], str | None]:
     """A function that gives a phrase of the first rule that a placement breaks, on sets of cells."""
-    config, player, own = board.config, board.player, board.cells[board.player]
+    config, player, own = board.config, board.color, board.cells[board.color]
     cells_on_board = {(x, y) for x in range(config.size) for y in range(config.size)}
     taken, legal = set().union(*board.cells), board.placements(player)
     beside = {(x + dx, y + dy) for x, y in own for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))}
@@ -35,10 +36,11 @@ def rules_of(board: Board) -> Callable[[int, tuple[int, int]], str | None]:
         rules = [
             (piece in config.pieces, "not among the pieces in play"),
             (piece in board.hands[player], "placed already"),
+            (own or config.start_piece in (None, PIECE_NAMES[piece]), "the first piece must be"),
             (cells <= cells_on_board, "lie on the board"),
             (not cells & taken, "taken"),
             (not cells & beside, "an edge in common"),
-            (cells in legal, "corner to corner" if own else "start cell"),
+            (cells in legal, "corner to corner" if own else "first piece must cover"),
         ]
         return next((phrase for is_kept, phrase in rules if not is_kept), None)
 
@@ -52,7 +54,7 @@ def test_every_action_is_legal_or_breaks_the_rule_named(name: str, options: dict
     position, board = game.host(game.init(jax.random.key(0))), Board(game.config)
     phrases = set()
     while not position.is_terminal:
-        assert position.current_player == board.player
+        assert (position.current_player, position.current_color) == (board.color % config.players, board.color)
         legal, broken_rule = [], rules_of(board)
         for action in range(config.num_placements):
             orientation, bit = divmod(action, config.cells)
@@ -72,12 +74,13 @@ def test_every_action_is_legal_or_breaks_the_rule_named(name: str, options: dict
         else:
             board.place(PIECE_NAMES.index(game.piece_of(action)), frozenset(game.cells_of(action)))
         position = position.after(action)
-    assert len(board.out) == config.players
+    assert len(board.out) == config.colors
     assert list(position.scores()) == board.scores()
     assert position.legal_actions() == []
     assert position.explain(0) == position.explain(config.num_placements) == "the game is over"
     few = {"not among the pieces in play", "corner to corner"} if config.players == 1 else {"not among the pieces in play"}
-    wanted = {None, "placed already", "lie on the board", "taken", "an edge in common", "corner to corner", "start cell"}
+    wanted = {None, "placed already", "lie on the board", "taken", "an edge in common"}
+    wanted |= {"corner to corner", "first piece must cover", *(["the first piece must be"] if config.start_piece else [])}
     assert phrases >= wanted - few
 
 
@@ -102,7 +105,7 @@ def test_an_illegal_action_raises_the_rule_and_changes_nothing() -> None:
     assert position.legal_actions() == np.flatnonzero(game.legal_actions(game.init(jax.random.key(0)))).tolist()
 
 
-@pytest.mark.parametrize(("name", "options"), [VARIANTS[0], VARIANTS[2]], ids=str)
+@pytest.mark.parametrize(("name", "options"), [VARIANTS[0], VARIANTS[2], VARIANTS[5]], ids=str)
 def test_host_and_device_go_side_by_side(name: str, options: dict) -> None:
     game = tilewe_jax.make(name, **options)
     step, legal, sample = jax.jit(game.step), jax.jit(game.legal_actions), jax.jit(game.sample_action)
@@ -111,7 +114,7 @@ def test_host_and_device_go_side_by_side(name: str, options: dict) -> None:
     for ply in range(game.max_steps + 1):
         for view in (position, game.host(state)):
             assert view.legal_actions() == np.flatnonzero(legal(state)).tolist()
-            assert (view.current_player, view.is_terminal) == (int(state.current_player), bool(game.is_terminal(state)))
+            assert (view.current_player, view.is_terminal) == (int(game.current_player(state)), bool(game.is_terminal(state)))
             assert list(view.scores()) == game.scores(state).tolist()
             assert view.text() == game.text(state)
         if position.is_terminal:

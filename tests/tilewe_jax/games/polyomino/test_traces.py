@@ -18,6 +18,9 @@ import tilewe_jax
 from tests.support import rows, sampled_and_full, traces
 from tilewe_jax.games.polyomino.boards import planes
 from tilewe_jax.games.polyomino.game import PolyominoGame
+from tilewe_jax.games.polyomino.notation import cells_of
+from tilewe_jax.host_games import make_host_game
+from tilewe_jax.interop.blokus import blokus_game
 from tilewe_jax.lanes import per_lane
 
 
@@ -49,7 +52,7 @@ def _views(game: PolyominoGame) -> Any:
 
     def of_player(state, player):
         free, corners, _ = per_lane(lambda *args: planes(game.config, *args))(state.occupied, state.hands, player)
-        asked = replace(state, current_player=player, out=jnp.zeros_like(state.out))
+        asked = replace(state, current_color=player, out=jnp.zeros_like(state.out))
         return game.placements(asked), free & corners
 
     players = jnp.arange(game.num_players)
@@ -59,7 +62,7 @@ def _views(game: PolyominoGame) -> Any:
 
 def views(game: PolyominoGame, states: Any) -> tuple[np.ndarray, np.ndarray]:
     """``_views`` in batches of one size."""
-    size, count = 32, len(states.current_player)
+    size, count = 32, len(states.current_color)
     parts = []
     for start in range(0, count, size):
         index = np.minimum(np.arange(start, start + size), count - 1)
@@ -102,7 +105,7 @@ def test_tilewe(players: int, full: bool) -> None:
             assert over == ("m" not in ply)
             sets = [placements(game, legal[i, player]) for player in range(players)]
             if not over:
-                assert int(states.current_player[i]) == ply["p"]
+                assert int(states.current_color[i]) == ply["p"]
                 assert len(sets[ply["p"]]) == ply["u"] == int(states.legal_counts[i].sum())
             assert [bool(moves) for moves in sets] == [bool(can) for can in ply["c"]]
             assert [playable(game, corners[i, player], sets[player]) for player in range(players)] == ply["k"]
@@ -151,10 +154,33 @@ def test_duo(file: str, name: str, full: bool) -> None:
             assert empty[i] == ply["e"]
             assert void[i].tolist() == ply["v"]
             if "h" in ply and ply.get("m"):
-                assert int(states.current_player[i]) == ply["p"]
+                assert int(states.current_color[i]) == ply["p"]
                 texts = sorted(".".join(map(str, cells)) for cells in sets[ply["p"]])
                 assert sha1(",".join(texts).encode()).hexdigest() == ply["h"]
         assert bool(np.all(states.out[-1]))
+
+
+def test_pentobi_with_two_colors_a_player() -> None:
+    """On the host, which the tests of the host hold to the device."""
+    start = blokus_game(make_host_game("classic_2")).start()
+    config, games = start.config, traces("classic/pentobi_classic_2.jsonl.gz")
+    assert len(games) == 6
+    for trace in games:
+        position = start
+        for ply in trace["plies"]:
+            color = position.current_color
+            assert (color, position.current_player) == (ply["c"], ply["c"] % 2)
+            legal = {
+                ".".join(str(config.bit(cell)) for cell in cells_of(config, action)): action
+                for action in position.legal_actions()
+            }
+            assert len(legal) == ply["n"]
+            assert sha1(",".join(sorted(legal)).encode()).hexdigest()[:12] == ply["h"]
+            position = position.after(legal[ply["m"]])
+        assert position.is_terminal
+        assert [position.position.score(color) for color in range(4)] == trace["points"]
+        margin = position.scores()[0] - position.scores()[1]
+        assert trace["final_score"] == f"{'B' if margin > 0 else 'W'}+{abs(margin)}"
 
 
 @sampled_and_full
@@ -167,7 +193,7 @@ def test_pentobi(file: str, name: str, full: bool) -> None:
         states = replayed(game, actions)
         legal, _ = views(game, states)
         for i, ply in enumerate(plies):
-            assert int(states.current_player[i]) == ply["c"]
+            assert int(states.current_color[i]) == ply["c"]
             theirs = sorted(tuple(sorted(game.config.bit((x, y)) for x, y in cells)) for cells in ply["legal"])
             assert sorted(placements(game, legal[i, ply["c"]])) == theirs
         last = jax.device_put(rows(states, -1))
