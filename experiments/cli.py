@@ -30,6 +30,7 @@ COMMANDS = {
     "selfplay": "match:Selfplay",
     "train": "train:Train",
     "report": "train:Report",
+    "exploit": "exploit:Exploit",
     "analyze": "analyze:Analyze",
     "rate": "analyze:Rate",
     "convert": "gtp:Convert",

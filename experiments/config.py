@@ -83,6 +83,12 @@ class SelfplayConfig:
     resign_threshold: float = setting(0.0, minimum=0, maximum=1)
     """Value of a seat from which on the others resign; every tenth game is played out to count false resignations. 0 turns
     resignation off."""
+    opponent: str = setting("")
+    """Agent that plays a part of the games against the network that learns: any that the arena knows and that decides on the
+    device; its searches begin anew at every move. In such a game the network that learns plays one seat, drawn at random, and
+    this agent all others; its moves are learned from for values only."""
+    opponent_fraction: float = setting(0.0, minimum=0, maximum=1)
+    """Fraction of the games that are played against ``opponent``; in the others the network that learns plays all seats."""
     warmup_iterations: int = setting(0, minimum=0)
     """Number of iterations at the beginning in which games are played without the network, by ``warmup_policy`` or by searches
     with playouts."""
@@ -211,6 +217,11 @@ class TrainConfig:
         if replay.min_replay_size > replay.replay_size:
             raise ValueError(
                 f"replay.min_replay_size must be at most replay.replay_size, {replay.replay_size}, not {replay.min_replay_size}"
+            )
+        if bool(self.selfplay.opponent) != (self.selfplay.opponent_fraction > 0):
+            raise ValueError(
+                "selfplay.opponent and selfplay.opponent_fraction belong together: an agent, and the fraction of the games"
+                f" against it, above 0; not {self.selfplay.opponent!r} and {self.selfplay.opponent_fraction}"
             )
         if self.evaluation.gate is not None:
             Sprt(*self.evaluation.gate)

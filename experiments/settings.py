@@ -18,6 +18,8 @@ from experiments.parsing import ArgumentError, form, parse
 from search.settings import MAX_INT, is_finite
 
 Settings = TypeVar("Settings")
+UNLIMITED = MAX_INT
+"""Value of an integer setting that sets no limit of its own."""
 
 
 def setting(

@@ -457,6 +457,7 @@ class Inputs:
             "bench": "game form policy search signature train num-simulations num-candidates batch seconds cores seed json",
             "perft": "depth players set game json",
             "train": "preset set resume devices list json num-processes coordinator process-id",
+            "exploit": "game players agent minutes games init preset set resume json",
             "replay": "json",
             "show": "number brief svg",
             "report": "curve json",

@@ -9,19 +9,23 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
+from experiments.arena import HostPlayer, Player, player
 from experiments.config import SelfplayConfig
 from experiments.networks import Model, predict
 from experiments.training.replay import UNKNOWN
 from search import (
     Determinized,
     Evaluator,
+    GumbelRule,
     PolicyOutput,
+    PuctRule,
     Search,
-    SelectionRule,
+    TreePlayer,
     network_evaluator,
     playout_evaluator,
     sample_candidates,
 )
+from search.exported import as_tree
 from tilewe_jax.game import Game, Policy
 
 Searcher = Callable[[Any, PRNGKeyArray], PolicyOutput]
@@ -43,7 +47,7 @@ def searcher(
     return lambda state, key: search(state, key).policy_output
 
 
-def rule(config: SelfplayConfig, explore: bool) -> SelectionRule:
+def rule(config: SelfplayConfig, explore: bool) -> GumbelRule | PuctRule:
     """Action selection of the search, without its noise and forced playouts unless it explores."""
     if config.rule == "gumbel":
         return config.gumbel if explore else replace(config.gumbel, gumbel_scale=0.0)
@@ -59,6 +63,36 @@ def check_warmup(config: SelfplayConfig, game: Game[Any]) -> None:
     """Raise ``ValueError`` where the game has no such policy for the warm-up."""
     if config.warmup_policy not in ("", HEURISTIC):
         _warmup_policy(config, game)
+
+
+def opponent_policy(config: SelfplayConfig, game: Game[Any]) -> Policy | None:
+    """The policy of ``config.opponent``, a pytree of its weights; ``None`` where there is no opponent.
+
+    Raises ``ValueError`` where the game has no such agent or a single player, or where the agent decides on the host.
+    """
+    if not config.opponent:
+        return None
+    if game.num_players < 2:
+        raise ValueError(f"selfplay.opponent needs a game of at least two players, and {game.id} has {game.num_players} here")
+    agent = frozen_player(game, config.opponent).agent
+    if isinstance(agent, (HostPlayer, TreePlayer)):
+        raise ValueError(
+            f"selfplay.opponent must be an agent that decides on the device; {config.opponent!r} plays on the host"
+        )
+    return as_tree(agent)
+
+
+def frozen_player(game: Game[Any], text: str) -> Player:
+    """The player of the arena that a text stands for, as a policy: its searches begin anew at every move, and keep no tree.
+
+    Raises ``ValueError`` where there is no such player.
+    """
+    result = player(game, text)
+    if not isinstance(result.agent, TreePlayer):
+        return result
+    assert result.spec
+    policy = player(game, str(replace(result.spec, reuse_subtree=False)))
+    return replace(policy, name=result.name)
 
 
 def full_and_fast(config: SelfplayConfig, game: Game[Any], evaluator: Evaluator) -> tuple[Searcher, Searcher | None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -21,6 +22,7 @@ from experiments.training.loss import Losses
 from experiments.training.metrics import Log
 from experiments.training.program import Program, TrainState, check_memory, memory_needed
 from tilewe_jax.files import replacing
+from tilewe_jax.game import Game
 
 
 class Run:
@@ -52,7 +54,7 @@ class Run:
         """
         if self.leads and not self._is_free():
             raise ValueError(f"{self.folder} is not empty; go on with what is there by --resume, or choose another folder")
-        initial = self._initial_weights()
+        initial = initial_weights(self.config, self.game)
         state = self.program.begin(self.config.seed)
         if initial:
             self.note = initial.note
@@ -65,15 +67,6 @@ class Run:
                 json.dump(settings.to_json(self.config), file, indent=1)
         self._save(0, state)
         return state
-
-    def _initial_weights(self) -> weights.Weights | None:
-        """The weights that a new run begins with, read; ``None`` for random ones. Raises ``ValueError``."""
-        if not self.config.network.init:
-            return None
-        path = weights.find(self.config.network.init)
-        if path is None:
-            raise ValueError(f"network.init must be shipped weights ({', '.join(weights.names())}) or a file of them")
-        return weights.read(self.game, path, any_game=True)
 
     def _is_free(self) -> bool:
         """Whether the folder has nothing in it but what ``start`` leaves when it is killed."""
@@ -215,6 +208,16 @@ class Run:
         folder.mkdir(exist_ok=True)
         weights.save(folder / f"{number:06d}.npz", model, description, game.version, run)
         return model
+
+
+def initial_weights(config: TrainConfig, game: Game[Any]) -> weights.Weights | None:
+    """The weights that a new run begins with, read; ``None`` for random ones. Raises ``ValueError``."""
+    if not config.network.init:
+        return None
+    path = weights.find(config.network.init)
+    if path is None:
+        raise ValueError(f"network.init must be shipped weights ({', '.join(weights.names())}) or a file of them")
+    return weights.read(game, path, any_game=True)
 
 
 class _Pace:

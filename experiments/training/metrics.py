@@ -96,6 +96,10 @@ class Log:
             "resignations_checked": int(stats.resignations_checked),
             "false_resignations": int(stats.false_resignations),
         }
+        if self.config.selfplay.opponent:
+            row["opponent_moves"] = int(stats.opponent_moves)
+            row["opponent_games"] = int(stats.opponent_games)
+            row["learner_returns"] = float(stats.learner_returns)
         if losses:
             for name in ("policy", "outcome", "score"):
                 row[f"{name}_loss"] = float(np.mean([getattr(part, name) for part in losses]))
@@ -121,7 +125,7 @@ class Log:
                 self.console.print(f"iteration {iteration}: against {opponent} {rate:.1%} ± {error:.1%}", markup=False)
 
     def _simulations(self, stats: SelfplayStats) -> int:
-        fast = int(stats.moves) - int(stats.full_searches)
+        fast = int(stats.moves) - int(stats.opponent_moves) - int(stats.full_searches)
         selfplay = self.config.selfplay
         return int(stats.full_searches) * selfplay.search.num_simulations + fast * selfplay.fast_simulations
 
@@ -139,6 +143,8 @@ class Log:
             f"{row['simulations'] / max(row['play_seconds'], 1e-9):,.0f} simulations/s",
             f"replay buffer {filled:.0%}",
         ]
+        if against := sum(line.get("opponent_games", 0) for line in recent):
+            parts.append(f"{sum(line['learner_returns'] for line in recent) / against:.0%} won against the opponent")
         if "policy_loss" in row:
             losses = (f"{name} {row[f'{name}_loss']:.3f}" for name in ("policy", "outcome", "score"))
             parts.append(f"losses: {', '.join(losses)}")

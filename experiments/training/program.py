@@ -7,7 +7,7 @@ are divided by games over the devices, the rest is the same on all of them.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -69,6 +69,7 @@ class Program:
         for name, value in divided.items():
             if value % count:
                 raise ValueError(f"{name} must be a multiple of the number of devices, {count}, not {value}")
+        opponent = agents.opponent_policy(config.selfplay, self.game)
         self.mesh = Mesh(np.array(available[:count]), (_AXIS,))
         everywhere, by_game = PartitionSpec(), PartitionSpec(_AXIS)
         # The positions of the buffer are [rows, games, ...].
@@ -87,9 +88,11 @@ class Program:
         """Shapes and shardings of the state."""
         self.begin: Callable[[int], TrainState] = jax.jit(self._begin, out_shardings=self.shardings)
         """Makes the state of a new run from a seed."""
-        self.play = self._divided(partial(self._play, False))
+        # Weights are arguments of what is compiled, not constants in it.
+        fixed = () if opponent is None else (jax.device_put(opponent, NamedSharding(self.mesh, everywhere)),)
+        self.play = self._divided(partial(self._play, False), *fixed)
         """Plays ``unroll_length`` moves in every game."""
-        self.warm_up = self._divided(partial(self._play, True))
+        self.warm_up = self._divided(partial(self._play, True), *fixed)
         """Like ``play``, by the agents of the warm-up."""
         self.learn = self._divided(self._learn)
         """Makes a step of the optimizer."""
@@ -97,13 +100,21 @@ class Program:
         self.accept: Callable[[TrainState], TrainState] = accept
         """Makes the newest weights those that play, where there is a gate."""
 
-    def _divided(self, function: _Update) -> _Update:
-        """A function compiled for all devices, each with its part of the state."""
+    def _divided(self, function: Callable[..., tuple[TrainState, Any]], *fixed: Any) -> _Update:
+        """A function of fixed arguments and the state, compiled for all devices, each with its part of the state."""
         mapped = jax.shard_map(
-            function, mesh=self.mesh, in_specs=(self._specs,), out_specs=(self._specs, PartitionSpec()), check_vma=False
+            function,
+            mesh=self.mesh,
+            in_specs=(*[PartitionSpec()] * len(fixed), self._specs),
+            out_specs=(self._specs, PartitionSpec()),
+            check_vma=False,
         )
-        compiled: _Update = jax.jit(mapped, donate_argnums=0)
-        return compiled
+        compiled: Any = jax.jit(mapped, donate_argnums=len(fixed))
+        if not fixed:
+            return cast(_Update, compiled)
+        update: Any = partial(compiled, *fixed)
+        update.lower = partial(compiled.lower, *fixed)
+        return cast(_Update, update)
 
     def _begin(self, seed: int | Array) -> TrainState:
         config = self.config
@@ -112,20 +123,22 @@ class Program:
         model = networks.make(self.game, config.network.architecture, config.network.size, key_model)
         return TrainState(
             learner=loss.start(config, model),
-            games=selfplay.begin(self.game, key_games, num_games),
+            games=selfplay.begin(self.game, key_games, num_games, config.selfplay.opponent_fraction),
             replay=replay.empty(self.game, config.replay.replay_size, num_games, config.selfplay.search.num_candidates),
             keys=jax.random.split(key_run),
             iteration=jnp.int32(0),
         )
 
-    def _play(self, warm_up: bool, state: TrainState) -> tuple[TrainState, SelfplayStats]:
+    def _play(self, warm_up: bool, *arguments: Any) -> tuple[TrainState, SelfplayStats]:
+        """An iteration of self-play; the arguments are the policy of the opponent, where there is one, and the state."""
+        *opponent, state = arguments
         config, game = self.config.selfplay, self.game
         key = jax.random.fold_in(state.keys[0], state.iteration)
         if warm_up:
             players = agents.warmup_agents(config, game)
         else:
             players = agents.full_and_fast(config, game, agents.model_evaluator(config, game, state.learner.acting))
-        games, positions, ended, stats = selfplay.play(config, game, players, state.games, key)
+        games, positions, ended, stats = selfplay.play(config, game, players, state.games, key, *opponent)
         after = replace(state, games=games, replay=replay.add(state.replay, positions, ended), iteration=state.iteration + 1)
         return after, jax.lax.psum(stats, _AXIS)
 
@@ -167,10 +180,15 @@ def memory_needed(config: TrainConfig, game: Game[Any], devices: int) -> dict[st
     rows = int(np.prod(observation_shape(game)[-2:], dtype=np.int64))
     activations = 4 * size.channels * rows * (4 * size.blocks + 4) * (config.optimizer.batch_size // devices)
     position = replay.bytes_per_position(game, search.num_candidates)
+    rival = agents.frozen_player(game, selfplay_config.opponent).spec if selfplay_config.opponent else None
+    rival_trees = 0
+    if rival and rival.is_search:
+        rival_nodes = selfplay.chunk_of_games(games) * rival.num_trees(game) * (rival.search.num_simulations + 1)
+        rival_trees = 2 * rival_nodes * bytes_per_node(game, rival.search.num_candidates)
     return {
         "replay buffer": config.replay.replay_size * games * position,
         "positions of an iteration": selfplay_config.unroll_length * games * position,
-        "search trees": 2 * nodes * bytes_per_node(game, search.num_candidates),
+        "search trees": 2 * nodes * bytes_per_node(game, search.num_candidates) + rival_trees,
         "weights, their average and the optimizer": 4 * weights,
         "activations": activations,
     }

@@ -43,7 +43,8 @@ def train(
     """
     began = time.monotonic()
     run = Run(config, folder, Program(config, devices))
-    with Progress(total=config.iterations, unit="iterations", console=console if run.leads else None) as progress:
+    total = None if config.iterations == settings.UNLIMITED else config.iterations
+    with Progress(total=total, unit="iterations", console=console if run.leads else None) as progress:
         return _train(run, resume, console, began, progress)
 
 

@@ -1,5 +1,6 @@
 """Self-play: thousands of games at once, searched, moved, recorded and restarted in one compiled loop."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -7,20 +8,26 @@ from typing import Generic, TypeVar
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
 from experiments.config import SelfplayConfig
 from experiments.training.agents import Searcher
 from experiments.training.loss import entropy
-from experiments.training.replay import Positions
+from experiments.training.replay import UNKNOWN, Positions
 from search import PolicyOutput
 from tilewe_jax.batching import auto_reset
-from tilewe_jax.game import Game
+from tilewe_jax.game import Game, Policy
+from tilewe_jax.lanes import chunk_size, some_set
 
 State = TypeVar("State")
+Result = TypeVar("Result")
 
 _PLAYED_OUT_DIVISOR = 10
 """One game in so many is played to its end although seats would resign, to count false resignations."""
+_SEAT_STREAM = 0x5EA7
+"""Folded into the key of a game to draw the learner's seat; ``jax.random.split`` gives no such key to the moves."""
+_CHUNK_DIVISOR = 8
+"""Where an opponent plays, searches run for one game in so many at a time, as long as there are games that need them."""
 
 
 @jax.tree_util.register_dataclass
@@ -38,6 +45,9 @@ class SelfplayState(Generic[State]):
     """Number of games finished before this one."""
     winner: Int32[Array, "G"]
     """The seat to which the others would have resigned, in games that are played out all the same; else -1."""
+    learner_seat: Int32[Array, "G"] | None = None
+    """The seat of the network that learns in games against the opponent, -1 in games that it plays against itself; ``None``
+    where there is no opponent."""
 
 
 @jax.tree_util.register_dataclass
@@ -65,14 +75,22 @@ class SelfplayStats:
     """Number of games that were played out although seats would have resigned."""
     false_resignations: Int32[Array, ""]
     """Number of these that the seat to which the others would have resigned did not win."""
+    opponent_moves: Int32[Array, ""]
+    """Number of moves of the opponent."""
+    opponent_games: Int32[Array, ""]
+    """Number of finished games against the opponent."""
+    learner_returns: Float32[Array, ""]
+    """Sum of the returns of the network that learns in these games."""
 
 
-def begin(game: Game[State], key: PRNGKeyArray, num_games: int) -> SelfplayState[State]:
-    """New games."""
+def begin(game: Game[State], key: PRNGKeyArray, num_games: int, opponent_fraction: float = 0.0) -> SelfplayState[State]:
+    """New games, of which this fraction is played against an opponent."""
     key_init, key = jax.random.split(key)
     none = jnp.zeros(num_games, jnp.int32)
     state = jax.vmap(game.init)(jax.random.split(key_init, num_games))
-    return SelfplayState(state, jax.random.split(key, num_games), none, none, none - 1)
+    keys = jax.random.split(key, num_games)
+    seat = jax.vmap(partial(_learner_seat, opponent_fraction, game.num_players))(keys) if opponent_fraction else None
+    return SelfplayState(state, keys, none, none, none - 1, seat)
 
 
 def play(
@@ -81,6 +99,7 @@ def play(
     agents: tuple[Searcher, Searcher | None],
     games: SelfplayState[State],
     key: PRNGKeyArray,
+    opponent: Policy | None = None,
 ) -> tuple[SelfplayState[State], Positions[State], Bool[Array, "T G"], SelfplayStats]:
     """Play ``config.unroll_length`` moves in every game; where a game ends, the next one starts.
 
@@ -91,6 +110,8 @@ def play(
         games: the games under way.
         key: the same for all parts of a divided batch: whether a move is searched in full is decided for all games alike,
             since a batch takes as long as its longest search. All else follows from the keys of the games.
+        opponent: policy of the opponent, where ``config.opponent_fraction`` is positive. A move of it is recorded as a position
+            with a single candidate, from which only values are learned.
 
     Returns the games, the positions searched, whether each of them was the last of its game, and statistics.
     """
@@ -100,12 +121,18 @@ def play(
         games: SelfplayState[State], key: PRNGKeyArray
     ) -> tuple[SelfplayState[State], tuple[Positions[State], Array, SelfplayStats]]:
         keys = jax.vmap(partial(jax.random.split, num=4))(games.key)
-        if fast:
-            in_full = jax.random.uniform(key) < config.full_search_prob
-            result = lax.cond(in_full, full, fast, games.state, keys[:, 0])
+        in_full = jax.random.uniform(key) < config.full_search_prob if fast else jnp.asarray(True)
+        if opponent is None:
+            result = lax.cond(in_full, full, fast, games.state, keys[:, 0]) if fast else full(games.state, keys[:, 0])
+            learns = jnp.ones_like(games.ply, jnp.bool_)
         else:
-            in_full = jnp.asarray(True)
-            result = full(games.state, keys[:, 0])
+            seat = games.learner_seat
+            assert seat is not None
+            learns = (seat < 0) | (jax.vmap(game.current_player)(games.state) == seat)
+            replies = _opponent_moves(config, game, opponent, ~learns, games.state, keys[:, 0])
+            search = [partial(_where_needed, agent) for agent in (full, fast) if agent]
+            arguments = learns, games.state, keys[:, 0], replies
+            result = lax.cond(in_full, *search, *arguments) if fast else search[0](*arguments)
         action = jax.vmap(partial(_draw, config))(result, games.ply, keys[:, 1])
         state = jax.vmap(game.apply)(games.state, action)
         over = jax.vmap(game.is_terminal)(state)
@@ -139,7 +166,7 @@ def play(
         weight = in_full.astype(jnp.float32)
         stats = SelfplayStats(
             moves=count(jnp.ones_like(ended)),
-            full_searches=count(jnp.broadcast_to(in_full, ended.shape)),
+            full_searches=count(in_full & learns),
             entropy=weight * jnp.sum(jax.vmap(entropy)(result.policy)),
             surprise=weight * jnp.sum(surprise),
             games=count(ends),
@@ -148,18 +175,92 @@ def play(
             resigned=count(resigns),
             resignations_checked=count(checked),
             false_resignations=count(checked & (won < 1)),
+            opponent_moves=count(~learns),
+            **_against_opponent(games.learner_seat, ended, positions.returns),
         )
+        next_seat = games.learner_seat
+        if next_seat is not None:
+            drawn = jax.vmap(partial(_learner_seat, config.opponent_fraction, game.num_players))(keys[:, 3])
+            next_seat = jnp.where(ended, drawn, next_seat)
         games = SelfplayState(
             auto_reset(game, keys[:, 2], ended, state),
             keys[:, 3],
             jnp.where(ended, 0, games.ply + 1),
             games.game_index + ends,
             jnp.where(ended, -1, winner),
+            next_seat,
         )
         return games, (positions, ended, stats)
 
     games, (positions, ended, stats) = lax.scan(move, games, jax.random.split(key, config.unroll_length))
     return games, positions, ended, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), stats)
+
+
+def _learner_seat(opponent_fraction: float, num_players: int, key: PRNGKeyArray) -> Int32[Array, ""]:
+    """The seat of the network that learns in a new game, drawn with a key derived from ``key``; -1 is all seats."""
+    key_fraction, key_seat = jax.random.split(jax.random.fold_in(key, _SEAT_STREAM))
+    seat = jax.random.randint(key_seat, (), 0, num_players)
+    return jnp.where(jax.random.uniform(key_fraction) < opponent_fraction, seat, -1)
+
+
+def _against_opponent(
+    seat: Int32[Array, "G"] | None, ended: Bool[Array, "G"], returns: Float32[Array, "G P"]
+) -> dict[str, Array]:
+    """Statistics of the games against the opponent among those that have ended."""
+    if seat is None:
+        return {"opponent_games": jnp.int32(0), "learner_returns": jnp.float32(0)}
+    counts = ended & (seat >= 0)
+    mine = jnp.take_along_axis(returns, jnp.maximum(seat, 0)[:, None], axis=1)[:, 0]
+    return {"opponent_games": jnp.sum(counts, dtype=jnp.int32), "learner_returns": jnp.sum(jnp.where(counts, mine, 0.0))}
+
+
+def _opponent_moves(
+    config: SelfplayConfig,
+    game: Game[State],
+    opponent: Policy,
+    needed: Bool[Array, "G"],
+    state: State,
+    keys: Key[Array, "G"],
+) -> PolicyOutput:
+    """The moves of the opponent, each as the only candidate of a decision; a random one where it chose an illegal action."""
+
+    def decide(state: State, key: PRNGKeyArray) -> Int32[Array, ""]:
+        key_action, key_random = jax.random.split(key)
+        action = opponent(state, key_action)
+        return jnp.where(game.is_legal(state, action), action, game.sample_action(state, key_random))
+
+    count = config.search.num_candidates
+    action = _where_needed(jax.vmap(decide), needed, state, keys, jnp.full(needed.shape, -1, jnp.int32))
+    only = jnp.arange(count)[None] == 0
+    policy = jnp.broadcast_to(only, (len(action), count)).astype(jnp.float32)
+    values = jnp.full((len(action), game.num_players), UNKNOWN)
+    return PolicyOutput(action, jnp.where(only, action[:, None], -1), policy, policy, values)
+
+
+def chunk_of_games(num_games: int) -> int:
+    """Number of games for which moves are decided at a time where an opponent plays."""
+    return chunk_size(num_games, _CHUNK_DIVISOR)
+
+
+def _where_needed(
+    function: Callable[[State, Key[Array, "some"]], Result],
+    needed: Bool[Array, "G"],
+    state: State,
+    keys: Key[Array, "G"],
+    otherwise: Result,
+) -> Result:
+    """``function(state, keys)`` in the games that need it, a chunk of them at a time, and ``otherwise`` elsewhere."""
+    chunk = chunk_of_games(len(needed))
+
+    def decide(carry: tuple[Array, Result]) -> tuple[Array, Result]:
+        left, output = carry
+        index = some_set(left, chunk)
+        some_state, some_keys = jax.tree.map(lambda leaf: leaf.at[index].get(mode="clip"), (state, keys))
+        decided = function(some_state, some_keys)
+        output = jax.tree.map(lambda leaf, new: leaf.at[index].set(new, mode="drop"), output, decided)
+        return left.at[index].set(False, mode="drop"), output
+
+    return lax.while_loop(lambda carry: jnp.any(carry[0]), decide, (needed, otherwise))[1]
 
 
 def _draw(config: SelfplayConfig, result: PolicyOutput, ply: Int32[Array, ""], key: PRNGKeyArray) -> Int32[Array, ""]:

@@ -26,6 +26,7 @@ SMALL = "--set size=6 pieces=O1,I2,L3,T4 --players 2"
 HEADER = json.dumps({"format": "tilewe-jax-games/1", "game": "duo", "options": {"size": 6}, "version": 1, "seed": 0})
 RECORD = '{"deal": null, "actions": [], "scores": [0, 0], "returns": [0.5, 0.5]}'
 SHIPPED = weights.FOLDER / "santorini.npz"
+HOST = "tests.experiments.test_gtp_agent:Lowest"
 HUGE = 10**30
 DIGITS = "9" * 5000
 START = Run.start
@@ -130,6 +131,28 @@ def refuses(outcome: Outcome, message: str) -> None:
         ("train --out run --set optimizer.learning_rate=inf", "optimizer.learning_rate must be a number"),
         ("train --out run --set max_minutes=nan", "max_minutes must be"),
         ("train --out run --preset nosuch.py", "No such file"),
+        ("train --out run --set selfplay.opponent=random", "selfplay.opponent_fraction belong together"),
+        ("train --out run --set selfplay.opponent=nosuch selfplay.opponent_fraction=0.5", "santorini has no agent 'nosuch'"),
+        (
+            f"train --out run --set selfplay.opponent={HOST} selfplay.opponent_fraction=1",
+            "must be an agent that decides on the",
+        ),
+        ("exploit --out run", "--game is needed, or --resume"),
+        ("exploit --out run --game duo", "--agent is needed, or --resume"),
+        ("exploit --game duo --agent random", "--out is needed"),
+        ("exploit --game nosuch --agent random --out run", "there is no game 'nosuch'"),
+        ("exploit --game duo --agent nosuch --out run", "duo has no agent 'nosuch'"),
+        (f"exploit --game duo --agent {HOST} --out run", "must be an agent that decides on the device"),
+        (f"exploit --game duo --agent puct:num_simulations={10**9} --out run", "(selfplay.num_games) would fit"),
+        ("exploit --game duo --agent random --out run --minutes 0", "--minutes must be positive"),
+        ("exploit --game duo --agent random --out run --games 0", "--games must be positive"),
+        ("exploit --game duo --agent random --out run --init nosuch", "--init must be shipped weights"),
+        ("exploit --game duo --agent random --out run --init santorini", "does not fit"),
+        ("exploit --game duo --agent random --out run --preset santorini_cpu", "preset santorini_cpu is for santorini"),
+        ("exploit --game tilewe --agent random --out run --players 2 --set game.options.players=3", "are the same option"),
+        ("exploit --game duo --agent random --out run --set selfplay.opponent_fraction=0", "belong together"),
+        ("exploit --resume --out run --agent random", "--agent cannot be given with --resume"),
+        ("exploit --resume --out run", "run has no run"),
         ("analyze --agent one_ply --game santorini", "one_ply does not search; an analysis needs an agent that searches"),
         ("analyze --agent nosuch", "tilewe has no agent 'nosuch'; an analysis needs an agent that searches"),
         ("analyze --agent puct:num_simulations=1000000000", "not a single one would fit"),
@@ -160,6 +183,7 @@ def test_arguments(command: str, message: str) -> None:
         f"eval {SMALL} --agents random random --games 4 --opening 8",
         "bench --batch 4 --seconds 0.1",
         "perft --depth 84",
+        "exploit --game duo --agent puct:num_simulations=2,network=duo --out run --json",
     ],
 )
 def test_good_arguments_reach_their_work(command: str) -> None:

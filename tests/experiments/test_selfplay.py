@@ -35,10 +35,11 @@ def uniform(state: Any, key: Any) -> Any:
     return Evaluation(dense_logits(jnp.linspace(0.0, 1.0, 9)), jnp.full(2, 0.5))
 
 
-def played(config: SelfplayConfig, seed: int = 0) -> Any:
+def played(config: SelfplayConfig, seed: int = 0, opponent: Any = None) -> Any:
     players = agents.full_and_fast(config, GAME, uniform)
-    games = selfplay.begin(GAME, jax.random.key(seed), config.num_games)
-    return jax.jit(lambda games, key: selfplay.play(config, GAME, players, games, key))(games, jax.random.key(seed + 1))
+    games = selfplay.begin(GAME, jax.random.key(seed), config.num_games, config.opponent_fraction)
+    play = jax.jit(lambda games, key: selfplay.play(config, GAME, players, games, key, opponent))
+    return play(games, jax.random.key(seed + 1))
 
 
 def test_positions_follow_from_each_other() -> None:
@@ -97,6 +98,82 @@ def test_seats_resign_and_every_tenth_game_is_played_out() -> None:
     assert ((moved.game_index == 1).sum(axis=0) == 1).all()
     assert set(moved.returns[ended].ravel().tolist()) <= {0.0, 0.5, 1.0}
     assert (games.winner[games.game_index % 10 != 0] == -1).all()
+
+
+AGAINST = replace(CONFIG, num_games=72, opponent_fraction=1.0)
+"""More games than one chunk of searches has."""
+
+
+def first_legal(state: Any, key: Any) -> Any:
+    """An opponent that always plays the first legal action."""
+    del key
+    return jnp.argmax(GAME.legal_actions(state)).astype(jnp.int32)
+
+
+def test_the_moves_of_an_opponent_are_not_learned_as_policy() -> None:
+    """Each game has one seat of the learner, whose moves alone have a searched policy; the opponent's are what it plays."""
+    games, moved, ended, stats = jax.device_get(played(AGAINST, opponent=first_legal))
+    mover, cells = moved.state.current_player, moved.state.cells
+    searched = moved.root_value[..., 0] != replay.UNKNOWN
+    lowest = np.argmax(cells < 0, axis=-1)
+    assert (moved.candidates[~searched][:, 0] == lowest[~searched]).all()
+    assert (moved.candidates[~searched][:, 1:] == -1).all()
+    assert (moved.policy[~searched] == np.eye(9)[0]).all()
+    assert (moved.surprise[~searched] == 0).all()
+    legal = (cells < 0).sum(axis=-1)
+    assert ((moved.candidates >= 0).sum(axis=-1)[searched] == legal[searched]).all()
+    np.testing.assert_array_equal(cells[1:][~searched[:-1] & ~ended[:-1]].max(), 1)  # there are such moves
+
+    seats, won, finished = [], 0.0, 0
+    for column in range(AGAINST.num_games):
+        for number in range(games.game_index[column] + 1):
+            rows_of_game = moved.game_index[:, column] == number
+            seat = set(mover[rows_of_game & searched[:, column], column].tolist())
+            assert seat.isdisjoint(mover[rows_of_game & ~searched[:, column], column].tolist())
+            if number < games.game_index[column]:
+                assert len(seat) == 1
+                seats += seat
+                won += moved.returns[rows_of_game & ended[:, column], column, seats[-1]].item()
+                finished += 1
+            elif seat:
+                assert seat == {games.learner_seat[column]}
+        for t in range(AGAINST.unroll_length - 1):  # what is recorded is what was played
+            if not searched[t, column] and not ended[t, column]:
+                after = cells[t].copy()[column]
+                after[lowest[t, column]] = mover[t, column]
+                np.testing.assert_array_equal(cells[t + 1, column], after)
+    assert stats.opponent_games == stats.games == finished > 150
+    assert stats.learner_returns == pytest.approx(won)
+    assert stats.opponent_moves == (~searched).sum()
+    assert stats.full_searches == searched.sum()
+    assert abs(np.mean(seats) - 0.5) < 4 * 0.5 / len(seats) ** 0.5
+
+
+def test_a_fraction_of_the_games_is_played_against_the_opponent() -> None:
+    config = replace(AGAINST, opponent_fraction=0.25)
+    games, moved, _, stats = jax.device_get(played(config, opponent=first_legal))
+    against = stats.opponent_games / stats.games
+    assert abs(against - 0.25) < 4 * (0.25 * 0.75 / stats.games) ** 0.5
+    alone = (moved.game_index == games.game_index[None]) & (games.learner_seat < 0)[None]
+    assert (moved.root_value[alone] != replay.UNKNOWN).all()
+    assert 0 < stats.opponent_moves < 0.25 * stats.moves
+
+
+def test_games_without_the_opponent_are_those_of_plain_selfplay() -> None:
+    """Where no game is drawn for the opponent, positions and decisions are bit for bit the same, fast searches included."""
+    config = replace(AGAINST, opponent_fraction=0.0, fast_simulations=2, full_search_prob=0.5)
+    _, plain, _, before = jax.device_get(played(config))
+    _, moved, _, after = jax.device_get(played(replace(config, opponent_fraction=1e-9), opponent=first_legal))
+    jax.tree.map(np.testing.assert_array_equal, plain, moved)
+    assert after.opponent_moves == after.opponent_games == before.opponent_moves == 0
+    assert after.full_searches == before.full_searches > 0
+
+
+def test_seats_of_the_learner_are_drawn_anew_for_every_game() -> None:
+    seats = jax.vmap(lambda key: selfplay._learner_seat(1.0, 4, key))(jax.random.split(jax.random.key(0), 8000))
+    counts = np.bincount(np.asarray(seats), minlength=4)
+    assert counts.sum() == 8000
+    assert (abs(counts - 2000) < 4 * (8000 * 0.25 * 0.75) ** 0.5).all()
 
 
 @settings(max_examples=20, deadline=None)
