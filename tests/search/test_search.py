@@ -398,7 +398,7 @@ def test_the_best_reply_of_small_games(name: str, options: dict[str, Any]) -> No
         for state, action in history:
             if action[lane] < 0 or (values := solve(game, rows(state, lane))) is None:
                 continue
-            player = int(state.current_player[lane])
+            player = int(game.current_player(rows(state, lane)))
             result = search(rows(state, lane), jax.random.key(lane))
             best = np.nanmax(values[:, player])
             assert values[int(result.action), player] > best - 0.02
