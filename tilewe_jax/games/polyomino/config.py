@@ -196,11 +196,11 @@ def classic_2(
     With a ``start_piece`` it is the game of the Software-Challenge 2026/27: every colour places that piece first, on any cells
     of which one is on the border of the board.
     """
+    four = classic(size, pieces, start_cells, movegen)  # first, as it refuses sizes whose border would take gigabytes
     if start_piece is not None and not start_cells:
         edges = (0, size - 1)
         border = tuple((x, y) for y in range(size) for x in range(size) if x in edges or y in edges)
-        start_cells = (border,) * 4
-    four = classic(size, pieces, start_cells, movegen)
+        four = replace(four, start_cells=(border,) * 4)
     return replace(four, name="classic_2", players=2, colors_per_player=2, start_piece=start_piece)
 
 
