@@ -15,14 +15,15 @@ import numpy as np
 from experiments.arena.match import Opening, play_match
 from experiments.arena.players import player
 from experiments.arena.ratings import ELO
-from experiments.arena.results import Results, mean_interval
+from experiments.arena.results import Results, mean_and_ci95, mean_interval
 from search import AgentSpec
 from tilewe_jax.game import Game
 
+_PENTOBI_20X20 = (1000, 1142, 1283, 1425, 1567, 1708, 1850, 1951, 2030)
 PENTOBI_ELO = {
     "duo_official": (1000, 1189, 1378, 1567, 1755, 1945, 2134, 2185, 2209),
-    "classic": (1000, 1142, 1283, 1425, 1567, 1708, 1850, 1951, 2030),
-    "classic_2": (1000, 1142, 1283, 1425, 1567, 1708, 1850, 1951, 2030),
+    "classic": _PENTOBI_20X20,
+    "classic_2": _PENTOBI_20X20,
 }
 """Ratings of the levels of Pentobi by game, from its source: those of games between its levels, drawn together."""
 _TIME_TOLERANCE = 0.1
@@ -62,7 +63,7 @@ class Rung:
 
     def observations(self, of: Callable[[Results], np.ndarray]) -> np.ndarray:
         """Means of a number per game over the games with the same opening, in all repeats."""
-        return np.concatenate([_by_opening(results, of(results)) for results in self.repeats if results.games])
+        return np.concatenate([results.by_start(of(results)) for results in self.repeats if results.games])
 
     def summary(self) -> dict[str, Any]:
         """The standing as JSON; intervals are 95 % intervals, with openings as observations."""
@@ -70,30 +71,24 @@ class Rung:
         seats = first.game.num_players
         counts = np.sum([_counts(results) for results in self.repeats], axis=0)
         own_seats = int((first.all("seating")[0] == 0).sum())
-        rate, low, high = mean_interval(self.observations(_shares), bounds=(0.0, 1.0))
-        margin, margin_low, margin_high = mean_interval(self.observations(_margins))
         result: dict[str, Any] = {
             "agent": self.agent,
             "level": self.level,
             "equal_time": self.is_equal_time,
             "games": sum(results.games for results in self.repeats),
             **dict(zip(("wins", "draws", "losses"), counts.tolist(), strict=True)),
-            "win_rate": round(rate, 4),
-            "win_rate_ci95": [round(low, 4), round(high, 4)],
+            **mean_and_ci95("win_rate", self.observations(Results.shares), bounds=(0.0, 1.0)),
             "equal_players": round(own_seats / seats, 4),
-            "score_margin": round(margin, 2),
-            "score_margin_ci95": [round(margin_low, 2), round(margin_high, 2)],
+            **mean_and_ci95("score_margin", self.observations(Results.score_margins), digits=2),
             "win_rate_by_seat": [_seat_rate(self.repeats, seat) for seat in range(seats)],
             "cpu_seconds_per_move": self.cpu_seconds_per_move(0),
             "opponent_cpu_seconds_per_move": self.cpu_seconds_per_move(1),
-            "forfeits": [
-                sum(int(r.all("forfeits")[r.all("seating") == index].sum()) for r in self.repeats) for index in (0, 1)
-            ],
+            "forfeits": [self._forfeits(0), self._forfeits(1)],
             "seconds": round(sum(results.seconds for results in self.repeats), 1),
             "cpu_seconds": round(sum(sum(results.player_cpu_seconds.values()) for results in self.repeats), 1),
         }
         if len(self.repeats) > 1:
-            rates = [round(float(_shares(results).mean()), 4) for results in self.repeats if results.games]
+            rates = [round(float(results.shares().mean()), 4) for results in self.repeats if results.games]
             result["win_rates_of_repeats"] = rates
         if first.faults:
             result["faults"] = first.faults
@@ -150,7 +145,7 @@ def climb(
         batch = min(games, max(seats, settings.batch // seats * seats))
 
         def enough(results: Results) -> bool:
-            _, low, high = mean_interval(_by_opening(results, _shares(results)), bounds=(0.0, 1.0))
+            _, low, high = mean_interval(results.by_start(results.shares()), bounds=(0.0, 1.0))
             return settings.precision is not None and (high - low) / 2 <= settings.precision
 
         for repeat in range(settings.repeats):
@@ -264,36 +259,15 @@ def _search_of(game: Game[Any], agent: str) -> tuple[str, AgentSpec]:
     return (head if equals and ":" not in head else ""), spec
 
 
-def _by_opening(results: Results, per_game: np.ndarray) -> np.ndarray:
-    """Means over the games that have the same opening."""
-    seats = results.game.num_players
-    whole = len(per_game) // seats * seats
-    means: np.ndarray = per_game[:whole].reshape(-1, seats).mean(axis=1)
-    return means
-
-
-def _shares(results: Results) -> np.ndarray:
-    """What the agent won of each game: 1 for a win of any of its seats, a share where the best are equal."""
-    shares: np.ndarray = (results.winners()[2] * (results.all("seating") == 0)).sum(axis=1)
-    return shares
-
-
 def _counts(results: Results) -> np.ndarray:
     """Wins, draws and losses of the agent."""
-    shares = _shares(results)
+    shares = results.shares()
     wins, losses = int((shares > 1 - 1e-6).sum()), int((shares < 1e-6).sum())
     return np.array([wins, len(shares) - wins - losses, losses])
 
 
-def _margins(results: Results) -> np.ndarray:
-    """The mean score of the agent's seats less that of the others, in each game."""
-    mine, scores = results.all("seating") == 0, results.all("scores").astype(float)
-    margins: np.ndarray = (scores * mine).sum(axis=1) / mine.sum(axis=1) - (scores * ~mine).sum(axis=1) / (~mine).sum(axis=1)
-    return margins
-
-
 def _seat_rate(repeats: Sequence[Results], seat: int) -> float | None:
     """What the agent won of the games in which it had a seat."""
-    rates = [_shares(results)[results.all("seating")[:, seat] == 0] for results in repeats]
+    rates = [results.shares()[results.all("seating")[:, seat] == 0] for results in repeats]
     joined = np.concatenate(rates)
     return round(float(joined.mean()), 4) if joined.size else None

@@ -115,6 +115,24 @@ class Results:
         outcomes: np.ndarray = (self.winners()[2] * mine).sum(axis=1)[sat] / mine.sum(axis=1)[sat]
         return outcomes
 
+    def shares(self, player: int = 0) -> np.ndarray:
+        """What the seats of a player won of each game together: 1 for a win, a part of it where the best are equal."""
+        shares: np.ndarray = (self.winners()[2] * (self.all("seating") == player)).sum(axis=1)
+        return shares
+
+    def score_margins(self, player: int = 0) -> np.ndarray:
+        """The mean score of the seats of a player less that of the other seats, in each game; the player sits in all."""
+        mine, scores = self.all("seating") == player, self.all("scores").astype(float)
+        own, others = (scores * mine).sum(axis=1) / mine.sum(axis=1), (scores * ~mine).sum(axis=1) / (~mine).sum(axis=1)
+        margins: np.ndarray = own - others
+        return margins
+
+    def by_start(self, per_game: np.ndarray) -> np.ndarray:
+        """Means of a number per game over the games that begin alike, as many as there are seats: one observation each."""
+        seats = self.game.num_players
+        means: np.ndarray = per_game[: len(per_game) // seats * seats].reshape(-1, seats).mean(axis=1)
+        return means
+
     def against(self, first: int = 0, second: int = 1) -> np.ndarray:
         """For every game of two players how often the first came before the second, ties half; between 0 and 1."""
         seating = self.all("seating")
@@ -218,6 +236,12 @@ def mean_interval(values: np.ndarray, bounds: tuple[float, float] | None = None)
     error = NormalDist().inv_cdf(0.975) * float(observed.std()) / max(1, len(observed)) ** 0.5
     low, high = bounds or (-np.inf, np.inf)
     return mean, max(low, mean - error), min(high, mean + error)
+
+
+def mean_and_ci95(name: str, values: np.ndarray, bounds: tuple[float, float] | None = None, digits: int = 4) -> dict[str, Any]:
+    """The mean of observations and its 95 % interval as JSON, as ``name`` and ``name_ci95``; see ``mean_interval``."""
+    mean, low, high = (round(value, digits) for value in mean_interval(values, bounds))
+    return {name: mean, f"{name}_ci95": [low, high]}
 
 
 def _mean(values: np.ndarray) -> float | None:
