@@ -22,8 +22,10 @@ from experiments.commands.common import (
     check_positive,
     check_seed,
     check_writable,
+    chosen_game,
     err,
     out,
+    print_note,
     progress,
 )
 from experiments.progress import COMPILING, Progress
@@ -115,9 +117,7 @@ class Rate:
 
         games = review.read_games(self.file)
         if self.number is not None:
-            if self.number > len(games):
-                raise UsageError(f"--number must be 1 to {len(games)}, the games in {self.file}, not {self.number}")
-            games = games[self.number - 1 : self.number]
+            games = [chosen_game(games, self.number, self.file)]
         compiling = _Compiling()
         try:
             analyzer = AgentAnalyzer(
@@ -249,12 +249,6 @@ def check_search(batch: int, score_playouts: int, seed: int) -> None:
         raise UsageError(f"--score-playouts must be 0 to {MAX_SCORE_PLAYOUTS:,}, not {score_playouts}")
     if batch > MAX_BATCH:
         raise UsageError(f"--batch must be at most {MAX_BATCH:,}, not {batch}")
-
-
-def print_note(note: str | None) -> None:
-    """Print a note on an agent to standard error, where there is one."""
-    if note:
-        err.print(note, markup=False, soft_wrap=True)
 
 
 def _print_result(result: _Result, mistakes: int, brief: bool) -> None:

@@ -142,8 +142,34 @@ def named(items: tuple[str, ...], what: str = "SETTING") -> dict[str, str]:
 
 def title(game: Any) -> str:
     """A game and its options, over a table."""
-    options = ", ".join(f"{name}={value}" for name, value in game.options.items())
-    return f"{game.id} ({options or f'{game.num_players} players'})"
+    return title_of(game.id, game.options, game.num_players)
+
+
+def title_of(game: str, options: dict[str, Any], players: int) -> str:
+    """The title of the game of an id, its options and its number of players."""
+    given = ", ".join(f"{name}={value}" for name, value in options.items())
+    return f"{game} ({given or f'{players} players'})"
+
+
+def chosen_game(games: list[Any], number: int, file: Path) -> Any:
+    """The game of a file that --number asks for, from 1."""
+    if not 1 <= number <= len(games):
+        raise UsageError(f"--number must be 1 to {len(games)}, the games in {file}, not {number}")
+    return games[number - 1]
+
+
+def first_player_so_far(results: Any) -> str:
+    """A match under way of a player against others that are alike, in a few words."""
+    parts = [f"win rate {results.outcomes(0).mean():.0%}"] if results.games else []
+    if results.ply:
+        parts.append(f"move {results.ply} of the next")
+    return ", ".join(parts)
+
+
+def print_note(note: str | None) -> None:
+    """Print a note on an agent to standard error, where there is one."""
+    if note:
+        err.print(note, markup=False, soft_wrap=True)
 
 
 def progress(total: int | None = None, unit: str = "games", phase: str = COMPILING, quiet: bool = False) -> Progress:

@@ -19,6 +19,7 @@ from experiments.commands.common import (
     check_positive,
     check_seed,
     check_writable,
+    chosen_game,
     err,
     out,
     progress,
@@ -244,9 +245,7 @@ class Show:
 
         check_writable(self.svg)
         game, games = records.read_on_host(self.file)
-        if not 1 <= self.number <= len(games):
-            raise UsageError(f"--number must be 1 to {len(games)}, the games in {self.file}, not {self.number}")
-        record = games[self.number - 1]
+        record = chosen_game(games, self.number, self.file)
         moves = len(record.actions)
         if self.move is not None and not 0 <= self.move <= moves:
             raise UsageError(f"--move must be 0 to {moves}, the moves of game {self.number}, not {self.move}")

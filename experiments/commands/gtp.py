@@ -14,6 +14,7 @@ from experiments.commands.common import (
     check_positive,
     check_seed,
     check_writable,
+    chosen_game,
     err,
     out,
     progress,
@@ -110,6 +111,4 @@ class Convert:
         """The games to convert."""
         if self.number is None:
             return games
-        if self.number > len(games):
-            raise UsageError(f"--number must be 1 to {len(games)}, the games in {self.source}, not {self.number}")
-        return games[self.number - 1 : self.number]
+        return [chosen_game(games, self.number, self.source)]

@@ -21,6 +21,7 @@ from experiments.commands.common import (
     check_positive,
     check_seed,
     check_writable,
+    first_player_so_far,
     out,
     progress,
     title,
@@ -197,7 +198,7 @@ class Ladder(GameOptions):
                 if not earlier or earlier[-1] is not results:
                     earlier.append(results)
                 games = sum(each.games for each in earlier)
-                shown.update(games, partial(_so_far, results), f"{name}playing")
+                shown.update(games, partial(first_player_so_far, results), f"{name}playing")
 
             rung = ladder.climb(game, agent, self.opponent, level, settings, follow, is_equal_time)
         report.add(rung)
@@ -273,16 +274,6 @@ class _Report:
         if any(row["level"] is not None for entry in summary["agents"] for row in entry["levels"]):
             with replacing(folder / "ladder.svg") as file:
                 file.write(plot(summary))
-
-
-def _so_far(results: Any) -> str:
-    """A match under way, in a few words."""
-    parts = []
-    if results.games:
-        parts.append(f"win rate {results.outcomes(0).mean():.0%}")
-    if results.ply:
-        parts.append(f"move {results.ply} of the next")
-    return ", ".join(parts)
 
 
 def _print(game: Any, entry: dict[str, Any], opponent: str) -> None:

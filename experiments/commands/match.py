@@ -22,9 +22,9 @@ from experiments.commands.common import (
     check_seed,
     check_unused,
     check_writable,
-    err,
     out,
     plot_ratings,
+    print_note,
     progress,
     title,
 )
@@ -116,7 +116,7 @@ def _players(game: Any, agents: tuple[str, ...]) -> list[Any]:
     except ValueError as error:
         raise UsageError(str(error)) from None
     for note in {player.note: None for player in players.values() if player.note}:
-        err.print(note, markup=False, soft_wrap=True)
+        print_note(note)
     return [players[text] for text in agents]
 
 
