@@ -357,8 +357,7 @@ class AgentAnalyzer:
         key = game.host.id, json.dumps(dict(game.options), sort_keys=True), spec, max_seconds
         program = self._programs.pop(key, None)
         if program is None:
-            made = make(game.host.id, **game.options)
-            program = SearchProgram(made, spec, max_seconds, batch=self.batch, **self._options)
+            program = SearchProgram(make(game.host.id, **game.options), spec, max_seconds, batch=self.batch, **self._options)
         self._programs[key] = program  # the last one that was asked for
         while len(self._programs) > MAX_PROGRAMS:
             del self._programs[next(iter(self._programs))]

@@ -49,8 +49,8 @@ def read_games(path: Path) -> list[RecordedGame]:
             for number, game in enumerate(blksgf.read(path), 1)
         ]
     else:
-        made, recorded = records.read(path)
-        spec = GameSpec(make_host_game(made.id, **made.options), made.options)
+        device_game, recorded = records.read(path)
+        spec = GameSpec(make_host_game(device_game.id, **device_game.options), device_game.options)
         games = [RecordedGame(n, spec, record.deal, record.actions, record.players) for n, record in enumerate(recorded, 1)]
     if not games:
         raise records.RecordError(f"{path}: it has no games")

@@ -147,27 +147,27 @@ class Finder:
 
     def find(self, count: int, progress: Callable[[int, int], None] = lambda found, tried: None) -> Iterator[Opening]:
         """Yield openings, each once; ``progress`` is called with the numbers of those that were found and tried."""
-        found = tried = 0
+        num_found = num_tried = 0
         known: set[_Beginning] = set()
-        while found < count:
+        while num_found < count:
             waiting: list[_Beginning] = []
             while len(waiting) < _BATCH:
                 drawn = self._draw_batch()
-                tried += len(drawn)
+                num_tried += len(drawn)
                 waiting += [beginning for beginning in self._equal_by(0, drawn) if beginning not in known]
                 known.update(waiting)
-                progress(found, tried)
+                progress(num_found, num_tried)
             ours = self._equal_by(1, waiting[:_BATCH])
             theirs = ours
             for judge in range(2, len(self._judges)):
                 theirs = self._equal_by(judge, list(theirs))
-            for beginning, value in list(theirs.items())[: count - found]:
-                found += 1
+            for beginning, value in list(theirs.items())[: count - num_found]:
+                num_found += 1
                 yield Opening(beginning, {"agent": round(ours[beginning], 4), "engine": round(value, 4)})
-                progress(found, tried)
+                progress(num_found, num_tried)
 
     def _equal_by(self, judge: int, beginnings: Iterable[_Beginning]) -> dict[_Beginning, float]:
-        """Those of some beginnings that a judge finds equal, and their values."""
+        """Map the beginnings that a judge finds equal to their values for the player to move."""
         rows = list(dict.fromkeys(beginnings))
         values = zip(rows, self._judges[judge](rows), strict=True)
         return {row: value for row, value in values if abs(value - self._equal[judge]) <= self._tolerance}

@@ -66,9 +66,9 @@ def test_visits_add_up_and_variations_are_legal(positions: dict[tuple[int, ...],
 
 
 def test_a_won_game_has_value_1(positions: dict[tuple[int, ...], Analysis]) -> None:
-    found = positions[WIN]
-    assert (found.action, found.candidates[0].value, found.candidates[0].variation) == (2, (1.0, 0.0), (2,))
-    assert found.score_lead == (1.0, -1.0), "scores are 1 for the winner"
+    analysis = positions[WIN]
+    assert (analysis.action, analysis.candidates[0].value, analysis.candidates[0].variation) == (2, (1.0, 0.0), (2,))
+    assert analysis.score_lead == (1.0, -1.0), "scores are 1 for the winner"
     assert positions[0, 3, 1, 4, 2].value == pytest.approx((1, 0), abs=1e-6)
     assert positions[0, 3, 1, 4, 2].score_lead == (1.0, -1.0)
     draw = positions[0, 1, 2, 4, 3, 5, 7, 6, 8]
