@@ -4,7 +4,8 @@ Values are vectors over the players, and whoever moves follows their own compone
 need not alternate, and players may be passed over or move twice.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import jax
@@ -12,12 +13,12 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from search.candidates import sample_candidates
+from search.candidates import Candidates, sample_candidates
 from search.evaluators import Evaluator, terminal_value
 from search.output import SearchOutput
-from search.rules import RootContext, SelectionRule
+from search.rules import ChildStats, RootContext, SelectionRule
 from search.settings import SearchSettings, check_number
-from search.tree import ROOT, Node, Path, Tree, backup, child_stats, init_tree
+from search.tree import ROOT, Node, Path, Tree, backup, child_stats, init_tree, prove, without_refuted
 from tilewe_jax.game import Game
 from tilewe_jax.lanes import any_lane
 
@@ -85,9 +86,11 @@ class Search(Generic[State]):
             key: consumed.
             root_noise: noise for the candidates of a root that is evaluated, in place of what the rule draws.
         """
-        num_simulations = self.settings.num_simulations
+        settings = self.settings
+        num_simulations, leaves = settings.num_simulations, settings.leaves
+        num_rounds = -(-num_simulations // leaves)
         key_noise, key_output, key = jax.random.split(key, 3)
-        keys = jax.random.split(key, 1 + num_simulations)
+        keys = jax.random.split(key, 1 + num_rounds)
         unevaluated = tree.num_nodes == 0
         kept_visits = child_stats(tree, jnp.int32(ROOT)).visits
 
@@ -98,28 +101,33 @@ class Search(Generic[State]):
             return RootContext(noise, kept_visits, num_simulations)
 
         def goes_on(progress: "_Progress") -> Array:
-            running: Array = progress.step <= num_simulations
+            running: Array = progress.step <= num_rounds
             # Of a batch, all go on together until the last is decided.
-            return running & any_lane(~progress.decided) if self.settings.stop_early else running
+            return running & any_lane(~progress.decided) if settings.stop_early or settings.exact_endings else running
 
         def advance(progress: "_Progress") -> "_Progress":
             step, noise, decided = progress.step, progress.noise, progress.decided
-            active = ((step > 0) | unevaluated) & ~decided
-            tree = self.simulate(progress.tree, context(noise), step - 1, keys[step], active)
+            # Step 0 evaluates the root, if anything; the last one may have fewer simulations left.
+            remaining = num_simulations - (step - 1) * leaves
+            count = jnp.where(step > 0, jnp.minimum(leaves, remaining), unevaluated.astype(jnp.int32))
+            count = jnp.where(decided, 0, count)
+            tree = self.simulate(progress.tree, context(noise), (step - 1) * leaves, keys[step], count, step == 0)
             # Not by a condition of each game's own, which would draw at every step.
             noise = lax.cond(step == 0, lambda: noise_of(tree), lambda: noise)
-            if self.settings.stop_early:
-                stats = child_stats(tree, jnp.int32(ROOT))
-                decided = decided | self.rule.is_decided(stats, context(noise), num_simulations - step)
-            return _Progress(tree, noise, step + 1, progress.num_active + active.astype(jnp.int32), decided)
+            if settings.stop_early:
+                stats = self._root_stats(tree)
+                decided = decided | self.rule.is_decided(stats, context(noise), num_simulations - step * leaves)
+            if settings.exact_endings:
+                decided = decided | tree.proven[ROOT]
+            return _Progress(tree, noise, step + 1, progress.num_active + count, decided)
 
-        none = jnp.zeros(self.settings.num_candidates, jnp.float32)
+        none = jnp.zeros(settings.num_candidates, jnp.float32)
         start = _Progress(
             tree=tree,
             noise=lax.cond(any_lane(~unevaluated), lambda: noise_of(tree), lambda: none),
             step=jnp.where(any_lane(unevaluated), 0, 1),
             num_active=jnp.int32(0),
-            decided=jnp.asarray(False),
+            decided=tree.proven[ROOT] & settings.exact_endings,
         )
         end = lax.while_loop(goes_on, advance, start)
         return self._output(end.tree, context(end.noise), end.num_active - unevaluated.astype(jnp.int32), key_output)
@@ -128,36 +136,72 @@ class Search(Generic[State]):
         self,
         tree: Tree[State],
         root: RootContext,
-        simulation: Int32[Array, ""],
+        first: Int32[Array, ""],
         key: PRNGKeyArray,
-        active: Bool[Array, ""] | bool = True,
+        count: Int32[Array, ""] | None = None,
+        is_root: Bool[Array, ""] | bool = False,
     ) -> Tree[State]:
-        """One simulation; nothing changes where it is not ``active``."""
-        path = self.select(tree, root, simulation)
-        node = self.expand(tree, path, key)
-        return backup(tree, path, node, active)
+        """A round of ``settings.leaves`` simulations.
 
-    def select(self, tree: Tree[State], root: RootContext, simulation: Int32[Array, ""]) -> Path:
-        """Follow the rule from the root to a leaf; a root that is not evaluated is the leaf."""
-        stats = child_stats(tree, jnp.int32(ROOT))
+        Args:
+            tree: the tree.
+            root: what stays the same at the root.
+            first: number of the first simulation.
+            key: consumed.
+            count: number of simulations that change the tree, the first ones of the round; ``None`` for all.
+            is_root: whether this evaluates roots; the same for a whole batch.
+        """
+        settings, leaves = self.settings, self.settings.leaves
+        active = jnp.arange(leaves) < (leaves if count is None else count)
+        if leaves == 1:
+            paths = jax.tree.map(lambda leaf: leaf[None], self.select(tree, root, first))
+            keys = key[None]
+        else:
+            paths = self._select_several(tree, root, first, active)
+            keys = jax.random.split(key, leaves)
+        nodes = jax.vmap(self.expand, in_axes=(None, 0, 0, None))(tree, paths, keys, jnp.asarray(is_root))
+        tree = backup(tree, paths, nodes, active)
+        if settings.exact_endings:
+            for index in range(leaves):
+                path = jax.tree.map(lambda leaf, index=index: leaf[index], paths)
+                tree = prove(tree, path, self._winning, active[index])
+        return tree
+
+    def select(
+        self, tree: Tree[State], root: RootContext, simulation: Int32[Array, ""], pending: Int32[Array, "N"] | None = None
+    ) -> Path:
+        """Follow the rule from the root to a leaf; a root that is not evaluated is the leaf.
+
+        Args:
+            tree: the tree.
+            root: what stays the same at the root.
+            simulation: the number of the simulation.
+            pending: visits of each node that are under way, see ``child_stats``.
+        """
+
+        def stats_of(node: Array) -> ChildStats:
+            return child_stats(tree, node, pending, self.settings.virtual_loss)
+
         nodes = jnp.full(self.settings.max_depth + 1, tree.capacity, jnp.int32).at[0].set(ROOT)
 
         def goes_on(descent: "_Descent") -> Array:
             node, candidate, depth, _ = descent
             child = tree.children[node, candidate]
-            return (child >= 0) & ~tree.terminal[child] & (depth < self.settings.max_depth)
+            inside = (child >= 0) & ~tree.proven[child] & (depth < self.settings.max_depth)
+            # A node that another simulation of this round is about to evaluate is a leaf.
+            return inside if pending is None else inside & (tree.visits[child] > 0)
 
         def descend(descent: "_Descent") -> "_Descent":
             node, candidate, depth, nodes = descent
             child = tree.children[node, candidate]
-            return child, self.rule.select_interior(child_stats(tree, child)), depth + 1, nodes.at[depth].set(child)
+            return child, self.rule.select_interior(stats_of(child)), depth + 1, nodes.at[depth].set(child)
 
         # The tree is only read here. Carried, it would be copied at each step, as long as any game of a batch goes on.
-        start = jnp.int32(ROOT), self.rule.select_root(stats, root, simulation), jnp.int32(1), nodes
+        start = jnp.int32(ROOT), self.rule.select_root(stats_of(jnp.int32(ROOT)), root, simulation), jnp.int32(1), nodes
         node, candidate, depth, nodes = lax.while_loop(goes_on, descend, start)
 
         # The root has no candidate where it is terminal, or not evaluated yet: a visit to it is then all there is. A child that
-        # exists is terminal, or as deep as simulations go.
+        # exists is proven, about to be evaluated, or as deep as simulations go.
         has_candidate, child = tree.candidates[node, candidate] >= 0, tree.children[node, candidate]
         leaf = jnp.where(child >= 0, child, jnp.minimum(tree.num_nodes, tree.capacity))
         leaf = jnp.where(has_candidate, leaf, tree.capacity)
@@ -165,23 +209,53 @@ class Search(Generic[State]):
         store_at = jnp.where(tree.num_nodes == 0, ROOT, store_at)
         return Path(nodes=nodes.at[depth].set(leaf), parent=node, candidate=candidate, store_at=store_at)
 
-    def expand(self, tree: Tree[State], path: Path, key: PRNGKeyArray) -> Node[State]:
+    def _select_several(self, tree: Tree[State], root: RootContext, first: Int32[Array, ""], active: Bool[Array, "L"]) -> Path:
+        """The paths of a round of simulations, each selected as if those before it were under way."""
+
+        def select(carry: tuple[Array, Array, Array], item: tuple[Array, Array]) -> tuple[tuple[Array, Array, Array], Path]:
+            pending, children, num_nodes = carry
+            index, is_active = item
+            path = self.select(replace(tree, children=children, num_nodes=num_nodes), root, first + index, pending)
+            pending = pending.at[jnp.where(is_active, path.nodes, tree.capacity)].add(1, mode="drop")
+            is_new = is_active & (path.store_at < tree.capacity)
+            parent = jnp.where(is_new & (path.store_at > ROOT), path.parent, tree.capacity)
+            children = children.at[parent, path.candidate].set(path.store_at, mode="drop")
+            return (pending, children, num_nodes + is_new.astype(jnp.int32)), path
+
+        start = jnp.zeros_like(tree.visits), tree.children, tree.num_nodes
+        _, paths = lax.scan(select, start, (jnp.arange(active.shape[0], dtype=jnp.int32), active))
+        return paths
+
+    def expand(self, tree: Tree[State], path: Path, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
         """The leaf of a path, evaluated; ``Game.apply`` leaves the root as it is where there is no candidate to follow."""
         action = tree.candidates[path.parent, path.candidate]
         state = self.game.apply(jax.tree.map(lambda leaf: leaf[path.parent], tree.state), action)
-        return self.evaluate(state, key)
+        node = self.evaluate(state, key, is_root)
+        if not self.settings.exact_endings:
+            return node
+        child = tree.children[path.parent, path.candidate]
+        known = (child >= 0) & tree.proven[child]
+        return replace(node, value=jnp.where(known, tree.raw_value[child], node.value))
 
-    def evaluate(self, state: State, key: PRNGKeyArray) -> Node[State]:
-        """A position with its value and its candidates."""
+    def evaluate(self, state: State, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
+        """A position with its value and its candidates; a root has them from a larger pool."""
         game, settings = self.game, self.settings
         key_evaluator, key_candidates = jax.random.split(key)
         logits, value = self.evaluator(state, key_evaluator)
-        sampled = sample_candidates(game, state, logits, key_candidates, settings.num_candidates, settings.candidate_pool)
+
+        def sample(pool: int | None) -> Candidates:
+            return sample_candidates(game, state, logits, key_candidates, settings.num_candidates, pool)
+
+        if settings.root_candidate_pool is None:
+            sampled = sample(settings.candidate_pool)
+        else:
+            pools = settings.root_candidate_pool, settings.candidate_pool
+            sampled = lax.cond(is_root, *(partial(sample, pool) for pool in pools))
         terminal = game.is_terminal(state)
         return Node(
             state=state,
             player=game.current_player(state),
-            terminal=terminal,
+            proven=terminal,
             value=jnp.where(terminal, terminal_value(game, state, settings.score_weight), value),
             candidates=sampled.actions,
             prior=self.rule.store_logits(sampled.logits),
@@ -189,10 +263,21 @@ class Search(Generic[State]):
             num_truncated=sampled.num_truncated,
         )
 
+    @property
+    def _winning(self) -> float:
+        """The value from which on a player has nothing to gain: that of a win, whatever its score."""
+        weight = self.settings.score_weight or 0.0
+        return 1.0 - weight if weight < 1 / 3 else 1.0  # a tie is worth up to (1 + weight) / 2
+
+    def _root_stats(self, tree: Tree[State]) -> ChildStats:
+        """The statistics of the root, of which its action is chosen."""
+        stats = child_stats(tree, jnp.int32(ROOT))
+        return without_refuted(tree, stats) if self.settings.exact_endings else stats
+
     def _output(
         self, tree: Tree[State], root: RootContext, num_simulations: Int32[Array, ""], key: PRNGKeyArray
     ) -> SearchOutput[State]:
-        stats = child_stats(tree, jnp.int32(ROOT))
+        stats = self._root_stats(tree)
         index, policy = self.rule.output(stats, root, key)
         return SearchOutput(
             action=tree.candidates[ROOT, index],
@@ -201,7 +286,7 @@ class Search(Generic[State]):
             policy=policy,
             value=tree.value_sum[ROOT] / tree.visits[ROOT].astype(jnp.float32),
             action_index=index,
-            visits=stats.visits,
+            visits=child_stats(tree, jnp.int32(ROOT)).visits,
             raw_value=tree.raw_value[ROOT],
             truncated_prior=tree.truncated_prior[ROOT],
             num_truncated=tree.num_truncated[ROOT],
@@ -222,7 +307,7 @@ class _Progress:
     tree: Any
     noise: Float32[Array, "K"]
     step: Int32[Array, ""]
-    """Steps of the whole batch: the evaluation of the roots, then simulations."""
+    """Steps of the whole batch: the evaluation of the roots, then rounds of simulations."""
     num_active: Int32[Array, ""]
-    """Steps that changed the tree of this game."""
+    """Evaluations that changed the tree of this game."""
     decided: Bool[Array, ""]

@@ -65,14 +65,27 @@ class SearchSettings:
     stop_early: bool = False
     """Whether a game's search ends once its remaining simulations cannot change the action. The policy is then that of the
     simulations run."""
+    root_candidate_pool: int | None = setting(None, 1)
+    """``candidate_pool`` of the root, where what is left out is lost for good. ``None`` leaves it to the evaluator: an agent scores
+    4,096, which are all legal actions in any of the games, everything else as many as in other nodes."""
+    leaves: int = setting(1, 1)
+    """Simulations of one tree that are evaluated together: that many leaves are selected one after the other, each as if the
+    ones before it were under way, and go through the evaluator in one batch."""
+    virtual_loss: float = setting(0.0, 0)
+    """With several leaves: what is taken off the mean value of a candidate for each of its visits that is under way. 0 counts
+    these visits alone (WU-UCT, Liu et al. 2020), 1 takes them for losses."""
+    exact_endings: bool = False
+    """Whether proven values travel up the tree, and end the search once the root is proven (MCTS-Solver, Winands et al. 2008,
+    here for any number of players)."""
 
     def __post_init__(self) -> None:
         check_settings(self)
 
-    def resolve(self, candidate_pool: int, score_weight: float) -> "SearchSettings":
+    def resolve(self, candidate_pool: int, root_candidate_pool: int, score_weight: float) -> "SearchSettings":
         """These settings with the numbers of an evaluator in place of ``None``."""
         return replace(
             self,
             candidate_pool=candidate_pool if self.candidate_pool is None else self.candidate_pool,
+            root_candidate_pool=root_candidate_pool if self.root_candidate_pool is None else self.root_candidate_pool,
             score_weight=score_weight if self.score_weight is None else self.score_weight,
         )

@@ -32,6 +32,7 @@ RULES: dict[str, type[Rule]] = {"puct": PuctRule, "gumbel": GumbelRule}
 
 # What a search without a network takes for settings that are left to the evaluator.
 _POOL_WITHOUT_NETWORK = 128
+_ROOT_POOL = 4096
 _SCORE_WEIGHT_WITHOUT_NETWORK = 0.3
 
 
@@ -54,7 +55,7 @@ class AgentSpec:
 
     kind: str = "puct"
     """``puct``, ``gumbel``, or the name of a policy of the game, which has no settings."""
-    search: SearchSettings = field(default_factory=lambda: SearchSettings(stop_early=True))
+    search: SearchSettings = field(default_factory=lambda: SearchSettings(stop_early=True, exact_endings=True))
     rule: Rule | None = None
     """The selection rule; ``None`` is that of the kind, with its defaults."""
     evaluator: EvaluatorSettings = field(default_factory=EvaluatorSettings)
@@ -176,9 +177,9 @@ def build_search(
     if spec.rule is None:
         raise ValueError(f"{spec.kind} does not search")
     if network is None:
-        settings = spec.search.resolve(_POOL_WITHOUT_NETWORK, _SCORE_WEIGHT_WITHOUT_NETWORK)
+        settings = spec.search.resolve(_POOL_WITHOUT_NETWORK, _ROOT_POOL, _SCORE_WEIGHT_WITHOUT_NETWORK)
     else:
-        settings = spec.search.resolve(DEFAULT_CANDIDATE_POOL, getattr(network, "score_weight", 0.0))
+        settings = spec.search.resolve(DEFAULT_CANDIDATE_POOL, _ROOT_POOL, getattr(network, "score_weight", 0.0))
     evaluator = spec.evaluator.build(game, settings.score_weight or 0.0, network)
     rule: SelectionRule = spec.rule
     if not game.has_hidden_information:

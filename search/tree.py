@@ -25,7 +25,7 @@ class Tree(Generic[State]):
     """N nodes in the order in which they were added, the root first; K candidate actions each; P players.
 
     Values are vectors over the players in absolute seats. A node's visits and values count its own evaluation and everything
-    backed up through it. So visits are one more than those of its children together; except where it is terminal, or as deep as
+    backed up through it. So visits are one more than those of its children together; except where it is proven, or as deep as
     the search goes, or where the tree had no more room.
     """
 
@@ -33,13 +33,15 @@ class Tree(Generic[State]):
     """``[N, ...]``"""
     player: Int32[Array, "N"]
     """The player to move."""
-    terminal: Bool[Array, "N"]
+    proven: Bool[Array, "N"]
+    """Whether ``raw_value`` is the outcome under best play: where the game is over, and, in searches with ``exact_endings``,
+    where that follows from the children."""
     visits: Int32[Array, "N"]
     """0 for the root before its evaluation, and for nodes that are not in use."""
     value_sum: Float32[Array, "N P"]
     """Sum over the visits."""
     raw_value: Float32[Array, "N P"]
-    """The evaluator's value of the node itself, or the outcome where it is terminal."""
+    """The evaluator's value of the node itself, or the outcome where it is proven."""
     candidates: Int32[Array, "N K"]
     """Action ids; -1 where there are fewer."""
     prior: Float32[Array, "N K"]
@@ -66,7 +68,8 @@ class Node(Generic[State]):
 
     state: State
     player: Int32[Array, ""]
-    terminal: Bool[Array, ""]
+    proven: Bool[Array, ""]
+    """Whether the game is over, so that ``value`` is the outcome."""
     value: Float32[Array, "P"]
     candidates: Int32[Array, "K"]
     prior: Float32[Array, "K"]
@@ -103,7 +106,7 @@ def init_tree(root: State, num_players: int, num_candidates: int, capacity: int)
     return Tree(
         state=jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype).at[ROOT].set(leaf), root),
         player=empty(jnp.int32),
-        terminal=empty(jnp.bool_),
+        proven=empty(jnp.bool_),
         visits=empty(jnp.int32),
         value_sum=empty(jnp.float32, num_players),
         raw_value=empty(jnp.float32, num_players),
@@ -116,16 +119,16 @@ def init_tree(root: State, num_players: int, num_candidates: int, capacity: int)
     )
 
 
-def add_node(
+def add_nodes(
     tree: Tree[State],
-    index: Int32[Array, ""],
-    node: Node[State],
-    parent: Int32[Array, ""],
-    candidate: Int32[Array, ""],
+    index: Int32[Array, "L"],
+    nodes: Node[State],
+    parent: Int32[Array, "L"],
+    candidate: Int32[Array, "L"],
 ) -> Tree[State]:
-    """The tree with a node stored at ``index``, as the child of a parent's candidate; unchanged where that is the capacity.
+    """The tree with nodes stored at ``index``, as children of candidates of their parents; those of the capacity are not stored.
 
-    The root, index 0, has no parent.
+    The root, index 0, has no parent. ``nodes`` has a leading axis L.
     """
 
     def store(leaf: Array, value: Array) -> Array:
@@ -134,46 +137,127 @@ def add_node(
     is_stored = index < tree.capacity
     return replace(
         tree,
-        state=jax.tree.map(store, tree.state, node.state),
-        player=store(tree.player, node.player),
-        terminal=store(tree.terminal, node.terminal),
-        raw_value=store(tree.raw_value, node.value),
-        candidates=store(tree.candidates, node.candidates),
-        prior=store(tree.prior, node.prior),
-        truncated_prior=store(tree.truncated_prior, node.truncated_prior),
-        num_truncated=store(tree.num_truncated, node.num_truncated),
+        state=jax.tree.map(store, tree.state, nodes.state),
+        player=store(tree.player, nodes.player),
+        proven=store(tree.proven, nodes.proven),
+        raw_value=store(tree.raw_value, nodes.value),
+        candidates=store(tree.candidates, nodes.candidates),
+        prior=store(tree.prior, nodes.prior),
+        truncated_prior=store(tree.truncated_prior, nodes.truncated_prior),
+        num_truncated=store(tree.num_truncated, nodes.num_truncated),
         children=tree.children.at[jnp.where(is_stored & (index > ROOT), parent, tree.capacity), candidate].set(
             index, mode="drop"
         ),
-        num_nodes=tree.num_nodes + is_stored.astype(jnp.int32),
+        num_nodes=tree.num_nodes + jnp.sum(is_stored, dtype=jnp.int32),
     )
 
 
-def backup(tree: Tree[State], path: Path, leaf: Node[State], active: Bool[Array, ""] | bool = True) -> Tree[State]:
-    """The tree with the leaf added and its value backed up along the path; unchanged where not ``active``."""
-    nodes = jnp.where(active, path.nodes, tree.capacity)
-    index = jnp.where(active, path.store_at, tree.capacity)
-    tree = add_node(tree, index, leaf, path.parent, path.candidate)
+def backup(tree: Tree[State], paths: Path, leaves: Node[State], active: Bool[Array, "L"]) -> Tree[State]:
+    """The tree with leaves added and their values backed up along their paths; those that are not ``active`` change nothing.
+
+    ``paths`` and ``leaves`` have a leading axis L.
+    """
+    nodes = jnp.where(active[:, None], paths.nodes, tree.capacity)
+    index = jnp.where(active, paths.store_at, tree.capacity)
+    tree = add_nodes(tree, index, leaves, paths.parent, paths.candidate)
     return replace(
         tree,
         visits=tree.visits.at[nodes].add(1, mode="drop"),
-        value_sum=tree.value_sum.at[nodes].add(leaf.value[None], mode="drop"),
+        value_sum=tree.value_sum.at[nodes].add(leaves.value[:, None], mode="drop"),
     )
 
 
-def child_stats(tree: Tree[Any], node: Int32[Array, ""]) -> ChildStats:
-    """The statistics of a node and of its candidates, as selection rules see them."""
-    player, node_visits = tree.player[node], tree.visits[node]
-    visits, value = mean_values(tree.visits, tree.value_sum, tree.children[node], player)
+def prove(tree: Tree[State], path: Path, winning: float, active: Bool[Array, ""]) -> Tree[State]:
+    """The tree after what a new leaf proves: a path's nodes whose value now follows from their children.
+
+    A node is proven where a candidate of its player is proven to be worth at least ``winning``, or where all legal actions are
+    candidates and proven: it is then worth what the best of them for its player is, the first of equals (max^n). The mean value
+    of a proven node becomes its proven value.
+
+    Args:
+        tree: the tree, the leaf of the path added.
+        path: the path from the root to the leaf.
+        winning: the value from which on a player has nothing to gain.
+        active: whether the leaf was added.
+    """
+    depth = jnp.sum(path.nodes < tree.capacity, dtype=jnp.int32) - 1
+    proves = active & (path.store_at < tree.capacity) & tree.proven[jnp.minimum(path.store_at, tree.capacity - 1)]
+
+    def goes_on(carry: tuple[Array, Array, Array, Array]) -> Array:
+        depth, proves, _, _ = carry
+        return proves & (depth > 0)
+
+    def ascend(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        depth, _, index, value = carry
+        node, below = path.nodes[depth - 1], path.nodes[depth]
+        children, player = tree.children[node], tree.player[node]
+        # What this leaf has proven below is not in the tree yet.
+        is_proven = (children >= 0) & (tree.proven[children] | (children == below))
+        values = jnp.where((children == below)[:, None], value[depth], tree.raw_value[children])
+        own = jnp.where(is_proven, values[:, player], -jnp.inf)
+        best = jnp.argmax(own)
+        complete = (tree.num_truncated[node] == 0) & jnp.all(is_proven | (tree.candidates[node] < 0))
+        proves = ((own[best] >= winning) | complete) & ~tree.proven[node]
+        index = index.at[depth - 1].set(jnp.where(proves, node, tree.capacity))
+        return depth - 1, proves, index, value.at[depth - 1].set(values[best])
+
+    index = jnp.full(path.nodes.shape, tree.capacity, jnp.int32)
+    value = jnp.zeros((path.nodes.shape[0], tree.raw_value.shape[1]), jnp.float32)
+    value = value.at[depth].set(tree.raw_value[jnp.minimum(path.store_at, tree.capacity - 1)])
+    _, _, index, value = jax.lax.while_loop(goes_on, ascend, (depth, proves, index, value))
+    visits = jnp.take(tree.visits, index, mode="clip").astype(jnp.float32)
+    return replace(
+        tree,
+        proven=tree.proven.at[index].set(True, mode="drop"),
+        raw_value=tree.raw_value.at[index].set(value, mode="drop"),
+        value_sum=tree.value_sum.at[index].set(value * visits[:, None], mode="drop"),
+    )
+
+
+def child_stats(
+    tree: Tree[Any], node: Int32[Array, ""], pending: Int32[Array, "N"] | None = None, virtual_loss: float = 0.0
+) -> ChildStats:
+    """The statistics of a node and of its candidates, as selection rules see them.
+
+    Args:
+        tree: the tree.
+        node: the node.
+        pending: visits of each node that are under way and have no value yet; ``None`` for none. They count as visits of the
+            mean value of the candidate (that of the node where it has none yet), less the virtual loss.
+        virtual_loss: see ``SearchSettings``.
+    """
+    player, node_visits, children = tree.player[node], tree.visits[node], tree.children[node]
+    visits, value = mean_values(tree.visits, tree.value_sum, children, player)
+    node_value = tree.value_sum[node, player] / jnp.maximum(node_visits, 1).astype(jnp.float32)
+    if pending is not None:
+        under_way = jnp.where(children >= 0, pending[children], 0)
+        all_visits = visits + under_way
+        loss = virtual_loss * under_way.astype(jnp.float32) / jnp.maximum(all_visits, 1).astype(jnp.float32)
+        value = jnp.where(all_visits > 0, jnp.where(visits > 0, value, node_value) - loss, 0.0)
+        visits, node_visits = all_visits, node_visits + pending[node]
     return ChildStats(
         available=tree.candidates[node] >= 0,
         prior=tree.prior[node],
         visits=visits,
         value=value,
         node_visits=node_visits,
-        node_value=tree.value_sum[node, player] / jnp.maximum(node_visits, 1).astype(jnp.float32),
+        node_value=node_value,
         raw_value=tree.raw_value[node, player],
     )
+
+
+def without_refuted(tree: Tree[Any], stats: ChildStats) -> ChildStats:
+    """The statistics of the root without candidates that are proven to be worth less than another one seems to be.
+
+    Where the root itself is proven, what is left are its best proven candidates.
+    """
+    children = tree.children[ROOT]
+    is_proven = (children >= 0) & tree.proven[children]
+    value = jnp.where(stats.visits > 0, stats.value, -jnp.inf)
+    best_proven = jnp.max(jnp.where(is_proven, value, -jnp.inf))
+    refuted = is_proven & (value < jnp.max(value))
+    refuted = jnp.where(tree.proven[ROOT], ~is_proven | (value < best_proven), refuted)
+    return stats._replace(available=stats.available & ~refuted, visits=jnp.where(refuted, 0, stats.visits))
 
 
 def child_values(
@@ -245,7 +329,7 @@ def subtree(tree: Tree[State], candidate: Int32[Array, ""]) -> Tree[State]:
     return Tree(
         state=jax.tree.map(move, tree.state),
         player=move(tree.player),
-        terminal=move(tree.terminal),
+        proven=move(tree.proven),
         visits=move(tree.visits),
         value_sum=move(tree.value_sum),
         raw_value=move(tree.raw_value),

@@ -223,7 +223,7 @@ def check_laws(tree: Tree, rows_of_children: bool = True) -> None:
         children = tree.children[node][tree.children[node] >= 0]
         assert (children > node).all()
         assert ((tree.children[node] < 0) | (tree.candidates[node] >= 0)).all()
-        if tree.terminal[node]:
+        if tree.proven[node]:
             assert not len(children)
             np.testing.assert_allclose(tree.value_sum[node], tree.visits[node] * tree.raw_value[node], rtol=1e-5)
         elif rows_of_children:
@@ -254,6 +254,75 @@ def one_at_a_time() -> tuple[TicTacToe, Any]:
     return game, SimpleNamespace(
         begin=lambda state: simulate(search.init(state), jnp.int32(0), jax.random.key(0)), simulate=simulate
     )
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10_000), rounds=st.integers(0, 9))
+def test_laws_of_a_tree_whose_leaves_are_evaluated_together(seed: int, rounds: int) -> None:
+    game, begin, extend = several_leaves()
+    tree = begin(rows(opening(game, seed % 6, seed), seed % BATCH))
+    for i in range(rounds):
+        tree = extend(tree, jnp.int32(5 * i), jax.random.key(seed + i))
+    visits = jnp.sum(jnp.where(tree.children[0] >= 0, tree.visits[tree.children[0]], 0))
+    assert bool(tree.proven[0]) or int(visits) == 5 * rounds
+    check_laws(tree, rows_of_children=False)
+
+
+@cache
+def several_leaves() -> tuple[TicTacToe, Any, Any]:
+    """A search by rounds of five simulations."""
+    game = TicTacToe()
+    search = Search(game, playout_evaluator(game), PuctRule(), SearchSettings(45, 9, max_depth=9, leaves=5))
+    root = RootContext(jnp.full(9, 1 / 9), jnp.zeros(9, jnp.int32), 45)
+    simulate = jax.jit(lambda tree, i, key, count: search.simulate(tree, root, i, key, count))
+    return (
+        game,
+        lambda state: simulate(search.init(state), jnp.int32(0), jax.random.key(0), jnp.int32(1)),
+        lambda tree, i, key: simulate(tree, i, key, jnp.int32(5)),
+    )
+
+
+@pytest.mark.parametrize("rule", [PuctRule(), GumbelRule()], ids=["puct", "gumbel"])
+def test_leaves_of_a_round_differ(rule: Any) -> None:
+    """The first round at a root tries as many candidates as it has simulations, and all simulations are made."""
+    game = ZeroSum()
+    search = Search(game, oracle, rule, SearchSettings(20, 9, max_depth=9, leaves=8, virtual_loss=1.0))
+    output = jax.jit(jax.vmap(search))(opening(game, 0, 1), jax.random.split(jax.random.key(1), BATCH))
+    assert output.visits.sum(axis=1).tolist() == [20] * BATCH
+    assert output.num_simulations.tolist() == [20] * BATCH
+    first = replace(search, settings=replace(search.settings, num_simulations=8))
+    output = jax.jit(jax.vmap(first))(opening(game, 0, 1), jax.random.split(jax.random.key(1), BATCH))
+    assert (np.asarray(output.visits) > 0).sum(axis=1).min() >= 5
+
+
+def exhaustive(game: Any, state: State) -> np.ndarray:
+    """The returns under best play, by exhaustion."""
+    if bool(game.is_terminal(state)):
+        return np.asarray(game.returns(state))
+    actions = np.flatnonzero(game.legal_actions(state))
+    values = [exhaustive(game, game.apply(state, jnp.int32(action))) for action in actions]
+    player = int(game.current_player(state))
+    return max(values, key=lambda value: value[player])
+
+
+@pytest.mark.parametrize("leaves", [1, 6])
+@pytest.mark.parametrize("rule", [PuctRule(), GumbelRule()], ids=["puct", "gumbel"])
+def test_proven_values_are_those_of_exhaustive_search(rule: Any, leaves: int) -> None:
+    game = TicTacToe()
+    states = opening(game, 5, 17)
+    search = Search(game, playout_evaluator(game), rule, SearchSettings(120, 9, max_depth=9, leaves=leaves, exact_endings=True))
+    output = jax.device_get(jax.jit(jax.vmap(search))(states, jax.random.split(jax.random.key(2), BATCH)))
+    solved = 0
+    for lane in range(BATCH):
+        tree, state = rows(output.tree, lane), rows(states, lane)
+        for node in np.flatnonzero(tree.proven):
+            np.testing.assert_array_equal(tree.raw_value[node], exhaustive(game, rows(tree.state, node)))
+        if tree.proven[0] and not bool(game.is_terminal(state)):
+            solved += 1
+            after = game.apply(state, jnp.int32(output.action[lane]))
+            np.testing.assert_array_equal(exhaustive(game, after), tree.raw_value[0])
+            assert output.num_simulations[lane] < 120
+    assert solved >= 4
 
 
 def test_games_of_a_batch_do_not_influence_each_other() -> None:
@@ -289,7 +358,7 @@ def test_a_subtree_searched_on_is_what_a_search_from_there_would_be(capacity: in
         assert int(tree.visits[0]) == int(old.visits[root])
         assert_same(tree.value_sum[0], old.value_sum[root])
         assert int(jnp.sum(tree.visits > 0)) == int(tree.num_nodes)
-        if capacity == 90 and not searched_on and not bool(tree.terminal[0]):
+        if capacity == 90 and not searched_on and not bool(tree.proven[0]):
             searched_on, visits = True, int(tree.visits[0])
             more = Search(game, oracle, PuctRule(), SearchSettings(20, 9, max_depth=9), capacity)
             fresh = Search(game, oracle, PuctRule(), SearchSettings(visits - 1 + 20, 9, max_depth=9))
