@@ -126,9 +126,9 @@ def add_nodes(
     parent: Int32[Array, "L"],
     candidate: Int32[Array, "L"],
 ) -> Tree[State]:
-    """The tree with nodes stored at ``index``, as children of candidates of their parents; those of the capacity are not stored.
+    """The tree with nodes stored at ``index``, as children of candidates of their parents.
 
-    The root, index 0, has no parent. ``nodes`` has a leading axis L.
+    Where the index is the capacity, nothing is stored. The root, index 0, has no parent. ``nodes`` has a leading axis L.
     """
 
     def store(leaf: Array, value: Array) -> Array:
