@@ -4,12 +4,14 @@ Values are vectors over the players, and whoever moves follows their own compone
 need not alternate, and players may be passed over or move twice.
 """
 
+import time
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
@@ -94,6 +96,9 @@ class Search(Generic[State]):
         unevaluated = tree.num_nodes == 0
         kept_visits = child_stats(tree, jnp.int32(ROOT)).visits
 
+        can_end_early = settings.stop_early or settings.exact_endings or settings.seconds is not None
+        begun = _milliseconds(jnp.int32(0)) if settings.seconds is not None else jnp.int32(0)
+
         def noise_of(tree: Tree[State]) -> Float32[Array, "K"]:
             return self.rule.root_noise(tree.prior[ROOT], key_noise) if root_noise is None else root_noise
 
@@ -103,7 +108,7 @@ class Search(Generic[State]):
         def goes_on(progress: "_Progress") -> Array:
             running: Array = progress.step <= num_rounds
             # Of a batch, all go on together until the last is decided.
-            return running & any_lane(~progress.decided) if settings.stop_early or settings.exact_endings else running
+            return running & any_lane(~progress.decided) if can_end_early else running
 
         def advance(progress: "_Progress") -> "_Progress":
             step, noise, decided = progress.step, progress.noise, progress.decided
@@ -119,6 +124,8 @@ class Search(Generic[State]):
                 decided = decided | self.rule.is_decided(stats, context(noise), num_simulations - step * leaves)
             if settings.exact_endings:
                 decided = decided | tree.proven[ROOT]
+            if settings.seconds is not None:
+                decided = decided | (_milliseconds(step) - begun >= round(1000 * settings.seconds))
             return _Progress(tree, noise, step + 1, progress.num_active + count, decided)
 
         none = jnp.zeros(settings.num_candidates, jnp.float32)
@@ -157,14 +164,15 @@ class Search(Generic[State]):
             paths = jax.tree.map(lambda leaf: leaf[None], self.select(tree, root, first))
             keys = key[None]
         else:
-            paths = self._select_several(tree, root, first, active)
+            tree, paths = self._select_several(tree, root, first, active)
             keys = jax.random.split(key, leaves)
         nodes = jax.vmap(self.expand, in_axes=(None, 0, 0, None))(tree, paths, keys, jnp.asarray(is_root))
         tree = backup(tree, paths, nodes, active)
         if settings.exact_endings:
-            for index in range(leaves):
-                path = jax.tree.map(lambda leaf, index=index: leaf[index], paths)
-                tree = prove(tree, path, self._winning, active[index])
+            # Only leaves that are over prove anything, and for most of a game there are none.
+            tree = lax.cond(
+                any_lane(jnp.any(active & nodes.proven)), partial(self._prove_all, paths, active), lambda tree: tree, tree
+            )
         return tree
 
     def select(
@@ -182,32 +190,31 @@ class Search(Generic[State]):
         def stats_of(node: Array) -> ChildStats:
             return child_stats(tree, node, pending, self.settings.virtual_loss)
 
-        nodes = jnp.full(self.settings.max_depth + 1, tree.capacity, jnp.int32).at[0].set(ROOT)
-
-        def goes_on(descent: "_Descent") -> Array:
-            node, candidate, depth, _ = descent
+        def follow(node: Array, candidate: Array, depth: Array, nodes: Array) -> "_Descent":
             child = tree.children[node, candidate]
             inside = (child >= 0) & ~tree.proven[child] & (depth < self.settings.max_depth)
             # A node that another simulation of this round is about to evaluate is a leaf.
-            return inside if pending is None else inside & (tree.visits[child] > 0)
+            inside = inside if pending is None else inside & (tree.visits[child] > 0)
+            return _Descent(nodes, node, candidate, tree.candidates[node, candidate], child, depth, inside)
 
         def descend(descent: "_Descent") -> "_Descent":
-            node, candidate, depth, nodes = descent
-            child = tree.children[node, candidate]
-            return child, self.rule.select_interior(stats_of(child)), depth + 1, nodes.at[depth].set(child)
+            node, depth = descent.child, descent.depth
+            return follow(node, self.rule.select_interior(stats_of(node)), depth + 1, descent.nodes.at[depth].set(node))
 
-        # The tree is only read here. Carried, it would be copied at each step, as long as any game of a batch goes on.
-        start = jnp.int32(ROOT), self.rule.select_root(stats_of(jnp.int32(ROOT)), root, simulation), jnp.int32(1), nodes
-        node, candidate, depth, nodes = lax.while_loop(goes_on, descend, start)
+        # The tree is only read here. Carried, it would be copied at each step, as long as any game of a batch goes on. And all
+        # that is read of it comes out of the loop: read again afterwards, where the tree is updated, it would be copied too.
+        nodes = jnp.full(self.settings.max_depth + 1, tree.capacity, jnp.int32).at[0].set(ROOT)
+        start = follow(jnp.int32(ROOT), self.rule.select_root(stats_of(jnp.int32(ROOT)), root, simulation), jnp.int32(1), nodes)
+        end = lax.while_loop(lambda descent: descent.inside, descend, start)
 
         # The root has no candidate where it is terminal, or not evaluated yet: a visit to it is then all there is. A child that
         # exists is proven, about to be evaluated, or as deep as simulations go.
-        has_candidate, child = tree.candidates[node, candidate] >= 0, tree.children[node, candidate]
-        leaf = jnp.where(child >= 0, child, jnp.minimum(tree.num_nodes, tree.capacity))
-        leaf = jnp.where(has_candidate, leaf, tree.capacity)
-        store_at = jnp.where(child >= 0, tree.capacity, leaf)
+        leaf = jnp.where(end.child >= 0, end.child, jnp.minimum(tree.num_nodes, tree.capacity))
+        leaf = jnp.where(end.action >= 0, leaf, tree.capacity)
+        store_at = jnp.where(end.child >= 0, tree.capacity, leaf)
         store_at = jnp.where(tree.num_nodes == 0, ROOT, store_at)
-        return Path(nodes=nodes.at[depth].set(leaf), parent=node, candidate=candidate, store_at=store_at)
+        nodes = end.nodes.at[end.depth].set(leaf)
+        return Path(nodes, end.node, end.candidate, end.action, end.child, store_at)
 
     def _select_several(self, tree: Tree[State], root: RootContext, first: Int32[Array, ""], active: Bool[Array, "L"]) -> Path:
         """The paths of a round of simulations, each selected as if those before it were under way."""
@@ -223,19 +230,26 @@ class Search(Generic[State]):
             return (pending, children, num_nodes + is_new.astype(jnp.int32)), path
 
         start = jnp.zeros_like(tree.visits), tree.children, tree.num_nodes
-        _, paths = lax.scan(select, start, (jnp.arange(active.shape[0], dtype=jnp.int32), active))
-        return paths
+        (_, children, _), paths = lax.scan(select, start, (jnp.arange(active.shape[0], dtype=jnp.int32), active))
+        return replace(tree, children=children), paths
+
+    def _prove_all(self, paths: Path, active: Bool[Array, "L"], tree: Tree[State]) -> Tree[State]:
+        """The tree after what the new leaves of a round prove, one after the other."""
+
+        def step(index: Int32[Array, ""], tree: Tree[State]) -> Tree[State]:
+            path = jax.tree.map(lambda leaf: leaf[index], paths)
+            return prove(tree, path, self._winning, active[index])
+
+        return lax.fori_loop(0, active.shape[0], step, tree)
 
     def expand(self, tree: Tree[State], path: Path, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
         """The leaf of a path, evaluated; ``Game.apply`` leaves the root as it is where there is no candidate to follow."""
-        action = tree.candidates[path.parent, path.candidate]
-        state = self.game.apply(jax.tree.map(lambda leaf: leaf[path.parent], tree.state), action)
+        state = self.game.apply(jax.tree.map(lambda leaf: leaf[path.parent], tree.state), path.action)
         node = self.evaluate(state, key, is_root)
         if not self.settings.exact_endings:
             return node
-        child = tree.children[path.parent, path.candidate]
-        known = (child >= 0) & tree.proven[child]
-        return replace(node, value=jnp.where(known, tree.raw_value[child], node.value))
+        known = (path.child >= 0) & tree.proven[path.child]
+        return replace(node, value=jnp.where(known, tree.raw_value[path.child], node.value))
 
     def evaluate(self, state: State, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
         """A position with its value and its candidates; a root has them from a larger pool."""
@@ -246,7 +260,7 @@ class Search(Generic[State]):
         def sample(pool: int | None) -> Candidates:
             return sample_candidates(game, state, logits, key_candidates, settings.num_candidates, pool)
 
-        if settings.root_candidate_pool is None:
+        if settings.root_candidate_pool in (None, settings.candidate_pool):
             sampled = sample(settings.candidate_pool)
         else:
             pools = settings.root_candidate_pool, settings.candidate_pool
@@ -295,8 +309,38 @@ class Search(Generic[State]):
         )
 
 
-_Descent = tuple[Array, Array, Array, Array]
-"""Node, candidate, depth, and the nodes so far."""
+class _Descent(NamedTuple):
+    """A simulation on its way from the root to a leaf."""
+
+    nodes: Int32[Array, "max_depth+1"]
+    """Nodes so far; the capacity of the tree in places left over."""
+    node: Int32[Array, ""]
+    candidate: Int32[Array, ""]
+    """Index of the candidate of ``node`` that is followed."""
+    action: Int32[Array, ""]
+    """Its action."""
+    child: Int32[Array, ""]
+    """The node that it leads to; -1 before its first visit."""
+    depth: Int32[Array, ""]
+    """Depth of that node."""
+    inside: Bool[Array, ""]
+    """Whether the simulation goes on below that node."""
+
+
+def _milliseconds(step: Int32[Array, ""]) -> Int32[Array, ""]:
+    """The clock when this is evaluated: milliseconds since the process looked at it first.
+
+    It depends on the step, so that the compiler asks it at each, and on no game, so that a batch asks it once.
+    """
+
+    def look(step: Any) -> np.ndarray:
+        del step
+        return np.int32((time.monotonic() - _STARTED) * 1000)  # wraps after 24 days
+
+    return jax.pure_callback(look, jax.ShapeDtypeStruct((), jnp.int32), step)
+
+
+_STARTED = time.monotonic()
 
 
 @jax.tree_util.register_dataclass

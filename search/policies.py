@@ -33,10 +33,16 @@ def puct_policy(
     max_depth: int = 32,
     score_weight: float | None = None,
     stop_early: bool = False,
+    root_candidate_pool: int | None = None,
+    leaves: int = 1,
+    virtual_loss: float = 0.0,
+    exact_endings: bool = False,
     c_init: float = 1.25,
     c_base: float = 19_652.0,
     fpu_value: float | None = None,
     fpu_reduction: float = 0.1,
+    fpu_exponent: float = 0.0,
+    fpu_visits: float = 0.0,
     dirichlet_alpha: float = 0.0,
     dirichlet_fraction: float = 0.25,
     forced_playouts: float = 0.0,
@@ -65,10 +71,16 @@ def puct_policy(
         max_depth: simulations go no deeper than this.
         score_weight: weight of the score utility in the value of finished games, between 0 and 1; ``None`` is 0.
         stop_early: whether the search ends once the remaining simulations cannot change the action.
+        root_candidate_pool: ``candidate_pool`` of the root; ``None`` is that of other nodes.
+        leaves: simulations of a tree that are evaluated together.
+        virtual_loss: with several leaves, what a visit that is under way takes off the mean value of its candidate.
+        exact_endings: whether proven values travel up the tree, and end the search once the root is proven.
         c_init: weight of priors against values; ``pb_c_init`` of mctx.
         c_base: after this many visits the weight has grown by log(2); ``pb_c_base`` of mctx.
         fpu_value: value of a candidate without visits; ``None`` is the value of its node, less a reduction.
         fpu_reduction: that reduction, times the root of the visited prior probability.
+        fpu_exponent: that value is multiplied by (prior / highest prior) ** fpu_exponent.
+        fpu_visits: visits for which that value counts in the mean value of visited candidates.
         dirichlet_alpha: parameter of the Dirichlet noise in the priors of the root; 0 for none. mctx takes 0.3.
         dirichlet_fraction: fraction of that noise.
         forced_playouts: k of the forced playouts of KataGo; 0 for none.
@@ -80,8 +92,30 @@ def puct_policy(
     Raises:
         ValueError: a setting is out of range.
     """
-    rule = PuctRule(c_init, c_base, fpu_value, fpu_reduction, dirichlet_alpha, dirichlet_fraction, forced_playouts, temperature)
-    settings = SearchSettings(num_simulations, num_candidates, candidate_pool, max_depth, score_weight, stop_early)
+    rule = PuctRule(
+        c_init,
+        c_base,
+        fpu_value,
+        fpu_reduction,
+        fpu_exponent,
+        fpu_visits,
+        dirichlet_alpha,
+        dirichlet_fraction,
+        forced_playouts,
+        temperature,
+    )
+    settings = SearchSettings(
+        num_simulations,
+        num_candidates,
+        candidate_pool,
+        max_depth,
+        score_weight,
+        stop_early,
+        root_candidate_pool,
+        leaves,
+        virtual_loss,
+        exact_endings,
+    )
     return Search(game, evaluator, rule, settings)(state, key)
 
 
@@ -97,6 +131,10 @@ def gumbel_policy(
     max_depth: int = 32,
     score_weight: float | None = None,
     stop_early: bool = False,
+    root_candidate_pool: int | None = None,
+    leaves: int = 1,
+    virtual_loss: float = 0.0,
+    exact_endings: bool = False,
     max_num_considered_actions: int = 16,
     gumbel_scale: float = 0.0,
     value_scale: float = 0.1,
@@ -124,6 +162,10 @@ def gumbel_policy(
         max_depth: simulations go no deeper than this.
         score_weight: weight of the score utility in the value of finished games, between 0 and 1; ``None`` is 0.
         stop_early: whether the search ends where there is only one action.
+        root_candidate_pool: ``candidate_pool`` of the root; ``None`` is that of other nodes.
+        leaves: simulations of a tree that are evaluated together.
+        virtual_loss: with several leaves, what a visit that is under way takes off the mean value of its candidate.
+        exact_endings: whether proven values travel up the tree, and end the search once the root is proven.
         max_num_considered_actions: candidates with which sequential halving begins at the root.
         gumbel_scale: scale of the Gumbel noise at the root; 0, the default, to play, 1 (as in mctx) to explore in self-play.
         value_scale: weight of values against logits.
@@ -137,7 +179,18 @@ def gumbel_policy(
         ValueError: a setting is out of range.
     """
     rule = GumbelRule(max_num_considered_actions, gumbel_scale, value_scale, maxvisit_init, rescale_values)
-    settings = SearchSettings(num_simulations, num_candidates, candidate_pool, max_depth, score_weight, stop_early)
+    settings = SearchSettings(
+        num_simulations,
+        num_candidates,
+        candidate_pool,
+        max_depth,
+        score_weight,
+        stop_early,
+        root_candidate_pool,
+        leaves,
+        virtual_loss,
+        exact_endings,
+    )
     return Search(game, evaluator, rule, settings)(state, key)
 
 
@@ -155,6 +208,10 @@ def determinized_policy(
     max_depth: int = 32,
     score_weight: float | None = None,
     stop_early: bool = False,
+    root_candidate_pool: int | None = None,
+    leaves: int = 1,
+    virtual_loss: float = 0.0,
+    exact_endings: bool = False,
 ) -> PolicyOutput:
     """Search a position with hidden information by determinization (PIMC): one search for each sampled determinization.
 
@@ -171,6 +228,10 @@ def determinized_policy(
         max_depth: simulations go no deeper than this.
         score_weight: weight of the score utility in the value of finished games, between 0 and 1; ``None`` is 0.
         stop_early: whether the searches end once their remaining simulations cannot change their actions.
+        root_candidate_pool: ``candidate_pool`` of the root; ``None`` is that of other nodes.
+        leaves: simulations of a tree that are evaluated together.
+        virtual_loss: with several leaves, what a visit that is under way takes off the mean value of its candidate.
+        exact_endings: whether proven values travel up the tree, and end the search once the root is proven.
 
     Returns:
         The action of the highest mean policy, the K candidates that have the highest, and mean values.
@@ -178,7 +239,18 @@ def determinized_policy(
     Raises:
         ValueError: a setting is out of range.
     """
-    settings = SearchSettings(num_simulations, num_candidates, candidate_pool, max_depth, score_weight, stop_early)
+    settings = SearchSettings(
+        num_simulations,
+        num_candidates,
+        candidate_pool,
+        max_depth,
+        score_weight,
+        stop_early,
+        root_candidate_pool,
+        leaves,
+        virtual_loss,
+        exact_endings,
+    )
     search = Search(game, evaluator, PuctRule() if rule is None else rule, settings)
     return Determinized(search, num_determinizations)(state, key)
 

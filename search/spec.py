@@ -32,7 +32,6 @@ RULES: dict[str, type[Rule]] = {"puct": PuctRule, "gumbel": GumbelRule}
 
 # What a search without a network takes for settings that are left to the evaluator.
 _POOL_WITHOUT_NETWORK = 128
-_ROOT_POOL = 4096
 _SCORE_WEIGHT_WITHOUT_NETWORK = 0.3
 
 
@@ -177,9 +176,9 @@ def build_search(
     if spec.rule is None:
         raise ValueError(f"{spec.kind} does not search")
     if network is None:
-        settings = spec.search.resolve(_POOL_WITHOUT_NETWORK, _ROOT_POOL, _SCORE_WEIGHT_WITHOUT_NETWORK)
+        settings = spec.search.resolve(_POOL_WITHOUT_NETWORK, DEFAULT_CANDIDATE_POOL, _SCORE_WEIGHT_WITHOUT_NETWORK)
     else:
-        settings = spec.search.resolve(DEFAULT_CANDIDATE_POOL, _ROOT_POOL, getattr(network, "score_weight", 0.0))
+        settings = spec.search.resolve(DEFAULT_CANDIDATE_POOL, DEFAULT_CANDIDATE_POOL, getattr(network, "score_weight", 0.0))
     evaluator = spec.evaluator.build(game, settings.score_weight or 0.0, network)
     rule: SelectionRule = spec.rule
     if not game.has_hidden_information:

@@ -86,6 +86,10 @@ class Path(NamedTuple):
     """The node before the leaf."""
     candidate: Int32[Array, ""]
     """Index of the candidate that leads from there to the leaf."""
+    action: Int32[Array, ""]
+    """Its action; -1 where the leaf is the root."""
+    child: Int32[Array, ""]
+    """The leaf, where it is in the tree already; -1 elsewhere."""
     store_at: Int32[Array, ""]
     """Where the leaf is to be stored; the capacity of the tree where it is in the tree already, or does not fit."""
 
