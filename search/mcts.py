@@ -216,8 +216,13 @@ class Search(Generic[State]):
         nodes = end.nodes.at[end.depth].set(leaf)
         return Path(nodes, end.node, end.candidate, end.action, end.child, store_at)
 
-    def _select_several(self, tree: Tree[State], root: RootContext, first: Int32[Array, ""], active: Bool[Array, "L"]) -> Path:
-        """The paths of a round of simulations, each selected as if those before it were under way."""
+    def _select_several(
+        self, tree: Tree[State], root: RootContext, first: Int32[Array, ""], active: Bool[Array, "L"]
+    ) -> tuple[Tree[State], Path]:
+        """The paths of a round of simulations, each selected as if those before it were under way.
+
+        The children of the tree given back are what they will be after the round, so that they are not copied.
+        """
 
         def select(carry: tuple[Array, Array, Array], item: tuple[Array, Array]) -> tuple[tuple[Array, Array, Array], Path]:
             pending, children, num_nodes = carry
@@ -240,7 +245,8 @@ class Search(Generic[State]):
             path = jax.tree.map(lambda leaf: leaf[index], paths)
             return prove(tree, path, self._winning, active[index])
 
-        return lax.fori_loop(0, active.shape[0], step, tree)
+        after: Tree[State] = lax.fori_loop(0, active.shape[0], step, tree)
+        return after
 
     def expand(self, tree: Tree[State], path: Path, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
         """The leaf of a path, evaluated; ``Game.apply`` leaves the root as it is where there is no candidate to follow."""
@@ -335,9 +341,10 @@ def _milliseconds(step: Int32[Array, ""]) -> Int32[Array, ""]:
 
     def look(step: Any) -> np.ndarray:
         del step
-        return np.int32((time.monotonic() - _STARTED) * 1000)  # wraps after 24 days
+        return np.array((time.monotonic() - _STARTED) * 1000, np.int32)  # enough for 24 days
 
-    return jax.pure_callback(look, jax.ShapeDtypeStruct((), jnp.int32), step)
+    now: Array = jax.pure_callback(look, jax.ShapeDtypeStruct((), jnp.int32), step)
+    return now
 
 
 _STARTED = time.monotonic()

@@ -36,6 +36,7 @@ def puct_policy(
     root_candidate_pool: int | None = None,
     leaves: int = 1,
     virtual_loss: float = 0.0,
+    seconds: float | None = None,
     exact_endings: bool = False,
     c_init: float = 1.25,
     c_base: float = 19_652.0,
@@ -74,6 +75,7 @@ def puct_policy(
         root_candidate_pool: ``candidate_pool`` of the root; ``None`` is that of other nodes.
         leaves: simulations of a tree that are evaluated together.
         virtual_loss: with several leaves, what a visit that is under way takes off the mean value of its candidate.
+        seconds: time limit of the search in seconds, shared by a batch; ``None`` for none.
         exact_endings: whether proven values travel up the tree, and end the search once the root is proven.
         c_init: weight of priors against values; ``pb_c_init`` of mctx.
         c_base: after this many visits the weight has grown by log(2); ``pb_c_base`` of mctx.
@@ -114,6 +116,7 @@ def puct_policy(
         root_candidate_pool,
         leaves,
         virtual_loss,
+        seconds,
         exact_endings,
     )
     return Search(game, evaluator, rule, settings)(state, key)
@@ -134,6 +137,7 @@ def gumbel_policy(
     root_candidate_pool: int | None = None,
     leaves: int = 1,
     virtual_loss: float = 0.0,
+    seconds: float | None = None,
     exact_endings: bool = False,
     max_num_considered_actions: int = 16,
     gumbel_scale: float = 0.0,
@@ -165,6 +169,7 @@ def gumbel_policy(
         root_candidate_pool: ``candidate_pool`` of the root; ``None`` is that of other nodes.
         leaves: simulations of a tree that are evaluated together.
         virtual_loss: with several leaves, what a visit that is under way takes off the mean value of its candidate.
+        seconds: time limit of the search in seconds, shared by a batch; ``None`` for none.
         exact_endings: whether proven values travel up the tree, and end the search once the root is proven.
         max_num_considered_actions: candidates with which sequential halving begins at the root.
         gumbel_scale: scale of the Gumbel noise at the root; 0, the default, to play, 1 (as in mctx) to explore in self-play.
@@ -189,6 +194,7 @@ def gumbel_policy(
         root_candidate_pool,
         leaves,
         virtual_loss,
+        seconds,
         exact_endings,
     )
     return Search(game, evaluator, rule, settings)(state, key)
@@ -211,6 +217,7 @@ def determinized_policy(
     root_candidate_pool: int | None = None,
     leaves: int = 1,
     virtual_loss: float = 0.0,
+    seconds: float | None = None,
     exact_endings: bool = False,
 ) -> PolicyOutput:
     """Search a position with hidden information by determinization (PIMC): one search for each sampled determinization.
@@ -231,6 +238,7 @@ def determinized_policy(
         root_candidate_pool: ``candidate_pool`` of the root; ``None`` is that of other nodes.
         leaves: simulations of a tree that are evaluated together.
         virtual_loss: with several leaves, what a visit that is under way takes off the mean value of its candidate.
+        seconds: time limit of the search in seconds, shared by a batch; ``None`` for none.
         exact_endings: whether proven values travel up the tree, and end the search once the root is proven.
 
     Returns:
@@ -249,6 +257,7 @@ def determinized_policy(
         root_candidate_pool,
         leaves,
         virtual_loss,
+        seconds,
         exact_endings,
     )
     search = Search(game, evaluator, PuctRule() if rule is None else rule, settings)
