@@ -180,6 +180,23 @@ def network_evaluator(game: Game[Any], network: Network, symmetries: bool = Fals
     return evaluate
 
 
+def mixed_evaluator(policy: Evaluator, playouts: Evaluator, playout_weight: float) -> Evaluator:
+    """The logits of one evaluator, and its values averaged with those of another.
+
+    Args:
+        policy: gives the logits, such as ``network_evaluator``.
+        playouts: such as ``playout_evaluator``.
+        playout_weight: weight of the values of ``playouts``, from 0 to 1.
+    """
+
+    def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
+        key_policy, key_playouts = jax.random.split(key)
+        logits, value = policy(state, key_policy)
+        return Evaluation(logits, (1 - playout_weight) * value + playout_weight * playouts(state, key_playouts).value)
+
+    return evaluate
+
+
 def best_of(game: Game[Any], num_samples: int) -> Policy:
     """The policy that plays the best of so many random actions, by ``heuristic_logits``.
 
@@ -219,11 +236,15 @@ class EvaluatorSettings:
     """Whether actions have priors by ``Game.heuristic_logits``; uniform otherwise."""
     network: str = ""
     """A network in place of all above: a file that ``save_network`` has written, or ``module:factory``."""
+    playout_weight: float = setting(0.0, 0, 1)
+    """Weight of playouts, as they are set above, in the values of a network."""
     symmetries: bool = False
     """Whether the network is averaged over all symmetries of the position."""
 
     def __post_init__(self) -> None:
         check_settings(self)
+        if self.playout_weight and not (self.network and self.num_playouts):
+            raise ValueError("playout_weight mixes playouts into the values of a network; name one, and num_playouts")
         if self.symmetries and not self.network:
             raise ValueError("symmetries are asked of a network; name one")
         for name in ("playout_policy", "network"):
@@ -239,9 +260,15 @@ class EvaluatorSettings:
             network: what the name ``network`` stands for, already loaded.
         """
         if network is not None:
-            return network_evaluator(game, network, self.symmetries)
+            by_network = network_evaluator(game, network, self.symmetries)
+            if not self.playout_weight:
+                return by_network
+            return mixed_evaluator(by_network, self._playouts(game, score_weight), self.playout_weight)
         if not self.num_playouts:
             return heuristic_evaluator(game) if self.priors else uniform_evaluator(game)
+        return self._playouts(game, score_weight)
+
+    def _playouts(self, game: Game[Any], score_weight: float) -> Evaluator:
         policies = game.policies() if self.playout_policy else {}
         if self.playout_policy and self.playout_policy not in policies:
             raise ValueError(f"{game.id} has no policy {self.playout_policy!r}; it has {', '.join(policies)}")

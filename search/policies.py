@@ -48,6 +48,7 @@ def puct_policy(
     dirichlet_fraction: float = 0.25,
     forced_playouts: float = 0.0,
     temperature: float = 0.0,
+    value_temperature: float = 0.0,
 ) -> SearchOutput[State]:
     """Search a position by PUCT (AlphaZero, Silver et al. 2017), with the extensions of KataGo (Wu 2019).
 
@@ -87,6 +88,7 @@ def puct_policy(
         dirichlet_fraction: fraction of that noise.
         forced_playouts: k of the forced playouts of KataGo; 0 for none.
         temperature: the action is drawn by ``visits ** (1 / temperature)``; 0 takes the most visited one. mctx takes 1.
+        value_temperature: the action is drawn by exp(value / value_temperature) among the visited ones; 0 does not.
 
     Returns:
         The action, the policy (fractions of the visits) over the candidates, values, and the tree.
@@ -105,6 +107,7 @@ def puct_policy(
         dirichlet_fraction,
         forced_playouts,
         temperature,
+        value_temperature,
     )
     settings = SearchSettings(
         num_simulations,

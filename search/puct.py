@@ -35,6 +35,9 @@ class PuctRule:
     out those that only this rule explains (k of KataGo, which takes 2); 0 for no such rule."""
     temperature: float = setting(0.0, 0)
     """The action is drawn by visits ** (1 / temperature); 0 takes the most visited candidate."""
+    value_temperature: float = setting(0.0, 0)
+    """The action is drawn by exp(mean value / value_temperature) among the visited candidates, for players that are to err as
+    people do, rather in small things than in large ones; 0 leaves it to the setting above."""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -75,7 +78,7 @@ class PuctRule:
         del root
         visits = stats.visits
         only_one = jnp.sum(stats.available) <= 1
-        if self.temperature or self.forced_playouts:
+        if self.temperature or self.value_temperature or self.forced_playouts:
             return only_one
         most = jnp.max(visits)
         leads = (visits == most) & stats.available
@@ -89,9 +92,12 @@ class PuctRule:
             visits = self._without_forced(stats, root.noise)
         policy = visits.astype(jnp.float32) / jnp.maximum(jnp.sum(visits), 1).astype(jnp.float32)
         most_visited = jnp.argmax(jnp.where(stats.available, visits, -1)).astype(jnp.int32)
-        if not self.temperature:
+        if self.value_temperature:
+            logits = stats.value / self.value_temperature
+        elif self.temperature:
+            logits = jnp.log(visits.astype(jnp.float32)) / self.temperature
+        else:
             return most_visited, policy
-        logits = jnp.log(visits.astype(jnp.float32)) / self.temperature
         sampled = jax.random.categorical(key, jnp.where(visits > 0, logits, -jnp.inf)).astype(jnp.int32)
         return jnp.where(jnp.any(visits > 0), sampled, most_visited), policy
 

@@ -1,0 +1,102 @@
+"""Endings that the search has proven, against exhaustive search: games, numbers of players, and the values of all seats."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tilewe_jax
+from search import PuctRule, Search, SearchSettings, playout_evaluator
+from tests.support import positions, rows
+
+CHUNK = 256
+MOST = 60_000
+"""Positions of a game tree that exhaustive search looks at."""
+SIMULATIONS = 400
+
+
+class Solver:
+    """Exhaustive search of small game trees, level by level, in chunks of positions."""
+
+    def __init__(self, game: Any) -> None:
+        self.look = jax.jit(
+            jax.vmap(
+                lambda state: (
+                    game.legal_actions(state),
+                    game.current_player(state),
+                    game.is_terminal(state),
+                    game.returns(state),
+                )
+            )
+        )
+        self.apply = jax.jit(jax.vmap(game.apply))
+
+    def in_chunks(self, function: Any, *args: Any) -> Any:
+        count = jax.tree.leaves(args)[0].shape[0]
+        results = []
+        for start in range(0, count, CHUNK):
+            index = np.minimum(np.arange(start, start + CHUNK), count - 1)
+            results.append(jax.device_get(function(*jax.tree.map(lambda leaf, index=index: leaf[index], args))))
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *results)
+
+    def values(self, state: Any) -> np.ndarray | None:
+        """The value of a position by seat under best play, the first of equals; ``None`` where its tree is too large."""
+        level = jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
+        levels, size = [], 0
+        while True:
+            legal, player, terminal, returns = self.in_chunks(self.look, level)
+            parent, action = np.nonzero(legal)
+            levels.append((parent, player, terminal, returns))
+            size += len(parent)
+            if size > MOST:
+                return None
+            if not len(parent):
+                break
+            level = self.in_chunks(self.apply, rows(level, parent), action.astype(np.int32))
+        below = np.zeros((0, levels[0][3].shape[1]))
+        for parent, player, terminal, returns in reversed(levels):
+            value = np.where(terminal[:, None], returns, -np.inf)
+            for index, node in enumerate(parent):
+                if below[index, player[node]] > value[node, player[node]]:
+                    value[node] = below[index]
+            below = value
+        return below[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "options", "batch", "wanted"),
+    [("duo_official", {}, 120, 500), ("santorini", {"size": 3}, 60, 400), ("tilewe", {"players": 3, "size": 8}, 30, 100)],
+    ids=["duo_official", "santorini", "three players"],
+)
+@pytest.mark.parametrize("leaves", [1, 8])
+def test_proven_endings(name: str, options: dict[str, Any], batch: int, wanted: int, leaves: int) -> None:
+    game = tilewe_jax.make(name, **options)
+    settings = SearchSettings(SIMULATIONS, 64, candidate_pool=128, leaves=leaves, exact_endings=True)
+    search = jax.jit(jax.vmap(Search(game, playout_evaluator(game), PuctRule(), settings)))
+    solver, agreed, played = Solver(game), 0, 0
+    steps = [states for states, _ in positions(game, batch, seed=3)]
+    for states in reversed(steps):  # from the endings on
+        if agreed >= wanted:
+            break
+        output = jax.device_get(search(states, jax.random.split(jax.random.key(5), batch)))
+        terminal = np.asarray(jax.vmap(game.is_terminal)(states))
+        for lane in np.flatnonzero(output.tree.proven[:, 0] & ~terminal):
+            exact = solver.values(rows(states, lane))
+            if exact is None:
+                continue
+            mover = int(game.current_player(rows(states, lane)))
+            proven = output.tree.raw_value[lane, 0]
+            assert proven[mover] == exact[mover]
+            if game.num_players == 2:
+                np.testing.assert_array_equal(proven, exact)
+            after = solver.values(game.apply(rows(states, lane), jnp.int32(output.action[lane])))
+            assert after is not None
+            played += after[mover] == exact[mover]
+            agreed += 1
+    assert agreed >= wanted
+    if game.num_players == 2:
+        assert played == agreed
+    print(f"{game.id}, {leaves} leaves: {agreed} proven endings agree with exhaustive search")
