@@ -42,8 +42,6 @@ def puct_policy(
     c_base: float = 19_652.0,
     fpu_value: float | None = None,
     fpu_reduction: float = 0.1,
-    fpu_exponent: float = 0.0,
-    fpu_visits: float = 0.0,
     dirichlet_alpha: float = 0.0,
     dirichlet_fraction: float = 0.25,
     forced_playouts: float = 0.0,
@@ -82,8 +80,6 @@ def puct_policy(
         c_base: after this many visits the weight has grown by log(2); ``pb_c_base`` of mctx.
         fpu_value: value of a candidate without visits; ``None`` is the value of its node, less a reduction.
         fpu_reduction: that reduction, times the root of the visited prior probability.
-        fpu_exponent: that value is multiplied by (prior / highest prior) ** fpu_exponent.
-        fpu_visits: visits for which that value counts in the mean value of visited candidates.
         dirichlet_alpha: parameter of the Dirichlet noise in the priors of the root; 0 for none. mctx takes 0.3.
         dirichlet_fraction: fraction of that noise.
         forced_playouts: k of the forced playouts of KataGo; 0 for none.
@@ -101,8 +97,6 @@ def puct_policy(
         c_base,
         fpu_value,
         fpu_reduction,
-        fpu_exponent,
-        fpu_visits,
         dirichlet_alpha,
         dirichlet_fraction,
         forced_playouts,

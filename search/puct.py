@@ -22,10 +22,6 @@ class PuctRule:
     """First-play urgency: the value of a candidate without visits; ``None`` is that of its node, less the reduction below."""
     fpu_reduction: float = setting(0.1, 0)
     """Taken off that value, times the root of the prior probability of the visited candidates (KataGo)."""
-    fpu_exponent: float = setting(0.0, 0)
-    """That value is further multiplied by (prior / highest prior of the node) ** fpu_exponent; 0 leaves it as it is."""
-    fpu_visits: float = setting(0.0, 0)
-    """Number of visits for which the first-play urgency counts in the mean value of a visited candidate."""
     dirichlet_alpha: float = setting(0.0, 0)
     """Parameter of the Dirichlet noise in the priors at the root; 0 for none."""
     dirichlet_fraction: float = setting(0.25, 0, 1)
@@ -110,15 +106,8 @@ class PuctRule:
             urgency = stats.node_value - self.fpu_reduction * jnp.sqrt(visited_prior)
         else:
             urgency = jnp.float32(self.fpu_value)
-        if self.fpu_exponent:
-            relative = jnp.maximum(priors, 0.0) / jnp.maximum(jnp.max(priors), jnp.finfo(jnp.float32).tiny)
-            urgency = urgency * relative**self.fpu_exponent
-        visits = stats.visits.astype(jnp.float32)
-        value = stats.value
-        if self.fpu_visits:
-            value = (self.fpu_visits * urgency + visits * value) / (self.fpu_visits + visits)
         weight = (self.c_init + jnp.log((count + self.c_base + 1) / self.c_base)) * jnp.sqrt(count)
-        scores = jnp.where(stats.visits > 0, value, urgency) + weight * priors / (1 + visits)
+        scores = jnp.where(stats.visits > 0, stats.value, urgency) + weight * priors / (1 + stats.visits.astype(jnp.float32))
         return jnp.where(priors >= 0, scores, -jnp.inf)
 
     def _without_forced(self, stats: ChildStats, priors: Float32[Array, "K"]) -> Int32[Array, "K"]:
