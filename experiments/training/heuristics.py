@@ -3,10 +3,10 @@
     python -m experiments.training.heuristics --game duo_official --out runs/heuristics
 
 The policy is the softmax of the logits of some random legal actions, and logits are linear in features of an action
-(``LinearHeuristics``). So the gradient of the expected outcome of a game is the covariance of its outcome with its score, the
-sum of the features of the actions played less their means under the policy; and the natural gradient (Kakade 2001) is the vector
-of coefficients of the linear regression of outcomes on scores. One step of learning is such a regression, over thousands of
-games: these make all data, and nothing else is stored.
+(``LinearHeuristics``). So the gradient of the expected outcome of a game is the covariance of its outcome with its score, which
+is the sum of the features of the actions played less their means under the policy; and the natural gradient (Kakade 2001) is
+the vector of coefficients of the linear regression of outcomes on scores. One step of learning is such a regression, over
+thousands of new games. No games are kept.
 
 Learners that meet only themselves learn to beat nobody else. In half of the games all seats learn. In the others one seat does,
 and the others are played with earlier weights, half of the time with noise added, such that there is always somebody who plays
@@ -38,7 +38,7 @@ FILE = "heuristics.json"
 
 Weights = NDArray[np.float32]
 """``float32[features]``."""
-Play = Callable[[Array, PRNGKeyArray], tuple[Array, Array]]
+Play = Callable[[Array, PRNGKeyArray], tuple[Array, Array, Array]]
 
 
 @runtime_checkable
@@ -126,13 +126,22 @@ class Learner:
     """Standard deviation of the logits of random legal actions, in the last games."""
 
 
-def learn(settings: Settings, follow: Callable[[Learner, dict[str, float]], None] = lambda learner, metrics: None) -> Learner:
-    """Learn, from the state in the folder on where there is one; ``follow`` is called after each step."""
-    game = make(settings.game)
+def learn(
+    game: Any, settings: Settings, follow: Callable[[Learner, dict[str, float]], None] = lambda learner, metrics: None
+) -> Learner:
+    """Learn, from the state in the folder on where there is one.
+
+    Args:
+        game: the game, a ``Game`` with ``LinearHeuristics``.
+        settings: how to learn.
+        follow: called after each step with numbers about it.
+
+    Raises ``ValueError`` for other games, and for a folder of other settings.
+    """
     if not isinstance(game, LinearHeuristics):
-        raise ValueError(f"the heuristics of {settings.game} are not linear in features")
+        raise ValueError(f"the heuristics of {game.id} are not linear in features")
     learner = load(settings, _flatten(game.heuristic_weights))
-    play = jax.jit(jax.vmap(partial(play_game, game, settings), in_axes=(0, 0)))
+    play = jax.jit(jax.vmap(partial(play_game, game, settings)))
     while learner.step < settings.steps:
         rng = np.random.default_rng((settings.seed, learner.step))
         games = [play_batch(learner, game.num_players, play, rng) for _ in range(settings.games // settings.batch)]
@@ -206,7 +215,7 @@ def play_game(
     return scores, outcome, variance / jnp.maximum(positions, 1.0)
 
 
-def play_batch(learner: Learner, players: int, play: Any, rng: np.random.Generator) -> Games:
+def play_batch(learner: Learner, players: int, play: Play, rng: np.random.Generator) -> Games:
     """Play ``batch`` games: in half of them all seats learn, in the others one against weights of the pool."""
     settings = learner.settings
     batch, half = settings.batch, settings.batch // 2
@@ -227,9 +236,9 @@ def table(game: LinearHeuristics, learner: Learner) -> str:
     """The weights, scaled to ``spread``, as a dictionary in the source of a program."""
     scale = learner.settings.spread / max(learner.spread, 1e-9)
     names = list(game.heuristic_weights)
-    numbers = (scale * learner.weights).reshape(-1, len(names)).T
+    rows = (scale * learner.weights).reshape(-1, len(names)).T
     lines = [
-        f'    "{name}": ({", ".join(f"{number:.2f}" for number in row)}),' for name, row in zip(names, numbers, strict=True)
+        f'    "{name}": {tuple(round(float(number), 2) for number in row)},' for name, row in zip(names, rows, strict=True)
     ]
     return "\n".join(["{", *lines, "}"])
 
@@ -285,10 +294,11 @@ def main(arguments: list[str] | None = None) -> None:
             numbers = "  ".join(f"{name} {value:.3f}" for name, value in metrics.items())
             print(f"step {learner.step}  {numbers}  {time.monotonic() - start:.0f} s", flush=True)
 
-        learner = learn(settings, follow)
+        game = make(settings.game)
+        learner = learn(game, settings, follow)
     except (ArgumentError, ValueError) as error:
-        sys.exit(f"{error}")
-    print(table(cast(LinearHeuristics, make(settings.game)), learner))
+        sys.exit(str(error))
+    print(table(cast(LinearHeuristics, game), learner))
 
 
 if __name__ == "__main__":
