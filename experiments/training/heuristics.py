@@ -45,6 +45,10 @@ Play = Callable[[Array, PRNGKeyArray], tuple[Array, Array, Array]]
 class LinearHeuristics(Protocol):
     """What a ``Game`` has whose ``heuristic_logits`` are linear in features."""
 
+    @property
+    def num_players(self) -> int:
+        """Number of players."""
+
     def heuristic_features(self, state: Any, actions: Int32[Array, "k"]) -> Float32[Array, "k features"]:
         """The features of legal actions."""
 
