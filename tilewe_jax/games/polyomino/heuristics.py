@@ -45,10 +45,12 @@ class Features(NamedTuple, Generic[T]):
     """Edge neighbours of the piece that opponents have covered."""
     corners_opened: T
     """New corners."""
+    corners_with_a_free_neighbor: T
+    """New corners of whose edge neighbours at least one was free to the mover before the placement."""
     corners_with_two_free_neighbors: T
-    """New corners of whose edge neighbours at least two were free to the mover."""
+    """New corners of whose edge neighbours at least two were free to the mover before."""
     corners_with_three_free_neighbors: T
-    """New corners of whose edge neighbours at least three were free to the mover."""
+    """New corners of whose edge neighbours at least three were free to the mover before."""
     corners_in_new_area: T
     """New corners more than three king moves from all open corners that the mover had."""
     corners_beside_opponents: T
@@ -82,8 +84,9 @@ class _Boards(NamedTuple):
     """Cells free to the mover."""
     corners: Board
     """Corners of the mover, free or not."""
+    one_free: Board
+    """Cells with at least one edge neighbour that is free to the mover; so are the next two."""
     two_free: Board
-    """Cells with at least two free edge neighbours."""
     three_free: Board
     old_area: Board
     """Cells at most ``_AREA_STEPS`` king moves from an open corner of the mover."""
@@ -199,6 +202,7 @@ def _counts(config: Config, placements: _Placements, boards: _Boards) -> list[Fl
             cells & position.beside_opponents,
             edges & position.opponents,
             new_corners,
+            new_corners & position.one_free,
             new_corners & position.two_free,
             new_corners & position.three_free,
             new_corners & ~position.old_area,
@@ -236,7 +240,7 @@ def _boards(config: Config, state: State) -> _Boards:
 
     free, corners, opponent_corners, opponents = materialize(gather, by_color, state.occupied)
     beside_corners, beside_opponents = materialize(lambda *boards: [*map(beside, boards)], opponent_corners, opponents)
-    two_free, three_free = materialize(partial(_free_neighbours, config), free)
+    one_free, two_free, three_free = materialize(partial(_free_neighbours, config), free)
     near_corners = materialize(lambda *boards: beside(boards[0]) | boards[0] | boards[1], beside_corners, opponent_corners)
     old_area = free & corners
     for _ in range(_AREA_STEPS):
@@ -244,6 +248,7 @@ def _boards(config: Config, state: State) -> _Boards:
     return _Boards(
         free=free,
         corners=corners,
+        one_free=one_free,
         two_free=two_free,
         three_free=three_free,
         old_area=old_area,
@@ -255,16 +260,17 @@ def _boards(config: Config, state: State) -> _Boards:
     )
 
 
-def _free_neighbours(config: Config, free: Board) -> tuple[Board, Board]:
-    """The cells that have at least two, and at least three, of their edge neighbours in a set of cells of the board."""
+def _free_neighbours(config: Config, free: Board) -> tuple[Board, Board, Board]:
+    """The cells that have at least one, two and three of their edge neighbours in a set of cells of the board."""
     size, count = config.size, words(config)
     padded = jnp.pad(free, ((1, 2), (0, 0)))  # rows are shorter than a word or as long
     below, above, left, right = (window(padded, WORD_BITS + shift, count) for shift in (-size, size, -1, 1))
     # A shift sideways must not carry a cell into the next row.
     left, right = left & columns(config, 1, size - 1)[:count, None], right & columns(config, 0, size - 2)[:count, None]
-    both, any_of_two = (below & above, left & right), (below | above, left | right)
-    two = both[0] | both[1] | (any_of_two[0] & any_of_two[1])
-    return two, (both[0] & any_of_two[1]) | (both[1] & any_of_two[0])
+    both = below & above, left & right
+    either = below | above, left | right
+    two = both[0] | both[1] | (either[0] & either[1])
+    return either[0] | either[1], two, (both[0] & either[1]) | (both[1] & either[0])
 
 
 def _cover(config: Config, placement: Int32[Array, "lanes"]) -> Board:

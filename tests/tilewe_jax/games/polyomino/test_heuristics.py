@@ -65,6 +65,7 @@ def features_by_counting(config: Config, state: Any, action: int) -> np.ndarray:
         cells_beside_opponents=len(cells & beside(enemies)),
         edges_on_opponents=len(edges & enemies),
         corners_opened=len(new),
+        corners_with_a_free_neighbor=sum(free_neighbors(corner) >= 1 for corner in new),
         corners_with_two_free_neighbors=sum(free_neighbors(corner) >= 2 for corner in new),
         corners_with_three_free_neighbors=sum(free_neighbors(corner) >= 3 for corner in new),
         corners_in_new_area=sum(map(is_far, new)),
