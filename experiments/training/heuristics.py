@@ -71,15 +71,15 @@ class Settings:
     """Folder of the state of learning."""
     game: str = "duo_official"
     """Id of the game."""
-    steps: int = setting(60, 1)
+    steps: int = setting(120, 1)
     """Steps of learning, in all."""
     games: int = setting(6144, 2)
     """Number of games a step."""
-    batch: int = setting(1024, 2)
+    batch: int = setting(512, 2)
     """Number of games played at once."""
     from_zero: bool = False
     """Begin with weights of zero, and not with those of the game."""
-    num_samples: int = setting(16, 2)
+    num_samples: int = setting(32, 2)
     """Number of random legal actions from which the policy chooses."""
     random_plies: int = setting(4, 0)
     """Games begin with up to so many plies by a policy that is five times as hot, and nothing is learned from these."""
