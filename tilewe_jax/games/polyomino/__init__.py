@@ -8,7 +8,7 @@ Modules in the order in which they build on each other::
     movegen, movegen_conv  legal placements: on packed boards, and as a convolution
     rules                  state, legality, placing, passing
     contacts               placements counted by contact, as the package ``tilewe`` counts moves
-    heuristics             action logits and position values without lookahead
+    heuristics             action logits and position values without lookahead; ``heuristic_weights`` are learned
     one_ply, policies      the sample engines of ``tilewe``
     observation, symmetry  planes for networks; symmetries of the board
     notation, figures      names of actions; text and pictures

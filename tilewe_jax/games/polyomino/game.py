@@ -153,6 +153,15 @@ class PolyominoGame(Game[State]):
         """The weighted sum of ``heuristics.Features``."""
         return _of_one_game(heuristics.heuristic_logits, self.config)(state, actions)
 
+    def heuristic_features(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k features"]:
+        """What ``heuristic_logits`` of placements are linear in, with ``heuristic_weights``; see ``heuristics``."""
+        return _of_one_game(heuristics.heuristic_features, self.config)(state, actions)
+
+    @property
+    def heuristic_weights(self) -> dict[str, tuple[float, ...]]:
+        """The weights of ``heuristic_features`` by name: each at the beginning of a game, and what is added until its end."""
+        return dict(zip(heuristics.WEIGHT_NAMES, map(tuple, heuristics.weights(self.config).T.tolist()), strict=True))
+
     def heuristic_value(self, state: State) -> Float32[Array, "players"]:
         """The softmax of the scores, see ``heuristics``."""
         return heuristics.heuristic_value(self.scores(state))

@@ -1,7 +1,8 @@
 """Static heuristics: logits of placements from weighted features, and position values from scores, without lookahead.
 
-The features follow those by which Pentobi chooses moves in its random playouts (contest corners of opponents, with large
-pieces), used there almost lexicographically and here as a weighted sum. Functions of lanes, see ``tilewe_jax.lanes``.
+The logit of a placement is linear in named features, most of them counts of its cells, of its edge neighbours and of its
+diagonal neighbours on bitboards of the position, and in a term of its piece. The weights stand in ``heuristic_weights``;
+``experiments.training.heuristics`` learns them. Functions of lanes, see ``tilewe_jax.lanes``.
 """
 
 from functools import partial, reduce
@@ -12,11 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int32, UInt32
 
-from tilewe_jax.bits import popcount
+from tilewe_jax.bits import WORD_BITS, popcount
 from tilewe_jax.games.polyomino import rules
-from tilewe_jax.games.polyomino.boards import Board, neighbours, pick, planes, words
+from tilewe_jax.games.polyomino.boards import Board, columns, neighbours, pick, planes, window, words
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
+from tilewe_jax.games.polyomino.heuristic_weights import MULTICOLOR_WEIGHTS, TWO_COLOR_WEIGHTS
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.lanes import materialize
 
@@ -24,116 +26,137 @@ T = TypeVar("T")
 
 
 class Features(NamedTuple, Generic[T]):
-    """A value for each feature of a placement.
+    """A value for each feature of a placement, all but the last of them counts.
 
-    *Open* corners are the corners of a colour (``boards.planes``) that are free. Opponents are the colours of other players.
+    *Open* corners are the corners of a colour (``boards.planes``) that are free to it; *new* corners are those that the
+    placement opens for the mover. Neighbours of the piece are cells beside it that it does not cover. Opponents are the colours
+    of other players.
     """
 
-    piece_size: T
-    """Number of cells of the piece."""
-    corners_opened: T
-    """Number of open corners that the mover gains."""
-    corners_closed: T
-    """Number of open corners that the mover loses, as cells of the piece or their edge neighbours."""
     opponent_corners_covered: T
-    """Number of cells on open corners of opponents."""
+    """Cells on open corners of opponents."""
     cells_beside_opponent_corners: T
-    """Number of cells that are edge neighbours of open corners of opponents."""
+    """Cells that are edge neighbours of open corners of opponents."""
+    cells_near_opponent_corners: T
+    """Cells at most two steps along edges from an open corner of an opponent."""
     cells_beside_opponents: T
-    """Number of cells that are edge neighbours of cells of opponents."""
+    """Cells that are edge neighbours of cells of opponents."""
+    edges_on_opponents: T
+    """Edge neighbours of the piece that opponents have covered."""
+    corners_opened: T
+    """New corners."""
+    corners_with_a_free_neighbor: T
+    """New corners of whose edge neighbours at least one was free to the mover before the placement."""
+    corners_with_two_free_neighbors: T
+    """New corners of whose edge neighbours at least two were free to the mover before."""
+    corners_with_three_free_neighbors: T
+    """New corners of whose edge neighbours at least three were free to the mover before."""
+    corners_in_new_area: T
+    """New corners more than three king moves from all open corners that the mover had."""
+    corners_beside_opponents: T
+    """New corners that are edge neighbours of cells of opponents."""
+    own_corners_covered: T
+    """Cells on open corners of the mover."""
+    own_corners_wasted: T
+    """Edge neighbours of the piece that were open corners of the mover, and are lost."""
+    free_cells_wasted: T
+    """Edge neighbours of the piece that were free to the mover, and are lost."""
     centrality: T
     """Minus the distance of the piece (its anchor plus (1, 1)) from the middle of the board, in cells along the farther axis,
     times ``exp(-plies / (2 * colours))``."""
 
 
-class Weight(NamedTuple):
-    """The weight of a feature, linear in the fraction of pieces that the mover has placed."""
-
-    start: float
-    slope: float
-
-
-# The means that an evolution strategy (antithetic sampling, 2,048 games per step) reached in games between players that choose
-# the action of the highest logit: for several colours in `tilewe`, for two in `duo_official`.
-_MULTICOLOR_WEIGHTS = Features(
-    piece_size=Weight(2.55, 0.82),
-    corners_opened=Weight(0.93, 0.64),
-    corners_closed=Weight(-0.43, 0.28),
-    opponent_corners_covered=Weight(1.06, -0.67),
-    cells_beside_opponent_corners=Weight(0.43, 0.32),
-    cells_beside_opponents=Weight(0.63, -0.61),
-    centrality=Weight(1.98, 0.49),
-)
-_TWO_COLOR_WEIGHTS = Features(
-    piece_size=Weight(2.72, 0.42),
-    corners_opened=Weight(1.13, 0.42),
-    corners_closed=Weight(-1.13, 0.59),
-    opponent_corners_covered=Weight(1.05, -0.8),
-    cells_beside_opponent_corners=Weight(0.82, 0.05),
-    cells_beside_opponents=Weight(-0.7, -0.48),
-    centrality=Weight(-1.16, -0.5),
-)
+WEIGHT_NAMES = (*Features._fields, *PIECE_NAMES)
+"""What has a weight: the features, and the pieces."""
 _PASS_LOGIT = -20.0
 _POINTS_PER_LOGIT = 8.0
 """Lead in points that counts as one logit of the outcome."""
+_AREA_STEPS = 3
 
 _CELL_ROWS = np.array([rules.pack_rows(orientation.cells) for orientation in ORIENTATIONS], np.uint32)
+_PIECES = np.array([orientation.piece for orientation in ORIENTATIONS], np.int32)
+
+
+class _Boards(NamedTuple):
+    """The boards that the features of all placements of a position are counted on."""
+
+    free: Board
+    """Cells free to the mover."""
+    corners: Board
+    """Corners of the mover, free or not."""
+    one_free: Board
+    """Cells with at least one edge neighbour that is free to the mover; so are the next two."""
+    two_free: Board
+    three_free: Board
+    old_area: Board
+    """Cells at most ``_AREA_STEPS`` king moves from an open corner of the mover."""
+    opponent_corners: Board
+    """Open corners of opponents."""
+    beside_opponent_corners: Board
+    near_opponent_corners: Board
+    opponents: Board
+    """Cells of opponents."""
+    beside_opponents: Board
+
+
+class _Placements(NamedTuple):
+    """The boards of placements, each ``uint32[words, k, lanes]``."""
+
+    cells: UInt32[Array, "words k lanes"]
+    edges: UInt32[Array, "words k lanes"]
+    """Edge neighbours of the cells, cells among them."""
+    diagonals: UInt32[Array, "words k lanes"]
+
+
+def weights(config: Config) -> np.ndarray:
+    """The learned weights of a variant, ``float32[2, weights]``, in the order of ``WEIGHT_NAMES``.
+
+    A weight is linear in the fraction of pieces that the mover has placed: row 0 is its value at the beginning of a game, row 1
+    is what is added until the end.
+    """
+    table = TWO_COLOR_WEIGHTS if config.colors == 2 else MULTICOLOR_WEIGHTS
+    return np.array([table[name] for name in WEIGHT_NAMES], np.float32).T
 
 
 def heuristic_logits(config: Config, state: State, actions: Int32[Array, "k lanes"]) -> Float32[Array, "k lanes"]:
     """Logits of legal actions: the weighted sum of their features. A pass gets less than any placement."""
-    placed = popcount(np.uint32(config.full_hand) & ~pick(list(state.hands), state.current_color))
-    table = _TWO_COLOR_WEIGHTS if config.colors == 2 else _MULTICOLOR_WEIGHTS
-    start, slope = jnp.asarray(np.array(table, np.float32).T)
-    weights = start[:, None] + slope[:, None] * (placed.astype(jnp.float32) / len(config.pieces))[None]
-    is_placement = (actions >= 0) & (actions < config.num_placements)
-    return jnp.where(is_placement, weighted_features(config, state, actions, weights), _PASS_LOGIT)
+    table, features = weights(config), len(Features._fields)
+    phase = _phase(config, state)
+    by_feature = table[0, :features, None] + table[1, :features, None] * phase[None]
 
-
-def weighted_features(
-    config: Config, state: State, actions: Int32[Array, "k lanes"], weights: Float32[Array, "features lanes"]
-) -> Float32[Array, "k lanes"]:
-    """The dot product of the features of placements with weights.
-
-    Args:
-      config: the variant.
-      state: positions.
-      actions: ids of legal placements; others get an unspecified finite value.
-      weights: a weight for each of ``Features``, in the order of its fields.
-    """
-    size, shape = words(config), actions.shape
-    free, corners, *opponents = _shared_boards(config, state)
-    placement = jnp.clip(actions, 0, config.num_placements - 1)
-    cells = materialize(partial(_cover, config), placement.ravel())
-    blocked, diagonals = materialize(partial(_blocked_and_diagonal, config), cells)
-
-    def sum_counts(
-        cells: UInt32[Array, "words flat"],
-        blocked: UInt32[Array, "words flat"],
-        diagonals: UInt32[Array, "words flat"],
-        free: Board,
-        corners: Board,
-        opponents: list[Board],
-        weights: Array,
+    def weighted_sum(
+        phase: Float32[Array, "lanes"],
+        by_feature: Float32[Array, "features lanes"],
+        placement: Int32[Array, "k lanes"],
+        placements: _Placements,
+        boards: _Boards,
+        distance: Float32[Array, "k lanes"],
     ) -> Float32[Array, "k lanes"]:
-        cells, blocked, diagonals = (board.reshape(size, *shape) for board in (cells, blocked, diagonals))
-        free, corners = free[:, None], corners[:, None]
-        counted = [  # in the order of `Features`
-            cells,
-            diagonals & free & ~blocked & ~corners,
-            free & corners & blocked,
-            *(cells & board[:, None] for board in opponents),
-        ]
-        counts = [jnp.sum(popcount(board), axis=0).astype(jnp.float32) for board in counted]
-        terms = [count * weight[None] for count, weight in zip(counts, weights[:-1], strict=True)]
-        total: Array = sum(terms[1:], start=terms[0])
-        return total
+        orientation = placement // config.cells
+        start, slope = (jnp.asarray(row[features:][_PIECES])[orientation] for row in table)
+        logits = start + slope * phase[None] - by_feature[-1][None] * distance
+        counts = _counts(config, placements, boards)
+        return sum((count * by_feature[i][None] for i, count in enumerate(counts)), start=logits)
 
-    total = materialize(sum_counts, cells, blocked, diagonals, free, corners, opponents, weights)
-    anchor = placement % config.cells % config.size, placement % config.cells // config.size
-    distance = jnp.maximum(*(jnp.abs((along + 1).astype(jnp.float32) - (config.size - 1) / 2) for along in anchor))
-    plies = jnp.sum(popcount(np.uint32(config.full_hand) & ~state.hands), axis=0).astype(jnp.float32)
-    return total - distance * (weights[-1] * jnp.exp(-plies / (2 * config.colors)))[None]
+    placement = jnp.clip(actions, 0, config.num_placements - 1)
+    operands = _operands(config, state, placement)
+    logits = materialize(weighted_sum, phase, by_feature, placement, *operands)
+    return jnp.where((actions >= 0) & (actions < config.num_placements), logits, _PASS_LOGIT)
+
+
+def heuristic_features(config: Config, state: State, actions: Int32[Array, "k lanes"]) -> Float32[Array, "k two_weights lanes"]:
+    """What the weights of a placement are multiplied with: ``heuristic_logits`` is the dot product with ``weights``, flattened.
+
+    First all ``Features`` and a one-hot vector of the piece, then the same times the fraction of pieces placed. Unspecified for
+    a pass.
+    """
+    placement = jnp.clip(actions, 0, config.num_placements - 1)
+    placements, boards, distance = _operands(config, state, placement)
+    counts = materialize(lambda *args: jnp.stack(_counts(config, *args), axis=1), placements, boards)
+    piece = jnp.asarray(_PIECES)[placement // config.cells]
+    one_hot = (piece[:, None] == np.arange(len(PIECE_NAMES))[None, :, None]).astype(jnp.float32)
+    features = jnp.concatenate([counts, -distance[:, None], one_hot], axis=1)
+    return jnp.concatenate([features, features * _phase(config, state)[None, None]], axis=1)
 
 
 def heuristic_value(scores: Int32[Array, "players"]) -> Float32[Array, "players"]:
@@ -141,35 +164,120 @@ def heuristic_value(scores: Int32[Array, "players"]) -> Float32[Array, "players"
     return jax.nn.softmax(scores.astype(jnp.float32) / _POINTS_PER_LOGIT)
 
 
-def _shared_boards(config: Config, state: State) -> list[Board]:
-    """The boards that the features of all placements of a position are counted on.
+def _phase(config: Config, state: State) -> Float32[Array, "lanes"]:
+    """The fraction of pieces that the mover has placed."""
+    placed = popcount(np.uint32(config.full_hand) & ~pick(list(state.hands), state.current_color))
+    return placed.astype(jnp.float32) / len(config.pieces)
 
-    Free cells and corners of the mover; open corners of opponents; edge neighbours of those; edge neighbours of opponents.
+
+def _operands(
+    config: Config, state: State, placement: Int32[Array, "k lanes"]
+) -> tuple[_Placements, _Boards, Float32[Array, "k lanes"]]:
+    """What features are computed from: the boards of placements, those of the position, and ``-centrality``."""
+    cells = materialize(partial(_cover, config), placement.ravel())
+    edges, diagonals = materialize(partial(_neighbours, config), cells)
+    placements = _Placements(*(board.reshape(-1, *placement.shape) for board in (cells, edges, diagonals)))
+    anchor = placement % config.cells % config.size, placement % config.cells // config.size
+    distance = jnp.maximum(*(jnp.abs((along + 1).astype(jnp.float32) - (config.size - 1) / 2) for along in anchor))
+    plies = jnp.sum(popcount(np.uint32(config.full_hand) & ~state.hands), axis=0).astype(jnp.float32)
+    return placements, _boards(config, state), distance * jnp.exp(-plies / (2 * config.colors))[None]
+
+
+def _counts(config: Config, placements: _Placements, boards: _Boards) -> list[Float32[Array, "k lanes"]]:
+    """The ``Features`` that are counts, in their order.
+
+    Word by word, so that all of them make one loop in which nothing is stored between the words.
     """
+    totals: list[Array] = []
+    for word in range(words(config)):
+        cells, edges, diagonals = (board[word] for board in placements)
+        position = _Boards(*(board[word][None] for board in boards))
+        free, edges = position.free, edges & ~cells
+        own_corners = free & position.corners
+        new_corners = diagonals & free & ~(cells | edges | position.corners)
+        counted = [
+            cells & position.opponent_corners,
+            cells & position.beside_opponent_corners,
+            cells & position.near_opponent_corners,
+            cells & position.beside_opponents,
+            edges & position.opponents,
+            new_corners,
+            new_corners & position.one_free,
+            new_corners & position.two_free,
+            new_corners & position.three_free,
+            new_corners & ~position.old_area,
+            new_corners & position.beside_opponents,
+            cells & own_corners,
+            edges & own_corners,
+            edges & free,
+        ]
+        counts = [popcount(board) for board in counted]
+        totals = [total + count for total, count in zip(totals, counts, strict=True)] if totals else counts
+    return [total.astype(jnp.float32) for total in totals]
+
+
+def _boards(config: Config, state: State) -> _Boards:
     size, mover = words(config), state.current_color
     colors = [jnp.full_like(mover, color) for color in range(config.colors)]
-    boards = [materialize(partial(planes, config), state.occupied, state.hands, color)[:2] for color in colors]
+    by_color = [materialize(partial(planes, config), state.occupied, state.hands, color)[:2] for color in colors]
 
     def of_opponents(by_color: list[Board]) -> Board:
         owns = [config.owner(mover) == config.owner(color) for color in range(config.colors)]
         masked = [jnp.where(own[None], np.uint32(0), board) for own, board in zip(owns, by_color, strict=True)]
         return reduce(jnp.bitwise_or, masked)
 
-    def gather(boards: list[tuple[Board, Board]], occupied: UInt32[Array, "colors words lanes"]) -> tuple[Board, ...]:
-        free, corners = (pick([board[i][:size] for board in boards], mover[None]) for i in range(2))
-        open_corners = of_opponents([free[:size] & corners[:size] for free, corners in boards])
+    def gather(by_color: list[tuple[Board, Board]], occupied: UInt32[Array, "colors words lanes"]) -> tuple[Board, ...]:
+        free, corners = (pick([board[i][:size] for board in by_color], mover[None]) for i in range(2))
+        open_corners = of_opponents([free[:size] & corners[:size] for free, corners in by_color])
         return free, corners, open_corners, of_opponents(list(occupied))
 
-    free, corners, open_corners, pieces = materialize(gather, boards, state.occupied)
-    beside = materialize(lambda *args: [neighbours(config, board)[0][:size] for board in args], open_corners, pieces)
-    return [free, corners, open_corners, *beside]
+    def beside(board: Board) -> Board:
+        return neighbours(config, board)[0][:size]
+
+    def king_moves(board: Board) -> Board:
+        edges, diagonals = neighbours(config, board)
+        return board | edges[:size] | diagonals[:size]
+
+    free, corners, opponent_corners, opponents = materialize(gather, by_color, state.occupied)
+    beside_corners, beside_opponents = materialize(lambda *boards: [*map(beside, boards)], opponent_corners, opponents)
+    one_free, two_free, three_free = materialize(partial(_free_neighbours, config), free)
+    near_corners = materialize(lambda *boards: beside(boards[0]) | boards[0] | boards[1], beside_corners, opponent_corners)
+    old_area = free & corners
+    for _ in range(_AREA_STEPS):
+        old_area = materialize(king_moves, old_area)
+    return _Boards(
+        free=free,
+        corners=corners,
+        one_free=one_free,
+        two_free=two_free,
+        three_free=three_free,
+        old_area=old_area,
+        opponent_corners=opponent_corners,
+        beside_opponent_corners=beside_corners,
+        near_opponent_corners=near_corners,
+        opponents=opponents,
+        beside_opponents=beside_opponents,
+    )
+
+
+def _free_neighbours(config: Config, free: Board) -> tuple[Board, Board, Board]:
+    """The cells that have at least one, two and three of their edge neighbours in a set of cells of the board."""
+    size, count = config.size, words(config)
+    padded = jnp.pad(free, ((1, 2), (0, 0)))  # rows are shorter than a word or as long
+    below, above, left, right = (window(padded, WORD_BITS + shift, count) for shift in (-size, size, -1, 1))
+    # A shift sideways must not carry a cell into the next row.
+    left, right = left & columns(config, 1, size - 1)[:count, None], right & columns(config, 0, size - 2)[:count, None]
+    both = below & above, left & right
+    either = below | above, left | right
+    two = both[0] | both[1] | (either[0] & either[1])
+    return either[0] | either[1], two, (both[0] & either[1]) | (both[1] & either[0])
 
 
 def _cover(config: Config, placement: Int32[Array, "lanes"]) -> Board:
     return rules.cover(config, placement, jnp.asarray(_CELL_ROWS)[placement // config.cells])
 
 
-def _blocked_and_diagonal(config: Config, cells: Board) -> tuple[Board, Board]:
-    """The cells that a piece takes from its colour (its own and their edge neighbours), and its diagonal neighbours."""
-    edges, diagonals = (board[: words(config)] for board in neighbours(config, cells))
-    return cells | edges, diagonals
+def _neighbours(config: Config, cells: Board) -> tuple[Board, Board]:
+    """The edge neighbours and the diagonal neighbours of a piece."""
+    edges, diagonals = neighbours(config, cells)
+    return edges[: words(config)], diagonals[: words(config)]

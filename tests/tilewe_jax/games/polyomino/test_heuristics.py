@@ -13,8 +13,7 @@ from tests.support import batched, rows
 from tilewe_jax.games.polyomino import heuristics
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.observation import unpack_boards
-from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
-from tilewe_jax.lanes import per_lane
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
 
 SIZE = 9
 SIDES, DIAGONALS = ((1, 0), (-1, 0), (0, 1), (0, -1)), ((1, 1), (1, -1), (-1, 1), (-1, -1))
@@ -25,8 +24,8 @@ def beside(cells: set[tuple[int, int]], steps: Any = SIDES) -> set[tuple[int, in
     return {(x, y) for x, y in near if 0 <= x < SIZE and 0 <= y < SIZE}
 
 
-def features_by_counting(config: Config, state: Any, action: int) -> heuristics.Features[float]:
-    """The features of a placement, counted on sets of cells."""
+def features_by_counting(config: Config, state: Any, action: int) -> np.ndarray:
+    """The features of a placement, counted on sets of cells, and those times the fraction of pieces placed."""
     mover = int(state.current_color)
     pieces = [{(int(x), int(y)) for y, x in np.argwhere(board)} for board in np.asarray(unpack_boards(config, state.occupied))]
     taken, fresh = set().union(*pieces), int(state.hands[mover]) == config.full_hand
@@ -42,45 +41,66 @@ def features_by_counting(config: Config, state: Any, action: int) -> heuristics.
     cells = {(at[0] + x, at[1] + y) for x, y in ORIENTATIONS[orientation].cells}
     mine = open_to(mover)
     before = set(config.start_cells[mover]) if fresh else beside(pieces[mover], DIAGONALS)
-    closed = cells | beside(cells)
     opponents = [color for color in range(len(pieces)) if color % config.players != mover % config.players]
     others = set().union(*map(open_to, opponents))
     enemies = set().union(*(pieces[color] for color in opponents))
     free = {(x, y) for x in range(config.size) for y in range(config.size)} - taken - beside(pieces[mover])
+    edges = beside(cells) - cells
+    new = (beside(cells, DIAGONALS) & free) - cells - edges - before
+
+    def free_neighbors(corner: tuple[int, int]) -> int:
+        return len(beside({corner}) & free)
+
+    def is_far(corner: tuple[int, int]) -> bool:
+        return all(max(abs(corner[0] - x), abs(corner[1] - y)) > 3 for x, y in mine)
+
     away = max(abs(along + 1 - (config.size - 1) / 2) for along in at)
     plies = sum(bin(config.full_hand & ~int(hand)).count("1") for hand in state.hands)
-    return heuristics.Features(
-        piece_size=len(cells),
-        corners_opened=len((beside(cells, DIAGONALS) & free) - closed - before),
-        corners_closed=len(mine & closed),
+    features = heuristics.Features(
         opponent_corners_covered=len(cells & others),
         cells_beside_opponent_corners=len(cells & beside(others)),
+        cells_near_opponent_corners=len(
+            {cell for cell in cells if any(abs(cell[0] - x) + abs(cell[1] - y) <= 2 for x, y in others)}
+        ),
         cells_beside_opponents=len(cells & beside(enemies)),
+        edges_on_opponents=len(edges & enemies),
+        corners_opened=len(new),
+        corners_with_a_free_neighbor=sum(free_neighbors(corner) >= 1 for corner in new),
+        corners_with_two_free_neighbors=sum(free_neighbors(corner) >= 2 for corner in new),
+        corners_with_three_free_neighbors=sum(free_neighbors(corner) >= 3 for corner in new),
+        corners_in_new_area=sum(map(is_far, new)),
+        corners_beside_opponents=len(new & beside(enemies)),
+        own_corners_covered=len(cells & mine),
+        own_corners_wasted=len(edges & mine),
+        free_cells_wasted=len(edges & free),
         centrality=-away * np.exp(-plies / (2 * len(pieces))),
     )
+    one_hot = np.arange(len(PIECE_NAMES)) == ORIENTATIONS[orientation].piece
+    phase = bin(config.full_hand & ~int(state.hands[mover])).count("1") / len(config.pieces)
+    return np.outer([1, phase], [*features, *one_hot]).ravel()
 
 
 @pytest.mark.parametrize(
     ("name", "options"), [pytest.param("tilewe", {"players": 3}, marks=pytest.mark.slow), ("classic_2", {})]
 )
-def test_features_are_what_counting_finds(name: str, options: dict[str, int]) -> None:
+def test_features_and_logits_are_what_counting_finds(name: str, options: dict[str, int]) -> None:
     game = tilewe_jax.make(name, size=SIZE, **options)
     sample = jax.jit(jax.vmap(lambda state, key: game.sample_actions(state, key, 6)))
-    weighted = per_lane(lambda state, actions, weights: heuristics.weighted_features(game.config, state, actions, weights))
-    features = jax.jit(jax.vmap(jax.vmap(weighted, in_axes=(None, None, 0)), in_axes=(0, 0, None)))
-    one_hot = jnp.eye(len(heuristics.Features._fields))
+    evaluate = jax.jit(
+        jax.vmap(lambda state, actions: (game.heuristic_features(state, actions), game.heuristic_logits(state, actions)))
+    )
+    weights = np.array(list(game.heuristic_weights.values())).T.ravel()
     state, compared = batched(game).init(jax.random.split(jax.random.key(0), 8)), 0
     for ply in range(14):
         keys = jax.random.split(jax.random.key(ply), 8)
         actions = sample(state, keys)
         if ply % 4 == 0:
-            values = np.asarray(features(state, actions, one_hot))
-            for lane in range(8):
-                for place, action in enumerate(np.asarray(actions)[lane]):
-                    if action >= 0:
-                        expected = features_by_counting(game.config, rows(state, lane), int(action))
-                        np.testing.assert_allclose(values[lane, :, place], expected, atol=1e-5)
-                        compared += 1
+            features, logits = map(np.asarray, evaluate(state, actions))
+            for lane, place in np.argwhere(np.asarray(actions) >= 0):
+                expected = features_by_counting(game.config, rows(state, lane), int(actions[lane, place]))
+                np.testing.assert_allclose(features[lane, place], expected, atol=1e-5)
+                np.testing.assert_allclose(logits[lane, place], expected @ weights, atol=1e-3)
+                compared += 1
         state = batched(game).step(state, actions[:, ply % 3])
     assert compared > 120
 
