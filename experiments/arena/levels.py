@@ -1,26 +1,38 @@
-"""Levels for people: the strengths of each game, from beginner to strongest, as agents with names like ``level:3``.
+"""Levels for people: the strengths of each game, from beginner to strongest, as agents by the name ``level:N``.
 
-Weak levels see little and weigh it coarsely: few simulations with few candidates, one action deep, and an action drawn by the
-values of what was looked at (``value_temperature``), so that they err in small things rather than by blunders. Strong levels
-search more. The ratings are of a tournament of all levels of a game among each other.
+Weak levels see little and weigh it coarsely: few simulations, few candidates, one action deep, and an action drawn by the values of
+what was looked at (``value_temperature``), so that they err in small things more than in large ones. Strong levels search more.
+
+The ratings are Elo of the levels of a game among each other, 0 for the weakest, from ``tilewe-jax arena --game GAME --agents level:1
+level:2 ... --games 400``; they say how far apart levels are, and nothing across games.
 """
 
-import json
-from functools import cache
-from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewe_jax.game import Game
 
 
-@cache
-def _tables() -> dict[str, list[dict[str, Any]]]:
-    return json.loads(resources.files("experiments").joinpath("levels.json").read_text())
+class Level(NamedTuple):
+    """A level of a game."""
+
+    agent: str
+    """The agent, see ``search.AgentSpec``."""
+    elo: int
+    """Its rating among the levels of the game."""
 
 
-def levels(game: Game[Any]) -> list[str]:
-    """The agents of a game by level, the weakest first; empty where a game has no levels."""
-    return [level["agent"] for level in _tables().get(game.id, [])]
+_POLYOMINO = (
+    "puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=0.05",
+    "puct:num_simulations=8,num_candidates=8,num_playouts=0,priors=false,max_depth=1,value_temperature=0.02",
+    "puct:num_simulations=8,root_candidate_pool=8,candidate_pool=8,num_candidates=8,max_depth=2,value_temperature=0.1",
+    "puct:num_simulations=16,root_candidate_pool=32,candidate_pool=32,num_candidates=16,max_depth=3,value_temperature=0.05",
+    "puct:num_simulations=16",
+    "puct:num_simulations=64",
+    "puct:num_simulations=256",
+    "puct:num_simulations=1024",
+)
+LEVELS: dict[str, tuple[Level, ...]] = {"duo_official": tuple(Level(agent, 0) for agent in _POLYOMINO)}
+"""The levels of games by their id, the weakest first."""
 
 
 def agent_of(game: Game[Any], text: str) -> str:
@@ -31,9 +43,9 @@ def agent_of(game: Game[Any], text: str) -> str:
     kind, _, number = text.partition(":")
     if kind != "level":
         return text
-    agents = levels(game)
-    if not agents:
-        raise ValueError(f"{game.id} has no levels; those that have are {', '.join(_tables())}")
-    if not number.isdecimal() or not 1 <= int(number) <= len(agents):
-        raise ValueError(f"{game.id} has level:1 to level:{len(agents)}, not {text!r}")
-    return agents[int(number) - 1]
+    levels = LEVELS.get(game.id)
+    if levels is None:
+        raise ValueError(f"{game.id} has no levels; those that have some are {', '.join(LEVELS)}")
+    if not number.isdecimal() or not 1 <= int(number) <= len(levels):
+        raise ValueError(f"{text!r} is no level of {game.id}; it has level:1 to level:{len(levels)}")
+    return levels[int(number) - 1].agent

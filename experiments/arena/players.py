@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from experiments.arena.levels import agent_of
 from experiments.networks import weights
 from search import AgentSpec, Network, TreePlayer, build_player
 from search.spec import RULES
@@ -95,7 +96,7 @@ def player(game: Game[Any], text: str) -> Player:
 
     Args:
         game: the game to be played.
-        text: an agent (``search.AgentSpec``); ``gtp:command="..."``, the command line of an engine that speaks GTP; or
+        text: an agent (``search.AgentSpec``); ``level:N``, see ``experiments.arena.levels``; ``gtp:command="..."``, the command line of an engine that speaks GTP; or
             ``module:factory``, which is called without arguments and gives a policy or a player on the host. ``name=...`` gives
             it another name.
 
@@ -104,7 +105,7 @@ def player(game: Game[Any], text: str) -> Player:
     head, equals, tail = text.partition("=")
     name, what = (head, tail) if equals and ":" not in head else ("", text)
     module, colon, factory = what.partition(":")
-    if not colon or module in RULES:
+    if not colon or module in (*RULES, "level"):
         return agent_player(game, name or what, what)
     if module == "gtp":
         from experiments.arena.gtp_player import gtp_player
@@ -143,7 +144,7 @@ def agent_player(game: Game[Any], name: str, text: str) -> Player:
             notes.append(note)
         return loaded
 
-    spec = AgentSpec.parse(text)
+    spec = AgentSpec.parse(agent_of(game, text))
     try:
         agent = build_player(spec, game, load)
     except ValueError as error:

@@ -9,10 +9,11 @@ import pytest
 
 import tilewe_jax
 from search import PuctRule, Search, SearchSettings, playout_evaluator
+from tests.search.test_search import with_distinct_payoffs
 from tests.support import positions, rows
 
 CHUNK = 256
-MOST = 60_000
+MOST = 3_000
 """Positions of a game tree that exhaustive search looks at."""
 SIMULATIONS = 400
 
@@ -68,12 +69,14 @@ class Solver:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "batch", "wanted"),
-    [("duo_official", {}, 120, 500), ("santorini", {"size": 3}, 60, 400), ("tilewe", {"players": 3, "size": 8}, 30, 100)],
-    ids=["duo_official", "santorini", "three players"],
+    [("duo_official", {}, 120, 500), ("santorini", {"size": 3}, 60, 400), ("tilewe", {"players": 3, "size": 8}, 60, 100)],
+    ids=["duo_official", "santorini", "three_players"],
 )
 @pytest.mark.parametrize("leaves", [1, 8])
 def test_proven_endings(name: str, options: dict[str, Any], batch: int, wanted: int, leaves: int) -> None:
-    game = tilewe_jax.make(name, **options)
+    game: Any = tilewe_jax.make(name, **options)
+    if game.num_players > 2:
+        game = with_distinct_payoffs(game)  # or replies that are equal for who makes them would leave others' values open
     settings = SearchSettings(SIMULATIONS, 64, candidate_pool=128, leaves=leaves, exact_endings=True)
     search = jax.jit(jax.vmap(Search(game, playout_evaluator(game), PuctRule(), settings)))
     solver, agreed, played = Solver(game), 0, 0
@@ -89,14 +92,11 @@ def test_proven_endings(name: str, options: dict[str, Any], batch: int, wanted: 
                 continue
             mover = int(game.current_player(rows(states, lane)))
             proven = output.tree.raw_value[lane, 0]
-            assert proven[mover] == exact[mover]
-            if game.num_players == 2:
-                np.testing.assert_array_equal(proven, exact)
+            np.testing.assert_array_equal(proven, exact)
             after = solver.values(game.apply(rows(states, lane), jnp.int32(output.action[lane])))
             assert after is not None
             played += after[mover] == exact[mover]
             agreed += 1
-    assert agreed >= wanted
-    if game.num_players == 2:
-        assert played == agreed
     print(f"{game.id}, {leaves} leaves: {agreed} proven endings agree with exhaustive search")
+    assert agreed >= wanted
+    assert played == agreed
