@@ -1,0 +1,38 @@
+"""Levels for people."""
+
+import pytest
+
+import tilewe_jax
+from experiments import arena
+from experiments.arena.levels import LEVELS, agent_of
+from search import AgentSpec, build_search
+
+
+@pytest.mark.parametrize("name", list(LEVELS))
+def test_levels_are_agents_of_their_game_and_ever_stronger(name: str) -> None:
+    game = tilewe_jax.make(name)
+    assert game.id == name
+    ratings = [level.elo for level in LEVELS[name]]
+    assert ratings == sorted(set(ratings))
+    for number, level in enumerate(LEVELS[name], 1):
+        assert agent_of(game, f"level:{number}") == level.agent
+        build_search(AgentSpec.parse(level.agent), game)
+
+
+def test_players_by_level() -> None:
+    game = tilewe_jax.make("duo_official")
+    player = arena.player(game, "easy=level:1")
+    assert (player.name, str(player.spec)) == ("easy", str(AgentSpec.parse(LEVELS["duo_official"][0].agent)))
+    assert arena.player(game, "level:2").name == "level:2"
+    for text in ("level:0", "level:99", "level:", "level:two", "level:-1"):
+        with pytest.raises(ValueError, match="level:1 to level:"):
+            arena.player(game, text)
+    assert agent_of(game, "random") == "random"
+    with pytest.raises(ValueError, match="has no levels"):
+        agent_of(tilewe_jax.make("tilewe", players=1), "level:1") if "tilewe" not in LEVELS else agent_of(Nameless(), "level:1")
+
+
+class Nameless:
+    """A game without levels."""
+
+    id = "nameless"
