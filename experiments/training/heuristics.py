@@ -71,7 +71,7 @@ class Settings:
     """Folder of the state of learning."""
     game: str = "duo_official"
     """Id of the game."""
-    steps: int = setting(120, 1)
+    steps: int = setting(70, 1)
     """Steps of learning, in all."""
     games: int = setting(6144, 2)
     """Number of games a step."""
