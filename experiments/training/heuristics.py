@@ -79,8 +79,6 @@ class Settings:
     """Number of games played at once."""
     from_zero: bool = False
     """Begin with weights of zero, and not with those of the game."""
-    init: Path | None = None
-    """Folder of a state of learning to go on from with other settings, where that of --out is empty."""
     num_samples: int = setting(32, 2)
     """Number of random legal actions from which the policy chooses."""
     random_plies: int = setting(4, 0)
@@ -92,7 +90,7 @@ class Settings:
     score_weight: float = setting(0.5, 0, 1)
     """Weight of ``heuristic_value`` in the outcome of a game, against win or loss."""
     opponent_noise: float = setting(0.5, 0)
-    """Standard deviation of the noise in a weight of an opponent, as a fraction of what it was at the beginning, or of 0.3."""
+    """Standard deviation of the noise in the weights of opponents, as a fraction of what the weights were at the beginning."""
     pool_interval: int = setting(8, 1)
     """Steps after which the weights join those that opponents play with."""
     spread: float = setting(2.7, 0)
@@ -252,14 +250,13 @@ def table(game: LinearHeuristics, learner: Learner) -> str:
 def load(settings: Settings, present: Weights) -> Learner:
     """The state of learning in the folder; where there is none, its beginning. Raises ``ValueError`` for other settings."""
     path = settings.out / FILE
-    goes_on = path.exists()
-    if not goes_on and not settings.init:
+    if not path.exists():
         initial = present * (0 if settings.from_zero else 1)
         return Learner(settings, initial, initial, [initial])
-    saved = read_json(path if goes_on or not settings.init else settings.init / FILE)
-    present_settings = _comparable(settings)
-    different = [name for name, value in present_settings.items() if saved["settings"].get(name) != value]
-    if different and goes_on:
+    saved = read_json(path)
+    ours = _comparable(settings)
+    different = [name for name, value in ours.items() if saved["settings"].get(name) != value]
+    if different:
         raise ValueError(f"{path} was learned with other settings: {', '.join(different)}")
     initial, weights, *pool = (np.array(row, np.float32) for row in (saved["initial"], saved["weights"], *saved["pool"]))
     return Learner(settings, initial, weights, pool, saved["step"], saved["spread"])
@@ -282,7 +279,7 @@ def save(learner: Learner) -> None:
 
 def _comparable(settings: Settings) -> dict[str, Any]:
     """The settings that must not change when learning goes on."""
-    return {name: value for name, value in asdict(settings).items() if name not in ("out", "init", "steps", "spread")}
+    return {name: value for name, value in asdict(settings).items() if name not in ("out", "steps", "spread")}
 
 
 def _flatten(weights: dict[str, tuple[float, ...]]) -> Weights:
