@@ -71,7 +71,7 @@ class Settings:
     """Folder of the state of learning."""
     game: str = "duo_official"
     """Id of the game."""
-    steps: int = setting(120, 1)
+    steps: int = setting(70, 1)
     """Steps of learning, in all."""
     games: int = setting(6144, 2)
     """Number of games a step."""
@@ -90,7 +90,7 @@ class Settings:
     score_weight: float = setting(0.5, 0, 1)
     """Weight of ``heuristic_value`` in the outcome of a game, against win or loss."""
     opponent_noise: float = setting(0.5, 0)
-    """Standard deviation of the noise in the weights of opponents, as a fraction of what the weights were at the beginning."""
+    """Standard deviation of the noise in a weight of an opponent, as a fraction of what it was at the beginning, or of 0.3."""
     pool_interval: int = setting(8, 1)
     """Steps after which the weights join those that opponents play with."""
     spread: float = setting(2.7, 0)
