@@ -1,10 +1,10 @@
 """Levels for people: the strengths of each game, from beginner to strongest, as agents by the name ``level:N``.
 
-Weak levels see little and weigh it coarsely: few simulations, few candidates, one action deep, and an action drawn by the values of
-what was looked at (``value_temperature``), so that they err in small things more than in large ones. Strong levels search more.
+Weak levels see little and weigh it coarsely: few simulations, few candidates, and an action drawn by the values of what was
+looked at (``value_temperature``), so that they err in small things more than in large ones. Strong levels search more.
 
-The ratings are Elo of the levels of a game among each other, 0 for the weakest, from ``tilewe-jax arena --game GAME --agents level:1
-level:2 ... --games 400``; they say how far apart levels are, and nothing across games.
+The ratings are Elo of the levels of a game among each other, 0 for the weakest. They say how far apart levels are, and nothing
+across games. ``tilewe-jax arena --game GAME --agents level:1 level:2 ...`` measures them.
 """
 
 from typing import Any, NamedTuple

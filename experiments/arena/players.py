@@ -96,9 +96,9 @@ def player(game: Game[Any], text: str) -> Player:
 
     Args:
         game: the game to be played.
-        text: an agent (``search.AgentSpec``); ``level:N``, see ``experiments.arena.levels``; ``gtp:command="..."``, the command line of an engine that speaks GTP; or
-            ``module:factory``, which is called without arguments and gives a policy or a player on the host. ``name=...`` gives
-            it another name.
+        text: an agent (``search.AgentSpec``); ``level:N``, see ``experiments.arena.levels``; ``gtp:command="..."``, the command
+            line of an engine that speaks GTP; or ``module:factory``, which is called without arguments and gives a policy or a
+            player on the host. ``name=...`` gives it another name.
 
     Raises ``ValueError`` where there is no such player, or where it does not play this game.
     """

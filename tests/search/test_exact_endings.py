@@ -80,11 +80,11 @@ def test_proven_endings(name: str, options: dict[str, Any], batch: int, wanted: 
     search = jax.jit(jax.vmap(Search(game, playout_evaluator(game), PuctRule(), settings)))
     solver, agreed, played = Solver(game), 0, 0
     steps = [states for states, _ in positions(game, batch, seed=3)]
-    for states in reversed(steps):  # from the endings on
+    for batch_states in reversed(steps):  # from the endings on
         if agreed >= wanted:
             break
-        output = jax.device_get(search(states, jax.random.split(jax.random.key(5), batch)))
-        states = jax.device_get(states)
+        output = jax.device_get(search(batch_states, jax.random.split(jax.random.key(5), batch)))
+        states = jax.device_get(batch_states)
         _, movers, terminal, _ = solver.in_chunks(solver.look, states)
         after = solver.in_chunks(solver.apply, states, output.action)
         for lane in np.flatnonzero(output.tree.proven[:, 0] & ~terminal):
