@@ -53,13 +53,22 @@ class InformationSetSearch(Generic[State]):
     """A search of a position as its mover knows it: ``search(state, key) -> PolicyOutput``, with any selection rule.
 
     A node has room for ``num_candidates`` actions; in each determinization it considers the legal ones, or so many of them.
-    As the value of a node before it is searched, rules get its mean value so far.
+    As the value of a node before it is searched, rules get its mean value so far. Of the settings, ``root_candidate_pool`` and
+    ``exact_endings`` are without effect: what a position is worth differs between determinizations.
+
+    Raises ``ValueError`` for several ``leaves`` and for a limit of ``seconds``.
     """
 
     game: Game[State]
     evaluator: Evaluator
     rule: SelectionRule
     settings: SearchSettings = field(default_factory=SearchSettings)
+
+    def __post_init__(self) -> None:
+        if self.settings.leaves != 1 or self.settings.seconds is not None:
+            raise ValueError(
+                "an information-set search makes one simulation after the other, all of them: leaves=1, seconds=none"
+            )
 
     def __call__(self, state: State, key: PRNGKeyArray) -> PolicyOutput:
         """Search what the mover knows of a position; the candidates of the output are the actions tried at the root.
