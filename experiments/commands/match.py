@@ -24,7 +24,7 @@ from experiments.commands.common import (
     check_writable,
     out,
     plot_ratings,
-    print_note,
+    print_notes,
     progress,
     title,
 )
@@ -115,8 +115,7 @@ def _players(game: Any, agents: tuple[str, ...]) -> list[Any]:
         players = {text: arena.player(game, text) for text in agents}
     except ValueError as error:
         raise UsageError(str(error)) from None
-    for note in {player.note: None for player in players.values() if player.note}:
-        print_note(note)
+    print_notes(players.values())
     return [players[text] for text in agents]
 
 
