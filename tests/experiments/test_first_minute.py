@@ -56,9 +56,18 @@ def test_the_settings_of_the_user_stay(caches: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_an_option_turns_the_cache_off(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "--no-cache", "--version")[1].startswith("tilewe-jax ")
+    assert run(capsys, "--no-cache", "games", "--json")[0] == 0
     assert os.environ["JAX_ENABLE_COMPILATION_CACHE"] == "false"
     assert not list(caches.iterdir())
+
+
+def test_commands_have_a_cache_and_help_needs_none(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ((), ("--help",), ("--version",), ("arena", "--help"), ("arena", "--nosuch")):
+        run(capsys, *arguments)
+        assert not set(VARIABLES) & set(os.environ)
+        assert not list(caches.iterdir())
+    assert run(capsys, "games", "--json")[0] == 0
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(compilation_cache.folder())
 
 
 def test_without_a_folder_that_can_be_written_there_is_no_cache(caches: Path) -> None:
