@@ -47,7 +47,8 @@ class PlayerAgent:
         self._seconds: float | None = None
         self._actions: tuple[int, ...] = ()
         self._tree = KeptTree(self._agent) if isinstance(self._agent, TreePlayer) else None
-        self._num_parts, self._part = 0, None
+        self._num_parts = 0
+        self._part: Any = None
         self._part_seconds = 0.0
         """Seconds that the last part of a search took, of which the next one has to be worth."""
         self._start = jax.jit(game.init)(jax.random.key(0))
