@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float32, Int32, Key, PRNGKeyArray
 
 from experiments.networks import weights
+from experiments.timed_search import MAX_PARTS, parts_of
 from search import AgentSpec, Determinized, InformationSetSearch, Search, SearchOutput, build_search, check_memory
 from search.evaluators import best_of, play_out
 from search.exported import as_tree
@@ -26,8 +27,6 @@ from tilewe_jax.registry import make
 
 VARIATION_LENGTH = 16
 """Maximum number of actions of a principal variation."""
-PARTS = 8
-"""Number of parts of a search under a time limit; after each the clock is looked at."""
 MAX_PROGRAMS = 16
 """Number of searches that are kept for the next request; each holds what it has compiled."""
 MAX_STARTS = 256
@@ -173,8 +172,7 @@ class SearchProgram:
         check_memory(self.spec, game, 1)
         settings = search.search.settings if isinstance(search, Determinized) else search.settings
         self._score_weight = settings.score_weight or 0.0
-        self._part_simulations = -(-settings.num_simulations // PARTS)
-        self._num_parts = settings.num_simulations // self._part_simulations
+        self._num_parts, self._part_simulations = parts_of(settings.num_simulations)
         self._batch, self._compiling = batch, compiling
         self._score_playouts = score_playouts if game.num_players > 1 else 0
         self._key = jax.random.key(seed)
@@ -279,7 +277,7 @@ class SearchProgram:
 
     def _lead(self, states: Any, actions: Int32[Array, "B"], keys: Key[Array, "B"]) -> Float32[Array, "B P"]:
         lead = partial(score_lead, self.game, self.spec, self._score_playouts)
-        lead_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, PARTS)
+        lead_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, MAX_PARTS)
         return jax.vmap(lead)(states, actions, lead_keys)
 
     # ---- On the host

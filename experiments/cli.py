@@ -50,11 +50,6 @@ def main(arguments: list[str] | None = None) -> None:
     """
     is_process = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] == ["--no-cache"]:
-        arguments = arguments[1:]
-        compilation_cache.disable()
-    else:
-        compilation_cache.enable()
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, interrupts.interrupt)
     if is_process:
@@ -83,12 +78,18 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> None:
+    uses_cache = arguments[:1] != ["--no-cache"]
+    if not uses_cache:
+        arguments = arguments[1:]
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_help(), flush=True)
     elif arguments[0] == "--version":
         print(_version())
     else:
-        _parse(arguments).run()
+        command = _parse(arguments)
+        # Before JAX is imported, and not for help.
+        compilation_cache.enable() if uses_cache else compilation_cache.disable()
+        command.run()
 
 
 def _parse(arguments: list[str]) -> Any:

@@ -17,7 +17,7 @@ SECONDS_BETWEEN_LINES = 5.0
 """Seconds between two lines where standard error is no terminal, in the first minutes. The first line comes after one second,
 and one with the first result at once."""
 _PATIENCE = 120.0
-"""Seconds after which there are fewer lines, one in every ``_SLOWLY`` seconds."""
+"""Seconds without compilation after which there are fewer lines, one in every ``_SLOWLY`` seconds."""
 _SLOWLY = 30.0
 COMPILING = "compiling (the first time about a minute)"
 """The phase in which JAX compiles."""
@@ -136,6 +136,8 @@ class Progress:
     def _print_lines(self, console: Console) -> None:
         begun, seconds = time.monotonic(), min(1.0, SECONDS_BETWEEN_LINES)
         while True:
+            if self.is_compiling:
+                begun = time.monotonic()
             self._line_is_due.wait(seconds)
             if self._stopped:
                 return

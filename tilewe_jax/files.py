@@ -119,7 +119,7 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     descriptor = _descriptor(path)
     if descriptor is not None or (status is not None and not stat.S_ISREG(status.st_mode)):
         # An open descriptor is shared: opened anew, a standard output that is a file would be overwritten from its beginning.
-        with _named(path), open(path if descriptor is None else os.dup(descriptor), mode, encoding=encoding) as file:
+        with naming(path), open(path if descriptor is None else os.dup(descriptor), mode, encoding=encoding) as file:
             yield file
         return
     temporary = target.with_name(f".writing-{secrets.token_hex(8)}")
@@ -127,7 +127,7 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     permissions = 0o666 if status is None else 0o600
     try:
         with (
-            _named(path),
+            naming(path),
             open(
                 temporary, mode, encoding=encoding, opener=lambda name, flags: os.open(name, flags | os.O_EXCL, permissions)
             ) as file,
@@ -145,7 +145,7 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
 
 
 @contextmanager
-def _named(path: str | Path) -> Iterator[None]:
+def naming(path: str | Path) -> Iterator[None]:
     """Give an ``OSError`` of writing, as on a full disk, the name of the file."""
     try:
         yield

@@ -3,9 +3,9 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
+from experiments.arena.kept_tree import KeptTree
 from experiments.arena.players import agent_player
 from search import TreePlayer
 from tilewe_jax.registry import make
@@ -69,18 +69,10 @@ class _TreeBoardPlayer(_BoardPlayer):
     """An agent that goes on in its tree while a board shows the game in which it searched last."""
 
     def __init__(self, agent: TreePlayer) -> None:
-        self._init, self._act, self._advance = jax.jit(agent.init), jax.jit(agent.act), jax.jit(agent.advance)
-        self._moves: list[Move] = []
-        self._memory: Any = None
+        self._tree = KeptTree(agent)
 
     def choose(self, board: Board, key: PRNGKeyArray) -> int:
         """The action to play."""
-        moves, state = list(board.moves), state_of_board(board)
-        if self._memory is None or moves[: len(self._moves)] != self._moves:
-            self._memory = self._init(state)
-        else:
-            for move in moves[len(self._moves) :]:
-                self._memory = self._advance(self._memory, jnp.int32(action_of_move(move)))
-        self._moves = moves
-        action, self._memory = self._act(self._memory, state, key)
-        return int(action)
+        state = state_of_board(board)
+        self._tree.follow(board.moves, state, action_of_move)
+        return self._tree.act(state, key)

@@ -11,15 +11,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
+from experiments.arena.kept_tree import KeptTree
 from experiments.arena.players import ForfeitError, HostGame, HostPlayer, Player
+from experiments.timed_search import parts_of
 from search import Search, SubtreeReuse, TreePlayer
 from search.exported import as_tree
 from search.spec import build_search
 from tilewe_jax.game import Game
 from tilewe_jax.interop.gtp import GtpError
-
-CHUNKS = 8
-"""Number of parts of a search under a time limit; after each the clock is looked at."""
 
 NO_LIMIT = 3600.0
 """Seconds that players on the host, who must be told a number, are given where there is no limit."""
@@ -29,7 +28,8 @@ class PlayerAgent:
     """A player as a ``tilewe_jax.interop.gtp.GtpAgent``, which keeps its tree from move to move.
 
     Everything is compiled before the first game. A limit of seconds is kept by ``puct`` agents that keep a tree, which then
-    search in ``CHUNKS`` parts, at most as long as without a limit, and by players on the host, which are told.
+    search in parts (``experiments.timed_search``), at most as long as without a limit, and by players on the host, which are
+    told.
 
     Args:
         game: the game that is played.
@@ -46,7 +46,8 @@ class PlayerAgent:
         self._key = jax.random.key(0)
         self._seconds: float | None = None
         self._actions: tuple[int, ...] = ()
-        self._memory: Any = None
+        self._tree = KeptTree(self._agent) if isinstance(self._agent, TreePlayer) else None
+        self._num_parts = 0
         self._part: Any = None
         self._part_seconds = 0.0
         """Seconds that the last part of a search took, of which the next one has to be worth."""
@@ -54,11 +55,7 @@ class PlayerAgent:
         self._state = self._start
         self._apply = jax.jit(game.apply)
         self.set_seed(seed)
-        if isinstance(self._agent, TreePlayer):
-            self._init, self._act, self._advance = (
-                jax.jit(method) for method in (TreePlayer.init, TreePlayer.act, TreePlayer.advance)
-            )
-        elif is_policy:
+        if is_policy:
             self._decide = jax.jit(_decide)
         if not isinstance(self._agent, HostPlayer):
             self.choose((self.choose(()),))
@@ -67,7 +64,9 @@ class PlayerAgent:
 
     def new_game(self) -> None:
         """Forget the tree."""
-        self._actions, self._state, self._memory = (), self._start, None
+        self._actions, self._state = (), self._start
+        if self._tree:
+            self._tree.forget()
 
     def set_seed(self, seed: int) -> None:
         """Begin the random numbers anew; keys are derived from the seed modulo 2**63."""
@@ -91,46 +90,43 @@ class PlayerAgent:
                 raise GtpError(str(forfeit)) from None
         self._follow(tuple(actions))
         self._key, key = jax.random.split(self._key)
-        if not isinstance(self._agent, TreePlayer):
+        if not self._tree:
             return int(self._decide(self._agent, self._state, key))
         if self._seconds is not None:
-            return self._search_in_parts(self._seconds, key)
-        action, self._memory = self._act(self._agent, self._memory, self._state, key)
-        return int(action)
+            return self._search_in_parts(self._tree, self._seconds, key)
+        return self._tree.act(self._state, key)
 
     def _follow(self, actions: tuple[int, ...]) -> None:
         """Bring position and tree up to date."""
-        is_tree = isinstance(self._agent, TreePlayer)
-        if actions[: len(self._actions)] != self._actions or (is_tree and self._memory is None):
+        if actions[: len(self._actions)] != self._actions:
             self._state, self._actions = self._start, ()
-            if is_tree:
-                self._memory = self._init(self._agent, self._start)
         for action in actions[len(self._actions) :]:
-            if is_tree:
-                self._memory = self._advance(self._agent, self._memory, jnp.int32(action))
             self._state = self._apply(self._state, jnp.int32(action))
         self._actions = actions
+        if self._tree:
+            self._tree.follow(actions, self._state)
 
     def _compile_part(self) -> None:
         """Compile a part of a search, and measure how long it takes."""
-        agent = self._agent
-        if not isinstance(agent, TreePlayer) or agent.spec.kind != "puct":
+        agent, tree = self._agent, self._tree
+        if not tree or agent.spec.kind != "puct":
             raise GtpError(f"{self.name} cannot keep to a time; only puct with reuse_subtree can")
-        self._part = jax.jit(partial(_search_part, -(-agent.spec.search.num_simulations // CHUNKS)))
+        self._num_parts, num_simulations = parts_of(agent.spec.search.num_simulations)
+        self._part = jax.jit(partial(_search_part, num_simulations))
         self._follow(())
         for _ in range(2):  # the first call compiles
             started = time.perf_counter()
-            jax.block_until_ready(self._part(agent, self._memory, self._state, self._key))
+            jax.block_until_ready(self._part(agent, tree.memory, self._state, self._key))
             self._part_seconds = time.perf_counter() - started
 
-    def _search_in_parts(self, seconds: float, key: PRNGKeyArray) -> int:
+    def _search_in_parts(self, tree: KeptTree, seconds: float, key: PRNGKeyArray) -> int:
         """Search at least one part, and further ones that are likely to end in time."""
         started = time.perf_counter()
-        for part in range(CHUNKS):
+        for part in range(self._num_parts):
             begin = time.perf_counter()
             if part and begin - started + self._part_seconds > seconds:
                 break
-            action, self._memory = self._part(self._agent, self._memory, self._state, jax.random.fold_in(key, part))
+            action, tree.memory = self._part(self._agent, tree.memory, self._state, jax.random.fold_in(key, part))
             jax.block_until_ready(action)
             self._part_seconds = time.perf_counter() - begin
         return int(action)

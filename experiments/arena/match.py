@@ -74,10 +74,23 @@ class _Play:
     """Actions with which each game begins, -1 where it has fewer, ``[batch, actions]``."""
 
 
-Agents = dict[int, Policy | TreePlayer]
-"""Players on the device, by index."""
-Memories = dict[int, Any]
-"""What those of them that keep a tree carry from move to move, ``[batch, ...]``."""
+Agents = dict[int, Policy]
+"""Policies on the device, by the index of the player."""
+
+
+@dataclass(frozen=True)
+class _TreeProgram:
+    """The functions of a player that keeps a tree, compiled for all that differ in their weights alone.
+
+    The memory is what the player carries from move to move, ``[batch, ...]``.
+    """
+
+    init: Any
+    """Gives the memory of new games."""
+    choose: Any
+    """Gives the actions of all games, with those that the player decides on, and the memory."""
+    advance: Any
+    """Gives the memory after actions of any player."""
 
 
 class Match:
@@ -139,11 +152,10 @@ class Match:
                 divisor = 1 if keeps_tree else self._divisors[self.names.index(player.name)]
                 check_memory(player.spec, game, -(-batch // divisor), keeps_tree)
         self._host_players = {index: agent for index, agent in enumerate(agents) if isinstance(agent, HostPlayer)}
-        self._agents: Agents = {
-            index: agent if isinstance(agent, TreePlayer) else as_tree(agent)
-            for index, agent in enumerate(agents)
-            if not isinstance(agent, HostPlayer)
+        self._policies: Agents = {
+            index: as_tree(agent) for index, agent in enumerate(agents) if not isinstance(agent, (HostPlayer, TreePlayer))
         }
+        self._tree_players = {index: _as_argument(agent) for index, agent in enumerate(agents) if isinstance(agent, TreePlayer)}
         sharing: dict[type[Any], list[int]] = {}
         for index, agent in enumerate(agents):
             if isinstance(agent, SharingPolicy):
@@ -156,23 +168,41 @@ class Match:
         """Policies that are compiled together, by the indices of the players."""
         number, ply = jnp.zeros(batch, jnp.int32), jnp.int32(0)
         seating = jnp.zeros((seats, batch), jnp.int32)
-        play, memories = jax.eval_shape(self._start, self._agents, number)
-        choose, move = (jax.jit(function, donate_argnums=1) for function in (self._choose, self._move))
+        play = jax.eval_shape(self._start, number)
         ends = jax.jit(lambda state: (jax.vmap(game.scores)(state), jax.vmap(game.returns)(state)))
-        lowered = (
-            jax.jit(self._start).lower(self._agents, number),
-            choose.lower(self._agents, memories, play, ply, seating),
-            move.lower(self._agents, memories, play, ply, number),
+        lowered = [
+            jax.jit(self._start).lower(number),
+            jax.jit(self._choose).lower(self._policies, play, ply, seating),
+            jax.jit(self._move).lower(play, ply, number),
             ends.lower(play.state),
-        )
+        ]
+        programs = {self._program_key(index): index for index in self._tree_players}
+        for (_, divisor), index in programs.items():
+            agent = self._tree_players[index]
+            tree = jax.eval_shape(_init_trees, agent, play.state)
+            init, advance = (
+                batching.split_over_devices(function, devices, shared=1) for function in (_init_trees, _advance_trees)
+            )
+            choose = jax.jit(partial(self._choose_in_tree, divisor), donate_argnums=1)
+            lowered += [
+                jax.jit(init).lower(agent, play.state),
+                choose.lower(agent, tree, number, number, play, ply, ply),
+                jax.jit(advance, donate_argnums=1).lower(agent, tree, number),
+            ]
         with ThreadPoolExecutor() as pool:  # side by side, as XLA compiles a program for the most part in one thread
-            compiled = tuple(pool.map(lambda program: program.compile(), lowered))
-        self._compiled_start, self._compiled_choose, self._compiled_move, self._compiled_end = compiled
-        memory.check_compiled(batch, self._compiled_start, self._compiled_choose, self._compiled_move)
+            compiled = list(pool.map(lambda program: program.compile(), lowered))
+        self._compiled_start, self._compiled_choose, self._compiled_move, self._compiled_end, *of_trees = compiled
+        self._tree_programs = {key: _TreeProgram(*of_trees[3 * number : 3 * number + 3]) for number, key in enumerate(programs)}
+        memory.check_compiled(batch, self._compiled_start, self._compiled_choose, self._compiled_move, *of_trees)
+
+    def _program_key(self, index: int) -> tuple[Any, int]:
+        """What the program of a player that keeps a tree depends on: all but the values of its weights."""
+        leaves, structure = jax.tree.flatten(self._tree_players[index])
+        return (structure, *((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)), self._divisors[index]
 
     def replace(self, name: str, policy: Policy) -> None:
         """Give a player another policy of the same kind: the same function with other weights (``jax.tree_util.Partial``)."""
-        self._agents[self.names.index(name)] = as_tree(policy)
+        self._policies[self.names.index(name)] = as_tree(policy)
 
     def play(
         self,
@@ -199,15 +229,20 @@ class Match:
         schedule = balanced_schedule(len(self._entries), self.game.num_players, games, random.Random(f"{self.seed}/schedule"))
         seating = self._entries[np.array(schedule)]
         results = Results(self.game, self.names)
-        progress(results)
         started, cpu_started = time.perf_counter(), time.process_time()
+
+        def follow(results: Results) -> None:
+            results.clock = time.perf_counter() - started
+            progress(results)
+
+        follow(results)
         try:
             for first in range(0, games, self.batch):
                 count = min(self.batch, games - first)
-                results.batches.append(self._play(first, seating[first : first + count], keep, results, progress))
+                results.batches.append(self._play(first, seating[first : first + count], keep, results, follow))
                 results.ply = 0
                 results.seconds, results.cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
-                progress(results)
+                follow(results)
                 if sprt:
                     results.sprt = {"first": self.names[0], "second": self.names[1], **sprt.test(results.against())}
                     if results.sprt["verdict"] != "continue":
@@ -218,26 +253,21 @@ class Match:
             results.interrupted = True
         return results
 
-    def _start(self, agents: Agents, number: jax.Array) -> tuple[_Play, Memories]:
+    def _start(self, number: jax.Array) -> _Play:
         """New games, each decided by its number."""
         fold = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
         keys = fold(jax.random.key(self.seed), number)
         deals = fold(jax.random.key(self.seed), number // self.game.num_players) if self._is_paired else keys
         openings = jnp.asarray(self._openings)[number // self.game.num_players % len(self._openings)]
         none = jnp.zeros((self.game.num_players, self.batch), jnp.int32)
-        play = _Play(jax.vmap(self.game.init)(deals), keys, deals, none != 0, none, none, openings)
-        return play, {
-            index: jax.vmap(agent.init)(play.state) for index, agent in agents.items() if isinstance(agent, TreePlayer)
-        }
+        return _Play(jax.vmap(self.game.init)(deals), keys, deals, none != 0, none, none, openings)
 
     def _keys(self, play: _Play, ply: jax.Array) -> jax.Array:
         """Two keys per game at a ply: for the player, and for the random action where the player fails."""
         return jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, ply)))(play.keys)
 
-    def _choose(
-        self, agents: Agents, memories: Memories, play: _Play, ply: jax.Array, seating: jax.Array
-    ) -> tuple[jax.Array, jax.Array, Memories]:
-        """Actions of players on the device; the player to move, -1 where the game is over or that player has forfeited."""
+    def _choose(self, policies: Agents, play: _Play, ply: jax.Array, seating: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Actions of policies; the player to move, -1 where the game is over or that player has forfeited."""
         keys = self._keys(play, ply)[:, 0]
         over = jax.vmap(self.game.is_terminal)(play.state)
         seat = jax.vmap(self.game.current_player)(play.state)
@@ -246,27 +276,38 @@ class Match:
         waits = over | forfeited | (chosen_before >= 0)
         mover = jnp.where(waits, -1, jnp.take_along_axis(seating, seat[None], axis=0)[0])
         action = chosen_before
-        memories = dict(memories)
-        for indices, policies in self._together.items():
+        for indices, together_policies in self._together.items():
             share = sum(1 / self._divisors[index] for index in indices)
             movers = mover[None] == np.array(indices, np.int32)[:, None]
             mine, which = jnp.any(movers, axis=0), jnp.argmax(movers, axis=0).astype(jnp.int32)
-            together = partial(_policy_actions, max(1, int(1 / share)), policies)
+            together = partial(_policy_actions, max(1, int(1 / share)), together_policies)
             chosen = batching.split_over_devices(together, self.devices)(mine, play.state, keys, which)
             action = jnp.where(mine, chosen, action)
         shared = {index for indices in self._together for index in indices}
-        for index, agent in agents.items():
+        for index, policy in policies.items():
             if index in shared:
                 continue
-            mine, divisor = mover == index, self._divisors[index]
-            if isinstance(agent, TreePlayer):
-                decide = batching.split_over_devices(partial(_tree_actions, divisor), self.devices, shared=1)
-                chosen, memories[index] = decide(agent, mine, play.state, keys, memories[index])
-            else:
-                decide = batching.split_over_devices(partial(_policy_actions, divisor), self.devices, shared=1)
-                chosen = decide(agent, mine, play.state, keys)
-            action = jnp.where(mine, chosen, action)
-        return action, mover, memories
+            mine = mover == index
+            decide = batching.split_over_devices(partial(_policy_actions, self._divisors[index]), self.devices, shared=1)
+            action = jnp.where(mine, decide(policy, mine, play.state, keys), action)
+        return action, mover
+
+    def _choose_in_tree(
+        self,
+        divisor: int,
+        agent: TreePlayer,
+        tree: Any,
+        action: jax.Array,
+        mover: jax.Array,
+        play: _Play,
+        ply: jax.Array,
+        index: jax.Array,
+    ) -> tuple[jax.Array, Any]:
+        """The actions with those of one player that keeps a tree, and its memory after them."""
+        mine = mover == index
+        decide = batching.split_over_devices(partial(_tree_actions, divisor), self.devices, shared=1)
+        chosen, tree = decide(agent, mine, play.state, self._keys(play, ply)[:, 0], tree)
+        return jnp.where(mine, chosen, action), tree
 
     def _opening_action(self, play: _Play, ply: jax.Array) -> jax.Array:
         """The action of the opening at a ply, -1 after it."""
@@ -280,9 +321,7 @@ class Match:
             action = jnp.where(ply < length, given, action)
         return action
 
-    def _move(
-        self, agents: Agents, memories: Memories, play: _Play, ply: jax.Array, action: jax.Array
-    ) -> tuple[_Play, jax.Array, Memories]:
+    def _move(self, play: _Play, ply: jax.Array, action: jax.Array) -> tuple[_Play, jax.Array]:
         """Play the actions, and random ones in place of illegal ones; also those that were played, -1 in finished games."""
         game, state = self.game, play.state
         over = jax.vmap(game.is_terminal)(state)
@@ -291,9 +330,6 @@ class Match:
         seats = jnp.arange(game.num_players)[:, None]
         moving = (seats == jax.vmap(game.current_player)(state)[None]) & ~over[None]
         moved = moving.astype(jnp.int32)
-        for index, agent in agents.items():
-            if isinstance(agent, TreePlayer):
-                memories = {**memories, index: jax.vmap(agent.advance)(memories[index], action)}
         after = _Play(
             jax.vmap(game.apply)(state, action),
             play.keys,
@@ -303,7 +339,7 @@ class Match:
             play.legal + moved * jax.vmap(game.num_legal)(state)[None],
             play.opening,
         )
-        return after, action, memories
+        return after, action
 
     def _play(self, first: int, seating: np.ndarray, keep: bool, results: Results, progress: Progress) -> Batch:
         """Play the ``first``-th game and the following, one for each row of ``seating``."""
@@ -311,7 +347,11 @@ class Match:
         padded = np.zeros((self.batch, seats), np.int32)
         padded[:count] = seating
         number = first + np.arange(self.batch)
-        play, memories = self._compiled_start(self._agents, jnp.asarray(number, jnp.int32))
+        play = self._compiled_start(jnp.asarray(number, jnp.int32))
+        tree_players = [
+            (index, agent, self._tree_programs[self._program_key(index)]) for index, agent in self._tree_players.items()
+        ]
+        trees = [program.init(agent, play.state) for _, agent, program in tree_players]
         begin = play.state
         deals = [self.game.deal(_row(begin, index)) for index in range(count)] if keep else []
         host_games = {
@@ -322,14 +362,22 @@ class Match:
         actions: list[np.ndarray] = []
         seats_first = jnp.asarray(padded.T)
         for ply in range(self.game.max_steps):
-            # To the host and back, since they may lie on several devices.
             cpu_started = time.process_time()
-            *choice, memories = self._compiled_choose(self._agents, memories, play, np.int32(ply), seats_first)
+            # To the host and back, since they may lie on several devices.
+            choice = self._compiled_choose(self._policies, play, np.int32(ply), seats_first)
             action, mover = (np.array(part) for part in choice)
-            results.count_decisions(mover[:count], self._agents.keys(), time.process_time() - cpu_started)
+            for place, (index, agent, program) in enumerate(tree_players):
+                arguments = action, mover, play, np.int32(ply), np.int32(index)
+                chosen, trees[place] = program.choose(agent, trees[place], *arguments)
+                action = np.array(chosen)
+            on_device = self._policies.keys() | self._tree_players.keys()
+            results.count_decisions(mover[:count], on_device, time.process_time() - cpu_started)
             self._ask_host_players(action, mover[:count], host_games, number, ply, results)
-            play, action, memories = self._compiled_move(self._agents, memories, play, np.int32(ply), action)
-            actions.append(np.asarray(action)[:count])
+            play, played = self._compiled_move(play, np.int32(ply), action)
+            action = np.asarray(played)
+            for place, (_, agent, program) in enumerate(tree_players):
+                trees[place] = program.advance(agent, trees[place], action)
+            actions.append(action[:count])
             for index, host_game in host_games.items():
                 if actions[-1][index] >= 0:
                     host_game.actions.append(int(actions[-1][index]))
@@ -390,6 +438,21 @@ class Match:
             names = tuple(self.names[player] for player in seating[index])
             records.append(Record(deal, played, tuple(scores[index].tolist()), tuple(returns[index].tolist()), names))
         return Batch(seating, scores, forfeits, plies, legal, records)
+
+
+def _as_argument(agent: TreePlayer) -> TreePlayer:
+    """The agent as an argument of compiled functions, which do not depend on where its network was loaded from."""
+    if agent.network is None:
+        return agent
+    return replace(agent, spec=replace(agent.spec, evaluator=replace(agent.spec.evaluator, network="loaded")))
+
+
+def _init_trees(agent: TreePlayer, state: Any) -> Any:
+    return jax.vmap(agent.init)(state)
+
+
+def _advance_trees(agent: TreePlayer, tree: Any, action: jax.Array) -> Any:
+    return jax.vmap(agent.advance)(tree, action)
 
 
 def _policy_actions(

@@ -58,6 +58,8 @@ class Results:
     """Why each player forfeited, the last time."""
     ply: int = 0
     """Number of moves in the games of the batch under way."""
+    clock: float = 0.0
+    """Wall time until the last of all ``decisions``, those of the batch under way included."""
     interrupted: bool = False
     """Whether the match was interrupted before all games were played."""
 

@@ -25,7 +25,7 @@ from experiments.commands.common import (
     chosen_game,
     err,
     out,
-    print_note,
+    print_notes,
     progress,
 )
 from experiments.progress import COMPILING, Progress
@@ -73,7 +73,7 @@ class Analyze(GameOptions):
                 compiling=lambda: progress(None, "", quiet=True),
             )
             spec = analysis.GameSpec(make_host_game(game.id, **game.options), game.options)
-            print_note(analyzer.prepare(spec).note)
+            print_notes([analyzer.prepare(spec)])
         except (MemoryError, ValueError) as error:
             raise UsageError(str(error)) from None
         session = analysis.AnalysisSession(analysis.Defaults(game.id, game.options), analyzer, version("tilewe-jax"))
@@ -123,8 +123,7 @@ class Rate:
             analyzer = AgentAnalyzer(
                 self.agent, self.batch, seed=self.seed, score_playouts=self.score_playouts, compiling=compiling
             )
-            for note in {analyzer.prepare(game.spec).note: None for game in games}:
-                print_note(note)
+            print_notes(analyzer.prepare(game.spec) for game in games)
             result = self._rate(games, analyzer, compiling)
         except (MemoryError, ValueError) as error:
             raise UsageError(str(error)) from None

@@ -1,5 +1,6 @@
 """What the commands share: the options that name a game, checks of arguments, and consoles."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -166,9 +167,9 @@ def first_player_so_far(results: Any) -> str:
     return ", ".join(parts)
 
 
-def print_note(note: str | None) -> None:
-    """Print a note on an agent to standard error, where there is one."""
-    if note:
+def print_notes(players: Iterable[Any]) -> None:
+    """Print the notes (attribute ``note``) on players or searches to standard error, each once."""
+    for note in dict.fromkeys(player.note for player in players if player.note):
         err.print(note, markup=False, soft_wrap=True)
 
 

@@ -23,6 +23,7 @@ from experiments.commands.common import (
     check_writable,
     first_player_so_far,
     out,
+    print_notes,
     progress,
     title,
 )
@@ -174,8 +175,7 @@ class Ladder(GameOptions):
         """The agents, with as many simulations as --seconds-per-move asks for. Raises ``ValueError``."""
         from experiments.arena import ladder, player
 
-        for agent in self.agent:
-            player(game, agent)  # for errors, before the first match
+        print_notes([player(game, agent) for agent in self.agent])  # and raises errors before the first match
         if self.seconds_per_move is None:
             return list(self.agent)
         with progress(None, "", "finding the simulations for --seconds-per-move", quiet=self.json):

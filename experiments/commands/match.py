@@ -1,6 +1,7 @@
 """Commands in which agents play games against each other."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from experiments.commands.common import (
     check_writable,
     out,
     plot_ratings,
-    print_note,
+    print_notes,
     progress,
     title,
 )
@@ -115,8 +116,7 @@ def _players(game: Any, agents: tuple[str, ...]) -> list[Any]:
         players = {text: arena.player(game, text) for text in agents}
     except ValueError as error:
         raise UsageError(str(error)) from None
-    for note in {player.note: None for player in players.values() if player.note}:
-        print_note(note)
+    print_notes(players.values())
     return [players[text] for text in agents]
 
 
@@ -128,6 +128,7 @@ def _play(
     seed: int,
     sprt: tuple[float, float] | None = None,
     quiet: bool = False,
+    so_far: Callable[[Any], str] | None = None,
     **options: Any,
 ) -> Any:
     """Play a match, and show its progress. Ctrl-C before the end of the first batch raises ``KeyboardInterrupt``."""
@@ -138,7 +139,7 @@ def _play(
         with progress(games, quiet=quiet) as shown:
 
             def follow(results: Any) -> None:
-                shown.update(results.games, partial(_so_far, results), "playing")
+                shown.update(results.games, partial(so_far or _so_far, results), "playing")
 
             results = arena.play_match(game, players, games, batch, seed, follow, sprt=test, **options)
     except (ValueError, MemoryError) as error:
@@ -239,11 +240,13 @@ class Selfplay(GameOptions):
         game = self.make()
         keep = self.out is not None
         players = _players(game, (self.agent,) * game.num_players)
-        results = _play(game, players, self.games, self.batch, self.seed, keep=keep, devices=self.devices, quiet=self.json)
+        num_simulations = players[0].spec.num_simulations(game) if players[0].spec else 0
+        options: dict[str, Any] = {"keep": keep, "devices": self.devices, "quiet": self.json}
+        so_far = partial(self._so_far, num_simulations)
+        results = _play(game, players, self.games, self.batch, self.seed, so_far=so_far, **options)
         if self.out:
             records.write(self.out, game, results.records, self.seed)
         moves = int(results.all("plies").sum()) if results.games else 0
-        num_simulations = players[0].spec.num_simulations(game) if players[0].spec else 0
         seconds = max(results.seconds, 1e-9)
         summary = {
             "game": game.id,
@@ -270,6 +273,19 @@ class Selfplay(GameOptions):
                 out.print(f"{results.games:,} games written to {self.out}")
         if results.interrupted:
             raise KeyboardInterrupt
+
+    def _so_far(self, num_simulations: int, results: Any) -> str:
+        """What was measured so far, in the games under way too."""
+        under_way = min(self.batch, self.games - results.games)
+        parts = [f"{under_way:,} under way"] if under_way else []
+        if results.ply:
+            parts.append(f"move {results.ply}")
+        if moves := sum(results.decisions.values()):
+            per_second = moves / max(results.clock, 1e-9)
+            parts.append(f"{per_second:,.1f} moves/s")
+            if num_simulations:
+                parts.append(f"{per_second * num_simulations:,.0f} simulations/s")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Checkpoints: the whole state of a run, in a folder that is there whole or not at all (Orbax)."""
 
 import contextlib
+import errno
 import logging
 import os
 import re
@@ -8,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import jax
@@ -37,7 +37,7 @@ def save(folder: Path, number: int, state: Any, config: TrainConfig, game_versio
     """Write a checkpoint, and then delete the oldest of this run beyond ``config.checkpoint.num_kept``.
 
     All processes of a run call this together. Nothing is deleted but folders that are checkpoints of this run. Raises
-    ``OSError`` where it cannot be written; then those before it are still there.
+    ``OSError``, with the checkpoint as its file, where it cannot be written; then those before it are still there.
     """
     about = {"format": FORMAT, "config": settings.to_json(config), "game_version": game_version, "number": number}
     path = folder.absolute() / f"{number:06d}"
@@ -48,11 +48,13 @@ def save(folder: Path, number: int, state: Any, config: TrainConfig, game_versio
             checkpointer.save(
                 path, args=ocp.args.Composite(state=ocp.args.StandardSave(state), about=ocp.args.JsonSave(about)), force=False
             )
-        except (OSError, jax.errors.JaxRuntimeError):  # the latter where other processes are gone
+        except OSError as error:  # Orbax's own files
+            raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
+        except jax.errors.JaxRuntimeError:  # other processes are gone
             raise
         except ValueError as error:  # TensorStore's error for what could not be written
-            code = _OS_ERROR.search(str(error))
-            raise OSError(f"cannot write the checkpoint {path}: {os.strerror(int(code[1])) if code else error}") from error
+            code = int(match[1]) if (match := _OS_ERROR.search(str(error))) else errno.EIO
+            raise OSError(code, os.strerror(code) if match else str(error), str(path)) from error
     if jax.process_index() == 0:
         for old in numbers(folder)[: -config.checkpoint.num_kept]:
             shutil.rmtree(folder / f"{old:06d}")
@@ -62,17 +64,19 @@ def save(folder: Path, number: int, state: Any, config: TrainConfig, game_versio
 def _quiet_threads() -> Iterator[None]:
     """Keep the threads of Orbax and TensorStore from printing tracebacks of an error that is raised anyway.
 
-    Where writing fails, threads that are left over go on to fail, as there is no event loop any more; so they stay quiet.
+    Where writing fails, threads that are left over go on to fail, as there is no event loop any more. TensorStore reports these
+    errors as unraisable (``PyErr_WriteUnraisable``). After a failure the hook stays, as these threads do.
     """
-    logger, before = logging.getLogger("absl"), sys.excepthook
+    logger, before = logging.getLogger("absl"), sys.unraisablehook
     level = logger.level
 
-    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    def hook(unraisable: Any) -> None:
+        error = unraisable.exc_value
         if not isinstance(error, RuntimeError) or str(error) != "Event loop is closed":
-            before(kind, error, trace)
+            before(unraisable)
 
     logger.setLevel(logging.CRITICAL)
-    sys.excepthook = hook
+    sys.unraisablehook = hook
     try:
         yield
     except BaseException:
@@ -81,7 +85,7 @@ def _quiet_threads() -> Iterator[None]:
         logging.getLogger("asyncio").addFilter(lambda record: "exception was never retrieved" not in record.getMessage())
         raise
     logger.setLevel(level)
-    sys.excepthook = before
+    sys.unraisablehook = before
 
 
 def numbers(folder: Path) -> list[int]:

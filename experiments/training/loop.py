@@ -68,6 +68,10 @@ class Run:
         self._save(0, state)
         return state
 
+    def newest_checkpoint(self) -> int | None:
+        """The iteration of the newest checkpoint that is whole; ``None`` where there is none."""
+        return max(checkpoint.numbers(self._checkpoints), default=None)
+
     def _is_free(self) -> bool:
         """Whether the folder has nothing in it but what ``start`` leaves when it is killed."""
         if not self.folder.is_dir():
@@ -83,17 +87,15 @@ class Run:
 
         Raises ``CheckpointError`` where there is none, or it has other settings.
         """
-        available = checkpoint.numbers(self._checkpoints)
-        if not available and self._is_free():
+        newest = self.newest_checkpoint()
+        if newest is None and self._is_free():
             return self.start()
-        if not available:
+        if newest is None:
             raise checkpoint.CheckpointError(
                 f"{self._checkpoints} has no checkpoint to go on with; begin a run in another folder, where network.init"
                 " can name weights of this one"
             )
-        state: TrainState = checkpoint.restore(
-            self._checkpoints, available[-1], self.program.like, self.config, self.game.version
-        )
+        state: TrainState = checkpoint.restore(self._checkpoints, newest, self.program.like, self.config, self.game.version)
         return state
 
     def train(

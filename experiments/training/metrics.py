@@ -14,7 +14,7 @@ from experiments.config import TrainConfig
 from experiments.progress import Progress
 from experiments.training.loss import Losses
 from experiments.training.selfplay import SelfplayStats
-from tilewe_jax.files import parse_json, read_input, replacing
+from tilewe_jax.files import naming, parse_json, read_input, replacing
 
 METRICS = "metrics.jsonl"
 """File with one line per iteration."""
@@ -174,5 +174,5 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def _append(path: Path, row: dict[str, Any]) -> None:
-    with path.open("a") as file:
+    with naming(path), path.open("a") as file:
         file.write(json.dumps(row) + "\n")

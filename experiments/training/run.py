@@ -1,7 +1,11 @@
 """A training run around its loop, as `tilewe-jax train` starts it: settings, processes, signals, and the report at the end."""
 
+import contextlib
+import errno
+import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -39,13 +43,31 @@ def train(
     Returns figures of the run as JSON; ``None`` in processes that do not lead.
 
     Raises ``ValueError`` for settings that do not fit, ``MemoryError`` where memory does not suffice, ``CheckpointError`` where
-    there is nothing to resume, ``OSError`` where the folder cannot be written.
+    there is nothing to resume, ``OSError`` where the folder cannot be written, as on a full disk.
     """
     began = time.monotonic()
     run = Run(config, folder, Program(config, devices))
     total = None if config.iterations == settings.UNLIMITED else config.iterations
-    with Progress(total=total, unit="iterations", console=console if run.leads else None) as progress:
+    with (
+        naming_what_is_kept(run),
+        Progress(total=total, unit="iterations", console=console if run.leads else None) as progress,
+    ):
         return _train(run, resume, console, began, progress)
+
+
+@contextlib.contextmanager
+def naming_what_is_kept(run: Run) -> Iterator[None]:
+    """Give an ``OSError`` the folder of the run as its file, and a message that says with what the run can go on."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if isinstance(error.filename, str) and Path(error.filename) != run.folder:
+            reason += f" ({os.path.relpath(error.filename, run.folder)})"
+        number = run.newest_checkpoint()
+        if number is not None:
+            reason += f"; the checkpoint of iteration {number} is kept, and --resume goes on from it"
+        raise OSError(error.errno or errno.EIO, reason, str(run.folder)) from error
 
 
 def _train(run: Run, resume: bool, console: Console | None, began: float, progress: Progress) -> dict[str, Any] | None:

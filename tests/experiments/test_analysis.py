@@ -11,7 +11,8 @@ import pytest
 
 import tilewe_jax
 from experiments import cli, review
-from experiments.analysis import PARTS, AgentAnalyzer, SearchProgram
+from experiments.analysis import AgentAnalyzer, SearchProgram
+from experiments.timed_search import MAX_PARTS
 from search import AgentSpec, Search, build_search
 from search.tree import ROOT
 from tests.experiments.test_cli import run
@@ -106,7 +107,7 @@ def test_an_analysis_is_the_search(positions: dict[tuple[int, ...], Analysis]) -
 
 def test_a_limit_of_time() -> None:
     spec = AgentSpec.parse(AGENT)
-    for seconds, simulations in ((100.0, 40), (1e-9, 40 // PARTS)):
+    for seconds, simulations in ((100.0, 40), (1e-9, 40 // MAX_PARTS)):
         limited = SearchProgram(GAME, spec, seconds, score_playouts=0)
         (found,) = limited.analyze([Played(None, WIN)])
         assert (found.num_simulations, found.action, found.score_lead) == (simulations, 2, None)

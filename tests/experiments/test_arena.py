@@ -16,7 +16,7 @@ import pytest
 import tilewe_jax
 from experiments import arena, cli
 from experiments.arena import ratings
-from search import TreePlayer
+from search import AgentSpec, TreePlayer
 from tests.search.tictactoe import TicTacToe
 from tilewe_jax import batching, records
 from tilewe_jax.tilewe import Board, Move, engine, piece_tiles
@@ -373,3 +373,23 @@ def test_agents_go_on_in_their_trees() -> None:
     alone = arena.player(game, f"{text},reuse_subtree=false")
     assert not isinstance(alone.agent, TreePlayer)
     assert arena.play_match(game, (alone, agents[1]), 4, 4, seed, keep=True).records != records
+
+
+def preference(logits: jax.Array, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A network that prefers the same actions in all positions."""
+    return logits, jnp.full(2, 0.5)
+
+
+def test_networks_share_a_program_on_several_devices() -> None:
+    game = TicTacToe()
+    players = []
+    for name, logits in (("first", -jnp.arange(9.0)), ("last", jnp.arange(9.0))):
+        spec = AgentSpec.parse(f"puct:num_simulations=1,num_candidates=9,num_playouts=0,network={name}")
+        players.append(arena.Player(name, TreePlayer(jax.tree_util.Partial(preference, logits), spec, game), spec))
+    match = arena.Match(game, players, 4, 0, devices=2)
+    assert len(match._tree_programs) == 1
+    for record in match.play(4, keep=True).records:
+        free = set(range(9))
+        for ply, action in enumerate(record.actions):
+            assert action == (min if record.players[ply % 2] == "first" else max)(free)
+            free.remove(action)

@@ -8,12 +8,14 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from experiments import compilation_cache, progress
 from experiments.benchmarks import rollouts
+from experiments.commands.match import Selfplay
 from experiments.progress import Progress
 from experiments.training import checkpoint
 from experiments.training.loop import _Pace
@@ -56,9 +58,18 @@ def test_the_settings_of_the_user_stay(caches: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_an_option_turns_the_cache_off(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "--no-cache", "--version")[1].startswith("tilewe-jax ")
+    assert run(capsys, "--no-cache", "games", "--json")[0] == 0
     assert os.environ["JAX_ENABLE_COMPILATION_CACHE"] == "false"
     assert not list(caches.iterdir())
+
+
+def test_commands_have_a_cache_and_help_needs_none(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ((), ("--help",), ("--version",), ("arena", "--help"), ("arena", "--nosuch")):
+        run(capsys, *arguments)
+        assert not set(VARIABLES) & set(os.environ)
+        assert not list(caches.iterdir())
+    assert run(capsys, "games", "--json")[0] == 0
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(compilation_cache.folder())
 
 
 def test_without_a_folder_that_can_be_written_there_is_no_cache(caches: Path) -> None:
@@ -122,6 +133,27 @@ def test_lines_of_progress_off_a_terminal(monkeypatch: pytest.MonkeyPatch) -> No
     assert lines[0] == f"{progress.COMPILING}: 0 s"
     assert lines[-1] == "playing: 0 s, 1,500 of 2,000 games, win rates a 61%, b 39%"
     assert progress._shown is None
+
+
+def test_lines_are_frequent_again_after_a_long_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("SECONDS_BETWEEN_LINES", 0.02), ("_PATIENCE", 0.3), ("_SLOWLY", 100.0)):
+        monkeypatch.setattr(progress, name, seconds)
+    written = io.StringIO()
+    with Progress(console=Console(file=written, width=80)) as shown:
+        time.sleep(0.4)
+        shown.phase("playing")
+        time.sleep(0.2)
+    assert written.getvalue().count("playing") > 2
+
+
+def test_selfplay_shows_its_speed_before_the_first_game_ends() -> None:
+    command = Selfplay(games=200, batch=128)
+    begun = SimpleNamespace(games=0, ply=0, decisions={}, clock=0.0)
+    assert command._so_far(64, begun) == "128 under way"
+    first = SimpleNamespace(games=0, ply=3, decisions={"puct": 384}, clock=2.0)
+    assert command._so_far(64, first) == "128 under way, move 3, 192.0 moves/s, 12,288 simulations/s"
+    last = SimpleNamespace(games=128, ply=1, decisions={"greedy": 8000}, clock=100.0)
+    assert command._so_far(0, last) == "72 under way, move 1, 80.0 moves/s"
 
 
 def test_progress_on_a_terminal() -> None:

@@ -12,8 +12,9 @@ import pytest
 
 import tilewe_jax
 from experiments import arena
-from experiments.arena.gtp_agent import CHUNKS, PlayerAgent
+from experiments.arena.gtp_agent import PlayerAgent
 from experiments.commands import gtp as commands
+from experiments.timed_search import MAX_PARTS
 from tests.bad_inputs import run
 from tests.tilewe_jax.interop.test_blksgf import random_record
 from tilewe_jax import records
@@ -48,21 +49,23 @@ def answers(session: GtpSession, *lines: str) -> list[str]:
 def test_a_search_plays_keeps_its_tree_and_keeps_to_a_time() -> None:
     player = arena.player(GAME, "puct:num_simulations=16,num_candidates=8,num_playouts=0,stop_early=false")
     agent = PlayerAgent(GAME, player)
+    tree = agent._tree
+    assert tree
     session = GtpSession(NAMES, lambda names: agent)
     (first,) = answers(session, "genmove b")
-    assert int(agent._memory.visits[0]) == 17, "the root, and a visit for each simulation"
+    assert int(tree.memory.visits[0]) == 17, "the root, and a visit for each simulation"
     reply, *_, again = answers(session, "genmove w", "undo", "undo", "clear_board", "set_random_seed 0", "genmove b")
     assert first == again
     action = agent.choose(session.actions)
     answers(session, f"play w {NAMES.move_text(action)}")
     assert reply
     agent._follow(session.actions)
-    assert int(agent._memory.visits[0]) > 1, "the subtree is kept"
+    assert int(tree.memory.visits[0]) > 1, "the subtree is kept"
     visits: dict[float, int] = {}
     for seconds in (0, 1000):
         answers(session, "clear_board", f"time_settings 0 {seconds} 1", "genmove b")
-        visits[seconds] = int(agent._memory.visits[0])
-    assert (visits[0] - 1) * CHUNKS == visits[1000] - 1 == 16, "no time is time for one part, much time for all simulations"
+        visits[seconds] = int(tree.memory.visits[0])
+    assert (visits[0] - 1) * MAX_PARTS == visits[1000] - 1 == 16, "no time is time for one part, much time for all simulations"
     moves = answers(session, "time_settings 0 1 0", *["g"] * 7)
     assert moves[-1] == "pass"
     assert session._position.is_terminal

@@ -195,6 +195,16 @@ def test_a_whole_ladder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert {player for game in games for player in game.players} == {"agent", "opponent"}
 
 
+def test_notes_on_agents_come_before_the_first_match(capsys: pytest.CaptureFixture[str]) -> None:
+    agent = "puct:num_simulations=2,network=santorini"
+    near = ["--game", "santorini", "--set", "placement=random", "--agent", agent, agent]
+    with pytest.raises(SystemExit):
+        cli.main(["ladder", *near, "--opponent", "nobody", "--random-opening", "0"])
+    note, error = capsys.readouterr().err.splitlines()
+    assert note.startswith("santorini.npz was trained for santorini, not for santorini (placement=random)")
+    assert "nobody" in error
+
+
 @pytest.mark.slow
 def test_an_agent_gets_the_time_that_it_is_given() -> None:
     """Which is measured again in a match against another player."""

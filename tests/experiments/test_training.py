@@ -1,11 +1,15 @@
 """Training: a toy game learned to perfection, runs that go on bit for bit, and files that are whole or not there."""
 
+import asyncio
 import copy
+import errno
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -17,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorstore
 
 import tilewe_jax
 from experiments import networks, presets, settings
@@ -36,6 +41,7 @@ from experiments.training import Program, Run, TrainState, checkpoint, loop, los
 from experiments.training.checkpoint import CheckpointError
 from experiments.training.evaluation import Evaluation
 from experiments.training.metrics import Log
+from experiments.training.run import naming_what_is_kept
 from search import SearchSettings
 from tests.experiments.test_cli import run
 from tests.support import assert_same, batched, rows
@@ -358,6 +364,42 @@ def damage(change: Callable[[Path], None]) -> Callable[[Path], None]:
                 change(path)
 
     return inside
+
+
+def test_threads_that_a_failed_checkpoint_leaves_print_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[BaseException | None] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: printed.append(unraisable.exc_value))
+    with pytest.raises(OSError, match="full"), checkpoint._quiet_threads():
+        raise OSError("full")
+    hook, is_reported = sys.unraisablehook, threading.Event()
+
+    def observe(unraisable: Any) -> None:
+        hook(unraisable)
+        is_reported.set()
+
+    sys.unraisablehook = observe
+
+    async def begin() -> Any:
+        store = {"driver": "file", "path": str(tmp_path / "array")}
+        array = tensorstore.open({"driver": "zarr", "kvstore": store}, create=True, dtype=tensorstore.float32, shape=[4])
+        next(array.__await__())
+        return array
+
+    asyncio.run(begin()).result()  # TensorStore finishes after the event loop is closed
+    assert is_reported.wait(10)
+    assert not printed
+    hook(SimpleNamespace(exc_value=RuntimeError("another")))
+    assert [str(error) for error in printed] == ["another"]
+
+
+def test_a_failed_write_names_the_run_and_what_is_kept() -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/runs/duo/checkpoints/000003")
+    for newest, kept in ((None, ""), (2, "; the checkpoint of iteration 2 is kept, and --resume goes on from it")):
+        of_run: Any = SimpleNamespace(folder=Path("/runs/duo"), newest_checkpoint=lambda newest=newest: newest)
+        with pytest.raises(OSError, match="No space left") as error, naming_what_is_kept(of_run):
+            raise full
+        assert error.value.filename == "/runs/duo"
+        assert error.value.strerror == f"No space left on device (checkpoints/000003){kept}"
 
 
 @pytest.mark.parametrize(

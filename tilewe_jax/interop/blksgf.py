@@ -163,7 +163,7 @@ def _game(nodes: list[Node]) -> SgfGame:
     game = game_of_name("".join(root["GM"]))
     position = game.start()
     actions: list[int] = []
-    colors = {name.upper(): name for names in game.colors for name in names}
+    colors = {name.upper(): color for color, names in enumerate(game.colors) for name in names}
     for node in nodes:
         if setup := [name for name in _SETUP if name in node]:
             raise ValueError(f"it sets up a position ({setup[0]}); only games from the start are read")
@@ -172,7 +172,7 @@ def _game(nodes: list[Node]) -> SgfGame:
             if color is None or not values:
                 continue
             move = ",".join(values)  # one value for each cell in files of early versions of Pentobi
-            if game.color(color) != position.current_color:
+            if color != position.current_color:
                 turn = game.colors[position.current_color][0].upper()
                 raise ValueError(f"move {len(actions) + 1}, {name}[{move[:80]}], is not the turn of {turn}")
             try:

@@ -71,13 +71,6 @@ class BlokusGame:
         """Whether a colour has no placement, or has passed."""
         return bool(position.position.out >> color & 1) or not position.position.can_place(color)
 
-    def color(self, name: str) -> int:
-        """The colour of a name. Raises ``ValueError``."""
-        for color, names in enumerate(self.colors):
-            if name.lower() in names:
-                return color
-        raise ValueError(f"invalid color {name[:40]!r}; colors are {' '.join(names[0] for names in self.colors)}")
-
     def move_text(self, action: int, position: PolyominoPosition | None = None) -> str:
         """The move of an action, the same in all positions: its cells, row by row from the bottom."""
         if action == self.config.num_placements:

@@ -15,7 +15,7 @@ from tilewe_jax.files import replacing
 from tilewe_jax.host import HostPosition
 from tilewe_jax.interop import blksgf
 from tilewe_jax.interop.blokus import PASS, BlokusGame
-from tilewe_jax.interop.names import GtpGame, gtp_game_of_name
+from tilewe_jax.interop.names import GtpGame, color_of, gtp_game_of_name
 from tilewe_jax.records import RecordError
 
 LINE_LIMIT = 1 << 16
@@ -213,7 +213,7 @@ class GtpSession:
             self._agent, self.game = agent, game
 
     def _play(self, color: str, *words: str) -> str:
-        is_next = self.game.color(color) == self.game.current_color(self._position)
+        is_next = color_of(self.game, color) == self.game.current_color(self._position)
         if not is_next and not self._position.is_terminal:
             raise GtpError(f"it is the turn of {self._color()}")
         return self._play_move("".join(words))
@@ -234,12 +234,12 @@ class GtpSession:
         return self._chosen(color)
 
     def _has_turn(self, color: str) -> bool:
-        return not self._position.is_terminal and self.game.color(color) == self.game.current_color(self._position)
+        return not self._position.is_terminal and color_of(self.game, color) == self.game.current_color(self._position)
 
     def _chosen(self, color: str) -> str:
         """The move that the agent chooses for a colour; a pass for one that cannot move."""
         if not self._has_turn(color):
-            if self.game.must_pass(self._position, self.game.color(color)):
+            if self.game.must_pass(self._position, color_of(self.game, color)):
                 return PASS
             if self._position.is_terminal:
                 raise GtpError("the game is over")
@@ -257,7 +257,7 @@ class GtpSession:
         return ""
 
     def _all_legal(self, color: str) -> str:
-        legal = self.game.legal_actions(self._position, self.game.color(color))
+        legal = self.game.legal_actions(self._position, color_of(self.game, color))
         return "\n".join(self.game.move_text(action, self._position) for action in legal)
 
     def _final_score(self) -> str:

@@ -46,9 +46,6 @@ class GtpGame(Protocol):
     def deal_actions(self, initial: HostPosition) -> Sequence[int]:
         """The actions that lead from ``start`` to an initial position; none where ``has_deal`` is false."""
 
-    def color(self, name: str) -> int:
-        """The colour of a name. Raises ``ValueError``."""
-
     def current_color(self, position: Any) -> int:
         """The colour to move; unspecified at the end."""
 
@@ -72,6 +69,14 @@ def gtp_game(name: str, **options: Any) -> GtpGame:
     if name not in GTP_GAMES:
         raise ValueError(f"{name} has no moves in GTP; the games that have are {', '.join(GTP_GAMES)}")
     return blokus_game(make_host_game(name, **options))
+
+
+def color_of(game: GtpGame, name: str) -> int:
+    """The colour of a game that one of its names stands for, in any case. Raises ``ValueError``."""
+    for color, names in enumerate(game.colors):
+        if name.lower() in names:
+            return color
+    raise ValueError(f"invalid color {name[:40]!r}; colors are {' '.join(names[0] for names in game.colors)}")
 
 
 def gtp_game_of_name(name: str) -> GtpGame:

@@ -51,13 +51,6 @@ class SantoriniNames:
         cells = dict(zip(PIECES, initial.workers, strict=True))
         return [NUM_TURNS + cell[0] * initial.size + cell[1] for piece in PLACING_ORDER if (cell := cells[piece])]
 
-    def color(self, name: str) -> int:
-        """The colour of a name, which is the number of its player. Raises ``ValueError``."""
-        for color, names in enumerate(self.colors):
-            if name.lower() in names:
-                return color
-        raise ValueError(f"invalid color {name[:40]!r}; colors are {' '.join(names[0] for names in self.colors)}")
-
     def move_text(self, action: int, position: SantoriniBoard) -> str:
         """The move of a legal action."""
         return position.action_name(action)
