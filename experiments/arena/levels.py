@@ -21,17 +21,40 @@ class Level(NamedTuple):
     """Its rating among the levels of the game."""
 
 
-_POLYOMINO = (
-    "puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=0.05",
-    "puct:num_simulations=8,num_candidates=8,num_playouts=0,priors=false,max_depth=1,value_temperature=0.02",
-    "puct:num_simulations=8,root_candidate_pool=8,candidate_pool=8,num_candidates=8,max_depth=2,value_temperature=0.1",
-    "puct:num_simulations=16,root_candidate_pool=32,candidate_pool=32,num_candidates=16,max_depth=3,value_temperature=0.05",
-    "puct:num_simulations=16",
-    "puct:num_simulations=64",
-    "puct:num_simulations=256",
-    "puct:num_simulations=1024",
-)
-LEVELS: dict[str, tuple[Level, ...]] = {"duo_official": tuple(Level(agent, 0) for agent in _POLYOMINO)}
+LEVELS: dict[str, tuple[Level, ...]] = {
+    "duo_official": (
+        Level("puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=0.05", 0),
+        Level(
+            "puct:num_simulations=4,num_candidates=4,candidate_pool=4,root_candidate_pool=4,max_depth=1,value_temperature=0.2",
+            1,
+        ),
+        Level(
+            "puct:num_simulations=8,num_candidates=8,candidate_pool=8,root_candidate_pool=8,max_depth=2,value_temperature=0.1",
+            2,
+        ),
+        Level(
+            "puct:num_simulations=16,num_candidates=16,candidate_pool=32,root_candidate_pool=32,max_depth=3,value_temperature=0.05",
+            3,
+        ),
+        Level("puct:num_simulations=16", 4),
+        Level("puct:num_simulations=64", 5),
+        Level("puct:num_simulations=256", 6),
+        Level("puct:num_simulations=1024", 7),
+    ),
+    "santorini": (
+        Level("puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=1.0", 0),
+        Level("puct:num_simulations=8,num_candidates=8,num_playouts=0,priors=false,max_depth=1,value_temperature=0.2", 1),
+        Level(
+            "puct:num_simulations=16,num_candidates=16,root_candidate_pool=16,num_playouts=0,max_depth=1,value_temperature=0.1",
+            2,
+        ),
+        Level("puct:num_simulations=32,num_playouts=0,max_depth=2,value_temperature=0.05", 3),
+        Level("puct:num_simulations=32,num_playouts=0", 4),
+        Level("puct:num_simulations=128,num_playouts=0,num_candidates=128", 5),
+        Level("puct:num_simulations=512,num_playouts=0,num_candidates=128", 6),
+        Level("gumbel:num_simulations=64,network=santorini", 7),
+    ),
+}
 """The levels of games by their id, the weakest first."""
 
 
