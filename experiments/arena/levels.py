@@ -43,16 +43,14 @@ LEVELS: dict[str, tuple[Level, ...]] = {
     ),
     "santorini": (
         Level("puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=1.0", 0),
-        Level("puct:num_simulations=8,num_candidates=8,num_playouts=0,priors=false,max_depth=1,value_temperature=0.2", 1),
         Level(
             "puct:num_simulations=16,num_candidates=16,root_candidate_pool=16,num_playouts=0,max_depth=1,value_temperature=0.1",
-            2,
+            941,
         ),
-        Level("puct:num_simulations=32,num_playouts=0,max_depth=2,value_temperature=0.05", 3),
-        Level("puct:num_simulations=32,num_playouts=0", 4),
-        Level("puct:num_simulations=128,num_playouts=0,num_candidates=128", 5),
-        Level("puct:num_simulations=512,num_playouts=0,num_candidates=128", 6),
-        Level("gumbel:num_simulations=64,network=santorini", 7),
+        Level("puct:num_simulations=32,num_playouts=0,max_depth=2,value_temperature=0.05", 1435),
+        Level("puct:num_simulations=32,num_playouts=0", 1648),
+        Level("puct:num_simulations=128,num_playouts=0,num_candidates=128", 2052),
+        Level("gumbel:num_simulations=64,network=santorini", 2658),
     ),
 }
 """The levels of games by their id, the weakest first."""
