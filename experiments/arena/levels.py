@@ -56,6 +56,11 @@ LEVELS: dict[str, tuple[Level, ...]] = {
 """The levels of games by their id, the weakest first."""
 
 
+def level_names(game: Game[Any]) -> list[str]:
+    """The names of the levels of a game, the weakest first; empty where it has none."""
+    return [f"level:{number}" for number in range(1, len(LEVELS.get(game.id, ())) + 1)]
+
+
 def agent_of(game: Game[Any], text: str) -> str:
     """The agent that a text stands for: that of a level for ``level:N``, the text itself for any other.
 

@@ -39,7 +39,7 @@ class Arena(GameOptions):
     """Let agents play each other, and rate them by Elo.
 
     An agent is a built-in one by its name (`tilewe-jax arena --list` shows those of a game); a search with its settings, such
-    as puct:num_simulations=64,num_playouts=4; gtp:command="..." with the command line of an engine that speaks GTP; or
+    as puct:num_simulations=64,num_playouts=4; level:1, level:2, ... for people, where the game has levels; gtp:command="..." with the command line of an engine that speaks GTP; or
     module:factory, a function of yours that returns a policy or a player in plain Python. NAME= before it, as in
     strong=puct:num_simulations=400, is its name in the tables.
     """
@@ -59,7 +59,7 @@ class Arena(GameOptions):
     move_seconds: float = 60.0
     """Seconds that a player in plain Python may take for a move; whoever takes longer forfeits the game."""
     list: Flag = False
-    """List the built-in agents and the searches of the game, and play nothing."""
+    """List the built-in agents, the levels and the searches of the game, and play nothing."""
     out: OptionalFile = None
     """Write all games to this file, for `replay` and `show`: JSON lines, a game a line."""
     plot: OptionalFile = None
@@ -75,12 +75,13 @@ class Arena(GameOptions):
         check_writable(self.out)
         check_writable(self.plot)
         common.ask_for_devices(self.devices)
+        from experiments.arena.levels import level_names
         from search import search_agents
         from tilewe_jax import records
 
         game = self.make()
         if self.list:
-            names = [*sorted(game.policies()), *search_agents()]
+            names = [*sorted(game.policies()), *level_names(game), *search_agents()]
             print(json.dumps({"game": game.id, "agents": names}) if self.json else "\n".join(names))
             return
         results = _play(
