@@ -3,8 +3,8 @@
 Weak levels see little and weigh it coarsely: few simulations, few candidates, and an action drawn by the values of what was
 looked at (``value_temperature``), so that they err in small things more than in large ones. Strong levels search more.
 
-The ratings are Elo of the levels of a game among each other, 0 for the weakest. They say how far apart levels are, and nothing
-across games. ``tilewe-jax arena --game GAME --agents level:1 level:2 ...`` measures them.
+The ratings are Elo of the levels of a game among each other, 0 for the weakest, to within about 200. They say how far apart levels
+are, and nothing across games. ``tilewe-jax arena --game GAME --agents level:1 level:2 ...`` measures them.
 """
 
 from typing import Any, NamedTuple
@@ -25,21 +25,16 @@ LEVELS: dict[str, tuple[Level, ...]] = {
     "duo_official": (
         Level("puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=0.05", 0),
         Level(
-            "puct:num_simulations=4,num_candidates=4,candidate_pool=4,root_candidate_pool=4,max_depth=1,value_temperature=0.2",
-            1,
-        ),
-        Level(
             "puct:num_simulations=8,num_candidates=8,candidate_pool=8,root_candidate_pool=8,max_depth=2,value_temperature=0.1",
-            2,
+            985,
         ),
         Level(
             "puct:num_simulations=16,num_candidates=16,candidate_pool=32,root_candidate_pool=32,max_depth=3,value_temperature=0.05",
-            3,
+            1484,
         ),
-        Level("puct:num_simulations=16", 4),
-        Level("puct:num_simulations=64", 5),
-        Level("puct:num_simulations=256", 6),
-        Level("puct:num_simulations=1024", 7),
+        Level("puct:num_simulations=16", 1795),
+        Level("puct:num_simulations=256", 2079),
+        Level("puct:num_simulations=1024", 2354),
     ),
     "santorini": (
         Level("puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=1.0", 0),

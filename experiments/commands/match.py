@@ -39,8 +39,9 @@ class Arena(GameOptions):
     """Let agents play each other, and rate them by Elo.
 
     An agent is a built-in one by its name (`tilewe-jax arena --list` shows those of a game); a search with its settings, such
-    as puct:num_simulations=64,num_playouts=4; level:1, level:2, ... for people, where the game has levels; gtp:command="..." with the command line of an engine that speaks GTP; or
-    module:factory, a function of yours that returns a policy or a player in plain Python. NAME= before it, as in
+    as puct:num_simulations=64,num_playouts=4; level:1, level:2, ... for people, where the game has levels; gtp:command="..."
+    with the command line of an engine that speaks GTP; or module:factory, a function of yours that returns a policy or a
+    player in plain Python. NAME= before it, as in
     strong=puct:num_simulations=400, is its name in the tables.
     """
 
