@@ -3,8 +3,8 @@
 Weak levels see little and weigh it coarsely: few simulations, few candidates, and an action drawn by the values of what was
 looked at (``value_temperature``), so that they err in small things more than in large ones. Strong levels search more.
 
-The ratings are Elo of the levels of a game among each other, 0 for the weakest, to within about 200. They say how far apart levels
-are, and nothing across games. ``tilewe-jax arena --game GAME --agents level:1 level:2 ...`` measures them.
+The ratings are Elo of the levels of a game among each other, 0 for the weakest, to within about 200. They say how far apart
+levels are, and nothing across games. ``tilewe-jax arena --game GAME --agents level:1 level:2 ...`` measures them.
 """
 
 from typing import Any, NamedTuple
