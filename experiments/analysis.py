@@ -35,6 +35,7 @@ _FIXED = {
     "network": "an analysis has the network of its agent",
     "reuse_subtree": "an analysis searches each position anew",
     "stop_early": "an analysis runs all simulations",
+    "exact_endings": "an analysis runs all simulations",
 }
 """Settings of agents that a request cannot change, and why."""
 
@@ -159,7 +160,7 @@ class SearchProgram:
             known = f"{game.id} has no agent {spec.kind!r}" if spec.kind not in policies else f"{spec.kind} does not search"
             raise ValueError(f"{known}; an analysis needs an agent that searches, like puct or gumbel")
         self.game, self.max_seconds = game, max_seconds
-        self.spec = replace(spec, search=replace(spec.search, stop_early=False))
+        self.spec = replace(spec, search=replace(spec.search, stop_early=False, exact_endings=False))
         network = load_network(game, spec.evaluator.network) if spec.evaluator.network else None
         self.note: str | None = getattr(network, "note", None)
         """Something people should know about the network."""
