@@ -12,7 +12,7 @@ from tests.search.test_search import with_distinct_payoffs
 from tests.support import positions, rows
 
 CHUNK = 256
-MOST = 3_000
+MOST = 4_000
 """Positions of a game tree that exhaustive search looks at."""
 SIMULATIONS = 400
 
@@ -68,7 +68,7 @@ class Solver:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "batch", "wanted"),
-    [("duo_official", {}, 120, 400), ("santorini", {"size": 3}, 60, 400), ("tilewe", {"players": 3, "size": 8}, 60, 200)],
+    [("duo_official", {}, 120, 400), ("santorini", {"size": 3}, 300, 400), ("tilewe", {"players": 3, "size": 8}, 60, 200)],
     ids=["duo_official", "santorini", "three_players"],
 )
 @pytest.mark.parametrize("leaves", [1, 8])
