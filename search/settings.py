@@ -66,8 +66,8 @@ class SearchSettings:
     """Whether a game's search ends once its remaining simulations cannot change the action. The policy is then that of the
     simulations run."""
     root_candidate_pool: int | None = setting(None, 1)
-    """At most this many legal actions are scored at the root, where what is left out is lost for good. ``None`` leaves it to the
-    evaluator: an agent scores 1,024, everything else as many as in other nodes."""
+    """At most this many legal actions are scored at the root, where what is left out is lost for good. ``None`` leaves it to
+    the evaluator: an agent scores 1,024, everything else as many as in other nodes."""
     leaves: int = setting(1, 1)
     """Simulations of one tree that are evaluated together: that many leaves are selected one after the other, each as if the
     ones before it were under way, and go through the evaluator in one batch."""
