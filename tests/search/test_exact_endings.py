@@ -74,7 +74,9 @@ class Solver:
 @pytest.mark.parametrize("leaves", [1, 8])
 def test_proven_endings(name: str, options: dict[str, Any], batch: int, wanted: int, leaves: int) -> None:
     game: Any = tilewe_jax.make(name, **options)
+    atol = 0.0
     if game.num_players > 2:
+        atol = 2e-3  # the made-up payoffs are sines of large numbers, which two compiled programs round differently
         game = with_distinct_payoffs(game)  # or replies that are equal for who makes them would leave others' values open
     settings = SearchSettings(SIMULATIONS, 64, candidate_pool=128, leaves=leaves, exact_endings=True)
     search = jax.jit(jax.vmap(Search(game, playout_evaluator(game), PuctRule(), settings)))
@@ -92,10 +94,10 @@ def test_proven_endings(name: str, options: dict[str, Any], batch: int, wanted: 
             if exact is None:
                 continue
             mover, proven = movers[lane], output.tree.raw_value[lane, 0]
-            np.testing.assert_array_equal(proven, exact)
+            np.testing.assert_allclose(proven, exact, rtol=0, atol=atol)
             reached = solver.values(rows(after, lane))
             assert reached is not None
-            played += reached[mover] == exact[mover]
+            played += abs(reached[mover] - exact[mover]) <= atol
             agreed += 1
     print(f"{game.id}, {leaves} leaves: {agreed} proven endings agree with exhaustive search")
     assert agreed >= wanted
