@@ -68,7 +68,7 @@ class Solver:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "batch", "wanted"),
-    [("duo_official", {}, 120, 400), ("santorini", {"size": 3}, 300, 400), ("tilewe", {"players": 3, "size": 8}, 60, 200)],
+    [("duo_official", {}, 120, 400), ("santorini", {"size": 3}, 300, 400), ("tilewe", {"players": 3, "size": 8}, 60, 120)],
     ids=["duo_official", "santorini", "three_players"],
 )
 @pytest.mark.parametrize("leaves", [1, 8])
