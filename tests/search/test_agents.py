@@ -250,4 +250,4 @@ def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         code, out, err = run(capsys, "selfplay", *options, *arguments)
         assert (code, out) == (2, "")
         assert message in err
-        assert err.count("\n") == 1
+        assert len([line for line in err.splitlines() if not line.startswith("compiling")]) == 1  # on a slow machine
