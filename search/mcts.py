@@ -97,7 +97,6 @@ class Search(Generic[State]):
         kept_visits = child_stats(tree, jnp.int32(ROOT)).visits
 
         can_end_early = settings.stop_early or settings.exact_endings or settings.seconds is not None
-        begun = _milliseconds(jnp.int32(0)) if settings.seconds is not None else jnp.int32(0)
 
         def noise_of(tree: Tree[State]) -> Float32[Array, "K"]:
             return self.rule.root_noise(tree.prior[ROOT], key_noise) if root_noise is None else root_noise
@@ -124,9 +123,12 @@ class Search(Generic[State]):
                 decided = decided | self.rule.is_decided(stats, context(noise), num_simulations - step * leaves)
             if settings.exact_endings:
                 decided = decided | tree.proven[ROOT]
+            begun = progress.begun
             if settings.seconds is not None:
-                decided = decided | (_milliseconds(step) - begun >= round(1000 * settings.seconds))
-            return _Progress(tree, noise, step + 1, progress.num_active + count, decided)
+                now = _milliseconds(step)
+                begun = jnp.where(begun < 0, now, begun)
+                decided = decided | ((step > 0) & (now - begun >= round(1000 * settings.seconds)))
+            return _Progress(tree, noise, step + 1, progress.num_active + count, decided, begun)
 
         none = jnp.zeros(settings.num_candidates, jnp.float32)
         start = _Progress(
@@ -135,6 +137,7 @@ class Search(Generic[State]):
             step=jnp.where(any_lane(unevaluated), 0, 1),
             num_active=jnp.int32(0),
             decided=tree.proven[ROOT] & settings.exact_endings,
+            begun=jnp.int32(-1),
         )
         end = lax.while_loop(goes_on, advance, start)
         return self._output(end.tree, context(end.noise), end.num_active - unevaluated.astype(jnp.int32), key_output)
@@ -334,9 +337,10 @@ class _Descent(NamedTuple):
 
 
 def _milliseconds(step: Int32[Array, ""]) -> Int32[Array, ""]:
-    """The clock when this is evaluated: milliseconds since the process looked at it first.
+    """The clock when this is evaluated: milliseconds since this module was imported.
 
-    It depends on the step, so that the compiler asks it at each, and on no game, so that a batch asks it once.
+    It depends on the step, so that the compiler asks it at each, and on no game, so that a batch asks it once. What it depends
+    on must be carried by a loop of the search: asked before that, it would be asked once for all searches of an outer loop.
     """
 
     def look(step: Any) -> np.ndarray:
@@ -362,3 +366,5 @@ class _Progress:
     num_active: Int32[Array, ""]
     """Evaluations that changed the tree of this game."""
     decided: Bool[Array, ""]
+    begun: Int32[Array, ""]
+    """The clock at the first step, see ``_milliseconds``; -1 before it, and where no time is measured."""

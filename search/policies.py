@@ -104,17 +104,17 @@ def puct_policy(
         value_temperature,
     )
     settings = SearchSettings(
-        num_simulations,
-        num_candidates,
-        candidate_pool,
-        max_depth,
-        score_weight,
-        stop_early,
-        root_candidate_pool,
-        leaves,
-        virtual_loss,
-        seconds,
-        exact_endings,
+        num_simulations=num_simulations,
+        num_candidates=num_candidates,
+        candidate_pool=candidate_pool,
+        max_depth=max_depth,
+        score_weight=score_weight,
+        stop_early=stop_early,
+        root_candidate_pool=root_candidate_pool,
+        leaves=leaves,
+        virtual_loss=virtual_loss,
+        seconds=seconds,
+        exact_endings=exact_endings,
     )
     return Search(game, evaluator, rule, settings)(state, key)
 
@@ -182,17 +182,17 @@ def gumbel_policy(
     """
     rule = GumbelRule(max_num_considered_actions, gumbel_scale, value_scale, maxvisit_init, rescale_values)
     settings = SearchSettings(
-        num_simulations,
-        num_candidates,
-        candidate_pool,
-        max_depth,
-        score_weight,
-        stop_early,
-        root_candidate_pool,
-        leaves,
-        virtual_loss,
-        seconds,
-        exact_endings,
+        num_simulations=num_simulations,
+        num_candidates=num_candidates,
+        candidate_pool=candidate_pool,
+        max_depth=max_depth,
+        score_weight=score_weight,
+        stop_early=stop_early,
+        root_candidate_pool=root_candidate_pool,
+        leaves=leaves,
+        virtual_loss=virtual_loss,
+        seconds=seconds,
+        exact_endings=exact_endings,
     )
     return Search(game, evaluator, rule, settings)(state, key)
 
@@ -245,17 +245,17 @@ def determinized_policy(
         ValueError: a setting is out of range.
     """
     settings = SearchSettings(
-        num_simulations,
-        num_candidates,
-        candidate_pool,
-        max_depth,
-        score_weight,
-        stop_early,
-        root_candidate_pool,
-        leaves,
-        virtual_loss,
-        seconds,
-        exact_endings,
+        num_simulations=num_simulations,
+        num_candidates=num_candidates,
+        candidate_pool=candidate_pool,
+        max_depth=max_depth,
+        score_weight=score_weight,
+        stop_early=stop_early,
+        root_candidate_pool=root_candidate_pool,
+        leaves=leaves,
+        virtual_loss=virtual_loss,
+        seconds=seconds,
+        exact_endings=exact_endings,
     )
     search = Search(game, evaluator, PuctRule() if rule is None else rule, settings)
     return Determinized(search, num_determinizations)(state, key)
@@ -296,5 +296,12 @@ def ismcts_policy(
     Raises:
         ValueError: a setting is out of range.
     """
-    settings = SearchSettings(num_simulations, num_candidates, candidate_pool, max_depth, score_weight, stop_early)
+    settings = SearchSettings(
+        num_simulations=num_simulations,
+        num_candidates=num_candidates,
+        candidate_pool=candidate_pool,
+        max_depth=max_depth,
+        score_weight=score_weight,
+        stop_early=stop_early,
+    )
     return InformationSetSearch(game, evaluator, PuctRule() if rule is None else rule, settings)(state, key)

@@ -29,6 +29,7 @@ from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
 from experiments.parsing import ArgumentError, parse
+from search.evaluators import terminal_value
 from search.settings import check_settings, setting
 from tilewe_jax import make
 from tilewe_jax.files import read_json, replacing
@@ -200,23 +201,22 @@ def play_game(
         player, actions = game.current_player(state), game.sample_actions(state, key_actions, settings.num_samples)
         available, is_random = actions >= 0, ply < random_plies
         features = game.heuristic_features(state, actions)
-        logits = features @ weights[player]
-        logits = jnp.where(available, jnp.where(is_random, 0.2, 1.0) * logits, -jnp.inf)
+        score = features @ weights[player]
+        logits = jnp.where(available, jnp.where(is_random, 0.2, 1.0) * score, -jnp.inf)
         can_move = available[0]
         choice = jax.random.categorical(key_choice, jnp.where(can_move, logits, 0.0))
         probs = jax.nn.softmax(jnp.where(can_move, logits, 0.0))
         learns = can_move & ~is_random
         is_mover = jnp.arange(game.num_players)[:, None] == player
         scores = scores + jnp.where(is_mover & learns, (features[choice] - probs @ features)[None], 0.0)
-        variance = variance + jnp.where(learns, jnp.var(features @ weights[player], where=available), 0.0)
+        variance = variance + jnp.where(learns, jnp.var(score, where=available), 0.0)
         positions = positions + learns.astype(jnp.float32)
         state = game.apply_deferred(state, jnp.where(can_move, actions[choice], -1))
         return state, (scores, variance, positions), key, ply + 1
 
     start = game.init(key_state), none, key, jnp.int32(0)
     state, (scores, variance, positions), _, _ = jax.lax.while_loop(goes_on, move, start)
-    outcome = (1 - settings.score_weight) * game.returns(state) + settings.score_weight * game.heuristic_value(state)
-    return scores, outcome, variance / jnp.maximum(positions, 1.0)
+    return scores, terminal_value(game, state, settings.score_weight), variance / jnp.maximum(positions, 1.0)
 
 
 def play_batch(learner: Learner, players: int, play: Play, rng: np.random.Generator) -> Games:
@@ -253,13 +253,19 @@ def load(settings: Settings, present: Weights) -> Learner:
     if not path.exists():
         initial = present * (0 if settings.from_zero else 1)
         return Learner(settings, initial, initial, [initial])
-    saved = read_json(path)
     ours = _comparable(settings)
-    different = [name for name, value in ours.items() if saved["settings"].get(name) != value]
+    try:
+        saved = read_json(path)
+        different = [name for name, value in ours.items() if saved["settings"].get(name) != value]
+        initial, weights, *pool = (np.array(row, np.float32) for row in (saved["initial"], saved["weights"], *saved["pool"]))
+        step, spread = int(saved["step"]), float(saved["spread"])
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ValueError(f"{path} is not what this program has written, or is damaged") from None
     if different:
         raise ValueError(f"{path} was learned with other settings: {', '.join(different)}")
-    initial, weights, *pool = (np.array(row, np.float32) for row in (saved["initial"], saved["weights"], *saved["pool"]))
-    return Learner(settings, initial, weights, pool, saved["step"], saved["spread"])
+    if any(row.shape != present.shape for row in (initial, weights, *pool)):
+        raise ValueError(f"{path} has weights of other features than {settings.game} has now")
+    return Learner(settings, initial, weights, pool, step, spread)
 
 
 def save(learner: Learner) -> None:
@@ -300,7 +306,7 @@ def main(arguments: list[str] | None = None) -> None:
 
         game = make(settings.game)
         learner = learn(game, settings, follow)
-    except (ArgumentError, ValueError) as error:
+    except (ArgumentError, OSError, ValueError) as error:
         sys.exit(str(error))
     print(table(cast(LinearHeuristics, game), learner))
 

@@ -69,6 +69,7 @@ def settings(folder: Path, steps: int) -> Settings:
     return Settings(folder, steps=steps, games=512, batch=256, num_samples=8, random_plies=1, pool_interval=2)
 
 
+@pytest.mark.untyped  # its game has only what the learner asks for
 def test_planted_weights_are_recovered_and_a_stopped_run_goes_on_as_if_it_had_not(tmp_path: Path) -> None:
     metrics: list[dict[str, float]] = []
     learned = learn(Draft(), settings(tmp_path / "whole", 6), lambda learner, numbers: metrics.append(numbers))
@@ -103,3 +104,10 @@ def test_the_natural_gradient_is_a_regression_and_is_kept_within_the_divergence(
 def test_games_without_linear_heuristics_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="not linear"):
         heuristics.main(["--game", "santorini", "--out", str(tmp_path)])
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"settings": {}, "initial": [1], "weights": "a", "pool": [], "step": 0}'])
+def test_a_damaged_state_of_learning_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / heuristics.FILE).write_text(text)
+    with pytest.raises(SystemExit, match="is damaged"):
+        heuristics.main(["--game", "duo_official", "--out", str(tmp_path)])

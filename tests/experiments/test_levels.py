@@ -29,7 +29,7 @@ def test_players_by_level() -> None:
             arena.player(game, text)
     assert agent_of(game, "random") == "random"
     with pytest.raises(ValueError, match="has no levels"):
-        agent_of(tilewe_jax.make("tilewe", players=1), "level:1") if "tilewe" not in LEVELS else agent_of(Nameless(), "level:1")
+        agent_of(Nameless(), "level:1")
 
 
 class Nameless:

@@ -33,6 +33,7 @@ from search import (
 from search.gumbel import schedule
 from search.memory import check_memory
 from search.rules import RootContext
+from tests.search.exhaustive import Solver, with_distinct_payoffs
 from tests.search.tictactoe import State, TicTacToe
 from tests.support import assert_same, batched, positions, rows
 
@@ -295,16 +296,6 @@ def test_leaves_of_a_round_differ(rule: Any) -> None:
     assert (np.asarray(output.visits) > 0).sum(axis=1).min() >= 5
 
 
-def exhaustive(game: Any, state: State) -> np.ndarray:
-    """The returns under best play, by exhaustion."""
-    if bool(game.is_terminal(state)):
-        return np.asarray(game.returns(state))
-    actions = np.flatnonzero(game.legal_actions(state))
-    values = [exhaustive(game, game.apply(state, jnp.int32(action))) for action in actions]
-    player = int(game.current_player(state))
-    return max(values, key=lambda value: value[player])
-
-
 @pytest.mark.parametrize("leaves", [1, 6])
 @pytest.mark.parametrize("rule", [PuctRule(), GumbelRule()], ids=["puct", "gumbel"])
 def test_proven_values_are_those_of_exhaustive_search(rule: Any, leaves: int) -> None:
@@ -312,15 +303,15 @@ def test_proven_values_are_those_of_exhaustive_search(rule: Any, leaves: int) ->
     states = opening(game, 5, 17)
     search = Search(game, playout_evaluator(game), rule, SearchSettings(120, 9, max_depth=9, leaves=leaves, exact_endings=True))
     output = jax.device_get(jax.jit(jax.vmap(search))(states, jax.random.split(jax.random.key(2), BATCH)))
-    solved = 0
+    solver, solved = Solver(game, 100), 0
     for lane in range(BATCH):
         tree, state = rows(output.tree, lane), rows(states, lane)
         for node in np.flatnonzero(tree.proven):
-            np.testing.assert_array_equal(tree.raw_value[node], exhaustive(game, rows(tree.state, node)))
+            np.testing.assert_array_equal(tree.raw_value[node], solver.value(rows(tree.state, node)))
         if tree.proven[0] and not bool(game.is_terminal(state)):
             solved += 1
             after = game.apply(state, jnp.int32(output.action[lane]))
-            np.testing.assert_array_equal(exhaustive(game, after), tree.raw_value[0])
+            np.testing.assert_array_equal(solver.value(after), tree.raw_value[0])
             assert output.num_simulations[lane] < 120
     assert solved >= 4
 
@@ -381,44 +372,6 @@ def test_a_full_tree_searches_on_without_growing() -> None:
     check_laws(result.tree, rows_of_children=False)
 
 
-ROOM = 32
-
-
-def solve(game: Any, root: Any) -> np.ndarray | None:
-    """The max^n value of every action by brute force, or ``None`` where the game is long."""
-    functions = batched(game)
-
-    def padded(states: Any, index: Any) -> Any:
-        return jax.tree.map(lambda leaf: np.asarray(leaf)[np.resize(index, ROOM)], states)
-
-    levels = [(jax.tree.map(lambda leaf: leaf[None], root), np.zeros(1, int), np.zeros(1, int))]
-    while True:
-        states, edges, _ = levels[-1]
-        states = padded(states, np.arange(len(edges)))
-        parents, actions = np.nonzero(np.asarray(functions.legal_actions(states))[: len(edges)])
-        if len(parents) > ROOM:
-            return None
-        if not len(parents):
-            break
-        levels.append((functions.step(padded(states, parents), np.resize(actions, ROOM).astype(np.int32)), parents, actions))
-    below = np.zeros((0, game.num_players))
-    for depth in range(len(levels) - 1, -1, -1):
-        states, edges, _ = levels[depth]
-        states = padded(states, np.arange(len(edges)))
-        values, movers = (np.array(ask(states))[: len(edges)] for ask in (functions.returns, functions.current_player))
-        if len(below):
-            parents, actions = levels[depth + 1][1:]
-            for node in np.unique(parents):
-                mine = below[parents == node]
-                values[node] = mine[mine[:, movers[node]].argmax()]
-            if not depth:
-                by_action = np.full((game.num_actions, game.num_players), np.nan)
-                by_action[actions] = below
-                return by_action
-        below = values
-    return None
-
-
 def solved_from_its_leaves(tree: Tree) -> np.ndarray:
     """The max^n value of the root, by the tree alone."""
     tree = jax.device_get(tree)
@@ -428,21 +381,6 @@ def solved_from_its_leaves(tree: Tree) -> np.ndarray:
         if len(children):
             values[node] = values[children[values[children, tree.player[node]].argmax()]]
     return values[0]
-
-
-def with_distinct_payoffs(game: Any) -> Any:
-    """The same game in which every end pays each player something else, so that max^n has one solution."""
-
-    def returns(self: Any, state: Any) -> jax.Array:
-        leaves = [leaf.astype(jnp.uint32).ravel() for leaf in jax.tree.leaves(state)]
-        words = jnp.concatenate(leaves)
-        code = jnp.sum(
-            words * (2 * jnp.arange(words.shape[0], dtype=jnp.uint32) + 1) * jnp.uint32(2654435761), dtype=jnp.uint32
-        )
-        noise = jnp.sin((code >> 8).astype(jnp.float32) * 1e-3 + 2.1 * jnp.arange(game.num_players, dtype=jnp.float32))
-        return jnp.where(self.is_terminal(state), 0.5 + 0.5 * noise, 0.0)
-
-    return type("Distinct", (type(game),), {"returns": returns})(game.config)
 
 
 @pytest.mark.parametrize(
@@ -462,17 +400,17 @@ def test_the_best_reply_of_small_games(name: str, options: dict[str, Any]) -> No
     # Whoever is to find the best for certain must try everything, here by taking what has no visits to be won.
     rule, settings = PuctRule(c_init=2.0, fpu_value=1.0), SearchSettings(8000, 32, max_depth=40)
     search = jax.jit(Search(game, uniform_evaluator(game), rule, settings, capacity=500))
-    solved = 0
+    solver, solved = Solver(game, 100), 0
     for lane in range(4):
         for state, action in history:
-            if action[lane] < 0 or (values := solve(game, rows(state, lane))) is None:
+            if action[lane] < 0 or (values := solver.action_values(rows(state, lane))) is None:
                 continue
             player = int(game.current_player(rows(state, lane)))
             result = search(rows(state, lane), jax.random.key(lane))
-            best = np.nanmax(values[:, player])
-            assert values[int(result.action), player] > best - 0.02
-            np.testing.assert_allclose(solved_from_its_leaves(result.tree), values[np.nanargmax(values[:, player])], atol=1e-6)
-            solved += np.isfinite(values[:, 0]).sum() > 1
+            best = max(values.values(), key=lambda value: value[player])
+            assert values[int(result.action)][player] > best[player] - 0.02
+            np.testing.assert_allclose(solved_from_its_leaves(result.tree), best, atol=1e-6)
+            solved += len(values) > 1
             break
     assert solved
 
@@ -556,6 +494,21 @@ def test_a_search_stops_once_it_is_settled() -> None:
         check_laws(rows(stopped.tree, lane))
     halving = Search(game, oracle, GumbelRule(), SearchSettings(20, 9, stop_early=True))
     assert int(jax.jit(halving)(rows(states, 0), keys[0]).num_simulations) == 20
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.2])
+def test_searches_under_a_limit_of_time_each_have_it(seconds: float) -> None:
+    """Also in a loop around them, and never without a simulation."""
+    game = TicTacToe()
+    settings = SearchSettings(1 << 30, 9, max_depth=9, leaves=4, seconds=seconds)
+    search = Search(game, playout_evaluator(game), PuctRule(), settings, capacity=100)
+
+    def several(key: Any) -> Any:
+        return jax.lax.map(lambda key: search(game.init(None), key).num_simulations, jax.random.split(key, 3))
+
+    simulations = jax.jit(jax.vmap(several))(jax.random.split(jax.random.key(0), 2))
+    assert simulations.shape == (2, 3)
+    assert np.all(simulations == 4) if seconds == 0 else np.all(simulations > 40), simulations
 
 
 def test_memory_is_asked_for_before_it_is_taken() -> None:
