@@ -72,6 +72,8 @@ class Settings:
     """Folder of the state of learning."""
     game: str = "duo_official"
     """Id of the game."""
+    players: int = setting(0, 0)
+    """Number of players, in games that let you choose it; 0 leaves it to the game."""
     steps: int = setting(70, 1)
     """Steps of learning, in all."""
     games: int = setting(6144, 2)
@@ -304,7 +306,7 @@ def main(arguments: list[str] | None = None) -> None:
             numbers = "  ".join(f"{name} {value:.3f}" for name, value in metrics.items())
             print(f"step {learner.step}  {numbers}  {time.monotonic() - start:.0f} s", flush=True)
 
-        game = make(settings.game)
+        game = make(settings.game, **({"players": settings.players} if settings.players else {}))
         learner = learn(game, settings, follow)
     except (ArgumentError, OSError, ValueError) as error:
         sys.exit(str(error))

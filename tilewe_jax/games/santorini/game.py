@@ -98,9 +98,22 @@ class SantoriniGame(Game[State]):
         return per_lane(sample)(state, random_words(key, 1)[0])
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """A win first, what loses at once last, else the values by which the player ``one_ply`` chooses, see ``heuristics``."""
+        """The weighted sum of ``heuristics.LogitFeatures``."""
         logit = per_lane(partial(materialize, partial(heuristics.heuristic_logits, self.config)))
         return jax.vmap(logit, in_axes=(None, 0))(state, actions)
+
+    def heuristic_features(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k features"]:
+        """What ``heuristic_logits`` are linear in, with ``heuristic_weights``; see ``heuristics``."""
+
+        def features(state: State, action: Action) -> Float32[Array, "features"]:
+            return jnp.stack(heuristics.logit_features(self.config, rules.apply(self.config, state, action)))
+
+        return jax.vmap(features, in_axes=(None, 0))(state, actions)
+
+    @property
+    def heuristic_weights(self) -> dict[str, tuple[float, ...]]:
+        """The weights of ``heuristic_features`` by name."""
+        return {name: (weight,) for name, weight in heuristics.LOGIT_WEIGHTS._asdict().items()}
 
     def heuristic_value(self, state: State) -> Float32[Array, "2"]:
         """By heights, mobility and threats, see ``heuristics``."""

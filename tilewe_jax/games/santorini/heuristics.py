@@ -3,21 +3,24 @@
 Named features of a position times named weights. Functions whose annotations say ``*lanes`` are elementwise, see ``rules``.
 """
 
-from typing import NamedTuple
+import operator
+from functools import reduce
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32
 
-from tilewe_jax.bits import popcount_sum
+from tilewe_jax.bits import popcount, popcount_sum
 from tilewe_jax.games.santorini import rules
-from tilewe_jax.games.santorini.bitboard import BitIndex, singleton
-from tilewe_jax.games.santorini.config import Config
+from tilewe_jax.games.santorini.bitboard import CENTRE, WINDOW, Bitboard, BitIndex, full_board, singleton, window
+from tilewe_jax.games.santorini.config import DIRECTIONS, Config
 from tilewe_jax.games.santorini.rules import State
 
 
 class ActionFeatures(NamedTuple):
-    """Features of an action, read off the position after it; the mover is the player who has just acted."""
+    """What the players of ``policies`` look at, read off the position after an action; the mover has just acted."""
 
     wins: Bool[Array, "*lanes"]
     """The game is over, so that the mover has won."""
@@ -43,7 +46,64 @@ ONE_PLY = ActionWeights(height=8, replies=-1)
 
 _WIN, _LOSS = 1 << 14, -(1 << 12)
 """Value of an action that wins; and what one that lets the opponent win loses. Graded features sum to less than 1,000."""
-_VALUE_PER_LOGIT, _MAX_LOGIT = 8.0, 8.0
+
+
+class LogitFeatures(NamedTuple):
+    """What the logit of an action is linear in, read off the position after it; the mover is the player who has just acted.
+
+    All but the first two are counts. Neighbours are the eight cells around a worker that are on the board and have no worker;
+    counts of neighbours add up over the two workers.
+    """
+
+    wins: Array
+    """The game is over, so that the mover has won."""
+    loses: Array
+    """The opponent can climb to level 3 at once."""
+    own_on_1: Array
+    """Workers of the mover on level 1 or 2."""
+    own_on_2: Array
+    """Workers of the mover on level 2."""
+    own_near_0: Array
+    """Neighbours of the mover's workers on level 0; so are the next three."""
+    own_near_1: Array
+    own_near_2: Array
+    own_near_3: Array
+    own_steps_up: Array
+    """Neighbours of the mover's workers that are one level above the worker; from level 2 they win."""
+    own_threats: Array
+    """Neighbours on level 3 of the mover's workers on level 2."""
+    opponent_near_0: Array
+    """Neighbours of the opponent's workers on level 0; so are the next three."""
+    opponent_near_1: Array
+    opponent_near_2: Array
+    opponent_near_3: Array
+    opponent_steps_up: Array
+    """Neighbours of the opponent's workers that are one level above the worker."""
+    replies: Array
+    """Legal turns of the opponent, in tens."""
+
+
+LOGIT_WEIGHTS = LogitFeatures(
+    wins=5.28,
+    loses=-8.13,
+    own_on_1=2.61,
+    own_on_2=2.61,
+    own_near_0=0.03,
+    own_near_1=0.44,
+    own_near_2=1.43,
+    own_near_3=1.41,
+    own_steps_up=0.32,
+    own_threats=2.88,
+    opponent_near_0=1.29,
+    opponent_near_1=0.13,
+    opponent_near_2=-1.76,
+    opponent_near_3=-2.7,
+    opponent_steps_up=-0.76,
+    replies=-2.68,
+)
+"""Printed by ``experiments.training.heuristics``, which learned them; not to be edited by hand."""
+_MAX_LOGIT = 8.0
+_NEIGHBOURS = np.uint32(sum(1 << CENTRE + WINDOW * row + column for row, column in DIRECTIONS))
 
 
 class PositionFeatures(NamedTuple):
@@ -74,9 +134,49 @@ _MEAN_TURNS = 40
 
 
 def heuristic_logits(config: Config, state: State, action: Int32[Array, "*lanes"]) -> Float32[Array, "*lanes"]:
-    """The logit of a legal action: a win first, what loses at once last, else by the weights ``ONE_PLY``."""
-    value = action_value(config, ONE_PLY, rules.apply(config, state, action)).astype(jnp.float32)
-    return jnp.clip(value / _VALUE_PER_LOGIT, -_MAX_LOGIT, _MAX_LOGIT)
+    """The logit of a legal action: its features times their weights."""
+    features = logit_features(config, rules.apply(config, state, action))
+    weighted = [weight * feature for weight, feature in zip(LOGIT_WEIGHTS, features, strict=True)]
+    return reduce(operator.add, weighted)
+
+
+def logit_features(config: Config, after: State) -> LogitFeatures:
+    """The features of the action that led to ``after``, each ``float32[*lanes]``."""
+    level_1, level_2, level_3, level_4 = after.levels
+    taken = reduce(Bitboard.__or__, (singleton(config, worker) for worker in after.workers))
+    free = full_board(config) & ~(taken | level_4)
+    ground = [free & ~level_1, free & level_1 & ~level_2, free & level_2 & ~level_3, free & level_3]
+
+    def look(worker: BitIndex) -> tuple[Array, Array, list[Array], Array, Array]:
+        cell = singleton(config, worker)
+        is_placed = worker >= 0
+        on_1, on_2 = ((cell & level).any() & is_placed for level in (level_1, level_2))
+        near = [
+            jnp.where(is_placed, popcount(window(config, cells, worker) & _NEIGHBOURS), 0).astype(jnp.int32) for cells in ground
+        ]
+        threats = jnp.where(on_2, near[3], 0)
+        steps_up = jnp.where(on_2, near[3], jnp.where(on_1, near[2], near[1]))
+        return on_1.astype(jnp.int32), on_2.astype(jnp.int32), near, steps_up, threats
+
+    opponent, own = ([look(worker) for worker in workers] for workers in (after.workers[:2], after.workers[2:]))
+
+    def both(workers: list[Any]) -> Any:
+        return jax.tree.map(lambda first, second: (first + second).astype(jnp.float32), *workers)
+
+    own_on_1, own_on_2, own_near, own_steps_up, own_threats = both(own)
+    _, _, opponent_near, opponent_steps_up, _ = both(opponent)
+    return LogitFeatures(
+        rules.is_terminal(config, after).astype(jnp.float32),
+        (popcount_sum([*rules.winning_turns(config, after)]) > 0).astype(jnp.float32),
+        own_on_1,
+        own_on_2,
+        *own_near,
+        own_steps_up,
+        own_threats,
+        *opponent_near,
+        opponent_steps_up,
+        popcount_sum([*after.turns]).astype(jnp.float32) / 10,
+    )
 
 
 def heuristic_value(config: Config, state: State) -> Float32[Array, "2"]:

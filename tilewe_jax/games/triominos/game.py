@@ -149,8 +149,18 @@ class TriominosGame(Game[State]):
         return rules.sample_actions(self.config, state, rules.legal_words(self.config, state), random_words(key, 1)[0], k)
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """By the values with which ``block`` places tiles, see ``heuristics``."""
+        """The weighted sum of ``heuristics.LOGIT_FEATURES``."""
         return heuristics.heuristic_logits(self.config, state, actions)
+
+    def heuristic_features(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k features"]:
+        """What ``heuristic_logits`` are linear in, with ``heuristic_weights``; see ``heuristics``."""
+        return heuristics.heuristic_features(self.config, state, actions)
+
+    @property
+    def heuristic_weights(self) -> dict[str, tuple[float, ...]]:
+        """The weights of ``heuristic_features`` by name: each at the beginning of a round, and what is added until its end."""
+        table = heuristics.heuristic_weights(self.config).T.tolist()
+        return dict(zip(heuristics.LOGIT_FEATURES, map(tuple, table), strict=True))
 
     def heuristic_value(self, state: State) -> Float32[Array, "players"]:
         """By the points, see ``heuristics``."""

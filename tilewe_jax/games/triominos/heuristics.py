@@ -60,22 +60,75 @@ _KEPT_VALUES = np.array([0, 0, 3, 6], np.int32)
 """Points that keeping a tile is worth, by how many of its numbers are equal."""
 _QUARTERS = 4
 """Values of placements are in quarters of a point."""
-_QUARTERS_PER_LOGIT = 40
-_DRAW_LOGITS, _DRAW_LOGIT_OF_MANY, _PASS_LOGIT = {2: 6.0}, -4.0, -8.0
-"""Logit of drawing by the number of players: two do best to hoard, more to draw only where no tile fits; and of passing."""
 _POINTS_PER_LOGIT = 60.0
+
+LOGIT_FEATURES = (
+    "score",  # of a placement, in tens of points
+    "kept_value",  # see PlacementFeatures, in threes
+    "own_places",  # in tens
+    "unseen_places",  # in hundreds
+    "drawn_places",  # places that a tile drawn at random is expected to have
+    "draw",
+    "draw_again",  # drawing, for each tile that was drawn in this turn
+    "pass",
+)
+"""What the logit of an action is linear in; of a placement the first five, all others being zero."""
+# Printed by ``experiments.training.heuristics``, which learned them; not to be edited by hand. ``(start, slope)`` by name.
+TWO_PLAYER_WEIGHTS = {
+    "score": (0.53, 0.42),
+    "kept_value": (-0.16, 0.34),
+    "own_places": (1.24, 4.81),
+    "unseen_places": (-3.73, -4.5),
+    "drawn_places": (-6.47, 1.12),
+    "draw": (6.68, 1.33),
+    "draw_again": (0.99, 0.43),
+    "pass": (-4.79, -2.63),
+}
+WEIGHTS_OF_MORE_PLAYERS = {
+    "score": (1.0, 0.0),
+    "kept_value": (0.0, 0.0),
+    "own_places": (0.0, 0.0),
+    "unseen_places": (-20.0, 0.0),
+    "drawn_places": (0.0, 0.0),
+    "draw": (-4.0, 0.0),
+    "draw_again": (0.0, 0.0),
+    "pass": (-8.0, 0.0),
+}
 
 
 def heuristic_logits(config: Config, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-    """Logits of legal actions: of placements by the weights ``BLOCK``, of drawing and passing constants."""
+    """Logits of legal actions: the weighted sum of ``heuristic_features``."""
+    return heuristic_features(config, state, actions) @ jnp.asarray(heuristic_weights(config).ravel())
+
+
+def heuristic_weights(config: Config) -> np.ndarray:
+    """The learned weights, ``float32[2, features]``, in the order of ``LOGIT_FEATURES``.
+
+    A weight is linear in the fraction of tiles that are placed: row 0 is its value at the beginning, row 1 is what is added until
+    all are.
+    """
+    table = TWO_PLAYER_WEIGHTS if config.players == 2 else WEIGHTS_OF_MORE_PLAYERS
+    return np.array([table[name] for name in LOGIT_FEATURES], np.float32).T
+
+
+def heuristic_features(config: Config, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k two_weights"]:
+    """What the logits of legal actions are linear in: ``LOGIT_FEATURES``, then the same times the fraction of tiles placed."""
     unseen, tray = rules.unseen_tiles(config, state), rules.tray_of(state)
+    words = (("draw", config.draw), ("pass", config.pass_))
+    draws = state.draws.astype(jnp.float32)
 
-    def placement_logit(action: Action) -> Float32[Array, ""]:
-        return placement_value(config, BLOCK, state, tray, unseen, action).astype(jnp.float32) / _QUARTERS_PER_LOGIT
+    def look(action: Action) -> Float32[Array, "features"]:
+        placed = placement_features(config, state, tray, unseen, action)
+        drawn_places = placed.unseen_places / jnp.maximum(placed.num_unseen, 1)
+        numbers = [placed.score / 10, placed.kept_value / 3, placed.own_places / 10, placed.unseen_places / 100, drawn_places]
+        is_word = [(action == word).astype(jnp.float32) for _, word in words]
+        is_placement = 1.0 - sum(is_word)
+        placement = [number.astype(jnp.float32) * is_placement for number in numbers]
+        return jnp.stack([*placement, is_word[0], is_word[0] * draws, is_word[1]])
 
-    placement_logits = jax.vmap(placement_logit)(actions)
-    draw_logit = _DRAW_LOGITS.get(config.players, _DRAW_LOGIT_OF_MANY)
-    return jnp.where(actions == config.pass_, _PASS_LOGIT, jnp.where(actions == config.draw, draw_logit, placement_logits))
+    features = jax.vmap(look)(actions)
+    fraction = jnp.mean((state.table.placed_at >= 0).astype(jnp.float32))
+    return jnp.concatenate([features, features * fraction], axis=1)
 
 
 def heuristic_value(state: State) -> Float32[Array, "P"]:

@@ -6,26 +6,43 @@ import pytest
 
 import tilewe_jax
 from tests.support import batched, positions, rows
-from tilewe_jax.games.santorini.host import SantoriniBoard
+from tilewe_jax.games.santorini.heuristics import LOGIT_WEIGHTS
+from tilewe_jax.games.santorini.host import SantoriniBoard, Turn
 
 GAME = tilewe_jax.make("santorini")
 BATCH = 16
 
 
-def logit(board: SantoriniBoard, action: int) -> float:
-    """What ``GAME.heuristic_logits`` documents, of one action."""
+def features(board: SantoriniBoard, action: int) -> dict[str, float]:
+    """What ``LogitFeatures`` documents, of one action."""
     after = board.after(action)
-    if after.is_terminal:
-        return 8.0
-    own = after.workers[2:] if after.player == 1 else after.workers[:2]
-    value = 8 * sum(after.height(cell) for cell in own if cell) - len(after.legal_moves)
-    if any(after.height(reply.to) == 3 for reply in after.legal_moves):
-        value -= 1 << 12
-    return float(np.clip(value / 8, -8, 8))
+    own, opponent = after.workers[2:], after.workers[:2]
+    if after.player == -1:
+        own, opponent = opponent, own
+    values: dict[str, float] = {
+        "wins": after.is_terminal,
+        "loses": any(isinstance(reply, Turn) and after.height(reply.to) == 3 for reply in after.legal_moves),
+        "own_on_1": sum(after.height(cell) >= 1 for cell in own),
+        "own_on_2": sum(after.height(cell) >= 2 for cell in own),
+        "replies": len(after.legal_moves) / 10,
+    }
+    for name, workers in (("own", own), ("opponent", opponent)):
+        heights = [
+            (after.height((row, column)), after.height(cell))
+            for cell in workers
+            for row in range(cell[0] - 1, cell[0] + 2)
+            for column in range(cell[1] - 1, cell[1] + 2)
+            if 0 <= row < board.size and 0 <= column < board.size and (row, column) not in after.workers
+        ]
+        values |= {f"{name}_near_{level}": sum(height == level for height, _ in heights) for level in range(4)}
+        values[f"{name}_steps_up"] = sum(height == min(worker, 2) + 1 for height, worker in heights)
+        if name == "own":
+            values["own_threats"] = sum(height == 3 and worker >= 2 for height, worker in heights)
+    return values
 
 
 def test_logits_of_actions() -> None:
-    """Each logit is that of its own game and action, in a batch as alone."""
+    """Each logit is the weighted sum of the features of its own game and action, in a batch as alone."""
     sample = jax.jit(jax.vmap(lambda state, key: GAME.sample_actions(state, key, 6)))
     logits = jax.jit(jax.vmap(GAME.heuristic_logits))
     alone = jax.jit(GAME.heuristic_logits)
@@ -35,12 +52,13 @@ def test_logits_of_actions() -> None:
             continue
         actions = sample(state, jax.random.split(jax.random.key(ply), BATCH))
         batched = np.asarray(logits(state, actions))
-        np.testing.assert_array_equal(alone(rows(state, 0), actions[0]), batched[0])
+        np.testing.assert_allclose(alone(rows(state, 0), actions[0]), batched[0], rtol=1e-5, atol=1e-5)
         for lane in range(BATCH):
             board = GAME.host(rows(state, lane))
             for action, value in zip(np.asarray(actions[lane]).tolist(), batched[lane].tolist(), strict=True):
                 if action >= 0:
-                    assert value == logit(board, action)
+                    expected = sum(LOGIT_WEIGHTS._asdict()[name] * number for name, number in features(board, action).items())
+                    assert value == pytest.approx(expected, abs=1e-4)
                     compared.add(value)
     assert len(compared) > 20
 
