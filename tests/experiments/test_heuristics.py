@@ -12,6 +12,7 @@ import pytest
 
 from experiments.training import heuristics
 from experiments.training.heuristics import Settings, learn, natural_gradient
+from tests.search.tictactoe import TicTacToe
 
 PLANTED = np.array([1.0, -2.0, 0.0, 0.5], np.float32)
 PLIES, ACTIONS = 8, 6
@@ -102,8 +103,8 @@ def test_the_natural_gradient_is_a_regression_and_is_kept_within_the_divergence(
 
 
 def test_games_without_linear_heuristics_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="not linear"):
-        heuristics.main(["--game", "santorini", "--out", str(tmp_path)])
+    with pytest.raises(ValueError, match="not linear"):
+        learn(TicTacToe(), settings(tmp_path, 1))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"settings": {}, "initial": [1], "weights": "a", "pool": [], "step": 0}'])

@@ -113,7 +113,7 @@ class SantoriniGame(Game[State]):
     @property
     def heuristic_weights(self) -> dict[str, tuple[float, ...]]:
         """The weights of ``heuristic_features`` by name."""
-        return {name: (weight,) for name, weight in heuristics.LOGIT_WEIGHTS._asdict().items()}
+        return {name: (weight,) for name, weight in heuristics.LOGIT_WEIGHTS.items()}
 
     def heuristic_value(self, state: State) -> Float32[Array, "2"]:
         """By heights, mobility and threats, see ``heuristics``."""

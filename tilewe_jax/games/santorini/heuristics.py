@@ -83,24 +83,24 @@ class LogitFeatures(NamedTuple):
     """Legal turns of the opponent, in tens."""
 
 
-LOGIT_WEIGHTS = LogitFeatures(
-    wins=5.28,
-    loses=-8.13,
-    own_on_1=2.61,
-    own_on_2=2.61,
-    own_near_0=0.03,
-    own_near_1=0.44,
-    own_near_2=1.43,
-    own_near_3=1.41,
-    own_steps_up=0.32,
-    own_threats=2.88,
-    opponent_near_0=1.29,
-    opponent_near_1=0.13,
-    opponent_near_2=-1.76,
-    opponent_near_3=-2.7,
-    opponent_steps_up=-0.76,
-    replies=-2.68,
-)
+LOGIT_WEIGHTS = {
+    "wins": 5.28,
+    "loses": -8.13,
+    "own_on_1": 2.61,
+    "own_on_2": 2.61,
+    "own_near_0": 0.03,
+    "own_near_1": 0.44,
+    "own_near_2": 1.43,
+    "own_near_3": 1.41,
+    "own_steps_up": 0.32,
+    "own_threats": 2.88,
+    "opponent_near_0": 1.29,
+    "opponent_near_1": 0.13,
+    "opponent_near_2": -1.76,
+    "opponent_near_3": -2.7,
+    "opponent_steps_up": -0.76,
+    "replies": -2.68,
+}
 """Printed by ``experiments.training.heuristics``, which learned them; not to be edited by hand."""
 _MAX_LOGIT = 8.0
 _NEIGHBOURS = np.uint32(sum(1 << CENTRE + WINDOW * row + column for row, column in DIRECTIONS))
@@ -136,8 +136,8 @@ _MEAN_TURNS = 40
 def heuristic_logits(config: Config, state: State, action: Int32[Array, "*lanes"]) -> Float32[Array, "*lanes"]:
     """The logit of a legal action: its features times their weights."""
     features = logit_features(config, rules.apply(config, state, action))
-    weighted = [weight * feature for weight, feature in zip(LOGIT_WEIGHTS, features, strict=True)]
-    return reduce(operator.add, weighted)
+    logit: Array = reduce(operator.add, (LOGIT_WEIGHTS[name] * feature for name, feature in features._asdict().items()))
+    return logit
 
 
 def logit_features(config: Config, after: State) -> LogitFeatures:
@@ -165,18 +165,11 @@ def logit_features(config: Config, after: State) -> LogitFeatures:
 
     own_on_1, own_on_2, own_near, own_steps_up, own_threats = both(own)
     _, _, opponent_near, opponent_steps_up, _ = both(opponent)
-    return LogitFeatures(
-        rules.is_terminal(config, after).astype(jnp.float32),
-        (popcount_sum([*rules.winning_turns(config, after)]) > 0).astype(jnp.float32),
-        own_on_1,
-        own_on_2,
-        *own_near,
-        own_steps_up,
-        own_threats,
-        *opponent_near,
-        opponent_steps_up,
-        popcount_sum([*after.turns]).astype(jnp.float32) / 10,
-    )
+    wins = rules.is_terminal(config, after).astype(jnp.float32)
+    loses = (popcount_sum([*rules.winning_turns(config, after)]) > 0).astype(jnp.float32)
+    replies = popcount_sum([*after.turns]).astype(jnp.float32) / 10
+    own_counts = (own_on_1, own_on_2, *own_near, own_steps_up, own_threats)
+    return LogitFeatures(*(wins, loses, *own_counts, *opponent_near, opponent_steps_up, replies))
 
 
 def heuristic_value(config: Config, state: State) -> Float32[Array, "2"]:

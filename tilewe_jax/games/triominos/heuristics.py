@@ -85,14 +85,14 @@ TWO_PLAYER_WEIGHTS = {
     "pass": (-4.79, -2.63),
 }
 WEIGHTS_OF_MORE_PLAYERS = {
-    "score": (1.0, 0.0),
-    "kept_value": (0.0, 0.0),
-    "own_places": (0.0, 0.0),
-    "unseen_places": (-20.0, 0.0),
-    "drawn_places": (0.0, 0.0),
-    "draw": (-4.0, 0.0),
-    "draw_again": (0.0, 0.0),
-    "pass": (-8.0, 0.0),
+    "score": (0.4, 2.24),
+    "kept_value": (0.77, -0.45),
+    "own_places": (6.43, 12.36),
+    "unseen_places": (8.55, 14.83),
+    "drawn_places": (-18.37, 5.55),
+    "draw": (-6.11, -19.46),
+    "draw_again": (0.57, 3.5),
+    "pass": (-9.13, -8.11),
 }
 
 
@@ -104,8 +104,8 @@ def heuristic_logits(config: Config, state: State, actions: Int32[Array, "k"]) -
 def heuristic_weights(config: Config) -> np.ndarray:
     """The learned weights, ``float32[2, features]``, in the order of ``LOGIT_FEATURES``.
 
-    A weight is linear in the fraction of tiles that are placed: row 0 is its value at the beginning, row 1 is what is added until
-    all are.
+    A weight is linear in the fraction of tiles that are placed: row 0 is its value at the beginning, row 1 is what is added
+    until all of them are.
     """
     table = TWO_PLAYER_WEIGHTS if config.players == 2 else WEIGHTS_OF_MORE_PLAYERS
     return np.array([table[name] for name in LOGIT_FEATURES], np.float32).T

@@ -57,7 +57,7 @@ def test_logits_of_actions() -> None:
             board = GAME.host(rows(state, lane))
             for action, value in zip(np.asarray(actions[lane]).tolist(), batched[lane].tolist(), strict=True):
                 if action >= 0:
-                    expected = sum(LOGIT_WEIGHTS._asdict()[name] * number for name, number in features(board, action).items())
+                    expected = sum(LOGIT_WEIGHTS[name] * number for name, number in features(board, action).items())
                     assert value == pytest.approx(expected, abs=1e-4)
                     compared.add(value)
     assert len(compared) > 20
