@@ -1,0 +1,174 @@
+// Training: the curves of runs, and self-play games as they go on.
+
+import { api } from "./api.js";
+import { compact, lineChart } from "./chart.js";
+import { h, plural, render } from "./dom.js";
+import { LiveGrid } from "./live.js";
+import { about } from "./rules.js";
+import { preference } from "./storage.js";
+
+const REFRESH = 5000;
+const COLORS = ["violet", "blue", "red", "green", "yellow", "grey"].map((name) => `var(--tilewe-${name})`);
+// What most people look for first; all other columns follow by name.
+const FIRST = ["loss", "policy_loss", "value_loss", "win_rate", "elo", "entropy", "games", "frames_per_second", "steps_per_second"];
+const X = ["iteration", "step", "steps", "round"];
+
+export function dashboard(container) {
+  const page = new Dashboard(container);
+  return () => page.end();
+}
+
+class Dashboard {
+  rows = { metrics: [], evaluations: [] };
+  next = 0;
+
+  constructor(container) {
+    document.title = "Training · tilewe_jax";
+    this.picker = h("div.row", {});
+    this.tiles = h("div.tiles", {});
+    this.charts = h("div.charts", {});
+    this.live = new LiveGrid();
+    render(
+      container,
+      h("div.dashboard", {}, h("header.row.spread", {}, h("h1", {}, "Training"), this.picker), this.live.element, this.tiles, this.charts),
+    );
+    container.classList.add("wide");
+    this.#runs();
+  }
+
+  end() {
+    this.ended = true;
+    clearTimeout(this.timer);
+    this.live.end();
+  }
+
+  async #runs() {
+    let runs;
+    try {
+      const answer = await api.runs();
+      runs = answer.runs ?? answer;
+    } catch (error) {
+      render(this.charts, h("p.muted", {}, error.message));
+      return;
+    }
+    if (this.ended) return;
+    this.runs = runs.map((run) => (typeof run === "string" ? { name: run } : run));
+    if (!this.runs.length) {
+      render(
+        this.charts,
+        h("div.notice", {}, h("h2", {}, "No runs yet"), h("p", {}, "This page shows the curves of training runs, while they go on and afterwards. Say where they are when you start the server:"), h("pre", {}, "tilewe-jax serve --runs runs")),
+      );
+      return;
+    }
+    const last = preference.get("run", "");
+    this.#open(this.runs.find(({ name }) => name === last)?.name ?? this.runs[0].name);
+  }
+
+  #open(name) {
+    clearTimeout(this.timer);
+    preference.set("run", name);
+    this.run = name;
+    this.rows = { metrics: [], evaluations: [] };
+    this.next = 0;
+    render(
+      this.picker,
+      h("label.field", {}, h("span", {}, "Run"), h("select", { onchange: (event) => this.#open(event.target.value), dataset: { focus: "run" } }, this.runs.map((run) => h("option", { value: run.name, selected: run.name === name }, run.game ? `${run.name} · ${about(run.game).title}` : run.name)))),
+    );
+    this.#refresh(name);
+  }
+
+  async #refresh(name) {
+    const news = await api.metrics(name, this.next).catch(() => null);
+    if (this.ended || this.run !== name) return;
+    if (news) {
+      const metrics = news.metrics ?? [];
+      const evaluations = news.evaluations ?? [];
+      const changed = metrics.length || evaluations.length || !this.drawn;
+      this.rows.metrics.push(...metrics);
+      // Evaluations are few, and sent whole or as what is new: the server says which by `next` of its own.
+      if (evaluations.length) this.rows.evaluations = news.evaluations_after === undefined ? merged(this.rows.evaluations, evaluations) : [...this.rows.evaluations, ...evaluations];
+      this.next = news.next ?? this.rows.metrics.length;
+      if (changed) this.#draw();
+    }
+    this.timer = setTimeout(() => this.#refresh(name), REFRESH);
+  }
+
+  #draw() {
+    this.drawn = true;
+    const { metrics, evaluations } = this.rows;
+    const run = this.runs.find(({ name }) => name === this.run) ?? {};
+    const latest = metrics.at(-1) ?? {};
+    const tile = (title, value) => value !== undefined && h("div.stat", {}, h("dt", {}, title), h("dd", {}, value));
+    render(
+      this.tiles,
+      h(
+        "dl.stats",
+        {},
+        tile("State", run.finished === undefined ? undefined : run.finished ? "finished" : "running"),
+        tile("Iterations", compact(xOf(latest, metrics.length))),
+        ...["loss", "policy_loss", "value_loss"].filter((name) => Number.isFinite(latest[name])).map((name) => tile(title(name), compact(Number(latest[name].toPrecision(4))))),
+        evaluations.length > 0 && tile("Evaluations", compact(evaluations.length)),
+      ),
+    );
+    render(this.charts, this.#chartsOf(evaluations, "Evaluations"), this.#chartsOf(metrics, "Metrics"));
+  }
+
+  #chartsOf(rows, heading) {
+    if (!rows.length) return heading === "Metrics" ? h("p.muted", {}, "No rows yet.") : null;
+    const flat = rows.map((row) => flatten(row));
+    const names = [...new Set(flat.flatMap((row) => Object.keys(row)))].filter((name) => !X.includes(name) && name !== "time" && flat.some((row) => Number.isFinite(row[name])));
+    const rank = (name) => (FIRST.indexOf(name) + 1 || FIRST.length + 1);
+    names.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
+    const last = xOf(rows.at(-1), rows.length - 1);
+    return h(
+      "section",
+      {},
+      h("h2", {}, heading, h("span.muted", {}, plural(rows.length, "row"))),
+      h(
+        "div.chart-grid",
+        {},
+        names.map((name, index) => {
+          const points = flat.map((row, at) => [xOf(rows[at], at), row[name]]).filter(([, y]) => Number.isFinite(y));
+          const value = points.at(-1)?.[1];
+          return h(
+            "figure.card",
+            {},
+            h("figcaption", {}, title(name), h("b", {}, compact(Number(value.toPrecision(4))))),
+            lineChart({ lines: [{ color: COLORS[index % COLORS.length], points: thinned(points) }], x: [xOf(rows[0], 0), last], format: compact, height: 140, label: `${title(name)}: ${compact(value)} at the end` }),
+          );
+        }),
+      ),
+    );
+  }
+}
+
+/** The x of a row: the first of the columns that count, else its number. */
+function xOf(row, index) {
+  const name = X.find((column) => Number.isFinite(row[column]));
+  return name ? row[name] : index;
+}
+
+/** Numbers in nested objects and lists, under names with dots. */
+function flatten(row, prefix = "", result = {}) {
+  for (const [name, value] of Object.entries(row)) {
+    if (typeof value === "number") result[prefix + name] = value;
+    else if (value && typeof value === "object") flatten(value, `${prefix}${name}.`, result);
+  }
+  return result;
+}
+
+function merged(before, rows) {
+  const known = new Set(before.map((row) => JSON.stringify(row)));
+  return [...before, ...rows.filter((row) => !known.has(JSON.stringify(row)))];
+}
+
+/** At most some hundred points: the first, the last, and evenly between. */
+function thinned(points, most = 400) {
+  if (points.length <= most) return points;
+  return Array.from({ length: most }, (_, index) => points[Math.round((index * (points.length - 1)) / (most - 1))]);
+}
+
+function title(name) {
+  const words = name.replaceAll(/[._]/g, " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
