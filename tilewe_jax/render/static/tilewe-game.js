@@ -128,7 +128,8 @@ themes.replaceSync(`:where(:root){${variables("light")}}
 @media (prefers-color-scheme:dark){:where(:root){${variables("dark")}}}
 :where([data-theme="light"]){${variables("light")}}
 :where([data-theme="dark"]){${variables("dark")}}
-.tilewe-board,.tilewe-shape{display:block;width:100%;height:auto;font-family:ui-sans-serif,system-ui,sans-serif;user-select:none}
+.tilewe-board,.tilewe-shape{font-family:ui-sans-serif,system-ui,sans-serif;user-select:none}
+:where(.tilewe-board,.tilewe-shape){display:block;width:100%;height:auto}
 .tilewe-board text,.tilewe-shape text{pointer-events:none}`);
 document.adoptedStyleSheets = [...document.adoptedStyleSheets, themes];
 
@@ -273,6 +274,20 @@ function square(view, options, ground, line, label) {
   return { svg, size, side, left, top };
 }
 
+/** What marks single cells of a square board while somebody plays: hover (light), selected (a ring), cursor (a frame). */
+function pointers({ svg, size, side, left, top }, { hover, selected, cursor }) {
+  const [unit, box] = [Math.min(side, 60), (cell, inset) => ({ x: left + cell[0] * side + inset, y: top + (size - 1 - cell[1]) * side + inset, width: side - 2 * inset, height: side - 2 * inset, rx: 0.1 * side })];
+  if (hover) svg.append(el("rect", { class: "tilewe-hover", ...box(hover, 1), fill: c("legal"), "fill-opacity": "0.14" }));
+  if (selected) {
+    const [cx, cy] = [left + (selected[0] + 0.5) * side, top + (size - 1 - selected[1] + 0.5) * side];
+    svg.append(el("circle", { class: "tilewe-selected", cx, cy, r: 0.25 * side, fill: "none", stroke: c("accent"), "stroke-width": 0.05 * side }));
+  }
+  if (cursor) {
+    svg.append(el("rect", { class: "tilewe-cursor", ...box(cursor, 0), fill: "none", stroke: c("paper"), "stroke-width": 0.14 * unit }));
+    svg.append(el("rect", { class: "tilewe-cursor", ...box(cursor, 0), fill: "none", stroke: c("accent"), "stroke-width": 0.08 * unit }));
+  }
+}
+
 function heatCells(board, options) {
   const { svg, size, side, left, top } = board;
   for (const [x, y, value, color] of options.heat ?? []) {
@@ -323,6 +338,7 @@ function polyomino(view, options, label) {
       }),
     );
   }
+  pointers(board, options);
   return board;
 }
 
@@ -391,13 +407,14 @@ function santorini(view, options, label) {
   }
   for (const [cell, number] of Object.entries(options.numbers ?? {})) {
     const [x, y] = corner(cell.split(",").map(Number));
-    svg.append(text(x + 0.9 * side, y + 0.92 * side, 0.12 * side, c("ink"), number, { class: "tilewe-number" }));
+    svg.append(text(x + 0.925 * side, y + 0.935 * side, 0.1 * side, c("ink"), number, { class: "tilewe-number" }));
   }
   for (const cell of ghost?.cells ?? []) {
     const [x, y] = corner(cell);
     const state = ghost.legal === false ? "bad" : "good";
     svg.append(el("rect", { class: `tilewe-ghost tilewe-${state}`, x: x + 0.05 * side, y: y + 0.05 * side, width: 0.9 * side, height: 0.9 * side, rx: 0.08 * side, fill: c(state), "fill-opacity": "0.22", stroke: c(state), "stroke-width": 0.03 * side, "stroke-dasharray": ghost.legal === false ? `${r(0.1 * side)} ${r(0.07 * side)}` : undefined }));
   }
+  pointers(board, options);
   return board;
 }
 
@@ -431,7 +448,7 @@ function tile(points, numbers, side, number = null, cell = null) {
     el("path", { d: triangle(points, 0.012 * side, 0.12 * side), fill: c("tile-edge") }),
     el("path", { d: triangle(points.map(([x, y]) => [x, y - 0.008 * side]), 0.032 * side, 0.1 * side), fill: c(kind) }),
     ...(numbers ?? []).map((digit, i) => {
-      const [x, y] = [points[i][0] + 0.47 * (cx - points[i][0]), points[i][1] + 0.47 * (cy - points[i][1])];
+      const [x, y] = [points[i][0] + 0.49 * (cx - points[i][0]), points[i][1] + 0.49 * (cy - points[i][1])];
       return text(x, y, 0.18 * side, c("tile-ink"), digit, { "font-weight": "600" });
     }),
     number === null ? null : text(cx, cy, 0.12 * side, c("tile-mark"), number, { class: "tilewe-number" }),
@@ -481,6 +498,13 @@ function triominos(view, options, label) {
     svg.append(group);
     svg.append(el("path", { class: `tilewe-ghost tilewe-${state}`, d: triangle(points, 0.03 * SIDE, 0.1 * SIDE), fill: "none", stroke: c(state), "stroke-width": 0.05 * SIDE, "stroke-dasharray": options.ghost.legal === false ? "9 6" : undefined }));
   }
+  for (const name of ["hover", "cursor"]) {
+    const cell = options[name]?.join();
+    const shape = cell && [...view.frontier, ...view.tiles].find((other) => other.cell.join() === cell);
+    if (!shape) continue;
+    const stroke = name === "cursor" ? { stroke: c("accent"), "stroke-width": 0.06 * SIDE, fill: "none" } : { fill: c("legal"), "fill-opacity": "0.14" };
+    svg.append(el("path", { class: `tilewe-${name}`, "data-cell": cell, d: triangle(place(shape.points), 0, 0.12 * SIDE), ...stroke }));
+  }
   return { svg, left, top };
 }
 
@@ -498,7 +522,8 @@ function textBoard(view, label) {
  *
  * Options: coordinates (true), numbers {"x,y": n}, last (the view of the action that led here), legal [[x, y]] (marked cells),
  * heat [[x, y, value from 0 to 1, index of a colour or nothing]], ghost {cells | points, color, legal, numbers}; for Triominos
- * also frontier (whether free cells are shown) and bounds [left, top, right, bottom]; label, for screen readers.
+ * also frontier (whether free cells are shown) and bounds [left, top, right, bottom]; hover, selected and cursor, a cell each;
+ * label, for screen readers. Tiles and free cells of Triominos have the attribute data-cell="x,y"; see also cellAt.
  */
 export function boardSvg(view, options = {}) {
   const label = options.label ?? summary(view);
@@ -530,28 +555,24 @@ export function cellAt(svg, clientX, clientY) {
   return x >= 0 && x < board.size && y >= 0 && y < board.size ? [x, y] : null;
 }
 
-/** A piece for a tray: cells [x, y] with y upwards, and the index or the name of a colour. */
+/** A piece for a tray: cells [x, y] with y upwards, and the index or the name of a colour. Twenty units a cell, sized by CSS. */
 export function pieceSvg(cells, color, options = {}) {
   const [xs, ys] = [cells.map(([x]) => x), cells.map(([, y]) => y)];
   const [width, height] = [Math.max(...xs) - Math.min(...xs) + 1, Math.max(...ys) - Math.min(...ys) + 1];
-  const side = options.side ?? 20;
+  const side = 20;
   const svg = root(width * side, height * side, options.label ?? "piece", "tilewe-shape");
-  svg.setAttribute("width", width * side);
-  svg.setAttribute("height", height * side);
   const moved = cells.map(([x, y]) => [x - Math.min(...xs), Math.max(...ys) - y]);
   svg.append(piece(moved, COLORS[color] ?? color, side, 0, 0));
   return svg;
 }
 
-/** A tile for a tray, as "125" or [1, 2, 5]; `null` for one that lies face down. Options: down (its apex), side, label. */
+/** A tile for a tray, as "125" or [1, 2, 5]; `null` for one that lies face down. Options: up (whether its apex is on top, as by default), label. */
 export function tileSvg(name, options = {}) {
   const numbers = name === null ? null : [...name].map(Number);
-  const side = options.side ?? 48;
+  const side = SIDE;
   const height = (side * Math.sqrt(3)) / 2;
-  const base = options.down ? 0 : height;
+  const base = options.up === false ? 0 : height;
   const svg = root(side, height, options.label ?? (numbers ? `tile ${numbers.join("-")}` : "hidden tile"), "tilewe-shape");
-  svg.setAttribute("width", r(side));
-  svg.setAttribute("height", r(height));
   svg.append(tile([[0, base], [side / 2, height - base], [side, base]], numbers, side));
   return svg;
 }
@@ -682,6 +703,14 @@ export const PIECES = Object.fromEntries(
   }),
 );
 
+/** An SVG element with its size in pixels, as a multiple of its units. */
+function sized(svg, scale) {
+  const { width, height } = svg.viewBox.baseVal;
+  svg.setAttribute("width", r(scale * width));
+  svg.setAttribute("height", r(scale * height));
+  return svg;
+}
+
 /** The pieces or tiles that each colour or seat still has, as an element. */
 export function traysOf(view) {
   const trays = document.createElement("div");
@@ -692,7 +721,7 @@ export function traysOf(view) {
       tray.className = "tray";
       tray.setAttribute("role", "img");
       tray.setAttribute("aria-label", `${color.name} has left: ${color.pieces.join(", ") || "nothing"}`);
-      for (const name of color.pieces) tray.append(pieceSvg(PIECES[name], color.name, { side: 9, label: name }));
+      for (const name of color.pieces) tray.append(sized(pieceSvg(PIECES[name], color.name, { label: name }), 0.45));
       trays.append(tray);
     }
   } else if (view.kind === "triominos") {
@@ -702,7 +731,7 @@ export function traysOf(view) {
       tray.setAttribute("role", "img");
       const isHidden = typeof held === "number";
       tray.setAttribute("aria-label", `player ${seat + 1} has ${isHidden ? `${held} hidden tiles` : held.join(", ") || "no tiles"}`);
-      for (const name of isHidden ? Array(held).fill(null) : held) tray.append(tileSvg(name, { side: isHidden ? 22 : 40 }));
+      for (const name of isHidden ? Array(held).fill(null) : held) tray.append(sized(tileSvg(name), isHidden ? 0.3 : 0.62));
       trays.append(tray);
     });
   }
@@ -1117,7 +1146,7 @@ export class TileweGame extends HTMLElement {
 function caption(replay, move) {
   if (!move) return "Start";
   const action = replay.moves[move - 1];
-  const gain = action.gain === undefined ? "" : `, ${action.gain} points${action.reason ? ` (${action.reason})` : ""}`;
+  const gain = action.gain === undefined ? "" : `, ${String(action.gain).replace("-", "−")} points${action.reason ? ` (${action.reason})` : ""}`;
   return `${move}. ${seatName(replay.names, action.player)}: ${action.name}${gain}`;
 }
 
