@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
-from tilewe_jax.host import HostPosition, IllegalActionError, require_no_deal
+from tilewe_jax.host import HostPosition, IllegalActionError, common_view, require_no_deal
 
 if TYPE_CHECKING:
     from tilewe_jax.game import Game
@@ -249,6 +249,18 @@ class _DevicePosition:
     def svg(self, *, last_action: int | None = None) -> str:
         del last_action
         return self.game.svg(self.state)
+
+    def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
+        view = common_view(self, "text", seat)
+        # The text of a game that hides something shows it, and only the game knows what of it whom to show.
+        is_open = open or view["terminal"] or not self.game.has_hidden_information
+        view["text"] = self.text() if is_open else f"{self.game.id} hides information from its players until its end"
+        return view
+
+    def action_view(self, action: int) -> dict[str, Any]:
+        if rule := self.explain(action):
+            raise IllegalActionError(f"action {action} is illegal: {rule}")
+        return {"id": action, "name": self.action_name(action), "kind": "other"}
 
 
 @lru_cache(maxsize=8)

@@ -21,7 +21,7 @@ from tilewe_jax.games.santorini.config import (
     Config,
     Placement,
 )
-from tilewe_jax.host import HostGame, IllegalActionError, require_no_deal
+from tilewe_jax.host import HostGame, IllegalActionError, common_view, require_no_deal
 from tilewe_jax.render.svg import grid
 
 PIECES = (1, 2, -1, -2)
@@ -330,6 +330,27 @@ class SantoriniBoard:
             side=48,
         )
 
+    def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
+        """The board as JSON values, see ``tilewe_jax.render``, cells as (x, y) from the bottom left; nothing is hidden."""
+        del open
+        return common_view(self, "santorini", seat) | {
+            "size": self.size,
+            "heights": "".join(str(height) for row in reversed(self.heights) for height in row),
+            "workers": [None if cell is None else self._point(cell) for cell in self.workers],
+            "placing": self.placing,
+            "winner": None if self.winner is None else int(self.winner != 1),
+        }
+
+    def action_view(self, action: int) -> dict[str, Any]:
+        """A legal turn or placement, with the index of its worker in ``workers``. Raises ``IllegalActionError``."""
+        move = self.move(action)
+        view = {"id": action, "name": self.name(move)}
+        if isinstance(move, Place):
+            worker = PIECES.index(PLACING_ORDER[4 - self.workers.count(None)])
+            return view | {"kind": "place", "worker": worker, "to": self._point(move.cell)}
+        start, to, build = map(self._point, move)
+        return view | {"kind": "turn", "worker": self.workers.index(move.start), "from": start, "to": to, "build": build}
+
     def __str__(self) -> str:
         return self.text()
 
@@ -423,6 +444,10 @@ class SantoriniBoard:
         assert to is not None
         rows, columns = DIRECTIONS[action // 8 % 8]
         return (to[0] - rows, to[1] - columns), to, _neighbour(to, action % 8)
+
+    def _point(self, cell: Cell) -> list[int]:
+        """A cell as [x, y] from the bottom left."""
+        return [cell[1], self.size - 1 - cell[0]]
 
     def _placed(self) -> dict[int, Cell]:
         """Cells of the pieces that are placed."""
