@@ -33,6 +33,7 @@ COMMANDS = {
     "exploit": "exploit:Exploit",
     "analyze": "analyze:Analyze",
     "rate": "analyze:Rate",
+    "serve": "serve:Serve",
     "convert": "gtp:Convert",
     "gtp": "gtp:Gtp",
     "bench": "bench:Bench",

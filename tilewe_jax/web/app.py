@@ -1,0 +1,269 @@
+"""The application: pages, the HTTP API, and the WebSockets of games; README.md in this folder documents the API."""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from tilewe_jax.files import parse_json
+from tilewe_jax.web.catalog import Agent, catalog
+from tilewe_jax.web.engines import EnginePool
+from tilewe_jax.web.limits import Buckets, Guard, Limits
+from tilewe_jax.web.messages import Client, converse
+from tilewe_jax.web.rooms import Connection, Rooms
+from tilewe_jax.web.session import RefusedError
+from tilewe_jax.web.store import Store
+
+log = logging.getLogger("tilewe_jax.web")
+
+STATIC = Path(__file__).parent / "static"
+RENDER_STATIC = Path(__file__).parents[1] / "render" / "static"
+"""The element that draws games is part of ``render``, as it works without a server too."""
+LOCAL_NAMES = ("localhost",)
+MAX_DAYS = 90
+"""Games and studies that nobody has touched for so many days are deleted."""
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Text(Response):
+    """JSON that is text already."""
+
+    media_type = "application/json"
+
+
+class Server:
+    """What the endpoints share."""
+
+    def __init__(
+        self,
+        store: Store,
+        engines: EnginePool | None,
+        agents: Mapping[str, Sequence[Agent]],
+        analysis_agent: str,
+        limits: Limits,
+    ) -> None:
+        self.limits, self.engines, self.store = limits, engines, store
+        self.rooms = Rooms(store, engines, agents, analysis_agent, limits)
+        self.games = catalog(agents)
+        self.requests = Buckets(limits.request_rate, limits.request_burst)
+        self.creations = Buckets(limits.creation_rate, limits.creation_burst)
+        self.analyses = Buckets(limits.analysis_rate, limits.analysis_burst)
+        self.connections: Counter[str] = Counter()
+        """Number of WebSockets by address."""
+        try:
+            self.version = version("tilewe-jax")
+        except PackageNotFoundError:
+            self.version = ""
+
+    def api(self, endpoint: Endpoint) -> Endpoint:
+        """An endpoint of the API: its rate is limited, and what it refuses becomes an answer."""
+
+        async def limited(request: Request) -> Response:
+            try:
+                if not self.requests.take(address_of(request)):
+                    raise RefusedError("too many requests; send fewer", None, 429)
+                return await endpoint(request)
+            except RefusedError as refusal:
+                return JSONResponse({"error": str(refusal), "field": refusal.field}, refusal.status)
+
+        return limited
+
+    def _creates(self, request: Request) -> None:
+        if not self.creations.take(address_of(request)):
+            raise RefusedError("too many games were made from this address; try again later", None, 429)
+
+    # ---- Endpoints
+
+    async def catalog(self, request: Request) -> Response:
+        """The games that are offered, and the state of the engines."""
+        return JSONResponse({"games": self.games, "engine": self.rooms.engine_state, "version": self.version})
+
+    async def create_game(self, request: Request) -> Response:
+        """Begin a game."""
+        self._creates(request)
+        return JSONResponse(await self.rooms.create(await body_of(request)), 201)
+
+    async def list_games(self, request: Request) -> Response:
+        """The games of the lobby."""
+        return JSONResponse(await self.rooms.listed())
+
+    async def game(self, request: Request) -> Response:
+        """A game as everybody may see it."""
+        room = await self.rooms.get(request.path_params["id"])
+        return Text(await room.spectator_text())
+
+    async def take_seat(self, request: Request) -> Response:
+        """Take an open seat."""
+        body = await body_of(request)
+        name = body.get("name") if isinstance(body, dict) else None
+        return JSONResponse(await self.rooms.take_seat(request.path_params["id"], request.path_params["seat"], name), 201)
+
+    async def rematch(self, request: Request) -> Response:
+        """Begin the game that follows one."""
+        body = await body_of(request)
+        token = body.get("token") if isinstance(body, dict) else None
+        return JSONResponse(await self.rooms.rematch(request.path_params["id"], token), 201)
+
+    # ---- WebSockets
+
+    async def socket(self, websocket: WebSocket) -> None:
+        """Serve a WebSocket of a game."""
+        address = address_of(websocket)
+        await websocket.accept()
+        try:
+            if not self.requests.take(address):
+                raise RefusedError("too many requests; send fewer", None, 429)
+            if self.connections.total() >= self.limits.connections:
+                raise RefusedError("the server has too many connections; try again later", None, 429)
+            if self.connections[address] >= self.limits.connections_per_address:
+                raise RefusedError("too many connections from this address", None, 429)
+            self.connections[address] += 1
+            try:
+                await self._talk(websocket, address)
+            finally:
+                self.connections[address] -= 1
+                if not self.connections[address]:
+                    del self.connections[address]
+        except RefusedError as refusal:
+            with contextlib.suppress(Exception):  # the client may be gone
+                await websocket.send_json({"type": "error", "ref": None, "error": str(refusal), "field": refusal.field})
+                await websocket.close(4000 + refusal.status)
+
+    async def _talk(self, websocket: WebSocket, address: str) -> None:
+        room = await self.rooms.get(websocket.path_params["id"])
+        connection = Connection(websocket.send_text, address, self.limits)
+        client = Client(self.rooms, room, connection, self.analyses)
+
+        async def receive() -> str | bytes | None:
+            message = await websocket.receive()
+            if message["type"] == "websocket.disconnect":
+                raise EOFError
+            return message.get("text") if message.get("text") is not None else message.get("bytes")
+
+        reading = asyncio.create_task(converse(receive, client))
+        writing = asyncio.create_task(connection.run(room))
+        try:
+            await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            room.leave(connection)
+            for task in (reading, writing):
+                task.cancel()
+            results = await asyncio.gather(reading, writing, return_exceptions=True)
+        for result in results:
+            if isinstance(result, RefusedError):
+                raise result
+            # A client that goes away while something is sent to it: WebSocketDisconnect, or a RuntimeError of Starlette's.
+            gone = EOFError, TimeoutError, OSError, asyncio.CancelledError, RuntimeError, WebSocketDisconnect
+            if isinstance(result, BaseException) and not isinstance(result, gone):
+                log.error("a connection has failed", exc_info=result)
+        with contextlib.suppress(Exception):
+            await websocket.close(1013)  # cut off, because it does not read, or asks too much; it may come again
+
+
+def address_of(connection: Request | WebSocket) -> str:
+    """The address that a request comes from."""
+    return connection.client.host if connection.client else ""
+
+
+async def body_of(request: Request) -> Any:
+    """The body of a request, JSON. Raises ``RefusedError``."""
+    try:
+        return parse_json(await request.body())
+    except ValueError:
+        raise RefusedError("the body must be JSON") from None
+
+
+async def _error(request: Request, error: Exception) -> Response:
+    """The answer where a path or method is wrong."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    text = {404: "there is no such page", 405: "that method is not for this path"}.get(status, "the server has made a mistake")
+    return JSONResponse({"error": text, "field": None}, status, getattr(error, "headers", None))
+
+
+class _Static(StaticFiles):
+    """Files that browsers keep, but ask about: after an update, nobody runs an old script with a new server."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "no-cache"
+        return response
+
+
+async def _page(request: Request) -> Response:
+    return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+
+
+def create_app(
+    store: Store,
+    engines: EnginePool | None = None,
+    agents: Mapping[str, Sequence[Agent]] | None = None,
+    *,
+    analysis_agent: str = "puct:num_simulations=64",
+    host_names: Sequence[str] = LOCAL_NAMES,
+    runs: Path | None = None,
+    limits: Limits | None = None,
+) -> Starlette:
+    """The application of a server.
+
+    Args:
+      store: the file of its games; closed when the server ends.
+      engines: the engines; ``None`` for a server without.
+      agents: by game, the agents that are offered.
+      analysis_agent: the agent that analyses where no other is asked for.
+      host_names: names besides IP addresses under which the server is reached.
+      runs: a folder with runs of training to show.
+      limits: what others may ask.
+    """
+    limits = limits or Limits()
+    server = Server(store, engines, agents or {}, analysis_agent, limits)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        await store.delete_older(MAX_DAYS * 86_400)
+        if engines:
+            engines.start()
+        sweeping = asyncio.create_task(server.rooms.sweep())
+        try:
+            yield
+        finally:
+            sweeping.cancel()
+            server.rooms.close()
+            if engines:
+                await engines.stop()
+            store.close()
+
+    def api(path: str, method: str, endpoint: Endpoint) -> Route:
+        return Route(path, server.api(endpoint), methods=[method])
+
+    routes = [
+        *(Route(path, _page) for path in ("/", "/game/{id}", "/study", "/study/{id}", "/dashboard")),
+        api("/api/catalog", "GET", server.catalog),
+        api("/api/games", "POST", server.create_game),
+        api("/api/games", "GET", server.list_games),
+        api("/api/games/{id}", "GET", server.game),
+        api("/api/games/{id}/seats/{seat:int}", "POST", server.take_seat),
+        api("/api/games/{id}/rematch", "POST", server.rematch),
+        WebSocketRoute("/api/games/{id}/socket", server.socket),
+        Mount("/static/render", _Static(directory=RENDER_STATIC, check_dir=False)),
+        Mount("/static", _Static(directory=STATIC, check_dir=False)),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, host_names=host_names, limits=limits)],
+        exception_handlers={HTTPException: _error, 500: _error},
+        lifespan=lifespan,
+    )
