@@ -7,7 +7,7 @@ import { shortMove } from "./moves.js";
 import { colorOf, swatch } from "./seats.js";
 import { attempt } from "./speech.js";
 import { preference } from "./storage.js";
-import { heatOf } from "./tilewe-game.js";
+import { heatOf } from "./render/tilewe-game.js";
 
 const AT_ONCE = 8; // requests under way while a whole game is analysed
 const GRAPHS = { value: "Win chance", lead: "Score lead", points: "Points" };

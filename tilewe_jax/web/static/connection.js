@@ -9,7 +9,7 @@ const PONG_WITHIN = 8_000;
 
 /**
  * `handlers`: `state(message)` and `message(message)` for what the server says by itself; `status(name, text)` with the names
- * "connecting", "open", "waiting" (the text says for how long) and "refused"; `after()`, the number of moves that are known.
+ * "connecting", "open", "waiting" (the text says for how long) and "refused"; `known()`, what the page knows already: {after, undos}.
  */
 export class Connection {
   #socket;
@@ -59,7 +59,7 @@ export class Connection {
     this.#socket = socket;
     let heard = Date.now();
     socket.onopen = () => {
-      socket.send(JSON.stringify({ type: "join", token: this.token, after: this.handlers.after() }));
+      socket.send(JSON.stringify({ type: "join", token: this.token, ...this.handlers.known() }));
       clearInterval(this.#ping);
       this.#ping = setInterval(() => {
         if (Date.now() - heard > PING_EVERY + PONG_WITHIN) socket.close(); // a connection can die without a word

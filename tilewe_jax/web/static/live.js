@@ -1,7 +1,7 @@
 // Self-play games as they go on: a grid of small boards on a canvas.
 
 import { h, plural } from "./dom.js";
-import { PALETTE } from "./tilewe-game.js";
+import { PALETTE } from "./render/tilewe-game.js";
 import { shownTheme } from "./theme.js";
 
 const GAP = 6;

@@ -9,7 +9,7 @@ import { playersInWords, Setup } from "./setup.js";
 import { attempt } from "./speech.js";
 import { keepToken, ownGames, preference, tokenOf } from "./storage.js";
 import { dropField } from "./study.js";
-import { boardSvg } from "./tilewe-game.js";
+import { boardSvg } from "./render/tilewe-game.js";
 
 const REFRESH = 4000; // milliseconds
 

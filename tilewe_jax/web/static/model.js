@@ -14,6 +14,8 @@ export class Game extends EventTarget {
   clockAt = 0; // when the clock was told, by performance.now()
   undo = null;
   redo = false;
+  undos = 0; // how often moves were taken back, by which the server sees what we know
+  engine = null;
   over = null;
   thinking = false;
   casual = false;
@@ -28,15 +30,16 @@ export class Game extends EventTarget {
   merge(message) {
     const moves = message.moves ?? [];
     const base = message.move - moves.length;
-    const went_back = message.move < this.moves.length || (moves.length > 0 && base < this.moves.length);
+    const wentBack = base < this.moves.length;
     const live = this.shown === null;
-    if (went_back) for (const move of this.analyses.keys()) if (move > base) this.analyses.delete(move);
+    if (wentBack) for (const move of this.analyses.keys()) if (move > base) this.analyses.delete(move);
     this.moves = [...this.moves.slice(0, base), ...moves];
     this.frames.length = Math.min(this.frames.length, base + 1);
-    (message.frames ?? []).forEach((frame, index) => (this.frames[base + 1 + index] = frame));
+    const frames = message.frames ?? []; // of long games only the last
+    frames.forEach((frame, index) => (this.frames[message.move + 1 - frames.length + index] = frame));
     if (message.start) this.frames[0] = message.start;
     this.frames[message.move] = message.view;
-    for (const name of ["id", "game", "options", "seats", "you", "legal", "undo", "over", "thinking", "rounds", "orientations", "rematch", "casual", "redo"]) {
+    for (const name of ["id", "game", "options", "seats", "you", "legal", "undo", "over", "thinking", "rounds", "orientations", "rematch", "casual", "redo", "undos", "engine"]) {
       if (message[name] !== undefined) this[name] = message[name];
     }
     if (message.clock !== undefined) {
@@ -45,7 +48,7 @@ export class Game extends EventTarget {
     }
     if (!live && this.shown > message.move) this.shown = null;
     this.changed();
-    if (moves.length && !went_back) this.dispatchEvent(new CustomEvent("moved", { detail: moves }));
+    if (moves.length && !wentBack) this.dispatchEvent(new CustomEvent("moved", { detail: moves }));
   }
 
   /** Take in a replay, as the server gives those of records. */
@@ -109,7 +112,8 @@ export class Game extends EventTarget {
   nameOf(seat) {
     const { name, kind } = this.seats[seat] ?? {};
     if (seat === this.you) return "You";
-    return name || (kind === "open" ? "Open seat" : `Player ${seat + 1}`);
+    if (kind === "open") return "Open seat";
+    return name && !/^player \d$/.test(name) ? name : `Player ${seat + 1}`;
   }
 
   /** The analysis of a position, once the server has made it. */

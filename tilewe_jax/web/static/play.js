@@ -52,8 +52,7 @@ class PlayPage {
       state: (message) => this.#state(message),
       message: (message) => this.#message(message),
       status: (name, text) => this.#status(name, text),
-      // What was taken back while we were away could be anything: such games are sent whole.
-      after: () => (this.game.casual ? 0 : this.game.last),
+      known: () => ({ after: this.game.last, undos: this.game.undos }),
     });
   }
 
@@ -233,8 +232,8 @@ class PlayPage {
   #analysisReason() {
     const { game } = this;
     if (this.engine?.state === "off") return "This server runs without engines, so there is no analysis.";
-    if (this.#hidden && !game.over) return "Tiles are hidden, so there is no analysis before the end.";
     if (!game.over && !game.casual) return "The analysis opens when the game is over: this is not a casual game.";
+    if (this.#hidden && !game.over && !(game.yourTurn && game.live)) return "Tiles are hidden: before the end, only the position in which you are to move can be analysed.";
     return null;
   }
 
@@ -260,7 +259,7 @@ class PlayPage {
     if (game.yourTurn) return [h("strong.your-turn", {}, `Your turn${color}`)];
     const seat = game.seats[player];
     if (seat?.kind === "engine") {
-      if (this.engine?.state === "starting") return [h("span.thinking", {}, `The engine is warming up; ${game.nameOf(player)} moves in a moment`, h("i", {}), h("i", {}), h("i", {}))];
+      if (this.engine?.state === "starting" || game.engine?.warm === false) return [h("span.thinking", {}, `The engine is warming up; ${game.nameOf(player)} moves in a moment`, h("i", {}), h("i", {}), h("i", {}))];
       return [h("span.thinking", {}, `${game.nameOf(player)}${color} is thinking`, h("i", {}), h("i", {}), h("i", {}))];
     }
     if (seat?.kind === "open") return [h("span", {}, "Waiting for somebody to take the open seat")];

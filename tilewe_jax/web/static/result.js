@@ -15,6 +15,11 @@ export function verdict(game) {
   return `${winners.map((seat) => game.nameOf(seat)).join(" and ")} share the win`;
 }
 
+const REASONS = {
+  resignation: (name) => (name === "You" ? "You have resigned." : `${name} has resigned.`),
+  time: (name) => (name === "You" ? "Your time is over." : `The time of ${name} is over.`),
+};
+
 /** The card of the end of a game. `buttons` are put below the table. */
 export function resultCard(element, game, buttons) {
   const view = game.frames[game.last];
@@ -26,7 +31,7 @@ export function resultCard(element, game, buttons) {
   render(
     element,
     h("h2", {}, verdict(game)),
-    game.over.reason && h("p.muted", {}, `By ${game.over.reason}.`),
+    REASONS[game.over.reason] && h("p.muted", {}, REASONS[game.over.reason](game.over.seat === undefined ? "" : game.nameOf(game.over.seat))),
     view.kind !== "santorini" &&
       h(
         "table",

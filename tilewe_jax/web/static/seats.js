@@ -1,7 +1,7 @@
 // How seats look: the colours of players, the same on the board, in lists and in graphs.
 
 import { h } from "./dom.js";
-import { seatColor } from "./tilewe-game.js";
+import { seatColor } from "./render/tilewe-game.js";
 
 /** The CSS colours of a seat: one, or two where a player has two colours. */
 export function colorsOf(view, seat) {

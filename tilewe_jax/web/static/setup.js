@@ -5,7 +5,7 @@ import { h, plural, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { applies, optionLabel, valueLabel } from "./options.js";
 import { about } from "./rules.js";
-import { seatColor } from "./tilewe-game.js";
+import { seatColor } from "./render/tilewe-game.js";
 import { attempt } from "./speech.js";
 import { invitations, keepToken, preference } from "./storage.js";
 
@@ -211,9 +211,10 @@ export class Setup {
     event.preventDefault();
     const { game } = this;
     const name = preference.get("name", "");
+    const engines = this.seats.filter(({ kind }) => kind === "engine").length;
     const seats = this.seats.map(({ kind, level }, index) => {
-      if (kind === "engine") return { kind, agent: game.levels[level].agent };
-      if (kind === "you") return { kind: "human", name: name || "Player " + (index + 1) };
+      if (kind === "engine") return { kind, agent: game.levels[level].agent, name: engines > 1 ? `Engine ${index + 1}` : "Engine" };
+      if (kind === "you") return name ? { kind: "human", name } : { kind: "human" };
       return kind === "open" ? { kind } : { kind: "human", name: "Friend" };
     });
     const [seconds, increment] = CLOCKS[this.clock];

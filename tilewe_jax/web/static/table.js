@@ -3,14 +3,14 @@
 import { AnalysisPanel } from "./analysis.js";
 import { boardFor } from "./boards/index.js";
 import { confirmDialog } from "./dialogs.js";
-import { h, render, typing } from "./dom.js";
+import { h, render, signed, typing } from "./dom.js";
 import { watchGamepads } from "./gamepad.js";
 import { icon } from "./icons.js";
 import { Players } from "./players.js";
 import { about } from "./rules.js";
 import { say } from "./speech.js";
 import { preference } from "./storage.js";
-import { describe, numbersOf } from "./tilewe-game.js";
+import { describe, numbersOf } from "./render/tilewe-game.js";
 import { Timeline } from "./timeline.js";
 
 /**
@@ -33,6 +33,7 @@ export class Table {
     this.textBoard = preference.get("text", false);
     this.numbers = preference.get("numbers", false);
     this.coordinates = preference.get("coordinates", true);
+    this.corners = preference.get("corners", true);
 
     this.status = h("div.status", {});
     this.header = h("div.header", {});
@@ -168,7 +169,7 @@ export class Table {
       "details.menu",
       {},
       h("summary.button", { ariaLabel: "What is shown", title: "What is shown", dataset: { focus: "view-menu" } }, icon("eye"), h("span.wide-only", {}, "View")),
-      h("div.menu-content", {}, toggle("coordinates", "Coordinates"), toggle("numbers", "Move numbers"), toggle("textBoard", "Board as text")),
+      h("div.menu-content", {}, toggle("coordinates", "Coordinates"), toggle("numbers", "Move numbers"), this.game.kind === "polyomino" && !this.game.studied && toggle("corners", "Open corners"), toggle("textBoard", "Board as text")),
     );
   }
 
@@ -225,14 +226,30 @@ export class Table {
   }
 }
 
+const COLUMNS = { tiles: "Tiles", hexagons: "Hexagons", bridges: "Bridges", bonus: "First tile", draws: "Draws", passes: "Passes", end: "End" };
+
+/** Where the points of each round came from. */
 function roundsTable(game) {
-  return h(
-    "table.rounds",
-    {},
-    h("thead", {}, h("tr", {}, h("th", {}, "Round"), game.seats.map((_, seat) => h("th", {}, game.nameOf(seat))))),
-    h("tbody", {}, game.rounds.map((round, index) => h("tr", {}, h("td", {}, String(index + 1)), (round.scores ?? round).map((score) => h("td.number", {}, String(score)))))),
-    h("tfoot", {}, h("tr", {}, h("td", {}, "Now"), game.view.scores.map((score) => h("td.number", {}, h("b", {}, String(score)))))),
-  );
+  return game.rounds.map((round, index) => {
+    const columns = Object.keys(COLUMNS).filter((name) => round.points.some((row) => row[name]));
+    const ended = { out: (names) => `${names} ${names === "You" ? "have" : "has"} placed all tiles`, stuck: () => "nobody could move" }[round.reason];
+    const winners = (round.winners ?? []).map((seat) => game.nameOf(seat)).join(", ");
+    return h(
+      "div.round",
+      {},
+      h("h3", {}, `Round ${index + 1}`, ended && h("span.muted", {}, ended(winners))),
+      h(
+        "div.scroll",
+        {},
+        h(
+          "table.rounds",
+          {},
+          h("thead", {}, h("tr", {}, h("th", {}, ""), columns.map((name) => h("th", {}, COLUMNS[name])), h("th", {}, "Sum"))),
+          h("tbody", {}, round.points.map((row, seat) => h("tr", {}, h("td", {}, game.nameOf(seat)), columns.map((name) => h("td.number", {}, row[name] ? signed(row[name]) : "–")), h("td.number", {}, h("b", {}, String(row.total)))))),
+        ),
+      ),
+    );
+  });
 }
 
 function rulesOf(game) {

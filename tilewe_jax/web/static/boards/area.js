@@ -1,6 +1,6 @@
 // What the boards of all games share: drawing, the cursor, and pointer and keys on it.
 
-import { boardSvg, cellAt } from "../tilewe-game.js";
+import { boardSvg, cellAt } from "../render/tilewe-game.js";
 import { h } from "../dom.js";
 
 /**

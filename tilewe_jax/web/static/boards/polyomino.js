@@ -3,7 +3,7 @@
 import { debounce, h, plural, render } from "../dom.js";
 import { icon } from "../icons.js";
 import { colorSwatch } from "../seats.js";
-import { pieceSvg } from "../tilewe-game.js";
+import { pieceSvg } from "../render/tilewe-game.js";
 import { BoardArea, cellName } from "./area.js";
 import { extent, Orientations } from "./pieces.js";
 
@@ -95,8 +95,25 @@ export class PolyominoBoard extends BoardArea {
   decoration() {
     const ghost = this.ghost;
     const marks = {};
+    if (this.table.corners && this.game.yourTurn && this.game.live) marks.legal = this.#openCorners;
     if (ghost) marks.ghost = { cells: ghost.cells, color: String(this.color.index), legal: ghost.legal };
     return marks;
+  }
+
+  /** The free cells diagonal to an own piece and beside none: a piece must cover one of them. */
+  get #openCorners() {
+    const { size, cells, current_color: color, start_cells: starts } = this.game.view;
+    const at = (x, y) => (x >= 0 && y >= 0 && x < size && y < size ? cells[y * size + x] : undefined);
+    const own = String(color);
+    const open = [...starts];
+    for (let y = 0; y < size; y++) {
+      for (let x = 0; x < size; x++) {
+        const beside = [at(x + 1, y), at(x - 1, y), at(x, y + 1), at(x, y - 1)];
+        const diagonal = [at(x + 1, y + 1), at(x + 1, y - 1), at(x - 1, y + 1), at(x - 1, y - 1)];
+        if (at(x, y) === "." && diagonal.includes(own) && !beside.includes(own)) open.push([x, y]);
+      }
+    }
+    return open;
   }
 
   hover() {

@@ -2,7 +2,7 @@
 
 import { h, plural, render, signed } from "../dom.js";
 import { icon } from "../icons.js";
-import { boundsOf, tileSvg } from "../tilewe-game.js";
+import { boundsOf, tileSvg } from "../render/tilewe-game.js";
 import { swatch } from "../seats.js";
 import { BoardArea } from "./area.js";
 
