@@ -66,7 +66,7 @@ class PlayPage {
         analyse: (move) => this.connection.send({ type: "analyze", move }),
         analysisReason: () => this.#analysisReason(),
         status: () => this.#statusLine(),
-        header: (element) => this.#header(element),
+        header: (above, card) => this.#header(above, card),
         actions: () => this.#actions(),
         key: (event) => this.#key(event),
       });
@@ -266,14 +266,13 @@ class PlayPage {
     return [h("span", {}, `${game.nameOf(player)}${color} to move`)];
   }
 
-  #header(element) {
+  #header(element, card) {
     const { game } = this;
-    if (!this.card) {
-      this.card = h("section.result", { ariaLabel: "Result" });
-      this.invite = h("section.invite", { ariaLabel: "Invitations" });
-      render(element, this.card, this.invite);
+    if (!this.invite) {
+      this.invite = h("section.invite", { ariaLabel: "Invitations and requests" });
+      render(element, this.invite);
     }
-    resultCard(this.card, game, [
+    resultCard(card, game, [
       game.you !== null && h("button.primary", { dataset: { focus: "rematch" }, onclick: () => this.#rematch() }, game.rematch ? "Join the rematch" : "Rematch"),
       h("button", { dataset: { focus: "review" }, onclick: () => this.#review() }, icon("chart"), "Analyse the game"),
       h("a.button", { href: "/", dataset: { link: "" } }, "New game"),
@@ -321,7 +320,7 @@ class PlayPage {
   #actions() {
     const { game } = this;
     const button = (name, title, picture, run, properties = {}) =>
-      h("button", { ariaLabel: title, title, dataset: { focus: `action-${name}` }, onclick: run, ...properties }, icon(picture), h("span.wide-only", {}, name));
+      h("button", { ariaLabel: title, title, dataset: { focus: `action-${name}` }, onclick: run, ...properties }, icon(picture), h("span", {}, name));
     const playing = game.you !== null && !game.over;
     return [
       playing && game.casual && !this.#hidden && button("Undo", "Take back (U)", "undo", () => this.#ask({ type: "undo" }), { disabled: !this.#mayUndo }),

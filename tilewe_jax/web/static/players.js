@@ -39,7 +39,7 @@ export class Players {
             h("span.muted.role", {}, this.#role(seat, index), thinking && h("span.thinking", { ariaLabel: "thinking" }, "thinking", h("i", {}), h("i", {}), h("i", {}))),
           ),
           clock,
-          view.kind !== "santorini" && h("span.score", { ariaLabel: `${view.scores[index]} points` }, String(view.scores[index])),
+          view.kind !== "santorini" && h("span.score", { ariaLabel: `${view.scores[index]} points` }, String(view.scores[index]).replace("-", "−")),
           this.#details(view, index),
         );
       }),

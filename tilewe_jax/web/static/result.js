@@ -23,7 +23,7 @@ const REASONS = {
 /** The card of the end of a game. `buttons` are put below the table. */
 export function resultCard(element, game, buttons) {
   const view = game.frames[game.last];
-  element.hidden = !game.over || game.studied;
+  element.hidden = !game.over || !game.live;
   if (element.hidden) return;
   const { scores } = game.over;
   const order = scores.map((_, seat) => seat).sort((a, b) => scores[b] - scores[a]);

@@ -96,7 +96,7 @@ class StudyPage {
       analyse: (move) => api.analyseStudy(this.id, this.number, move),
       analysisReason: () => null,
       status: () => [h("strong", {}, about(game.game).title), h("span.muted", {}, game.at === 0 ? "Start" : `After move ${game.at} of ${game.last}`), this.#chooser()],
-      actions: () => [h("button", { dataset: { focus: "share" }, onclick: () => this.#share() }, icon("share"), "Share")],
+      actions: () => [h("button", { dataset: { focus: "share" }, onclick: () => this.#share() }, icon("share"), h("span", {}, "Share"))],
     });
     game.load(replay);
     game.goTo(this.move);

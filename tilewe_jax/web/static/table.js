@@ -15,7 +15,8 @@ import { Timeline } from "./timeline.js";
 
 /**
  * `services` is what the page around it can do: `submit(action)`, `explain(action)`, `analyse(move)`, `analysisReason()`;
- * `status()`, what stands above the board; `header()` and `actions()`, elements above the board and below the players;
+ * `status()`, what stands above the board; `header(above, result)`, which fills what stands above the board and the card of the
+ * end; `actions()`, the buttons below the players;
  * `key(event)`, further keys.
  */
 export class Table {
@@ -37,6 +38,7 @@ export class Table {
 
     this.status = h("div.status", {});
     this.header = h("div.header", {});
+    this.result = h("section.result", { ariaLabel: "Result", hidden: true });
     this.boardPlace = h("div.board-place", {});
     this.noteLine = h("p.note", { ariaLive: "off" });
     this.toolsPlace = h("div.tools-place", {});
@@ -49,7 +51,7 @@ export class Table {
       {},
       this.trayPlace,
       h("section.center", { ariaLabel: "Board" }, this.status, this.header, this.boardPlace, this.noteLine, this.toolsPlace, this.timeline.bar, this.text),
-      h("aside.side.right", { ariaLabel: "Game" }, this.players.element, this.actions, this.panel),
+      h("aside.side.right", { ariaLabel: "Game" }, this.result, this.players.element, this.actions, this.panel),
     );
     render(container, this.element);
 
@@ -119,8 +121,9 @@ export class Table {
     this.players.update();
     this.timeline.update();
     render(this.status, this.services.status());
-    this.services.header?.(this.header);
-    render(this.actions, this.services.actions?.(), this.#viewMenu());
+    this.services.header?.(this.header, this.result);
+    const menuIsOpen = this.actions.querySelector(".menu")?.open;
+    render(this.actions, this.services.actions?.(), this.#viewMenu(menuIsOpen));
     this.#drawPanel();
     this.text.hidden = !this.textBoard;
     if (this.textBoard) this.text.textContent = describe(game.view);
@@ -162,13 +165,13 @@ export class Table {
     this.update();
   }
 
-  #viewMenu() {
+  #viewMenu(open = false) {
     const toggle = (name, title) =>
       h("label.switch", {}, h("input", { type: "checkbox", checked: this[name], onchange: (event) => this.#toggle(name, event.target.checked) }), title);
     return h(
       "details.menu",
-      {},
-      h("summary.button", { ariaLabel: "What is shown", title: "What is shown", dataset: { focus: "view-menu" } }, icon("eye"), h("span.wide-only", {}, "View")),
+      { open },
+      h("summary.button", { ariaLabel: "What is shown", title: "What is shown", dataset: { focus: "view-menu" } }, icon("eye"), h("span", {}, "View")),
       h("div.menu-content", {}, toggle("coordinates", "Coordinates"), toggle("numbers", "Move numbers"), this.game.kind === "polyomino" && !this.game.studied && toggle("corners", "Open corners"), toggle("textBoard", "Board as text")),
     );
   }
@@ -176,10 +179,7 @@ export class Table {
   #toggle(name, value = !this[name]) {
     this[name] = value;
     preference.set({ textBoard: "text" }[name] ?? name, value);
-    const open = this.actions.querySelector(".menu")?.open;
     this.update();
-    const menu = this.actions.querySelector(".menu");
-    if (menu && open) menu.open = true;
   }
 
   // ---- Keys

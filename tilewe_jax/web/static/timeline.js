@@ -56,7 +56,8 @@ export class Timeline {
       ),
       game.last === 0 && h("li.muted.empty", {}, "No moves yet."),
     );
+    const scroller = this.list.parentElement;
     const shown = this.list.querySelector(".shown") ?? this.list.lastElementChild;
-    if (shown) this.list.scrollTop = Math.max(0, shown.offsetTop - this.list.clientHeight / 2);
+    if (scroller && shown) scroller.scrollTop = Math.max(0, shown.offsetTop - scroller.clientHeight / 2);
   }
 }

@@ -83,7 +83,7 @@ export class BoardArea {
 
   draw() {
     if (!this.view) return;
-    const keyboard = this.pointing === "keyboard" && document.activeElement === this.element;
+    const keyboard = this.pointing === "keyboard" && this.game.yourTurn && this.game.live && document.activeElement === this.element;
     this.svg = boardSvg(this.view, {
       coordinates: true,
       last: this.game.lastMove,

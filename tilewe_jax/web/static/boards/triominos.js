@@ -9,6 +9,8 @@ import { BoardArea } from "./area.js";
 const same = (a, b) => String(a) === String(b);
 const corner = ([x, y]) => `${x.toFixed(3)} ${y.toFixed(3)}`;
 
+const spaced = (tile) => [...tile].join("-");
+
 /** The three numbers of a tile at the corners of a cell, in the order of the cell's points, for each of its rotations. */
 export function rotations(tile, points) {
   const [[ax, ay], [bx, by], [cx, cy]] = points;
@@ -44,10 +46,10 @@ export class TriominosBoard extends BoardArea {
   }
 
   update() {
-    if (!this.hand.includes(this.tile)) {
+    if (!this.hand.includes(this.tile) || (this.seen !== this.game.last && !this.#targets.length)) {
       // A tile that can be placed, and of these the one with most points: what most people look for first.
       const best = this.#placements.reduce((a, b) => (!a || b.gain > a.gain ? b : a), null);
-      this.tile = best?.tile ?? this.hand[0] ?? null;
+      this.tile = best?.tile ?? (this.hand.includes(this.tile) ? this.tile : this.hand[0]) ?? null;
     }
     if (this.seen !== this.game.last) {
       this.seen = this.game.last;
@@ -129,8 +131,8 @@ export class TriominosBoard extends BoardArea {
       const there = shown.get(corner(point));
       return there !== undefined && there !== ghost.numbers[index] ? [`${ghost.numbers[index]} would meet ${there}`] : [];
     });
-    if (wrong.length) return `${this.tile} does not fit so: ${wrong.join(" and ")}.`;
-    return `${this.tile} may not lie here.`;
+    if (wrong.length) return `${spaced(this.tile)} does not fit so: ${wrong.join(" and ")}.`;
+    return `${spaced(this.tile)} may not lie here.`;
   }
 
   get note() {
@@ -139,11 +141,11 @@ export class TriominosBoard extends BoardArea {
     const ghost = this.ghost;
     if (ghost?.legal) {
       const { gain, reason } = ghost.move;
-      return { text: `${this.tile} fits here: ${signed(gain)} points${reason ? `, ${reason}` : ""}.`, kind: "good" };
+      return { text: `${spaced(this.tile)} fits here: ${signed(gain)} points${reason ? `, ${reason}` : ""}.`, kind: "good" };
     }
     if (ghost) return { text: this.#mismatch(ghost), kind: "bad" };
-    if (this.#targets.length) return { text: `${this.tile} fits in ${plural(new Set(this.#targets.map(({ cell }) => String(cell))).size, "place")}, marked on the board.`, kind: "info" };
-    if (this.#placements.length) return { text: `${this.tile} fits nowhere now; marked tiles do.`, kind: "info" };
+    if (this.#targets.length) return { text: `${spaced(this.tile)} fits in ${plural(new Set(this.#targets.map(({ cell }) => String(cell))).size, "place")}, marked on the board.`, kind: "info" };
+    if (this.#placements.length) return { text: `${spaced(this.tile)} fits nowhere now; the bright tiles do.`, kind: "info" };
     if (this.#word("draw")) return { text: "Nothing fits: draw a tile.", kind: "info" };
     return { text: "Nothing fits, and no tile can be drawn: pass.", kind: "info" };
   }
@@ -188,7 +190,7 @@ export class TriominosBoard extends BoardArea {
     } else if (name === "find" || name === "findBack") {
       const cells = [...new Map(this.#targets.map(({ cell }) => [String(cell), cell])).values()];
       if (!cells.length) {
-        this.table.say(`${this.tile} fits nowhere now`);
+        this.table.say(`${spaced(this.tile)} fits nowhere now`);
         return true;
       }
       const index = cells.findIndex((cell) => same(cell, this.cursor));
