@@ -801,9 +801,11 @@ def name_of(value: Any) -> str | None:
 def _clock_settings(value: Any) -> ClockSettings | None:
     if value is None:
         return None
-    seconds, increment = (value.get("seconds"), value.get("increment", 0)) if isinstance(value, dict) else (None, None)
-    if isinstance(seconds, (int, float)) and isinstance(increment, (int, float)):
-        if SECONDS[0] <= seconds <= SECONDS[1] and INCREMENT[0] <= increment <= INCREMENT[1]:
+    fields = value if isinstance(value, dict) else {}
+    match fields.get("seconds"), fields.get("increment", 0):
+        case (int() | float()) as seconds, (int() | float()) as increment if (
+            SECONDS[0] <= seconds <= SECONDS[1] and INCREMENT[0] <= increment <= INCREMENT[1]
+        ):
             return ClockSettings(float(seconds), float(increment))
     raise RefusedError(
         f'clock must be null or like {{"seconds": 300, "increment": 5}}: {SECONDS[0]:g} to {SECONDS[1]:g} seconds, and up to'
