@@ -1,7 +1,7 @@
 """Positions on the host: the plain-Python form in which a game explains its rules to people. Needs no JAX."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 
@@ -86,6 +86,8 @@ class HostGame:
     """Upper bound of the number of actions of a game."""
     init_from_deal: Callable[[Any], HostPosition]
     """The initial position of a deal, see ``Game.deal``. Raises ``ValueError`` for what is no deal of this game."""
+    options: dict[str, Any] = field(default_factory=dict, hash=False)
+    """The options that were given to ``make_host_game``."""
 
 
 def common_view(position: HostPosition, kind: str, seat: int | None) -> dict[str, Any]:
