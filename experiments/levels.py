@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:  # the game server names levels without JAX
     from tilewe_jax.game import Game
+    from tilewe_jax.host import HostGame
 
 
 class Level(NamedTuple):
@@ -57,7 +58,7 @@ def level_names(game: "Game[Any]") -> list[str]:
     return [f"level:{number}" for number in range(1, len(LEVELS.get(game.id, ())) + 1)]
 
 
-def agent_of(game: "Game[Any]", text: str) -> str:
+def agent_of(game: "Game[Any] | HostGame", text: str) -> str:
     """The agent that a text stands for: that of a level for ``level:N``, the text itself for any other.
 
     Raises ``ValueError`` for a level that the game does not have.

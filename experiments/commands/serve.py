@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,7 +73,7 @@ class Serve:
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
         app = create_app(
             store,
-            None if self.no_engine else EnginePool(engine_command(), self.engines),
+            None if self.no_engine else EnginePool(engine_command(agents), self.engines),
             agents,
             analysis_agent=AGENT,
             host_names=(*LOCAL_NAMES, socket.gethostname(), *self.names),
@@ -123,9 +123,12 @@ class Serve:
         return listener
 
 
-def engine_command() -> list[str]:
-    """The command line of an engine process."""
-    return [sys.executable, "-m", "experiments", "analyze", "--agent", AGENT, "--batch", "16", "--score-playouts", "8"]
+def engine_command(agents: Mapping[str, Sequence["Agent"]]) -> list[str]:
+    """The command line of an engine process that knows these agents."""
+    named = {agent.agent for listed in agents.values() for agent in listed if not agent.agent.startswith("level:")}
+    others = ["--others", *sorted(named)] if named else []
+    options = ["--agent", AGENT, "--batch", "16", "--score-playouts", "8", "--game", "santorini", *others]
+    return [sys.executable, "-m", "experiments", "analyze", *options]
 
 
 def offered_agents(texts: Sequence[str]) -> dict[str, list["Agent"]]:

@@ -21,9 +21,12 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from tilewe_jax.files import parse_json
 from tilewe_jax.web.catalog import Agent, catalog
 from tilewe_jax.web.engines import EnginePool
+from tilewe_jax.web.exports import FORMATS, Studies, picture_of, record_of, replay_of
 from tilewe_jax.web.limits import Buckets, Guard, Limits
 from tilewe_jax.web.messages import Client, converse
-from tilewe_jax.web.rooms import Connection, Rooms
+from tilewe_jax.web.room import Connection
+from tilewe_jax.web.rooms import Rooms
+from tilewe_jax.web.runs import Runs
 from tilewe_jax.web.session import RefusedError
 from tilewe_jax.web.store import Store
 
@@ -55,9 +58,12 @@ class Server:
         agents: Mapping[str, Sequence[Agent]],
         analysis_agent: str,
         limits: Limits,
+        runs: Path | None,
     ) -> None:
         self.limits, self.engines, self.store = limits, engines, store
         self.rooms = Rooms(store, engines, agents, analysis_agent, limits)
+        self.studies = Studies(self.rooms)
+        self.runs = Runs(runs)
         self.games = catalog(agents)
         self.requests = Buckets(limits.request_rate, limits.request_burst)
         self.creations = Buckets(limits.creation_rate, limits.creation_burst)
@@ -117,6 +123,56 @@ class Server:
         body = await body_of(request)
         token = body.get("token") if isinstance(body, dict) else None
         return JSONResponse(await self.rooms.rematch(request.path_params["id"], token), 201)
+
+    async def record(self, request: Request) -> Response:
+        """A game as a file."""
+        form = request.query_params.get("format", "jsonl")
+        if form not in FORMATS:
+            raise RefusedError(f"format must be one of {', '.join(FORMATS)}", "format")
+        room = await self.rooms.get(request.path_params["id"])
+        text = await asyncio.to_thread(record_of, room.session, form)
+        headers = {"content-disposition": f'attachment; filename="{room.session.setup.host.id}-{room.id}.{form}"'}
+        return Response(text, media_type="application/octet-stream", headers=headers)
+
+    async def replay(self, request: Request) -> Response:
+        """A game so far, for ``<tilewe-game>``."""
+        room = await self.rooms.get(request.path_params["id"])
+        return JSONResponse(await asyncio.to_thread(replay_of, room.session))
+
+    async def picture(self, request: Request) -> Response:
+        """A position of a game as a picture."""
+        session = (await self.rooms.get(request.path_params["id"])).session
+        number = integer_of(request, "move", 0, len(session.moves), len(session.moves))
+        return Response(await asyncio.to_thread(picture_of, session, number), media_type="image/svg+xml")
+
+    async def add_study(self, request: Request) -> Response:
+        """Keep the games of a file."""
+        self._creates(request)
+        return JSONResponse(await self.studies.add(await request.body()), 201)
+
+    async def study(self, request: Request) -> Response:
+        """A game of a study, for ``<tilewe-game>``."""
+        number = integer_of(request, "number", 1, 1 << 20, 1)
+        return JSONResponse(await self.studies.replay(request.path_params["id"], number))
+
+    async def study_analysis(self, request: Request) -> Response:
+        """The analysis of a position of a study."""
+        if not self.analyses.take(address_of(request)):
+            raise RefusedError("too many analyses; wait for some of them", None, 429)
+        return JSONResponse(await self.studies.analysis(request.path_params["id"], await body_of(request)))
+
+    async def list_runs(self, request: Request) -> Response:
+        """The runs of training."""
+        return JSONResponse({"runs": await asyncio.to_thread(self.runs.listed)})
+
+    async def run_metrics(self, request: Request) -> Response:
+        """The curves of a run."""
+        after = integer_of(request, "after", 0, 1 << 30, 0)
+        return JSONResponse(await asyncio.to_thread(self.runs.metrics, request.path_params["name"], after))
+
+    async def run_games(self, request: Request) -> Response:
+        """The newest games of a run."""
+        return JSONResponse({"games": await asyncio.to_thread(self.runs.games, request.path_params["name"])})
 
     # ---- WebSockets
 
@@ -187,6 +243,14 @@ async def body_of(request: Request) -> Any:
         raise RefusedError("the body must be JSON") from None
 
 
+def integer_of(request: Request, name: str, low: int, high: int, default: int) -> int:
+    """An integer in the query of a request. Raises ``RefusedError``."""
+    text = request.query_params.get(name, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) < 12 and low <= int(text) <= high):
+        raise RefusedError(f"{name} must be an integer from {low} to {high}", name)
+    return int(text)
+
+
 async def _error(request: Request, error: Exception) -> Response:
     """The answer where a path or method is wrong."""
     status = error.status_code if isinstance(error, HTTPException) else 500
@@ -229,7 +293,7 @@ def create_app(
       limits: what others may ask.
     """
     limits = limits or Limits()
-    server = Server(store, engines, agents or {}, analysis_agent, limits)
+    server = Server(store, engines, agents or {}, analysis_agent, limits, runs)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -257,6 +321,15 @@ def create_app(
         api("/api/games/{id}", "GET", server.game),
         api("/api/games/{id}/seats/{seat:int}", "POST", server.take_seat),
         api("/api/games/{id}/rematch", "POST", server.rematch),
+        api("/api/games/{id}/record", "GET", server.record),
+        api("/api/games/{id}/replay", "GET", server.replay),
+        api("/api/games/{id}/picture", "GET", server.picture),
+        api("/api/studies", "POST", server.add_study),
+        api("/api/studies/{id}", "GET", server.study),
+        api("/api/studies/{id}/analysis", "POST", server.study_analysis),
+        api("/api/runs", "GET", server.list_runs),
+        api("/api/runs/{name}/metrics", "GET", server.run_metrics),
+        api("/api/runs/{name}/games", "GET", server.run_games),
         WebSocketRoute("/api/games/{id}/socket", server.socket),
         Mount("/static/render", _Static(directory=RENDER_STATIC, check_dir=False)),
         Mount("/static", _Static(directory=STATIC, check_dir=False)),

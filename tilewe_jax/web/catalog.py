@@ -95,14 +95,22 @@ GAMES: Mapping[str, OfferedGame] = {game.id: game for game in _GAMES}
 """The games by id, in the order in which they are offered. Games of others would need JAX in this process."""
 
 
-def make_game(name: Any, options: Any) -> HostGame:
-    """The game that a request names. Raises ``ValueError``, which says what is wrong with the name or the options."""
+def make_game(name: Any, options: Any, *, only_offered: bool = False) -> HostGame:
+    """The game that a request names.
+
+    Args:
+      name: its id.
+      options: its options.
+      only_offered: whether to refuse options that are not in the catalog.
+
+    Raises ``ValueError``, which says what is wrong with the name or the options.
+    """
     if not isinstance(name, str) or name not in GAMES:
         raise ValueError(f"game must be one of {', '.join(GAMES)}")
     if not isinstance(options, dict):
         raise ValueError('options must be an object, like {"size": 10}')
     unknown = [option for option in options if option not in GAMES[name].options]
-    if unknown:
+    if only_offered and unknown:
         known = ", ".join(GAMES[name].options)
         raise ValueError(f"{name} has no option {unknown[0][:80]!r} here; its options are {known}")
     return make_host_game(name, **options)

@@ -21,7 +21,7 @@ log = logging.getLogger("tilewe_jax.web")
 
 State = Literal["off", "starting", "ready", "failed"]
 
-NICENESS = 10
+NICENESS = 5
 """Engines yield to the server and to whatever else people do on the machine."""
 LINE_LIMIT = 1 << 22
 """Maximum size of an answer, in bytes."""

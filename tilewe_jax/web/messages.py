@@ -7,7 +7,8 @@ from typing import Any
 
 from tilewe_jax.files import parse_json
 from tilewe_jax.web.limits import Buckets, Limits, TokenBucket
-from tilewe_jax.web.rooms import Connection, Room, Rooms, name_of
+from tilewe_jax.web.room import Connection, Room
+from tilewe_jax.web.rooms import Rooms, name_of
 from tilewe_jax.web.session import RefusedError, Session
 
 Json = dict[str, Any]
