@@ -1,17 +1,18 @@
 """Recorded games as JSON values, a view a position: what the element ``<tilewe-game>`` shows. Plain Python, without JAX.
 
-A replay has ``game`` and ``options``; ``names`` by seat, empty where unknown; ``frames``, the views of all positions; ``moves``,
-for each the ``player`` and the fields of its ``action_view``; ``result``, the final ``scores`` and ``returns``, or ``None``; and
-``analyses``, for each frame an analysis or ``None``. An analysis has ``value``, the expected outcome by seat; ``score_lead`` by
-seat or ``None``; and ``candidates``, the fields of their ``action_view`` with ``visits``, ``prior``, ``value`` and ``variation``,
-the names of the moves that would follow.
+A replay has ``game`` and ``options``; ``names`` by seat, empty where unknown; ``frames``, the views of all positions;
+``moves``, for each the ``player`` and the fields of its ``action_view``; ``result``, the final ``scores`` and ``returns``, or
+``None``; and ``analyses``, for each frame an analysis or ``None``. An analysis has ``value``, the expected outcome by seat;
+``score_lead`` by seat or ``None``; and ``candidates``, the fields of their ``action_view`` with ``visits``, ``prior``,
+``value`` and ``variation``, the names of the moves that would follow.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewe_jax.host import HostGame
 from tilewe_jax.records import Record, RecordError
+from tilewe_jax.render.triominos import bounds_of
 
 
 def replay(
@@ -44,11 +45,16 @@ def replay(
     position = game.init_from_deal(deal)
     frames, moves = [position.view(seat=seat, open=open)], []
     for ply, action in enumerate(actions, 1):
+        player, points = position.current_player, position.scores()
         try:
-            moves.append({"player": position.current_player, **position.action_view(action)})
+            move = {"player": player, **position.action_view(action)}
             position = position.after(action)
         except ValueError as error:
             raise RecordError(f"move {ply}: {error}") from None
+        if "gain" in move and (bonus := position.scores()[player] - points[player] - move["gain"]):
+            reasons = [move.get("reason"), f"end of the round +{bonus}"]
+            move |= {"gain": move["gain"] + bonus, "reason": ", ".join(filter(None, reasons))}
+        moves.append(move)
         frames.append(position.view(seat=seat, open=open))
     return {
         "game": game.id,
@@ -65,3 +71,52 @@ def replay_of_record(game: HostGame, record: Record, analyses: Sequence[dict[str
     """The replay of a recorded game, with all that was hidden in it. Raises as ``replay`` does."""
     result = {"scores": list(record.scores), "returns": list(record.returns)}
     return replay(game, record.deal, record.actions, names=record.players, result=result, analyses=analyses)
+
+
+def caption_of(replay: Mapping[str, Any], move: int) -> str:
+    """The last move in words, after so many moves."""
+    if not move:
+        return "Start"
+    action = replay["moves"][move - 1]
+    seat = action["player"]
+    name = replay["names"][seat] if replay["names"] else f"Player {seat + 1}"
+    gain = f", {action['gain']} points".replace("-", "\N{MINUS SIGN}") if "gain" in action else ""
+    reason = f" ({action['reason']})" if action.get("reason") else ""
+    return f"{move}. {name}: {action['name']}{gain}{reason}"
+
+
+def numbers_of(replay: Mapping[str, Any], move: int) -> dict[str, int]:
+    """The number of the move on each piece or tile, by "x,y", after so many moves; in Santorini that of the last building."""
+    numbers: dict[str, int] = {}
+    for index, action in enumerate(replay["moves"][:move]):
+        if action["kind"] == "turn":
+            numbers[_name(action["build"])] = index + 1
+        elif action["kind"] == "place" and "points" in action:
+            if not replay["frames"][index]["tiles"]:  # a new round
+                numbers = {}
+            numbers[_name(action["cell"])] = index + 1
+        elif action["kind"] == "place" and "cells" in action:
+            numbers[_name(middle(action["cells"]))] = index + 1
+    return numbers
+
+
+def middle(cells: Sequence[Sequence[int]]) -> Sequence[int]:
+    """The cell that is nearest to the middle of a piece."""
+    sums = [sum(cell[axis] for cell in cells) for axis in (0, 1)]
+    return min(cells, key=lambda cell: sum((len(cells) * cell[axis] - sums[axis]) ** 2 for axis in (0, 1)))
+
+
+def bounds_of_rounds(frames: Sequence[Mapping[str, Any]]) -> list[list[float] | None]:
+    """For each view of Triominos the bounds that fit all views of its round, so that the table stands still; else ``None``."""
+    if frames[0]["kind"] != "triominos":
+        return [None] * len(frames)
+    bounds: list[list[float] | None] = []
+    for index, view in enumerate(frames):
+        ends = index + 1 == len(frames) or bool(view["tiles"] and not frames[index + 1]["tiles"])
+        if ends:
+            bounds += [bounds_of(view)] * (index + 1 - len(bounds))
+    return bounds
+
+
+def _name(cell: Sequence[int]) -> str:
+    return f"{cell[0]},{cell[1]}"

@@ -566,14 +566,20 @@ export function pieceSvg(cells, color, options = {}) {
   return svg;
 }
 
-/** A tile for a tray, as "125" or [1, 2, 5]; `null` for one that lies face down. Options: up (whether its apex is on top, as by default), label. */
+/**
+ * A tile for a tray, as "125" or [1, 2, 5], with these numbers clockwise; `null` for one that lies face down.
+ *
+ * Options: up (whether its apex is on top, as by default), label.
+ */
 export function tileSvg(name, options = {}) {
   const numbers = name === null ? null : [...name].map(Number);
   const side = SIDE;
   const height = (side * Math.sqrt(3)) / 2;
   const base = options.up === false ? 0 : height;
   const svg = root(side, height, options.label ?? (numbers ? `tile ${numbers.join("-")}` : "hidden tile"), "tilewe-shape");
-  svg.append(tile([[0, base], [side / 2, height - base], [side, base]], numbers, side));
+  // Clockwise the numbers ascend; with the apex below, that is from the left to the right, then to the apex.
+  const corners = numbers && options.up === false ? [numbers[0], numbers[2], numbers[1]] : numbers;
+  svg.append(tile([[0, base], [side / 2, height - base], [side, base]], corners, side));
   return svg;
 }
 
@@ -584,12 +590,12 @@ const seatName = (names, seat) => names?.[seat] || `Player ${seat + 1}`;
 
 /** A position in one sentence. */
 function summary(view) {
+  if (view.kind === "text") return "Position";
   const scores = view.scores.join(" to ");
   const state = view.terminal ? "game over" : `player ${view.current_player + 1} to move`;
   if (view.kind === "polyomino") return `Board of ${view.size} by ${view.size} cells; points ${scores}; ${state}`;
   if (view.kind === "santorini") return `Santorini, ${view.size} by ${view.size} cells; ${state}`;
-  if (view.kind === "triominos") return `Triominos, ${view.tiles.length} tiles placed, ${view.pile} in the pile; points ${scores}; ${state}`;
-  return `Position; points ${scores}; ${state}`;
+  return `Triominos, ${view.tiles.length} tiles placed, ${view.pile} in the pile; points ${scores}; ${state}`;
 }
 
 /** The position as text, for screen readers and for terminals. */
