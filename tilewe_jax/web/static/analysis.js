@@ -4,7 +4,7 @@ import { lineChart } from "./chart.js";
 import { h, percent, plural, render, signed } from "./dom.js";
 import { icon } from "./icons.js";
 import { shortMove } from "./moves.js";
-import { colorOf, swatch } from "./seats.js";
+import { colorOf, moveSwatch } from "./seats.js";
 import { attempt } from "./speech.js";
 import { preference } from "./storage.js";
 import { heatOf } from "./render/tilewe-game.js";
@@ -243,8 +243,8 @@ export class AnalysisPanel {
                 },
               },
               h("span.number", {}, String(mistake.move + 1)),
-              swatch(game.view, mistake.player),
-              h("span.what", {}, h("b", {}, shortMove(mistake.played)), h("span.muted", {}, `better: ${shortMove(mistake.best)}`)),
+              moveSwatch(game, mistake.played),
+              h("span.what", {}, h("b", {}, shortMove(mistake.played)), h("span.muted", {}, `better: ${shortMove(mistake.best) === shortMove(mistake.played) ? mistake.best.name : shortMove(mistake.best)}`)),
               h("span.loss", {}, `−${percent(mistake.loss)}`),
             ),
           ),

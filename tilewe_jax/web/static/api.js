@@ -38,6 +38,7 @@ export const api = {
   study: (id, number) => request(`/api/studies/${id}?number=${number}`),
   analyseStudy: (id, number, move) => post(`/api/studies/${id}/analysis`, { number, move }),
   runs: () => request("/api/runs"),
+  runGames: (run) => request(`/api/runs/${encodeURIComponent(run)}/games`),
   metrics: (run, after) => request(`/api/runs/${encodeURIComponent(run)}/metrics?after=${after}`),
 };
 

@@ -4,13 +4,14 @@ import { api } from "./api.js";
 import { compact, lineChart } from "./chart.js";
 import { h, plural, render } from "./dom.js";
 import { LiveGrid } from "./live.js";
+import { boardSvg } from "./render/tilewe-game.js";
 import { about } from "./rules.js";
 import { preference } from "./storage.js";
 
 const REFRESH = 5000;
 const COLORS = ["violet", "blue", "red", "green", "yellow", "grey"].map((name) => `var(--tilewe-${name})`);
 // What most people look for first; all other columns follow by name.
-const FIRST = ["loss", "policy_loss", "value_loss", "win_rate", "elo", "entropy", "games", "frames_per_second", "steps_per_second"];
+const FIRST = ["policy_loss", "outcome_loss", "score_loss", "agreement", "policy_entropy", "search_entropy", "surprise", "returns", "plies"];
 const X = ["iteration", "step", "steps", "round"];
 
 export function dashboard(container) {
@@ -28,9 +29,10 @@ class Dashboard {
     this.tiles = h("div.tiles", {});
     this.charts = h("div.charts", {});
     this.live = new LiveGrid();
+    this.games = h("section.newest", { hidden: true });
     render(
       container,
-      h("div.dashboard", {}, h("header.row.spread", {}, h("h1", {}, "Training"), this.picker), this.live.element, this.tiles, this.charts),
+      h("div.dashboard", {}, h("header.row.spread", {}, h("h1", {}, "Training"), this.picker), this.live.element, this.tiles, this.charts, this.games),
     );
     container.classList.add("wide");
     this.#runs();
@@ -75,6 +77,16 @@ class Dashboard {
       h("label.field", {}, h("span", {}, "Run"), h("select", { onchange: (event) => this.#open(event.target.value), dataset: { focus: "run" } }, this.runs.map((run) => h("option", { value: run.name, selected: run.name === name }, run.game ? `${run.name} · ${about(run.game).title}` : run.name)))),
     );
     this.#refresh(name);
+    this.#newest(name);
+  }
+
+  /** The newest games of a run, as they have ended. */
+  async #newest(name) {
+    const news = await api.runGames(name).catch(() => null);
+    if (this.ended || this.run !== name) return;
+    const views = (news?.games ?? []).map((game) => game.view ?? game).filter((view) => view?.kind);
+    this.games.hidden = views.length === 0;
+    if (views.length) render(this.games, h("h2", {}, "Newest games"), h("div.boards", {}, views.slice(0, 24).map((view) => h("div.card", {}, boardSvg(view, { coordinates: false })))));
   }
 
   async #refresh(name) {
@@ -83,14 +95,14 @@ class Dashboard {
     if (news) {
       const metrics = news.metrics ?? [];
       const evaluations = news.evaluations ?? [];
-      const changed = metrics.length || evaluations.length || !this.drawn;
+      const changed = metrics.length || evaluations.length !== this.rows.evaluations.length || !this.drawn;
       this.rows.metrics.push(...metrics);
-      // Evaluations are few, and sent whole or as what is new: the server says which by `next` of its own.
-      if (evaluations.length) this.rows.evaluations = news.evaluations_after === undefined ? merged(this.rows.evaluations, evaluations) : [...this.rows.evaluations, ...evaluations];
+      this.rows.evaluations = evaluations; // they are few, and sent whole
       this.next = news.next ?? this.rows.metrics.length;
       if (changed) this.#draw();
     }
-    this.timer = setTimeout(() => this.#refresh(name), REFRESH);
+    // A long run comes in parts.
+    this.timer = setTimeout(() => this.#refresh(name), news?.metrics?.length ? 200 : REFRESH);
   }
 
   #draw() {
@@ -106,7 +118,7 @@ class Dashboard {
         {},
         tile("State", run.finished === undefined ? undefined : run.finished ? "finished" : "running"),
         tile("Iterations", compact(xOf(latest, metrics.length))),
-        ...["loss", "policy_loss", "value_loss"].filter((name) => Number.isFinite(latest[name])).map((name) => tile(title(name), compact(Number(latest[name].toPrecision(4))))),
+        ...["policy_loss", "outcome_loss", "agreement"].filter((name) => Number.isFinite(latest[name])).map((name) => tile(title(name), compact(Number(latest[name].toPrecision(4))))),
         evaluations.length > 0 && tile("Evaluations", compact(evaluations.length)),
       ),
     );
@@ -116,7 +128,7 @@ class Dashboard {
   #chartsOf(rows, heading) {
     if (!rows.length) return heading === "Metrics" ? h("p.muted", {}, "No rows yet.") : null;
     const flat = rows.map((row) => flatten(row));
-    const names = [...new Set(flat.flatMap((row) => Object.keys(row)))].filter((name) => !X.includes(name) && name !== "time" && flat.some((row) => Number.isFinite(row[name])));
+    const names = [...new Set(flat.flatMap((row) => Object.keys(row)))].filter((name) => !X.includes(name) && name !== "time" && flat.some((row) => row[name]?.some(Number.isFinite)));
     const rank = (name) => (FIRST.indexOf(name) + 1 || FIRST.length + 1);
     names.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
     const last = xOf(rows.at(-1), rows.length - 1);
@@ -127,14 +139,18 @@ class Dashboard {
       h(
         "div.chart-grid",
         {},
-        names.map((name, index) => {
-          const points = flat.map((row, at) => [xOf(rows[at], at), row[name]]).filter(([, y]) => Number.isFinite(y));
-          const value = points.at(-1)?.[1];
+        names.map((name) => {
+          const seats = Math.max(...flat.map((row) => row[name]?.length ?? 0));
+          const lines = Array.from({ length: seats }, (_, seat) => ({
+            color: COLORS[seats > 1 ? seat + 1 : 0],
+            points: thinned(flat.map((row, at) => [xOf(rows[at], at), row[name]?.[seat]]).filter(([, y]) => Number.isFinite(y))),
+          }));
+          const latest = lines.map(({ points }) => compact(Number(points.at(-1)?.[1].toPrecision(4) ?? NaN))).join(" · ");
           return h(
             "figure.card",
             {},
-            h("figcaption", {}, title(name), h("b", {}, compact(Number(value.toPrecision(4))))),
-            lineChart({ lines: [{ color: COLORS[index % COLORS.length], points: thinned(points) }], x: [xOf(rows[0], 0), last], format: compact, height: 140, label: `${title(name)}: ${compact(value)} at the end` }),
+            h("figcaption", {}, title(name), h("b", {}, latest)),
+            lineChart({ lines, x: [xOf(rows[0], 0), last], format: compact, height: 140, label: `${title(name)}: ${latest} at the end` }),
           );
         }),
       ),
@@ -148,18 +164,15 @@ function xOf(row, index) {
   return name ? row[name] : index;
 }
 
-/** Numbers in nested objects and lists, under names with dots. */
+/** Numbers, also those in nested objects, under names with dots, and short lists of numbers (by seat) as such. */
 function flatten(row, prefix = "", result = {}) {
   for (const [name, value] of Object.entries(row)) {
-    if (typeof value === "number") result[prefix + name] = value;
-    else if (value && typeof value === "object") flatten(value, `${prefix}${name}.`, result);
+    if (typeof value === "number") result[prefix + name] = [value];
+    else if (Array.isArray(value)) {
+      if (value.length <= 6 && value.every((item) => typeof item === "number")) result[prefix + name] = value;
+    } else if (value && typeof value === "object") flatten(value, `${prefix}${name}.`, result);
   }
   return result;
-}
-
-function merged(before, rows) {
-  const known = new Set(before.map((row) => JSON.stringify(row)));
-  return [...before, ...rows.filter((row) => !known.has(JSON.stringify(row)))];
 }
 
 /** At most some hundred points: the first, the last, and evenly between. */
@@ -169,6 +182,7 @@ function thinned(points, most = 400) {
 }
 
 function title(name) {
-  const words = name.replaceAll(/[._]/g, " ");
+  const opponent = name.match(/^opponents\.(.+)\.(\w+)$/);
+  const words = (opponent ? `${opponent[2]} against ${opponent[1]}` : name).replaceAll(/[._]/g, " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

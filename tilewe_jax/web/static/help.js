@@ -5,28 +5,28 @@ import { icon } from "./icons.js";
 
 const KEYS = {
   "Everywhere": [
-    ["?", "this help"],
-    ["Tab", "from one control to the next; the board and each tray are one stop"],
+    [["?"], "this help"],
+    [["Tab"], "from one control to the next; the board and each tray are one stop"],
   ],
   "On the board": [
-    ["← ↑ → ↓", "move the cursor"],
-    ["Enter or Space", "place the piece, choose the worker or cell, place the tile"],
-    ["R, Shift+R", "rotate right, rotate left"],
-    ["F", "flip the piece"],
-    ["N, P", "next, previous piece or tile"],
-    ["L, Shift+L", "go to the next, previous place where the piece may lie"],
-    ["E", "say why the piece may not lie here"],
-    ["Esc", "take back what is chosen"],
-    ["D, X", "draw a tile, pass (where the rules have it)"],
+    [["←", "↑", "→", "↓"], "move the cursor"],
+    [["Enter", "Space"], "place the piece, choose the worker or cell, place the tile"],
+    [["R", "Shift+R"], "rotate right, rotate left"],
+    [["F"], "flip the piece"],
+    [["N", "P"], "next, previous piece or tile"],
+    [["L", "Shift+L"], "go to the next, previous place where the piece may lie"],
+    [["E"], "say why the piece may not lie here"],
+    [["Esc"], "take back what is chosen"],
+    [["D", "X"], "draw a tile, pass (where the rules have it)"],
   ],
   "In the game": [
-    [", .", "one move back, one forward (also ← → while you watch)"],
-    ["Home, End", "to the start, back to the latest move"],
-    ["U, Y", "ask to take back a move, redo it (casual games)"],
-    ["H", "hint (casual games)"],
-    ["V", "say the position: scores, whose turn, the last move"],
-    ["T", "show the board as text"],
-    ["M", "hide or show the heat map"],
+    [[",", "."], "one move back, one forward (also ← → while you watch)"],
+    [["Home", "End"], "to the start, back to the latest move"],
+    [["U", "Y"], "ask to take back a move, redo it (casual games)"],
+    [["H"], "hint (casual games)"],
+    [["V"], "say the position: scores, whose turn, the last move"],
+    [["T"], "show the board as text"],
+    [["M"], "hide or show the heat map"],
   ],
   "With a mouse": [
     ["Click", "place"],
@@ -35,9 +35,9 @@ const KEYS = {
   ],
   "With a gamepad": [
     ["Stick or D-pad", "move the cursor"],
-    ["A, B", "place, flip"],
-    ["LB, RB", "rotate left, rotate right"],
-    ["X, Y", "previous piece, next piece"],
+    [["A", "B"], "place, flip"],
+    [["LB", "RB"], "rotate left, rotate right"],
+    [["X", "Y"], "previous piece, next piece"],
   ],
 };
 
@@ -63,9 +63,9 @@ export function showHelp() {
   if (!dialog.open) dialog.showModal();
 }
 
-/** "R, Shift+R" as key caps. */
-function keyCaps(text) {
-  return text.split(/(, | or | )/).map((part) => (/^(, | or | |Stick|D-pad|Click|Wheel|Right|click)$/.test(part) ? part : h("kbd", {}, part)));
+/** A list of keys as key caps; a text is what is done with a mouse or a stick. */
+function keyCaps(keys) {
+  return typeof keys === "string" ? keys : keys.flatMap((key) => [h("kbd", {}, key), " "]);
 }
 
 export function helpButton() {

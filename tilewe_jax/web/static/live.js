@@ -1,5 +1,6 @@
 // Self-play games as they go on: a grid of small boards on a canvas.
 
+import { catalog } from "./api.js";
 import { h, plural } from "./dom.js";
 import { PALETTE } from "./render/tilewe-game.js";
 import { shownTheme } from "./theme.js";
@@ -26,7 +27,9 @@ export class LiveGrid {
     this.socket?.close();
   }
 
-  #connect() {
+  async #connect() {
+    const { live } = await catalog().catch(() => ({}));
+    if (!live || this.ended) return;
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
     this.socket = new WebSocket(`${scheme}//${location.host}/api/live`);
     this.socket.onmessage = (event) => {

@@ -274,7 +274,7 @@ class PlayPage {
     }
     resultCard(card, game, [
       game.you !== null && h("button.primary", { dataset: { focus: "rematch" }, onclick: () => this.#rematch() }, game.rematch ? "Join the rematch" : "Rematch"),
-      h("button", { dataset: { focus: "review" }, onclick: () => this.#review() }, icon("chart"), "Analyse the game"),
+      h("button", { dataset: { focus: "review" }, onclick: () => this.#review() }, icon("chart"), "Analyse"),
       h("a.button", { href: "/", dataset: { link: "" } }, "New game"),
     ]);
     const cards = [...this.#invitations(), this.#openSeat(), this.#undoRequest()].filter(Boolean);

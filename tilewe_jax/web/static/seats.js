@@ -25,6 +25,11 @@ export function colorSwatch(name) {
   return mark(property(name));
 }
 
+/** A mark in the colour of a move: that of its piece, or of its player. */
+export function moveSwatch({ view }, move) {
+  return view.kind === "polyomino" ? colorSwatch(view.colors[move.color].name) : swatch(view, move.player);
+}
+
 function mark(first, second = first) {
   return h("span.swatch", { style: { "--a": first, "--b": second }, ariaHidden: "true" });
 }

@@ -50,8 +50,8 @@ export class Table {
       "div.table",
       {},
       this.trayPlace,
-      h("section.center", { ariaLabel: "Board" }, this.status, this.header, this.boardPlace, this.noteLine, this.toolsPlace, this.timeline.bar, this.text),
-      h("aside.side.right", { ariaLabel: "Game" }, this.result, this.players.element, this.actions, this.panel),
+      h("section.center", { ariaLabel: "Board" }, this.status, this.boardPlace, this.noteLine, this.toolsPlace, this.timeline.bar, this.text),
+      h("aside.side.right", { ariaLabel: "Game" }, this.header, this.result, this.players.element, this.actions, this.panel),
     );
     render(container, this.element);
 

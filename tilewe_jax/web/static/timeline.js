@@ -3,7 +3,7 @@
 import { h, plural, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { gainOf, shortMove } from "./moves.js";
-import { swatch } from "./seats.js";
+import { moveSwatch } from "./seats.js";
 
 export class Timeline {
   constructor(game) {
@@ -47,7 +47,7 @@ export class Timeline {
               onclick: () => game.goTo(index + 1),
             },
             h("span.number", {}, String(index + 1)),
-            swatch(game.frames[index] ?? game.view, move.player),
+            moveSwatch(game, move),
             h("span", {}, shortMove(move)),
             move.reason && h("span.reason", {}, move.reason),
             h("span.gain", {}, gainOf(move)),

@@ -84,12 +84,14 @@ export class BoardArea {
   draw() {
     if (!this.view) return;
     const keyboard = this.pointing === "keyboard" && this.game.yourTurn && this.game.live && document.activeElement === this.element;
+    const decoration = this.decoration();
     this.svg = boardSvg(this.view, {
       coordinates: true,
       last: this.game.lastMove,
       ...this.table.marks(),
-      ...(keyboard && this.cursor ? { cursor: this.cursor } : {}),
-      ...this.decoration(),
+      ...decoration,
+      // A piece at the cursor shows where it is.
+      ...(keyboard && this.cursor && !decoration.ghost ? { cursor: this.cursor } : {}),
     });
     this.element.replaceChildren(this.svg);
   }

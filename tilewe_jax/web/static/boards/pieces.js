@@ -37,7 +37,7 @@ export class Orientations {
   }
 }
 
-/** Width and height of an orientation in cells. */
-export function extent(orientation) {
-  return [1 + Math.max(...orientation.cells.map(([x]) => x)), 1 + Math.max(...orientation.cells.map(([, y]) => y))];
+/** Width and height of normalized cells. */
+export function extent(cells) {
+  return [1 + Math.max(...cells.map(([x]) => x)), 1 + Math.max(...cells.map(([, y]) => y))];
 }

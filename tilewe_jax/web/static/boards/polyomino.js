@@ -3,7 +3,7 @@
 import { debounce, h, plural, render } from "../dom.js";
 import { icon } from "../icons.js";
 import { colorSwatch } from "../seats.js";
-import { pieceSvg } from "../render/tilewe-game.js";
+import { pieceSvg, PIECES } from "../render/tilewe-game.js";
 import { BoardArea, cellName } from "./area.js";
 import { extent, Orientations } from "./pieces.js";
 
@@ -84,7 +84,7 @@ export class PolyominoBoard extends BoardArea {
   get ghost() {
     if (!this.cursor || !this.orientation || !this.game.live || this.game.over) return null;
     const { size } = this.game.view;
-    const [width, height] = extent(this.orientation);
+    const [width, height] = extent(this.orientation.cells);
     const x = Math.max(0, Math.min(size - width, this.cursor[0] - ((width - 1) >> 1)));
     const y = Math.max(0, Math.min(size - height, this.cursor[1] - (height >> 1)));
     if (width > size || height > size) return null;
@@ -255,7 +255,7 @@ export class PolyominoBoard extends BoardArea {
 
   #showAction(action, size) {
     this.orientation = this.orientations.byId.get(Math.floor(action / (size * size)));
-    const [width, height] = extent(this.orientation);
+    const [width, height] = extent(this.orientation.cells);
     const anchor = action % (size * size);
     this.cursor = [(anchor % size) + ((width - 1) >> 1), Math.floor(anchor / size) + (height >> 1)];
   }
@@ -287,8 +287,8 @@ export class PolyominoBoard extends BoardArea {
 
   #drawTray() {
     const view = this.game.view;
-    if (!view || !this.orientations) return;
-    const own = this.ownColors;
+    if (!view) return;
+    const own = this.orientations ? this.ownColors : [];
     const others = view.colors.map((color, index) => ({ ...color, index })).filter(({ index }) => !own.some((color) => color.index === index));
     render(
       this.tray,
@@ -303,20 +303,20 @@ export class PolyominoBoard extends BoardArea {
     const title = this.ownColors.length > 1 ? `Your ${color.name} pieces` : "Your pieces";
     return h(
       "div.tray",
-      { className: this.color?.index === color.index ? "current" : "waiting" },
+      { className: `${this.color?.index === color.index ? "current" : "waiting"} ${this.ownColors.length > 1 ? "of-two" : ""}` },
       h("h2.tray-title", {}, title, h("span.muted", {}, `${color.pieces.length} left`)),
       h(
         "div.tray-pieces",
         { role: "radiogroup", ariaLabel: `${title}, ${color.pieces.length} left`, onkeydown: (event) => this.#trayKey(event) },
         this.orientations.pieces.map((piece) => {
-          const shown = piece === chosen ? this.orientation : this.orientations.first(piece);
+          const shown = piece === chosen ? this.orientation.cells : PIECES[piece];
           if (!left.has(piece)) return h("span.piece.used", { ariaHidden: "true" }, this.#pieceSvg(shown, color.index));
           return h(
             "button.piece",
             {
               role: "radio",
               ariaChecked: String(piece === chosen),
-              ariaLabel: `${piece}, ${plural(shown.cells.length, "cell")}`,
+              ariaLabel: `${piece}, ${plural(shown.length, "cell")}`,
               title: piece,
               tabIndex: piece === chosen ? 0 : -1,
               dataset: { focus: `piece-${color.index}-${piece}`, piece },
@@ -339,9 +339,9 @@ export class PolyominoBoard extends BoardArea {
     this.tray.querySelector('[aria-checked="true"]')?.focus();
   }
 
-  #pieceSvg(orientation, color) {
-    const svg = pieceSvg(orientation.cells, String(color));
-    const [width, height] = extent(orientation);
+  #pieceSvg(cells, color) {
+    const svg = pieceSvg(cells, String(color));
+    const [width, height] = extent(cells);
     svg.style.setProperty("--w", width);
     svg.style.setProperty("--h", height);
     svg.setAttribute("aria-hidden", "true");
@@ -357,7 +357,7 @@ export class PolyominoBoard extends BoardArea {
       h(
         "div.tray-pieces",
         { role: "img", ariaLabel: `Pieces left: ${color.pieces.join(", ") || "none"}` },
-        color.pieces.map((piece) => h("span.piece", { title: piece }, this.#pieceSvg(this.orientations.first(piece), color.index))),
+        color.pieces.map((piece) => h("span.piece", { title: piece }, this.#pieceSvg(PIECES[piece], color.index))),
       ),
     );
   }
@@ -375,7 +375,7 @@ export class PolyominoBoard extends BoardArea {
       this.tools,
       tool("previous", "Previous piece (P)", "previous"),
       tool("left", "Rotate left (Shift+R)", "rotateLeft"),
-      h("span.chosen", { ariaHidden: "true" }, this.#pieceSvg(this.orientation, this.color.index)),
+      h("span.chosen", { ariaHidden: "true" }, this.#pieceSvg(this.orientation.cells, this.color.index)),
       tool("right", "Rotate right (R)", "rotateRight"),
       tool("flip", "Flip (F)", "flip"),
       tool("next", "Next piece (N)", "next"),

@@ -1,9 +1,10 @@
 // Santorini: choose a worker, move it, build.
 
 import { h, render } from "../dom.js";
+import { icon } from "../icons.js";
 import { BoardArea, cellName } from "./area.js";
 
-const STEPS = ["Choose a worker", "Move it", "Build beside it"];
+const STEPS = ["Worker", "Move", "Build"];
 const same = (a, b) => a !== null && b !== null && String(a) === String(b);
 
 export class SantoriniBoard extends BoardArea {
@@ -102,7 +103,7 @@ export class SantoriniBoard extends BoardArea {
       return;
     }
     this.#changed();
-    this.table.say(`${STEPS[{ worker: 0, to: 1, build: 2 }[this.#step]]}`);
+    this.table.say(this.note?.text ?? "");
   }
 
   /** Say why a cell cannot be chosen, in the words of the rules. */
@@ -185,7 +186,7 @@ export class SantoriniBoard extends BoardArea {
     render(
       this.tools,
       h("ol.step-list", {}, STEPS.map((text, index) => h("li", { className: index < at ? "done" : index === at ? "current" : "", "aria-current": index === at ? "step" : null }, text))),
-      this.worker !== null && h("button", { dataset: { focus: "tool-back" }, onclick: () => this.act("cancel") }, "Back"),
+      this.worker !== null && h("button.quiet", { title: "Back (Esc)", dataset: { focus: "tool-back" }, onclick: () => this.act("cancel") }, icon("undo"), "Back"),
     );
   }
 }

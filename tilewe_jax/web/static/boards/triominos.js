@@ -33,7 +33,7 @@ export class TriominosBoard extends BoardArea {
   }
 
   get hand() {
-    const tray = this.game.frames[this.game.last]?.trays?.[this.game.you];
+    const tray = this.game.view?.trays?.[this.game.you];
     return Array.isArray(tray) ? tray : [];
   }
 
