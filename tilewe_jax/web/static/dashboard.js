@@ -132,14 +132,13 @@ class Dashboard {
     const rank = (name) => (FIRST.indexOf(name) + 1 || FIRST.length + 1);
     names.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
     const last = xOf(rows.at(-1), rows.length - 1);
-    return h(
-      "section",
-      {},
-      h("h2", {}, heading, h("span.muted", {}, plural(rows.length, "row"))),
+    const main = names.filter((name) => FIRST.includes(name) || name.startsWith("opponents."));
+    const others = names.filter((name) => !main.includes(name));
+    const grid = (shown) =>
       h(
         "div.chart-grid",
         {},
-        names.map((name) => {
+        shown.map((name) => {
           const seats = Math.max(...flat.map((row) => row[name]?.length ?? 0));
           const lines = Array.from({ length: seats }, (_, seat) => ({
             color: COLORS[seats > 1 ? seat + 1 : 0],
@@ -153,8 +152,21 @@ class Dashboard {
             lineChart({ lines, x: [xOf(rows[0], 0), last], format: compact, height: 140, label: `${title(name)}: ${latest} at the end` }),
           );
         }),
-      ),
+      );
+    return h(
+      "section",
+      {},
+      h("h2", {}, heading, h("span.muted", {}, plural(rows.length, "row"))),
+      grid(main),
+      others.length > 0 &&
+        h("details.others", { open: this.opened?.has(heading), ontoggle: (event) => this.#remember(heading, event.target.open) }, h("summary", { dataset: { focus: `more-${heading}` } }, plural(others.length, "more curve")), grid(others)),
     );
+  }
+
+  #remember(heading, open) {
+    this.opened ??= new Set();
+    if (open) this.opened.add(heading);
+    else this.opened.delete(heading);
   }
 }
 

@@ -158,6 +158,7 @@ class PlayPage {
     const hint = await this.#ask({ type: "hint" });
     if (hint) {
       this.table.board.suggest(hint);
+      this.table.board.element.focus({ preventScroll: true });
       toast(`Hint: ${this.game.nameOf(this.game.you)} ${spokenMove(hint)}`.replace("You ", "").replace(/places/, "place").replace(/moves/, "move"), "good");
     }
   }

@@ -192,7 +192,7 @@ export class Table {
     if (onControl?.matches("input") && event.key.startsWith("Arrow")) return;
     if ((onBoard || (this.game.yourTurn && this.game.live)) && this.board.key(event)) {
       event.preventDefault();
-      if (!onControl) this.board.element.focus({ preventScroll: true });
+      this.board.element.focus({ preventScroll: true }); // whoever plays by keys means the board from now on
       return;
     }
     if (this.#command(event)) event.preventDefault();

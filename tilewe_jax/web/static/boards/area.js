@@ -85,6 +85,7 @@ export class BoardArea {
     if (!this.view) return;
     const keyboard = this.pointing === "keyboard" && this.game.yourTurn && this.game.live && document.activeElement === this.element;
     const decoration = this.decoration();
+    if (this.view.size) this.element.dataset.size = this.view.size;
     this.svg = boardSvg(this.view, {
       coordinates: true,
       last: this.game.lastMove,

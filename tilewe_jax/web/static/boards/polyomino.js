@@ -363,6 +363,7 @@ export class PolyominoBoard extends BoardArea {
   }
 
   #drawTools() {
+    this.tools.dataset.orientation = this.orientation?.name ?? "";
     const usable = this.orientation && this.game.you !== null && !this.game.over;
     if (!usable) {
       render(this.tools);
