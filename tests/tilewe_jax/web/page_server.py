@@ -1,4 +1,7 @@
-"""A server of its own for the tests of the page, with the fake engine: ``python -m tests.tilewe_jax.web.page_server PORT FILE [RUNS]``."""
+"""A server with the fake engine, as a process of its own for the tests of the page.
+
+python -m tests.tilewe_jax.web.page_server PORT FILE [RUNS]
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page in a real browser: whole games by mouse and by keyboard, what it receives, and what it does when the server is gone."""
+"""The page in a real browser: whole games by mouse and by keyboard, what it receives, and how it comes back."""
 
 import json
 import os
@@ -44,18 +44,9 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        command = self.command or (
-            "-m",
-            "tests.tilewe_jax.web.page_server",
-            str(self.port),
-            str(self.folder / "games"),
-            str(self.folder),
-        )
-        self.process = subprocess.Popen(
-            [sys.executable, *(part.format(port=self.port) for part in command)],
-            cwd=Path(__file__).parents[3],
-            start_new_session=True,
-        )
+        own = ("-m", "tests.tilewe_jax.web.page_server", "{port}", str(self.folder / "games"), str(self.folder))
+        command = [sys.executable, *(part.format(port=self.port) for part in self.command or own)]
+        self.process = subprocess.Popen(command, cwd=Path(__file__).parents[3], start_new_session=True)
         deadline = time.monotonic() + 60
         while True:
             try:
@@ -181,8 +172,9 @@ class Page:
               const svg = document.querySelector(".board svg");
               const size = Number(svg.closest(".board").dataset.size);
               const side = Math.floor(600 / size);
-              const point = new DOMPoint(28 + (x + 0.5) * side, 8 + (size - 1 - y + 0.5) * side).matrixTransform(svg.getScreenCTM());
-              return [point.x, point.y];
+              const point = new DOMPoint(28 + (x + 0.5) * side, 8 + (size - 1 - y + 0.5) * side);
+              const shown = point.matrixTransform(svg.getScreenCTM());
+              return [shown.x, shown.y];
             }""",
             cell,
         )

@@ -29,8 +29,7 @@ class Lobby {
     render(
       container,
       h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, "Against an engine at your level, with a friend, or with whoever is here.")), this.badge),
-      h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.cards), this.form),
-      h("div.below", {}, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go))),
+      h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.cards), this.form, h("div.below", {}, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go)))),
     );
     this.#begin();
   }
@@ -131,10 +130,10 @@ class Lobby {
     const own = games.filter(({ id, over }) => mine.has(id) && !over && tokenOf(id));
     const open = games.filter(({ id, over, open_seats: seats }) => !over && seats.length && !mine.has(id));
     const running = games.filter((game) => !game.over && !own.includes(game) && !open.includes(game));
-    const over = games.filter((game) => game.over).slice(0, 5);
+    const over = games.filter((game) => game.over).slice(0, 4);
     const list = (title, items, empty, action) =>
       (items.length || empty) &&
-      h("section", {}, h("h2", {}, title), items.length ? h("ul.game-list", {}, items.slice(0, 8).map((game) => this.#item(game, action))) : h("p.muted", {}, empty));
+      h("section", {}, h("h2", {}, title), items.length ? h("ul.game-list", {}, items.slice(0, 6).map((game) => this.#item(game, action))) : h("p.muted", {}, empty));
     render(
       this.lists,
       list("Your games", own, "", (game) => h("a.button.primary", { href: `/game/${game.id}`, dataset: { link: "", focus: `own-${game.id}` } }, "Go on")),
@@ -146,7 +145,7 @@ class Lobby {
 
   #item(game, action) {
     const details = [optionsInWords(game.options), plural(game.moves, "move")].filter(Boolean).join(" · ");
-    return h("li", {}, h("span.what", {}, h("b", {}, about(game.game, this.catalogue).title), h("span", {}, game.names.join(" – ")), h("span.muted", {}, details)), action(game));
+    return h("li", {}, h("span.what", {}, h("b", {}, about(game.game, this.catalogue).title), h("span", {}, game.names.map((name) => name.replace(/^p(?=layer \d$)/, "P")).join(" – ")), h("span.muted", {}, details)), action(game));
   }
 
   async #join(game) {

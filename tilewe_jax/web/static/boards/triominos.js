@@ -38,7 +38,7 @@ export class TriominosBoard extends BoardArea {
   }
 
   get #placements() {
-    return this.active ? this.game.legal.filter(({ kind }) => kind === "place") : [];
+    return this.game.yourTurn && this.game.live ? this.game.legal.filter(({ kind }) => kind === "place") : [];
   }
 
   #word(kind) {
