@@ -218,13 +218,13 @@ class Server:
             room.leave(connection)
             for task in (reading, writing):
                 task.cancel()
-            results = await asyncio.gather(reading, writing, return_exceptions=True)
-        for result in results:
+            await asyncio.wait({reading, writing})
+        for result in (None if task.cancelled() else task.exception() for task in (reading, writing)):
             if isinstance(result, RefusedError):
                 raise result
             # A client that goes away while something is sent to it: WebSocketDisconnect, or a RuntimeError of Starlette's.
-            gone = EOFError, TimeoutError, OSError, asyncio.CancelledError, RuntimeError, WebSocketDisconnect
-            if isinstance(result, BaseException) and not isinstance(result, gone):
+            gone = EOFError, TimeoutError, OSError, RuntimeError, WebSocketDisconnect
+            if result and not isinstance(result, gone):
                 log.error("a connection has failed", exc_info=result)
         with contextlib.suppress(Exception):
             await websocket.close(1013)  # cut off, because it does not read, or asks too much; it may come again
@@ -334,9 +334,11 @@ def create_app(
         Mount("/static/render", _Static(directory=RENDER_STATIC, check_dir=False)),
         Mount("/static", _Static(directory=STATIC, check_dir=False)),
     ]
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=[Middleware(Guard, host_names=host_names, limits=limits)],
         exception_handlers={HTTPException: _error, 500: _error},
         lifespan=lifespan,
     )
+    app.state.server = server
+    return app

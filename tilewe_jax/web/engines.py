@@ -188,7 +188,7 @@ class _Process:
             self._send_waiting()
             return
         pending = self._pending.get(request_id) if type(request_id) is int else None
-        if pending is None or "warning" in row or isinstance(row.get("action"), str) or pending.answer.done():
+        if pending is None or "warning" in row or pending.answer.done():
             return
         if "error" in row:
             pending.answer.set_exception(EngineError(str(row["error"])))
