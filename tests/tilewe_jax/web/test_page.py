@@ -136,7 +136,9 @@ class Page:
             field = page.locator(f'[data-focus="option-{name}"]')
             if name != "players" and not page.locator("details.more").evaluate("element => element.open"):
                 page.click('[data-focus="more"]')
-            if isinstance(value, int):
+            if isinstance(value, bool):
+                field.set_checked(value)
+            elif isinstance(value, int):
                 if field.evaluate("element => element.localName") == "select":
                     field.select_option(label=str(value))
                 else:
@@ -500,6 +502,78 @@ def test_touch_places_with_the_button(open_page: Any) -> None:
     page.page.keyboard.press("l")  # where it fits
     page.page.locator(".tools .place").tap()
     page.wait_for_move(2)
+
+
+def test_wheel_keys_and_gamepad_turn_the_piece(open_page: Any) -> None:
+    page = open_page()
+    page.context.add_init_script(
+        """
+        window.pressed = new Set();
+        navigator.getGamepads = () => window.pad ? [{
+          axes: [0, 0],
+          buttons: Array.from({length: 16}, (_, index) => ({pressed: window.pressed.has(index)})),
+        }] : [];
+        """
+    )
+    page.create("duo_official", size=8)
+    page.page.click('.tray [data-piece="L5"]')
+    tools = page.page.locator(".tools")
+
+    def turns(to: str) -> None:
+        page.wait(lambda: tools.get_attribute("data-orientation") == to)
+
+    turns("L5n")
+    page.page.locator(".board").hover(position={"x": 200, "y": 200})
+    page.page.mouse.wheel(0, 100)
+    turns("L5e")
+    page.page.keyboard.press("Shift+R")
+    turns("L5n")
+    page.page.mouse.click(*middle(page.page.locator(".board")), button="right")
+    turns("L5nf")
+    page.page.evaluate("() => { window.pad = true; window.dispatchEvent(new Event('gamepadconnected')); window.pressed.add(1); }")
+    turns("L5n")
+    page.page.evaluate("() => { window.pressed.delete(1); window.pressed.add(3); }")
+    page.wait(lambda: tools.get_attribute("data-orientation") == "N5n")
+    page.page.evaluate("() => window.pressed.clear()")
+
+
+def middle(locator: Any) -> tuple[float, float]:
+    box = locator.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_pass_undo_and_redo(open_page: Any) -> None:
+    page = open_page()
+    page.create("duo", size=8, voluntary_pass=True)
+    move_by_keyboard(page, random.Random(1))
+    page.wait_for_turn()
+    page.page.keyboard.press("u")
+    page.wait(lambda: page.state["move"] == 0)
+    page.wait_for_turn()
+    page.page.keyboard.press("y")
+    page.wait(lambda: page.state["move"] == 2)
+    page.wait_for_turn()
+    page.page.click('[data-focus="tool-pass"]')
+    page.page.click("dialog .primary")
+    page.wait(lambda: page.state["view"]["colors"][0]["out"])
+    page.page.wait_for_selector(".player .badge:has-text('out'), .result:not([hidden])")
+
+
+def test_clocks_tick(open_page: Any) -> None:
+    page = open_page()
+    page.open().page.click('[data-game="duo_official"]')
+    page.page.click('[data-focus="preset-friend"]')
+    page.page.click('[data-focus="more"]')
+    page.page.locator('[data-focus="clock"]').select_option(index=1)
+    page.page.click('[data-focus="start"]')
+    page.page.wait_for_selector(".clock")
+    other = open_page()
+    other.open(invitation(page)).page.wait_for_selector(".clock")
+    move_by_keyboard(page, random.Random(1))
+    clock = other.page.locator(".clock").nth(1)
+    assert clock.inner_text() == "1:00"
+    other.wait(lambda: clock.inner_text() == "0:59")
+    assert page.page.locator(".clock").nth(0).inner_text() == "1:01"
 
 
 # ---- Looking back

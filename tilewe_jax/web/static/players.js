@@ -94,7 +94,7 @@ function count(label, number, title) {
 
 function clockText(seconds) {
   if (seconds < 10) return seconds.toFixed(1);
-  const whole = Math.floor(seconds);
+  const whole = Math.ceil(seconds); // so that a minute is shown as one
   const two = (number) => String(number).padStart(2, "0");
   const hours = Math.floor(whole / 3600);
   return `${hours ? `${hours}:${two(Math.floor(whole / 60) % 60)}` : Math.floor(whole / 60)}:${two(whole % 60)}`;
