@@ -378,7 +378,7 @@ def test_two_people_play_undo_resign_and_play_again(open_page: Any) -> None:
     move_by_keyboard(first, chance)
     second.wait_for_move(3)
 
-    second.page.click('[data-focus="action-Resign"]')
+    second.page.click('[data-focus="action-flag"]')
     second.page.click("dialog .danger")
     for page in (first, second, spectator):
         page.page.wait_for_selector(".result:not([hidden])")
@@ -420,7 +420,7 @@ def test_nobody_receives_the_tray_of_another_player(open_page: Any) -> None:
     first.create("triominos", preset="friend", tiles=56)
     second.open(invitation(first)).page.wait_for_selector(".board svg")
     chance = random.Random(5)
-    for _ in range(24):
+    for _ in range(16):
         mover = (first, second)[first.state["view"]["current_player"]]
         assert mover.wait_for_turn()
         number = mover.state["move"]
@@ -437,7 +437,7 @@ def test_nobody_receives_the_tray_of_another_player(open_page: Any) -> None:
                 tray = trays[message["move"]]
                 assert not [tile for tile in tray if f'"{tile}' in text]
                 compared += 1
-    assert compared >= 48
+    assert compared >= 32
     assert first.page.locator(".small-tray .back").count() == first.state["view"]["trays"][1] > 0
     html = first.page.content()
     assert not [tile for tile in second.state["view"]["trays"][1] if f'data-tile="{tile}"' in html]
@@ -530,7 +530,9 @@ def test_wheel_keys_and_gamepad_turn_the_piece(open_page: Any) -> None:
     turns("L5n")
     page.page.mouse.click(*middle(page.page.locator(".board")), button="right")
     turns("L5nf")
-    page.page.evaluate("() => { window.pad = true; window.dispatchEvent(new Event('gamepadconnected')); window.pressed.add(1); }")
+    page.page.evaluate(
+        "() => { window.pad = true; window.dispatchEvent(new Event('gamepadconnected')); window.pressed.add(1); }"
+    )
     turns("L5n")
     page.page.evaluate("() => { window.pressed.delete(1); window.pressed.add(3); }")
     page.wait(lambda: tools.get_attribute("data-orientation") == "N5n")
@@ -573,7 +575,6 @@ def test_clocks_tick(open_page: Any) -> None:
     clock = other.page.locator(".clock").nth(1)
     assert clock.inner_text() == "1:00"
     other.wait(lambda: clock.inner_text() == "0:59")
-    assert page.page.locator(".clock").nth(0).inner_text() == "1:01"
 
 
 # ---- Looking back
@@ -582,7 +583,7 @@ def test_clocks_tick(open_page: Any) -> None:
 def test_stepping_hints_and_analysis(open_page: Any) -> None:
     page = open_page()
     page.create("duo_official", size=6)
-    page.page.click('[data-focus="action-Hint"]')
+    page.page.click('[data-focus="action-bulb"]')
     page.page.wait_for_selector(".tilewe-ghost.tilewe-good")
     play(page, move_by_keyboard)
     last = page.state["move"]

@@ -1,12 +1,12 @@
 // A game that is played or watched: the table, connected to the server.
 
-import { api, catalog } from "./api.js";
+import { api } from "./api.js";
 import { Connection } from "./connection.js";
 import { confirmDialog } from "./dialogs.js";
 import { h, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { Game } from "./model.js";
-import { spokenMove } from "./moves.js";
+import { shortMove, spokenMove } from "./moves.js";
 import { resultCard, verdict } from "./result.js";
 import { about } from "./rules.js";
 import { linkField, shareDialog } from "./share.js";
@@ -21,7 +21,7 @@ export function play(container, { parts: [id], go }) {
 
 class PlayPage {
   link = { name: "connecting", text: "" };
-  engine = null; // what the catalogue says about the engine
+  hinting = false; // the engine looks for a move to suggest
 
   constructor(container, id, go) {
     this.container = container;
@@ -37,11 +37,9 @@ class PlayPage {
     render(container, h("p.loading", {}, "Joining the game …"));
     this.game.addEventListener("moved", (event) => this.#moved(event.detail));
     this.#connect();
-    this.#watchEngine();
   }
 
   end() {
-    clearTimeout(this.engineTimer);
     this.connection.close();
     this.table?.end();
     document.title = "tilewe_jax";
@@ -84,7 +82,7 @@ class PlayPage {
     if (!wasTurn && this.game.yourTurn && !this.game.over) setTimeout(() => this.game.yourTurn && say("Your turn"), 900);
     if (this.game.over && !wasOver) {
       say(`The game is over. ${verdict(this.game)}.`);
-      this.#settle();
+      invitations.set(this.id, null);
     }
     if (this.game.rematch && !before) this.#rematchOffered();
   }
@@ -115,19 +113,6 @@ class PlayPage {
     }
   }
 
-  /** Show how the engine warms up, as long as it does. */
-  async #watchEngine() {
-    try {
-      const { engine } = await catalog(true);
-      const changed = engine?.state !== this.engine?.state;
-      this.engine = engine;
-      if (changed && this.table) this.table.update();
-    } catch {
-      // the connection says what is wrong
-    }
-    if (this.engine?.state !== "ready" && this.engine?.state !== "off") this.engineTimer = setTimeout(() => this.#watchEngine(), 2500);
-  }
-
   #moved(moves) {
     const move = moves.at(-1);
     if (move.player !== this.game.you) say(`${this.game.nameOf(move.player)} ${spokenMove(move)}`);
@@ -154,13 +139,16 @@ class PlayPage {
   }
 
   async #hint() {
-    toast("Looking for a good move …");
+    const at = this.game.last;
+    this.hinting = true;
+    this.table.update();
     const hint = await this.#ask({ type: "hint" });
-    if (hint) {
-      this.table.board.suggest(hint);
-      this.table.board.element.focus({ preventScroll: true });
-      toast(`Hint: ${this.game.nameOf(this.game.you)} ${spokenMove(hint)}`.replace("You ", "").replace(/places/, "place").replace(/moves/, "move"), "good");
-    }
+    this.hinting = false;
+    this.table.update();
+    if (!hint || this.game.last !== at) return;
+    this.table.board.suggest(hint);
+    this.table.board.element.focus({ preventScroll: true });
+    say(`Hint: ${shortMove(hint)}`);
   }
 
   async #resign() {
@@ -199,11 +187,6 @@ class PlayPage {
     this.#connect();
   }
 
-  /** The game has ended: clocks stand still, and the invitations are of no more use. */
-  #settle() {
-    invitations.set(this.id, null);
-  }
-
   #key(event) {
     const { game } = this;
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() !== "z") return false;
@@ -226,13 +209,17 @@ class PlayPage {
     return this.game.kind === "triominos";
   }
 
+  get #hasEngine() {
+    return !["off", "failed"].includes(this.game.engine?.state);
+  }
+
   get #mayHint() {
-    return this.game.casual && this.game.yourTurn && this.game.live && this.engine?.state !== "off";
+    return this.game.casual && this.game.yourTurn && this.game.live && this.#hasEngine && !this.hinting;
   }
 
   #analysisReason() {
     const { game } = this;
-    if (this.engine?.state === "off") return "This server runs without engines, so there is no analysis.";
+    if (!this.#hasEngine) return "This server runs without engines, so there is no analysis.";
     if (!game.over && !game.casual) return "The analysis opens when the game is over: this is not a casual game.";
     if (this.#hidden && !game.over && !(game.yourTurn && game.live)) return "Tiles are hidden: before the end, only the position in which you are to move can be analysed.";
     return null;
@@ -260,7 +247,7 @@ class PlayPage {
     if (game.yourTurn) return [h("strong.your-turn", {}, `Your turn${color}`)];
     const seat = game.seats[player];
     if (seat?.kind === "engine") {
-      if (this.engine?.state === "starting" || game.engine?.warm === false) return [h("span.thinking", {}, `The engine is warming up; ${game.nameOf(player)} moves in a moment`, h("i", {}), h("i", {}), h("i", {}))];
+      if (game.engine?.state === "starting" || game.engine?.warm === false) return [h("span.thinking", {}, `The engine is warming up; ${game.nameOf(player)} moves in a moment`, h("i", {}), h("i", {}), h("i", {}))];
       return [h("span.thinking", {}, `${game.nameOf(player)}${color} is thinking`, h("i", {}), h("i", {}), h("i", {}))];
     }
     if (seat?.kind === "open") return [h("span", {}, "Waiting for somebody to take the open seat")];
@@ -321,12 +308,12 @@ class PlayPage {
   #actions() {
     const { game } = this;
     const button = (name, title, picture, run, properties = {}) =>
-      h("button", { ariaLabel: title, title, dataset: { focus: `action-${name}` }, onclick: run, ...properties }, icon(picture), h("span", {}, name));
+      h("button", { ariaLabel: title, title, dataset: { focus: `action-${picture}` }, onclick: run, ...properties }, icon(picture), h("span", {}, name));
     const playing = game.you !== null && !game.over;
     return [
       playing && game.casual && !this.#hidden && button("Undo", "Take back (U)", "undo", () => this.#ask({ type: "undo" }), { disabled: !this.#mayUndo }),
       playing && game.casual && game.redo && button("Redo", "Redo (Y)", "redo", () => this.#ask({ type: "redo" })),
-      playing && game.casual && this.engine?.state !== "off" && button("Hint", "Hint (H)", "bulb", () => this.#hint(), { disabled: !this.#mayHint }),
+      playing && game.casual && this.#hasEngine && button(this.hinting ? "Searching" : "Hint", "Hint (H)", "bulb", () => this.#hint(), { disabled: !this.#mayHint }),
       playing && button("Resign", "Resign", "flag", () => this.#resign()),
       button("Share", "Share and download", "share", () => shareDialog(game)),
     ];
