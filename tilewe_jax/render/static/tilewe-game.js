@@ -760,6 +760,7 @@ const STYLE = `
 *{box-sizing:border-box}
 [hidden]{display:none!important}
 .game{background:var(--tilewe-paper);display:grid;gap:14px;grid-template-columns:minmax(0,1fr);max-width:1080px;margin:0 auto;padding:10px;border-radius:12px}
+.stage,.side,.players{grid-template-columns:minmax(0,1fr)}
 .stage{display:grid;gap:10px;align-content:start;min-width:0}
 .board{outline:none;border-radius:12px;max-width:min(100%,78vh);width:100%;margin:0 auto}
 .board:focus-visible{box-shadow:0 0 0 3px var(--tilewe-accent)}
