@@ -202,11 +202,11 @@ function outline(cells, side, left, top, inset, radius) {
 
 const disc = (x, y, radius) => `M${r(x - radius)} ${r(y)}a${r(radius)} ${r(radius)} 0 1 0 ${r(2 * radius)} 0a${r(radius)} ${r(radius)} 0 1 0 ${r(-2 * radius)} 0Z`;
 
-/** The small mark of a colour, so that hue is not its only sign: disc, diamond, bar, cross. */
+/** The small mark of a colour, so that hue is not its only sign: disc, bar, diamond, cross. */
 const MARKS = {
   blue: (x, y, s) => disc(x, y, 0.1 * s),
-  yellow: (x, y, s) => `M${r(x)} ${r(y - 0.14 * s)}L${r(x + 0.14 * s)} ${r(y)}L${r(x)} ${r(y + 0.14 * s)}L${r(x - 0.14 * s)} ${r(y)}Z`,
-  red: (x, y, s) => `M${r(x - 0.17 * s)} ${r(y - 0.05 * s)}h${r(0.34 * s)}v${r(0.1 * s)}h${r(-0.34 * s)}Z`,
+  red: (x, y, s) => `M${r(x)} ${r(y - 0.14 * s)}L${r(x + 0.14 * s)} ${r(y)}L${r(x)} ${r(y + 0.14 * s)}L${r(x - 0.14 * s)} ${r(y)}Z`,
+  yellow: (x, y, s) => `M${r(x - 0.17 * s)} ${r(y - 0.05 * s)}h${r(0.34 * s)}v${r(0.1 * s)}h${r(-0.34 * s)}Z`,
   green: (x, y, s) => {
     const [a, b] = [r(0.045 * s), r(0.1 * s)];
     return `M${r(x - a)} ${r(y - a - b)}h${r(2 * a)}v${b}h${b}v${r(2 * a)}h${-b}v${b}h${r(-2 * a)}v${-b}h${-b}v${r(-2 * a)}h${b}Z`;
