@@ -25,4 +25,12 @@ seat.
     ``text``: the games of others, which have no view of their own. Actions are "other".
 
 An action also has its ``id`` and ``name``.
+
+``draw`` and ``draw_grid`` draw views, ``picture`` and ``grid`` states of a game on the device.
 """
+
+from tilewe_jax.render.pictures import draw, draw_grid
+from tilewe_jax.render.shapes import Options
+from tilewe_jax.render.states import grid, picture
+
+__all__ = ["Options", "draw", "draw_grid", "grid", "picture"]

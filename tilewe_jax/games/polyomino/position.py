@@ -11,6 +11,9 @@ from tilewe_jax.games.polyomino.host import Position, bits, explain_placement, g
 from tilewe_jax.games.polyomino.notation import action_names, action_of_name, cell_name, cells_of, orientation_and_anchor
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
 from tilewe_jax.host import HostGame, IllegalActionError, common_view, require_no_deal
+from tilewe_jax.render.pictures import draw
+from tilewe_jax.render.shapes import Options
+from tilewe_jax.render.theme import COLORS
 
 if TYPE_CHECKING:
     from tilewe_jax.games.polyomino.rules import State
@@ -101,8 +104,11 @@ class PolyominoPosition:
         return figures.text(self, color, self._cells_of(last_action))
 
     def svg(self, *, last_action: int | None = None) -> str:
-        """The same as a picture, see ``figures.svg``."""
-        return figures.svg(self, self._cells_of(last_action))
+        """The same as a picture, see ``tilewe_jax.render``."""
+        return draw(self.view(), Options(last={"cells": self._cells_of(last_action)}))
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
 
     def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
         """The board as JSON values, see ``tilewe_jax.render``; everybody sees everything."""
@@ -140,7 +146,7 @@ class PolyominoPosition:
         position = self.position
         beside = position.beside[color] & position.geometry.board & ~position.taken
         return {
-            "name": figures.COLORS[color],
+            "name": COLORS[color],
             "player": self.config.owner(color),
             "score": position.score(color),
             "pieces": self.remaining_pieces(color),
@@ -154,7 +160,7 @@ class PolyominoPosition:
 
     def _illegal(self, action: int, rule: str) -> str:
         """The message about an action that breaks a rule."""
-        return f"{self._describe(action)} is illegal for {figures.COLORS[self.current_color]}: {rule}"
+        return f"{self._describe(action)} is illegal for {COLORS[self.current_color]}: {rule}"
 
     def _describe(self, action: int) -> str:
         if not 0 <= action < self.config.num_placements:

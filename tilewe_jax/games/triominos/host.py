@@ -33,12 +33,11 @@ from tilewe_jax.games.triominos.tiles import (
     vertices,
 )
 from tilewe_jax.host import HostGame, IllegalActionError, common_view
-from tilewe_jax.render.svg import polygons
+from tilewe_jax.render.pictures import draw
+from tilewe_jax.render.shapes import Options
 
 DRAW, PASS = "draw", "pass"
 _UINT32 = 0xFFFFFFFF
-_COLORS = {1: "#f0c02c", 2: "#f1e3b5", 3: "#f4f2ee"}
-"""Colours of tiles, by the number of different numbers on them."""
 
 
 @dataclass(frozen=True)
@@ -194,15 +193,12 @@ class Position:
         return "\n".join([*lines, f"pile: {len(self.pile)} tiles{end if self.is_terminal else ''}"])
 
     def svg(self, *, last_action: int | None = None) -> str:
-        """The placed tiles as a picture: the text of an SVG file; the tile that ``last_action`` has placed is framed."""
-        last = self._last_cell(last_action)
-        shapes = [
-            (outline(cell), _COLORS[len(set(tile))], tuple(map(str, corners(tile, orientation))), cell == last)
-            for tile, orientation, cell in self.placements
-        ]
-        legend = [(_COLORS[3], "three different numbers"), (_COLORS[2], "two alike"), (_COLORS[1], "three alike")]
-        lines = [f"player {player}: {score} points" for player, score in enumerate(self.points, 1)]
-        return polygons(shapes, legend, lines)
+        """The table and all trays as a picture; the tile that ``last_action`` has placed is marked."""
+        cell = self._last_cell(last_action)
+        return draw(self.view(open=True), Options(last=None if cell is None else _cell_view(cell)))
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
 
     def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
         """The position as JSON values, see ``tilewe_jax.render``: of the trays that ``seat`` may not see, the sizes alone."""
