@@ -36,8 +36,8 @@ def test_commands_parse(command: str) -> None:
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) == 13
-    assert len(COMMANDS) == 53
+    assert len(CODE) == 14
+    assert len(COMMANDS) == 55
 
 
 def test_the_map_names_what_there_is() -> None:

@@ -5,17 +5,15 @@ Both take a replay, see ``tilewe_jax.render.replay``.
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-from tilewe_jax.render.pictures import draw, scene, summary
+from tilewe_jax.render.pictures import scene, summary
 from tilewe_jax.render.replay import bounds_of_rounds, caption_of, numbers_of
 from tilewe_jax.render.shapes import Options, Scene, Svg, document, el
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-MAX_PIXELS = 50_000_000
-"""Maximum number of pixels of all frames of a GIF together times two bytes, about 100 MB of memory."""
+MAX_PIXELS = 300_000_000
+"""Maximum number of pixels of all positions of a GIF together, a byte each in memory: about 1,000 positions of width 480."""
 
 
 class MissingRenderError(ImportError):
@@ -51,10 +49,7 @@ def animated_svg(
       seconds: time of each position.
       last_seconds: time of the last one.
     """
-    scenes = [
-        scene(view, look, names=replay["names"], caption=caption_of(replay, move))
-        for move, (view, look) in enumerate(zip(replay["frames"], frames_of(replay, theme=theme, numbers=numbers), strict=True))
-    ]
+    scenes = _scenes(replay, theme, numbers)
     total = seconds * (len(scenes) - 1) + last_seconds
     parts = []
     for part, visible in _merged([frame.parts for frame in scenes]):
@@ -72,8 +67,17 @@ def animated_svg(
             "keyTimes": ";".join(f"{i * seconds / total:.5g}" for i in changes),
         }
         parts.append(el("g", {"visibility": values[-1]}, el("animate", animation), part))
-    size = max(frame.width for frame in scenes), max(frame.height for frame in scenes)
-    return document(Scene(*size, parts), summary(replay["frames"][-1]), theme)
+    return document(replace(scenes[-1], parts=parts), summary(replay["frames"][-1]), theme)
+
+
+def _scenes(replay: Mapping[str, Any], theme: str, numbers: bool) -> list[Scene]:
+    """The drawings of all positions, of one size."""
+    scenes = [
+        scene(replay["frames"][move], look, names=replay["names"], caption=caption_of(replay, move))
+        for move, look in enumerate(frames_of(replay, theme=theme, numbers=numbers))
+    ]
+    width, height = max(frame.width for frame in scenes), max(frame.height for frame in scenes)
+    return [Scene(width, height, frame.parts) for frame in scenes]
 
 
 def _merged(frames: Sequence[Sequence[str]]) -> list[tuple[str, list[bool]]]:
@@ -115,32 +119,23 @@ def gif(
     Raises ``MissingRenderError`` without the extra ``render``, ``ValueError`` for a game that is too long for this width.
     """
     try:
-        from PIL.Image import Dither
+        from PIL import Image
     except ImportError:
         raise MissingRenderError(_NEEDED) from None
-    looks = frames_of(replay, theme=theme, numbers=numbers)
-    pictures = [
-        draw(view, look, names=replay["names"], caption=caption_of(replay, move))
-        for move, (view, look) in enumerate(zip(replay["frames"], looks, strict=True))
-    ]
-    images: list[Image] = []
-    for picture in pictures:
-        image = _image(picture, width)
-        if len(pictures) * image.width * image.height > MAX_PIXELS:
-            raise ValueError(f"{len(pictures)} positions of {image.width} x {image.height} pixels are too much for a GIF")
-        images.append(image)
-    height = max(image.height for image in images)
-    paper = images[0].getpixel((0, 0))
-    canvases = []
-    for image in images:
-        canvas = image if image.height == height else _extended(image, height, paper)
-        canvases.append(canvas)
+    scenes = _scenes(replay, theme, numbers)
+    pixels = round(len(scenes) * width * width * scenes[0].height / scenes[0].width)
+    if pixels > MAX_PIXELS:
+        raise ValueError(f"{len(scenes)} positions of width {width} have {pixels:,} pixels, more than {MAX_PIXELS:,}")
+
+    def image_of(frame: Scene) -> Image.Image:
+        return Image.open(io.BytesIO(png(document(frame, "", theme), width))).convert("RGB")
+
     # One table of colours for all, so that nothing flickers: that of the last position, which has most of them.
-    table = canvases[-1].quantize(128, dither=Dither.NONE)
-    shown = [canvas.quantize(palette=table, dither=Dither.NONE) for canvas in canvases]
+    table = image_of(scenes[-1]).quantize(128, dither=Image.Dither.NONE)
+    images = [image_of(frame).quantize(palette=table, dither=Image.Dither.NONE) for frame in scenes]
     file = io.BytesIO()
-    durations = [round(1000 * seconds)] * (len(shown) - 1) + [round(1000 * last_seconds)]
-    shown[0].save(file, "GIF", save_all=True, append_images=shown[1:], duration=durations, loop=0)
+    durations = [round(1000 * seconds)] * (len(images) - 1) + [round(1000 * last_seconds)]
+    images[0].save(file, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)
     return file.getvalue()
 
 
@@ -154,21 +149,3 @@ def png(picture: str, width: int | None = None) -> bytes:
 
 
 _NEEDED = "pictures of pixels need the packages resvg_py and pillow: pip install 'tilewe-jax[render]'"
-
-
-def _image(picture: str, width: int) -> "Image":
-    """A picture as pixels."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingRenderError(_NEEDED) from None
-    return Image.open(io.BytesIO(png(picture, width))).convert("RGB")
-
-
-def _extended(image: "Image", height: int, paper: Any) -> "Image":
-    """An image with more paper below."""
-    from PIL import Image
-
-    canvas = Image.new("RGB", (image.width, height), paper)
-    canvas.paste(image, (0, 0))
-    return canvas

@@ -76,16 +76,18 @@ def legend(view: View, options: Options, width: float, names: Sequence[str]) -> 
         parts.append(chip(color["name"], 20, y, options))
         parts.append(text(36, y, 15, ink("ink"), _short(name), {"text-anchor": "start", "font-weight": weight}))
         parts.append(text(215, y, 15, ink("ink"), color["score"], {"text-anchor": "end", "font-weight": "600"}))
-        x = 236.0
+        x, path = 236.0, ""
         for piece_name in color["pieces"]:
             cells = PIECE_CELLS[PIECE_NAMES.index(piece_name)]
             columns, rows = (max(cell[axis] for cell in cells) + 1 for axis in (0, 1))
-            flipped = [(cx, rows - 1 - cy) for cx, cy in cells]
             if x + columns * _TRAY_SIDE > width - 8:
                 parts.append(text(x + 4, y, 13, ink("muted"), "…"))
                 break
-            parts.append(piece(flipped, color["name"], _TRAY_SIDE, x, y - rows * _TRAY_SIDE / 2, options))
+            flipped = [(cx, rows - 1 - cy) for cx, cy in cells]
+            path += outline(flipped, _TRAY_SIDE, x, y - rows * _TRAY_SIDE / 2, 0.3, 1.5)
             x += columns * _TRAY_SIDE + 5
+        line = {"stroke": ink(f"{color['name']}-edge"), "stroke-width": 0.8}
+        parts.append(el("path", {"class": "tilewe-tray", "d": path, "fill": ink(color["name"]), **line}))
     return Scene(width, _ROW * len(view["colors"]) + 4, parts)
 
 

@@ -7,12 +7,64 @@ A replay has ``game`` and ``options``; ``names`` by seat, empty where unknown; `
 ``value`` and ``variation``, the names of the moves that would follow.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from tilewe_jax import records
 from tilewe_jax.host import HostGame
-from tilewe_jax.records import Record, RecordError
+from tilewe_jax.interop import blksgf
+from tilewe_jax.records import RecordError
 from tilewe_jax.render.triominos import bounds_of
+
+Analysis = dict[str, Any]
+"""What a search says of a position, see above."""
+
+
+@dataclass(frozen=True)
+class RecordedGame:
+    """A game of a file, finished or not."""
+
+    game: HostGame
+    deal: Any
+    """What chance decided at the start, see ``Game.deal``."""
+    actions: tuple[int, ...]
+    """Action ids in the order of play."""
+    names: tuple[str, ...]
+    """Names of the players by seat; empty where unknown."""
+    result: dict[str, Any] | None
+    """Final ``scores`` and ``returns``; ``None`` for a game that is not over."""
+
+    def replay(self, analyses: Sequence[Analysis | None] = ()) -> dict[str, Any]:
+        """The replay of the game, with all that was hidden in it. Raises as ``replay`` does."""
+        return replay(self.game, self.deal, self.actions, names=self.names, result=self.result, analyses=analyses)
+
+
+def read_games(path: str | Path) -> list[RecordedGame]:
+    """The games of a file of records or, by its name, of a ``.blksgf`` file.
+
+    Raises ``OSError`` where it cannot be read, ``RecordError`` where its content is wrong.
+    """
+    if Path(path).suffix == ".blksgf":
+        games = []
+        for sgf in blksgf.read(path):
+            try:
+                record = sgf.record()
+            except ValueError:  # it is not over
+                games.append(RecordedGame(sgf.game.host, None, sgf.actions, sgf.players, None))
+            else:
+                games.append(of_record(sgf.game.host, record))
+        return games
+    game, recorded = records.read_on_host(path)
+    return [of_record(game, record) for record in recorded]
+
+
+def of_record(game: HostGame, record: records.Record) -> RecordedGame:
+    """A record with its game."""
+    result = {"scores": list(record.scores), "returns": list(record.returns)}
+    return RecordedGame(game, record.deal, record.actions, record.players, result)
 
 
 def replay(
@@ -22,7 +74,7 @@ def replay(
     *,
     names: Sequence[str] = (),
     result: dict[str, Any] | None = None,
-    analyses: Sequence[dict[str, Any] | None] = (),
+    analyses: Sequence[Analysis | None] = (),
     seat: int | None = None,
     open: bool = True,
 ) -> dict[str, Any]:
@@ -67,10 +119,52 @@ def replay(
     }
 
 
-def replay_of_record(game: HostGame, record: Record, analyses: Sequence[dict[str, Any] | None] = ()) -> dict[str, Any]:
-    """The replay of a recorded game, with all that was hidden in it. Raises as ``replay`` does."""
-    result = {"scores": list(record.scores), "returns": list(record.returns)}
-    return replay(game, record.deal, record.actions, names=record.players, result=result, analyses=analyses)
+def analyses_of_answers(
+    game: HostGame, deal: Any, actions: Sequence[int], answers: Iterable[Mapping[str, Any]]
+) -> list[Analysis | None]:
+    """The analyses of a game, for ``replay``, of what ``tilewe-jax analyze`` answers and ``rate --out`` writes.
+
+    Args:
+      game: the game.
+      deal: what chance decided at the start.
+      actions: the ids of the actions.
+      answers: JSON objects, each of one position, in any order.
+
+    Raises ``ValueError`` where they are no analyses of positions of this game.
+    """
+    position = game.init_from_deal(deal)
+    positions = [position, *(position := position.after(action) for action in actions)]
+    analyses: list[Analysis | None] = [None] * len(positions)
+    for answer in answers:
+        turn = answer.get("turn")
+        if type(turn) is not int or not 0 <= turn < len(positions):
+            raise ValueError(f"turn must be 0 to {len(positions) - 1}, the moves before a position, not {turn!r}")
+        try:
+            lead = answer["score_lead"]
+            analyses[turn] = {
+                "value": [_finite(value) for value in answer["value"]],
+                "score_lead": None if lead is None else [_finite(value) for value in lead],
+                "candidates": [
+                    positions[turn].action_view(candidate["action"])
+                    | {
+                        "visits": int(candidate["visits"]),
+                        "prior": _finite(candidate["prior"]),
+                        "value": None if candidate["value"] is None else [_finite(value) for value in candidate["value"]],
+                        "variation": [str(name) for name in candidate["principal_variation"]],
+                    }
+                    for candidate in answer["candidates"]
+                ],
+            }
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"turn {turn} has no analysis of this game: {type(error).__name__}: {error}") from None
+    return analyses
+
+
+def _finite(value: Any) -> float:
+    """A number of a file. Raises ``ValueError`` for what is none."""
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is no number")
+    return float(value)
 
 
 def caption_of(replay: Mapping[str, Any], move: int) -> str:

@@ -172,16 +172,16 @@ def disc(x: float, y: float, radius: float) -> str:
 
 
 def mark(color: str, x: float, y: float, side: float) -> str:
-    """The small mark of a colour, so that hue is not its only sign: disc, diamond, bar or cross."""
+    """The small mark of a colour, so that hue is not its only sign: disc, bar, diamond or cross."""
     if color == "blue":
         return disc(x, y, 0.1 * side)
-    if color == "yellow":
+    if color == "red":
         reach = 0.14 * side
         return (
             f"M{number(x)} {number(y - reach)}L{number(x + reach)} {number(y)}"
             f"L{number(x)} {number(y + reach)}L{number(x - reach)} {number(y)}Z"
         )
-    if color == "red":
+    if color == "yellow":
         along, across = number(0.34 * side), number(0.1 * side)
         return f"M{number(x - 0.17 * side)} {number(y - 0.05 * side)}h{along}v{across}h{number(-0.34 * side)}Z"
     a, b = math.floor(0.045 * side * 10 + 0.5) / 10, math.floor(0.1 * side * 10 + 0.5) / 10

@@ -21,7 +21,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from tilewe_jax.files import parse_json
 from tilewe_jax.web.catalog import Agent, catalog
 from tilewe_jax.web.engines import EnginePool
-from tilewe_jax.web.exports import FORMATS, Studies, picture_of, record_of, replay_of
+from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of
 from tilewe_jax.web.limits import Buckets, Guard, Limits
 from tilewe_jax.web.messages import Client, converse
 from tilewe_jax.web.room import Connection
@@ -38,6 +38,9 @@ RENDER_STATIC = Path(__file__).parents[1] / "render" / "static"
 LOCAL_NAMES = ("localhost",)
 MAX_DAYS = 90
 """Games and studies that nobody has touched for so many days are deleted."""
+
+THEMES = ("light", "dark")
+ANIMATIONS = ("gif", "svg")
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -68,6 +71,8 @@ class Server:
         self.requests = Buckets(limits.request_rate, limits.request_burst)
         self.creations = Buckets(limits.creation_rate, limits.creation_burst)
         self.analyses = Buckets(limits.analysis_rate, limits.analysis_burst)
+        self._animating = asyncio.Semaphore(1)
+        """One animation is drawn at a time; it takes seconds."""
         self.connections: Counter[str] = Counter()
         """Number of WebSockets by address."""
         try:
@@ -126,9 +131,7 @@ class Server:
 
     async def record(self, request: Request) -> Response:
         """A game as a file."""
-        form = request.query_params.get("format", "jsonl")
-        if form not in FORMATS:
-            raise RefusedError(f"format must be one of {', '.join(FORMATS)}", "format")
+        form = choice_of(request, "format", FORMATS)
         room = await self.rooms.get(request.path_params["id"])
         text = await asyncio.to_thread(record_of, room.session, form)
         headers = {"content-disposition": f'attachment; filename="{room.session.setup.host.id}-{room.id}.{form}"'}
@@ -143,7 +146,17 @@ class Server:
         """A position of a game as a picture."""
         session = (await self.rooms.get(request.path_params["id"])).session
         number = integer_of(request, "move", 0, len(session.moves), len(session.moves))
-        return Response(await asyncio.to_thread(picture_of, session, number), media_type="image/svg+xml")
+        picture = await asyncio.to_thread(picture_of, session, number, choice_of(request, "theme", THEMES))
+        return Response(picture, media_type="image/svg+xml")
+
+    async def animation(self, request: Request) -> Response:
+        """A game as a moving picture."""
+        form, theme = choice_of(request, "format", ANIMATIONS), choice_of(request, "theme", THEMES)
+        room = await self.rooms.get(request.path_params["id"])
+        async with self._animating:
+            content = await asyncio.to_thread(animation_of, room.session, form, theme)
+        headers = {"content-disposition": f'attachment; filename="{room.session.setup.host.id}-{room.id}.{form}"'}
+        return Response(content, media_type="image/gif" if form == "gif" else "image/svg+xml", headers=headers)
 
     async def add_study(self, request: Request) -> Response:
         """Keep the games of a file."""
@@ -251,6 +264,14 @@ def integer_of(request: Request, name: str, low: int, high: int, default: int) -
     return int(text)
 
 
+def choice_of(request: Request, name: str, choices: Sequence[str]) -> str:
+    """A word in the query of a request, by default the first choice. Raises ``RefusedError``."""
+    word = request.query_params.get(name, choices[0])
+    if word not in choices:
+        raise RefusedError(f"{name} must be one of {', '.join(choices)}", name)
+    return word
+
+
 async def _error(request: Request, error: Exception) -> Response:
     """The answer where a path or method is wrong."""
     status = error.status_code if isinstance(error, HTTPException) else 500
@@ -324,6 +345,7 @@ def create_app(
         api("/api/games/{id}/record", "GET", server.record),
         api("/api/games/{id}/replay", "GET", server.replay),
         api("/api/games/{id}/picture", "GET", server.picture),
+        api("/api/games/{id}/animation", "GET", server.animation),
         api("/api/studies", "POST", server.add_study),
         api("/api/studies/{id}", "GET", server.study),
         api("/api/studies/{id}/analysis", "POST", server.study_analysis),

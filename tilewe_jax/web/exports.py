@@ -14,6 +14,8 @@ from tilewe_jax.files import parse_json
 from tilewe_jax.host import HostGame
 from tilewe_jax.interop import blksgf
 from tilewe_jax.interop.blokus import blokus_game
+from tilewe_jax.render import Options, draw
+from tilewe_jax.render.animation import MissingRenderError, animated_svg, gif
 from tilewe_jax.render.replay import replay
 from tilewe_jax.web.catalog import make_game, new_deal
 from tilewe_jax.web.room import encoded
@@ -77,10 +79,24 @@ def replay_of(session: Session) -> Json:
     )
 
 
-def picture_of(session: Session, number: int) -> str:
+def picture_of(session: Session, number: int, theme: str) -> str:
     """The position after so many moves as the text of an SVG file, without what is hidden."""
-    last = session.moves[number - 1].action if number else None
-    return session.position_at(number).svg(last_action=last)
+    view = session.position_at(number).view(open=session.over is not None)
+    last = dict(session.moves[number - 1].view) if number else None
+    return str(draw(view, Options(theme=theme, last=last), names=[seat.name for seat in session.seats]))
+
+
+def animation_of(session: Session, form: str, theme: str) -> bytes:
+    """The game so far as a moving picture, without what is hidden. Raises ``RefusedError``."""
+    if not session.moves:
+        raise RefusedError("nothing has moved yet", None, 409)
+    values = replay_of(session)
+    if form == "svg":
+        return str(animated_svg(values, theme=theme)).encode()
+    try:
+        return gif(values, theme=theme)
+    except (MissingRenderError, ValueError) as error:
+        raise RefusedError(str(error), "format", 409) from None
 
 
 class Studies:

@@ -260,7 +260,7 @@ class Room:
             if session.clock and session.clock.running_since is None:
                 self.session = session = session.with_clock_started()
             left = (session.seconds_left() or [])[session.mover or 0]
-            self._flag = asyncio.get_running_loop().call_later(left + 0.005, self._rooms.spawn, self._drop_flag())
+            self._flag = asyncio.get_running_loop().call_later(left + 0.005, lambda: self._rooms.spawn(self._drop_flag()))
         question_of = (len(session.moves), session.undos)
         if self._thinking and (not session.engine_to_move or question_of != self._thinking_of):
             self._thinking.cancel()

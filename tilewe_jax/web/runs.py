@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewe_jax.files import parse_json, read_input
 from tilewe_jax.records import FORMAT, RecordError, read_on_host
-from tilewe_jax.render.replay import replay_of_record
+from tilewe_jax.render.replay import of_record
 from tilewe_jax.web.catalog import GAMES
 from tilewe_jax.web.session import RefusedError
 
@@ -60,14 +60,15 @@ class Runs:
     def games(self, name: str) -> list[Json]:
         """The last positions of the newest games in the files of records of a run. Raises ``RefusedError``."""
         shown: list[Json] = []
-        files = [path for path in self._run(name).glob("*.jsonl") if path.name not in (METRICS, EVALUATIONS)]
+        folder = self._run(name)
+        files = [path for path in (*folder.glob("*.jsonl"), *folder.glob("games/*.jsonl")) if path.is_file()]
         for path in sorted(files, key=lambda path: -path.stat().st_mtime):
             if not _is_of_records(path):
                 continue
             try:
                 host, recorded = read_on_host(path)
                 for record in reversed(recorded[-(MAX_GAMES - len(shown)) :]):
-                    last = replay_of_record(host, record)
+                    last = of_record(host, record).replay()
                     view = last["frames"][-1]
                     shown.append({"file": path.name, "names": last["names"], "moves": len(last["moves"]), "view": view})
             except (OSError, RecordError, ValueError):

@@ -134,8 +134,9 @@ def joined(client: TestClient, game: Json, *seats: int | None, **more: Any) -> I
 def play_out(players: list[Player], chance: random.Random, moves: int = 10_000) -> list[int]:
     """Have players play at random until the end, or so many moves; the actions."""
     actions: list[int] = []
+    before = max(player.state["move"] for player in players)
     while len(actions) < moves:
-        number = len(actions)
+        number = before + len(actions)
         for player in players:
             player.wait_for_move(number)
         if players[0].state["over"]:

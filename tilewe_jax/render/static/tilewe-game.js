@@ -96,11 +96,11 @@ export const PALETTE = {
     "green-ink": "#03251b",
     "violet": "#b48ae0",
     "grey": "#9aa0aa",
-    "ground": "#2b322f",
-    "ground-line": "#3e4843",
-    "storey1": "#5d625f",
-    "storey2": "#868b86",
-    "storey3": "#b9bdb6",
+    "ground": "#263029",
+    "ground-line": "#3a463d",
+    "storey1": "#6a665b",
+    "storey2": "#9b9585",
+    "storey3": "#d9d3c3",
     "storey-edge": "#1d211f",
     "dome": "#3b4f7d",
     "dome-light": "#8ea5d6",
@@ -202,11 +202,11 @@ function outline(cells, side, left, top, inset, radius) {
 
 const disc = (x, y, radius) => `M${r(x - radius)} ${r(y)}a${r(radius)} ${r(radius)} 0 1 0 ${r(2 * radius)} 0a${r(radius)} ${r(radius)} 0 1 0 ${r(-2 * radius)} 0Z`;
 
-/** The small mark of a colour, so that hue is not its only sign: disc, diamond, bar, cross. */
+/** The small mark of a colour, so that hue is not its only sign: disc, bar, diamond, cross. */
 const MARKS = {
   blue: (x, y, s) => disc(x, y, 0.1 * s),
-  yellow: (x, y, s) => `M${r(x)} ${r(y - 0.14 * s)}L${r(x + 0.14 * s)} ${r(y)}L${r(x)} ${r(y + 0.14 * s)}L${r(x - 0.14 * s)} ${r(y)}Z`,
-  red: (x, y, s) => `M${r(x - 0.17 * s)} ${r(y - 0.05 * s)}h${r(0.34 * s)}v${r(0.1 * s)}h${r(-0.34 * s)}Z`,
+  red: (x, y, s) => `M${r(x)} ${r(y - 0.14 * s)}L${r(x + 0.14 * s)} ${r(y)}L${r(x)} ${r(y + 0.14 * s)}L${r(x - 0.14 * s)} ${r(y)}Z`,
+  yellow: (x, y, s) => `M${r(x - 0.17 * s)} ${r(y - 0.05 * s)}h${r(0.34 * s)}v${r(0.1 * s)}h${r(-0.34 * s)}Z`,
   green: (x, y, s) => {
     const [a, b] = [r(0.045 * s), r(0.1 * s)];
     return `M${r(x - a)} ${r(y - a - b)}h${r(2 * a)}v${b}h${b}v${r(2 * a)}h${-b}v${b}h${r(-2 * a)}v${-b}h${-b}v${r(-2 * a)}h${b}Z`;
@@ -330,8 +330,8 @@ function polyomino(view, options, label) {
       el("path", {
         class: `tilewe-ghost tilewe-${state}`,
         d: outline(cells.map(down), side, left, top, 0.06 * side, 0.18 * side),
-        fill: c(name),
-        "fill-opacity": legal === false ? "0.25" : "0.6",
+        fill: c(legal === false ? "bad" : name),
+        "fill-opacity": legal === false ? "0.3" : "0.6",
         stroke: c(state),
         "stroke-width": 0.09 * side,
         "stroke-dasharray": legal === false ? `${r(0.2 * side)} ${r(0.14 * side)}` : undefined,
@@ -760,6 +760,7 @@ const STYLE = `
 *{box-sizing:border-box}
 [hidden]{display:none!important}
 .game{background:var(--tilewe-paper);display:grid;gap:14px;grid-template-columns:minmax(0,1fr);max-width:1080px;margin:0 auto;padding:10px;border-radius:12px}
+.stage,.side,.players{grid-template-columns:minmax(0,1fr)}
 .stage{display:grid;gap:10px;align-content:start;min-width:0}
 .board{outline:none;border-radius:12px;max-width:min(100%,78vh);width:100%;margin:0 auto}
 .board:focus-visible{box-shadow:0 0 0 3px var(--tilewe-accent)}
@@ -790,7 +791,7 @@ input[type=range]{width:100%;accent-color:var(--tilewe-accent);height:26px;margi
 .switches button{font-size:13px;padding:5px 12px;border-color:var(--tilewe-line);color:var(--tilewe-muted);min-height:32px}
 .switches button[aria-pressed=true]{color:var(--tilewe-ink);border-color:var(--tilewe-accent);background:var(--tilewe-panel)}
 .side{display:grid;gap:14px;align-content:start;min-width:0}
-.graph{display:block;width:100%;height:auto;cursor:pointer;touch-action:none;border-radius:8px}
+.graph{display:block;width:100%;height:116px;cursor:pointer;touch-action:none;border-radius:8px}
 h3{font-size:13px;font-weight:600;color:var(--tilewe-muted);margin:0 0 5px}
 .moves{margin:0;padding:0;list-style:none;max-height:300px;overflow-y:auto;display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,158px),1fr));gap:1px;font-variant-numeric:tabular-nums;scrollbar-width:thin}
 .moves button{width:100%;text-align:left;padding:3px 7px;font-size:13.5px;display:flex;gap:7px;align-items:center;border-radius:6px;min-height:28px}
@@ -1119,8 +1120,8 @@ export class TileweGame extends HTMLElement {
     const [kind, seats] = [frames[0].kind, frames[0].num_players];
     const x = (move) => (width * move) / last;
     const y = (value) => 3 + (height - 6) * (1 - Math.max(0, Math.min(1, value)));
-    const svg = el("svg", { class: "graph", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Expected outcome by move" });
-    svg.append(el("rect", { width, height, rx: 6, fill: c("board") }));
+    const svg = el("svg", { class: "graph", preserveAspectRatio: "none", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Expected outcome by move" });
+    svg.append(el("rect", { width, height, fill: c("board") }));
     const known = analyses.flatMap((analysis, move) => (analysis?.value ? [[move, analysis.value]] : []));
     const line = (seat) => known.map(([move, value], i) => `${i ? "L" : "M"}${r(x(move))} ${r(y(value[seat]))}`).join("");
     if (seats === 2 && known.length) {
@@ -1128,12 +1129,12 @@ export class TileweGame extends HTMLElement {
       const colors = kind === "polyomino" ? ["blue", "yellow"] : ["blue", "red"];
       svg.append(el("path", { d: `${line(0)}L${end} ${height}L${start} ${height}Z`, fill: c(colors[0]), "fill-opacity": "0.75" }));
       svg.append(el("path", { d: `${line(0)}L${end} 0L${start} 0Z`, fill: c(colors[1]), "fill-opacity": "0.75" }));
-      svg.append(el("path", { d: line(0), fill: "none", stroke: c("last"), "stroke-width": 1.5 }));
+      svg.append(el("path", { d: line(0), fill: "none", stroke: c("last"), "stroke-width": 1.5, "vector-effect": "non-scaling-stroke" }));
     } else {
-      for (let seat = 0; seat < seats; seat++) svg.append(el("path", { d: line(seat), fill: "none", stroke: c(seatColor(kind, seat)), "stroke-width": 2 }));
+      for (let seat = 0; seat < seats; seat++) svg.append(el("path", { d: line(seat), fill: "none", stroke: c(seatColor(kind, seat)), "stroke-width": 2, "vector-effect": "non-scaling-stroke" }));
     }
     svg.append(el("path", { d: `M0 ${height / 2}H${width}`, stroke: c("muted"), "stroke-width": 0.7, "stroke-dasharray": "3 4" }));
-    const cursor = el("path", { stroke: c("last"), "stroke-width": 1.5 });
+    const cursor = el("path", { stroke: c("last"), "stroke-width": 1.5, "vector-effect": "non-scaling-stroke" });
     svg.append(cursor);
     const go = (event) => {
       const box = svg.getBoundingClientRect();
