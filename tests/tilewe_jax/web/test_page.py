@@ -126,7 +126,7 @@ class Page:
         self.page.goto(self.server.address + path)
         return self
 
-    def create(self, game: str, preset: str = "engine", **options: Any) -> "Page":
+    def create(self, game: str, /, preset: str = "engine", **options: Any) -> "Page":
         """Begin a game in the lobby."""
         page = self.open().page
         page.click(f'[data-game="{game}"]')

@@ -107,6 +107,9 @@ export class Table {
     const { game } = this;
     if (!game.view) return;
     if (!this.board) {
+      // Whoever plays a game for the first time sees its rules until the first move.
+      this.teaching = game.you !== null && !preference.get(`played.${game.game}`, false);
+      if (this.teaching) this.tab = "rules";
       this.board = boardFor(this);
       this.element.classList.add(`kind-${game.kind}`);
       this.element.classList.toggle("watching", game.you === null);
@@ -116,7 +119,12 @@ export class Table {
       render(this.toolsPlace, this.board.tools);
     }
     this.element.classList.toggle("watching", game.you === null);
-    this.element.classList.toggle("past", !game.live);
+    this.element.classList.toggle("past", !game.live || Boolean(game.over));
+    if (this.teaching && game.moves.some(({ player }) => player === game.you)) {
+      preference.set(`played.${game.game}`, true);
+      this.teaching = false;
+      if (this.tab === "rules") this.tab = "moves";
+    }
     this.board.update();
     this.players.update();
     this.timeline.update();

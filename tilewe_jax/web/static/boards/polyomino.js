@@ -7,6 +7,8 @@ import { pieceSvg, PIECES } from "../render/tilewe-game.js";
 import { BoardArea, cellName } from "./area.js";
 import { extent, Orientations } from "./pieces.js";
 
+const COARSE = matchMedia("(pointer: coarse)").matches; // fingers, not a mouse
+
 export class PolyominoBoard extends BoardArea {
   #legal = new Set();
   #legalOf = null; // the list that #legal was made of
@@ -53,6 +55,7 @@ export class PolyominoBoard extends BoardArea {
     if (this.#rulesAt !== game.last) {
       this.#rulesAt = game.last;
       this.#rules.clear();
+      if (this.pointing === "touch") this.cursor = null; // the finger is gone
     }
     this.#keepPiece();
     this.#drawTray();
@@ -83,6 +86,7 @@ export class PolyominoBoard extends BoardArea {
   /** Where the selected piece would lie: {action, cells, legal, at}, or null. It is centred on the cursor, and kept on the board. */
   get ghost() {
     if (!this.cursor || !this.orientation || !this.game.live || this.game.over) return null;
+    if (!this.game.yourTurn && this.pointing !== "mouse") return null; // only a pointer is moved to plan ahead
     const { size } = this.game.view;
     const [width, height] = extent(this.orientation.cells);
     const x = Math.max(0, Math.min(size - width, this.cursor[0] - ((width - 1) >> 1)));
@@ -96,6 +100,7 @@ export class PolyominoBoard extends BoardArea {
     const ghost = this.ghost;
     const marks = {};
     if (this.table.corners && this.game.yourTurn && this.game.live) marks.legal = this.#openCorners;
+    this.element.classList.toggle("planning", ghost?.legal === null);
     if (ghost) marks.ghost = { cells: ghost.cells, color: String(this.color.index), legal: ghost.legal };
     return marks;
   }
@@ -150,7 +155,7 @@ export class PolyominoBoard extends BoardArea {
     if (!ghost) {
       if (!this.orientation) return null;
       if (!this.pieceIsLegal) return { text: `${this.orientation.piece} fits nowhere now. Choose another piece.`, kind: "bad" };
-      return { text: "Point at the board to place the piece, or press L to find a place for it.", kind: "info" };
+      return { text: COARSE ? "Tap the board to lay the piece there, then place it." : "Point at the board to place the piece, or press L to find a place for it.", kind: "info" };
     }
     if (ghost.legal) return { text: `${this.orientation.piece} fits here.`, kind: "good" };
     const rule = this.#rules.get(ghost.action);
