@@ -27,7 +27,6 @@ class Process:
     """A server as people start it, in a process of its own."""
 
     def __init__(self, data: Path, *arguments: str, port: int = 0) -> None:
-        begun = time.monotonic()
         command = [sys.executable, "-m", "experiments", "serve", "--port", str(port), "--data", str(data), *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout
@@ -40,8 +39,6 @@ class Process:
                 self.get("/")
                 break
             time.sleep(0.005)
-        self.seconds = time.monotonic() - begun
-        """Seconds until the first page."""
 
     def get(self, path: str) -> bytes:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as response:

@@ -1,11 +1,11 @@
 """The server as a process, as people start it."""
 
 import asyncio
-import os
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from experiments.examples import web_bot
@@ -87,14 +87,11 @@ def test_a_server_that_is_killed_twenty_times(tmp_path: Path) -> None:
     assert result["acknowledged"] > 500
 
 
-@pytest.mark.skipif(os.cpu_count() == 1, reason="needs a core for itself")
 def test_the_first_page_comes_soon(tmp_path: Path) -> None:
-    """2 seconds on a machine that does nothing else; here others run, so the best of three counts."""
-    seconds = []
-    for number in range(3):
-        server = Process(tmp_path / f"games{number}")
-        seconds.append(server.seconds)
+    """It takes half a second of the processor; how long that takes depends on what else the machine does."""
+    server = Process(tmp_path / "games")
+    try:
+        times = psutil.Process(server.process.pid).cpu_times()
+        assert times.user + times.system < 1.2
+    finally:
         server.kill()
-        if server.seconds < 2:
-            break
-    assert min(seconds) < 2
