@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosedError
 def choose(state: dict[str, Any]) -> int:
     """The id of an action: here is the place for a better idea. ``state["view"]`` has the position."""
     action = random.choice(state["legal"])
-    return action["id"] if isinstance(action, dict) else action
+    return int(action["id"] if isinstance(action, dict) else action)
 
 
 async def play(link: str) -> dict[str, Any]:

@@ -25,6 +25,8 @@ NICENESS = 5
 """Engines yield to the server and to whatever else people do on the machine."""
 LINE_LIMIT = 1 << 22
 """Maximum size of an answer, in bytes."""
+START_DELAY = 0.2
+"""Seconds until the first process is started, so that it does not compete with the first page."""
 MAX_WAITING = 1024
 """Questions that wait for one process; a further one is refused."""
 MAX_FAILED_STARTS = 3
@@ -202,6 +204,7 @@ class _Process:
 
     async def _run(self) -> None:
         delay, failed_starts = self.first_delay, 0
+        await asyncio.sleep(START_DELAY)
         while True:
             self.state = "starting" if failed_starts < MAX_FAILED_STARTS else "failed"
             self._was_ready = False

@@ -27,7 +27,6 @@ class Process:
     """A server as people start it, in a process of its own."""
 
     def __init__(self, data: Path, *arguments: str, port: int = 0) -> None:
-        begun = time.monotonic()
         command = [sys.executable, "-m", "experiments", "serve", "--port", str(port), "--data", str(data), *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout
@@ -40,8 +39,6 @@ class Process:
                 self.get("/")
                 break
             time.sleep(0.005)
-        self.seconds = time.monotonic() - begun
-        """Seconds until the first page."""
 
     def get(self, path: str) -> bytes:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as response:
@@ -90,23 +87,30 @@ class Script:
         with contextlib.suppress(OSError, WebSocketException, asyncio.TimeoutError):
             async with connect(f"ws://127.0.0.1:{port}/api/games/{self.game}/socket") as socket:
                 await socket.send(json.dumps({"type": "join", "token": self.token, "after": len(self.moves)}))
-                asked: tuple[int, int] | None = None
+                asked: dict[int, int] = {}
                 while not self.over:
                     message = json.loads(await asyncio.wait_for(socket.recv(), 60))
                     if message["type"] == "state":
                         self.take(message)
-                        if message["legal"] and (asked is None or asked[0] < message["move"]):
+                        number = message["move"]
+                        if message["legal"] and number not in asked:
                             action = self.chance.choice(message["legal"])
-                            asked = message["move"], action if isinstance(action, int) else action["id"]
-                            await socket.send(
-                                json.dumps({"type": "move", "action": asked[1], "move": asked[0], "ref": asked[0]})
-                            )
+                            asked[number] = action if isinstance(action, int) else action["id"]
+                            move = {"type": "move", "action": asked[number], "move": number, "ref": number}
+                            await socket.send(json.dumps(move))
                     elif message["type"] == "ok":
-                        assert asked
-                        assert message["ref"] == asked[0]
-                        self.acknowledged[asked[0]] = asked[1]
+                        self.acknowledged[message["ref"]] = asked[message["ref"]]
                     else:
                         raise AssertionError(message)
+
+
+async def _play(scripts: list[Script], server: Process, seconds: float | None) -> None:
+    """Have clients play; kill the server after so many seconds, or ``None`` for not at all."""
+    playing = [asyncio.create_task(script.play(server.port)) for script in scripts if not script.over]
+    if seconds is not None:
+        await asyncio.sleep(seconds)
+        server.process.send_signal(signal.SIGKILL)
+    await asyncio.gather(*playing)
 
 
 def kill_often(data: Path, kills: int, games: int = 12, seed: int = 0) -> dict[str, int]:
@@ -127,14 +131,7 @@ def kill_often(data: Path, kills: int, games: int = 12, seed: int = 0) -> dict[s
                 script.take(json.loads(server.get(f"/api/games/{script.game}")))
                 checks += len(script.acknowledged)
 
-            async def play(port: int = server.port) -> None:
-                playing = [asyncio.create_task(script.play(port)) for script in scripts if not script.over]
-                if round_number < kills:
-                    await asyncio.sleep(0.1 + 0.5 * chance.random())
-                    server.process.send_signal(signal.SIGKILL)
-                await asyncio.gather(*playing)
-
-            asyncio.run(play())
+            asyncio.run(_play(scripts, server, 0.1 + 0.5 * chance.random() if round_number < kills else None))
         finally:
             server.kill()
     assert all(script.over for script in scripts)
