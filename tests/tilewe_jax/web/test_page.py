@@ -601,6 +601,12 @@ def test_stepping_hints_and_analysis(open_page: Any) -> None:
     chart = page.page.locator(".chart").bounding_box()
     page.page.mouse.click(chart["x"] + chart["width"] / 2, chart["y"] + 20)
     assert page.page.locator(".timeline output").inner_text() not in (f"{last - 1} / {last}", f"{last} / {last}")
+    page.page.click('[data-focus="action-share"]')
+    links = [link.get_attribute("href") for link in page.page.locator("dialog .downloads a").all()]
+    kinds = [page.context.request.get(page.server.address + link).headers["content-type"].split(";")[0] for link in links]
+    assert kinds[:2] == ["image/svg+xml", "image/gif"]
+    assert len(kinds) == 4
+    page.page.keyboard.press("Escape")
     page.page.keyboard.press("t")
     assert "empty cells" in page.page.locator(".board-text").inner_text()
 

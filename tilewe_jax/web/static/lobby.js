@@ -104,6 +104,7 @@ class Lobby {
     const texts = {
       starting: ["thinking", "The engines are warming up. You can begin already; their first moves take a little longer."],
       ready: ["", "Engines are ready"],
+      failed: ["", "The engines do not start: play with people"],
       off: ["", "No engines on this server: play with people"],
     };
     const [className, text] = texts[state] ?? ["", state];

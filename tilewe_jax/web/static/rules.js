@@ -40,7 +40,7 @@ export const GAMES = {
   },
   triominos: {
     title: "Triominos",
-    tagline: "Triangles, three numbers, and a little luck.",
+    tagline: "Triangles, numbers, a little luck.",
     rules: [
       "Place a tile beside another so that both numbers along the edge are the same. Its three numbers are your points.",
       "Closing a hexagon and building a bridge are worth more.",

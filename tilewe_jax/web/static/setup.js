@@ -32,7 +32,7 @@ export class Setup {
   }
 
   get canEngine() {
-    return this.catalogue.engine?.state !== "off" && this.game.levels.length > 0;
+    return !["off", "failed"].includes(this.catalogue.engine?.state) && this.game.levels.length > 0;
   }
 
   value(name) {

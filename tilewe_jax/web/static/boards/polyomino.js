@@ -297,7 +297,7 @@ export class PolyominoBoard extends BoardArea {
     const others = view.colors.map((color, index) => ({ ...color, index })).filter(({ index }) => !own.some((color) => color.index === index));
     render(
       this.tray,
-      own.map((color) => this.#ownTray(color)),
+      own.sort((a, b) => (b.index === this.color?.index) - (a.index === this.color?.index)).map((color) => this.#ownTray(color)),
       h("div.small-trays", {}, others.map((color) => this.#smallTray(color))),
     );
   }
