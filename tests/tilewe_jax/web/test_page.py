@@ -494,6 +494,34 @@ def test_what_the_rules_forbid_is_said_in_words(open_page: Any) -> None:
     assert page.page.locator(".tilewe-ghost.tilewe-good").count()
 
 
+def test_from_the_lobby_to_the_first_moves_by_keyboard_alone(open_page: Any) -> None:
+    """Nothing is clicked, and what happens is said to screen readers."""
+    page = open_page().open()
+    page.page.wait_for_selector('[data-focus="start"]')
+    keyboard = page.page.keyboard
+
+    def tab_to(selector: str) -> None:
+        for _ in range(40):
+            if page.page.locator(f"{selector}:focus").count():
+                return
+            keyboard.press("Tab")
+        raise AssertionError(f"{selector} is not reached")
+
+    tab_to('[role="radio"].game')
+    while not page.page.locator('[data-game="santorini"]:focus').count():
+        keyboard.press("ArrowRight")
+    tab_to('[data-focus="start"]')
+    keyboard.press("Enter")
+    page.page.wait_for_selector(".your-turn")
+    keyboard.press("ArrowUp")
+    page.page.wait_for_selector("#live:has-text('level 0')")
+    move_by_keyboard(page, random.Random(1))
+    page.page.wait_for_selector("#live:has-text('Engine moves from')")
+    assert page.page.locator(".board:focus").count()
+    keyboard.press("v")
+    page.page.wait_for_selector("#live:has-text('workers')")
+
+
 def test_touch_places_with_the_button(open_page: Any) -> None:
     page = open_page(viewport={"width": 375, "height": 740}, has_touch=True, is_mobile=True)
     page.create("duo_official", size=8)
