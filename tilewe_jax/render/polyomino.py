@@ -32,8 +32,9 @@ def board(view: View, options: Options) -> Scene:
         for cells in components(view["cells"], size, str(index)):
             parts.append(piece([down(cell) for cell in cells], color["name"], side, left, top, options, numbers))
     if options.last and options.last.get("cells"):
-        path = outline(map(down, options.last["cells"]), side, left, top, 0.045 * side, 0.18 * side)
-        line = {"stroke": ink("last"), "stroke-width": 0.11 * side, "stroke-linejoin": "round"}
+        unit = min(side, 60)  # no thicker on boards of few cells
+        path = outline(map(down, options.last["cells"]), side, left, top, 0.03 * side + 0.015 * unit, 0.18 * side)
+        line = {"stroke": ink("last"), "stroke-width": 0.11 * unit, "stroke-linejoin": "round"}
         parts.append(el("path", {"class": "tilewe-last", "d": path, "fill": "none", **line}))
     for cell in options.legal:
         cx, cy = board.center(cell)

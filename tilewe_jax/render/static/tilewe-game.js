@@ -316,8 +316,9 @@ function polyomino(view, options, label) {
     for (const cells of components(view.cells, size, String(index))) svg.append(piece(cells.map(down), name, side, left, top, numbers));
   });
   if (options.last?.cells) {
-    const d = outline(options.last.cells.map(down), side, left, top, 0.045 * side, 0.18 * side);
-    svg.append(el("path", { class: "tilewe-last", d, fill: "none", stroke: c("last"), "stroke-width": 0.11 * side, "stroke-linejoin": "round" }));
+    const unit = Math.min(side, 60); // no thicker on boards of few cells
+    const d = outline(options.last.cells.map(down), side, left, top, 0.03 * side + 0.015 * unit, 0.18 * side);
+    svg.append(el("path", { class: "tilewe-last", d, fill: "none", stroke: c("last"), "stroke-width": 0.11 * unit, "stroke-linejoin": "round" }));
   }
   for (const [x, y] of options.legal ?? []) {
     svg.append(el("circle", { class: "tilewe-legal", cx: left + (x + 0.5) * side, cy: top + (size - 1 - y + 0.5) * side, r: 0.11 * side, fill: c("legal"), "fill-opacity": "0.6" }));
