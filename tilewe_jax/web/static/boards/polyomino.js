@@ -12,6 +12,7 @@ const COARSE = matchMedia("(pointer: coarse)").matches; // fingers, not a mouse
 export class PolyominoBoard extends BoardArea {
   #legal = new Set();
   #legalOf = null; // the list that #legal was made of
+  #fitting = null; // the pieces that can be placed now; null while others are to move
   #rules = new Map(); // why actions of this position are illegal, as the server says it
   #rulesAt = null;
 
@@ -48,37 +49,38 @@ export class PolyominoBoard extends BoardArea {
   update() {
     const { game } = this;
     if (game.orientations && !this.orientations) this.orientations = new Orientations(game.orientations);
-    if (game.legal !== this.#legalOf) {
+    const turned = game.legal !== this.#legalOf;
+    if (turned) {
       this.#legalOf = game.legal;
       this.#legal = new Set(game.legal ?? []);
+      const cells = game.view.size ** 2;
+      this.#fitting = game.legal && this.orientations && new Set(game.legal.map((action) => this.orientations.byId.get(Math.floor(action / cells))?.piece));
     }
     if (this.#rulesAt !== game.last) {
       this.#rulesAt = game.last;
       this.#rules.clear();
       if (this.pointing === "touch") this.cursor = null; // the finger is gone
     }
-    this.#keepPiece();
+    this.#keepPiece(turned);
     this.#drawTray();
     this.#drawTools();
     this.redraw();
   }
 
-  /** Whatever was selected may have been placed meanwhile. */
-  #keepPiece() {
+  /** Whatever was selected may have been placed meanwhile, or at the begin of a turn fit nowhere any more. */
+  #keepPiece(turned) {
     const color = this.orientations && !this.game.over ? this.color : null;
     if (!color?.pieces.length) {
       this.orientation = null;
-    } else if (!this.orientation || !color.pieces.includes(this.orientation.piece)) {
+    } else if (!this.orientation || !color.pieces.includes(this.orientation.piece) || (turned && this.#fitting && !this.#fitting.has(this.orientation.piece))) {
       const order = this.orientations.pieces;
       const from = this.orientation ? order.indexOf(this.orientation.piece) : order.length;
       // The largest piece first, then downwards: large pieces are hard to place later.
-      const left = order.filter((piece) => color.pieces.includes(piece));
+      const available = order.filter((piece) => color.pieces.includes(piece));
+      const fitting = available.filter((piece) => this.#fitting?.has(piece));
+      const left = fitting.length ? fitting : available;
       this.orientation = this.orientations.first(left.findLast((piece) => order.indexOf(piece) < from) ?? left.at(-1));
     }
-  }
-
-  get pieceIsLegal() {
-    return this.#placesOf(this.orientation, true).length > 0;
   }
 
   // ---- The ghost
@@ -154,7 +156,7 @@ export class PolyominoBoard extends BoardArea {
     const ghost = this.ghost;
     if (!ghost) {
       if (!this.orientation) return null;
-      if (!this.pieceIsLegal) return { text: `${this.orientation.piece} fits nowhere now. Choose another piece.`, kind: "bad" };
+      if (!this.#fitting?.has(this.orientation.piece)) return { text: `${this.orientation.piece} fits nowhere now. Choose another piece.`, kind: "bad" };
       return { text: COARSE ? "Tap the board to lay the piece there, then place it." : "Point at the board to place the piece, or press L to find a place for it.", kind: "info" };
     }
     if (ghost.legal) return { text: `${this.orientation.piece} fits here.`, kind: "good" };
@@ -305,6 +307,7 @@ export class PolyominoBoard extends BoardArea {
   #ownTray(color) {
     const chosen = this.game.over || this.color?.index !== color.index ? null : this.orientation?.piece;
     const left = new Set(color.pieces);
+    const stuck = (piece) => this.#fitting !== null && this.color?.index === color.index && !this.#fitting.has(piece);
     const title = this.ownColors.length > 1 ? `Your ${color.name} pieces` : "Your pieces";
     return h(
       "div.tray",
@@ -320,9 +323,10 @@ export class PolyominoBoard extends BoardArea {
             "button.piece",
             {
               role: "radio",
+              className: stuck(piece) ? "stuck" : "",
               ariaChecked: String(piece === chosen),
-              ariaLabel: `${piece}, ${plural(shown.length, "cell")}`,
-              title: piece,
+              ariaLabel: `${piece}, ${plural(shown.length, "cell")}${stuck(piece) ? ", fits nowhere now" : ""}`,
+              title: stuck(piece) ? `${piece}: fits nowhere now` : piece,
               tabIndex: piece === chosen ? 0 : -1,
               dataset: { focus: `piece-${color.index}-${piece}`, piece },
               disabled: this.color?.index !== color.index,
