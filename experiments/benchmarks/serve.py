@@ -72,7 +72,9 @@ class _Load:
         rss = self._process.memory_info().rss
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if not isinstance(result, asyncio.CancelledError):
+                raise RuntimeError("a player has failed") from result
         ordered = sorted(self._seconds)
 
         def percentile(part: float) -> float:
@@ -118,7 +120,9 @@ class _Load:
         from websockets.asyncio.client import connect
 
         sent: dict[int, float] = {}
-        async with connect(f"ws://127.0.0.1:{self._port}/api/games/{game}/socket", compression=None, ping_interval=None) as connection:
+        async with connect(
+            f"ws://127.0.0.1:{self._port}/api/games/{game}/socket", compression=None, ping_interval=None
+        ) as connection:
             await connection.send(json.dumps({"type": "join", "token": token, "after": 0}))
             async for text in connection:
                 message = json.loads(text)
@@ -140,11 +144,13 @@ class _Load:
     async def _move(self, connection: Any, sent: dict[int, float], state: dict[str, Any]) -> None:
         """Think, and make a random move."""
         await asyncio.sleep(self._chance.expovariate(1 / MEAN_SECONDS))
+        from websockets.exceptions import ConnectionClosed
+
         action = self._chance.choice(state["legal"])
         number = state["move"]
         move = {"type": "move", "action": action if isinstance(action, int) else action["id"], "move": number, "ref": number}
         sent[number] = time.perf_counter()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ConnectionClosed):
             await connection.send(json.dumps(move))
 
     def _post(self, path: str, body: Any) -> Any:
