@@ -401,6 +401,25 @@ def test_anyone_takes_an_open_seat_from_the_lobby(open_page: Any) -> None:
     first.wait(lambda: first.state["seats"][1]["kind"] == "human")
 
 
+def test_two_people_play_at_one_screen(open_page: Any) -> None:
+    page = open_page()
+    page.create("santorini", preset="here", size=4)
+    chance = random.Random(2)
+    for number in range(3):
+        page.wait(lambda number=number: page.state["you"] == page.state["view"]["current_player"] == number % 2)
+        page.page.wait_for_selector(f".your-turn:has-text('Player {number % 2 + 1}')")
+        move_by_mouse(page, chance)
+        page.wait_for_move(number + 1)
+    page.page.keyboard.press("u")
+    page.wait(lambda: page.state["move"] == 2 and page.state["undo"] is None)
+    page.wait(lambda: page.state["you"] == 0)
+    play(page, move_by_mouse, most=200)
+    page.page.wait_for_selector(".result h2:has-text('Player')")
+    page.page.click('[data-focus="rematch"]')
+    page.wait(lambda: page.state["move"] == 0)
+    page.page.wait_for_selector(".your-turn:has-text('Player 1')")
+
+
 def test_two_tabs_hold_one_seat(open_page: Any) -> None:
     first = open_page()
     first.create("duo_official", size=8)

@@ -135,7 +135,7 @@ export class AnalysisPanel {
     }));
     const mistakes = graph === "value" ? game.mistakes().slice(0, 5) : [];
     return [
-      h("p.caption.muted", {}, two ? (seats[0] === game.you ? `Your ${GRAPHS[graph].toLowerCase()}` : `${GRAPHS[graph]} of ${game.nameOf(seats[0])}`) : `${GRAPHS[graph]} of each player`),
+      h("p.caption.muted", {}, two ? (game.nameOf(seats[0]) === "You" ? `Your ${GRAPHS[graph].toLowerCase()}` : `${GRAPHS[graph]} of ${game.nameOf(seats[0])}`) : `${GRAPHS[graph]} of each player`),
       lineChart({
         lines,
         x: [0, Math.max(1, game.last)],
@@ -168,7 +168,7 @@ export class AnalysisPanel {
     return h(
       "div.candidates",
       {},
-      h("h3", {}, "Best moves", h("span.muted", {}, `for ${player === game.you ? "you" : game.nameOf(player)}`)),
+      h("h3", {}, "Best moves", h("span.muted", {}, `for ${game.nameOf(player) === "You" ? "you" : game.nameOf(player)}`)),
       h(
         "table",
         {},

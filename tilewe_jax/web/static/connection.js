@@ -7,6 +7,23 @@ const LONGEST_DELAY = 15_000;
 const PING_EVERY = 15_000;
 const PONG_WITHIN = 8_000;
 
+/** Send one message as another seat, by a connection of its own; gives the server's answer to it. */
+export function sendOnce(id, token, known, message) {
+  return new Promise((resolve, reject) => {
+    let sent = false;
+    const connection = new Connection(id, token, {
+      known,
+      state() {
+        if (sent) return;
+        sent = true;
+        connection.send(message).then(resolve, reject).finally(() => connection.close());
+      },
+      message() {},
+      status: (name, text) => name === "refused" && reject(new Error(text)),
+    });
+  });
+}
+
 /**
  * `handlers`: `state(message)` and `message(message)` for what the server says by itself; `status(name, text)` with the names
  * "connecting", "open", "waiting" (the text says for how long) and "refused"; `known()`, what the page knows already: {after, undos}.

@@ -25,6 +25,7 @@ export class Game extends EventTarget {
   analyses = new Map(); // by the number of moves
   shown = null; // the frame that is shown; null follows the game
   studied = false; // a record, which nobody plays
+  shared = false; // several people play at this screen, so that nobody is "you"
 
   /** Take in a state message. */
   merge(message) {
@@ -111,7 +112,7 @@ export class Game extends EventTarget {
 
   nameOf(seat) {
     const { name, kind } = this.seats[seat] ?? {};
-    if (seat === this.you) return "You";
+    if (seat === this.you && !this.shared) return "You";
     if (kind === "open") return "Open seat";
     return name && !/^player \d$/.test(name) ? name : `Player ${seat + 1}`;
   }

@@ -1,7 +1,7 @@
 // A game that is played or watched: the table, connected to the server.
 
 import { api } from "./api.js";
-import { Connection } from "./connection.js";
+import { Connection, sendOnce } from "./connection.js";
 import { confirmDialog } from "./dialogs.js";
 import { h, render } from "./dom.js";
 import { icon } from "./icons.js";
@@ -11,7 +11,7 @@ import { resultCard, verdict } from "./result.js";
 import { about } from "./rules.js";
 import { linkField, shareDialog } from "./share.js";
 import { attempt, say, toast } from "./speech.js";
-import { forgetToken, invitations, keepToken, preference, tokenOf } from "./storage.js";
+import { forgetToken, invitations, keepToken, preference, sharedSeats, tokenOf } from "./storage.js";
 import { Table } from "./table.js";
 
 export function play(container, { parts: [id], go }) {
@@ -34,6 +34,8 @@ class PlayPage {
       keepToken(id, decodeURIComponent(location.hash.slice(1)));
       history.replaceState(null, "", location.pathname + location.search);
     }
+    this.shared = sharedSeats.get(id);
+    this.game.shared = Object.keys(this.shared).length > 1;
     render(container, h("p.loading", {}, "Joining the game …"));
     this.game.addEventListener("moved", (event) => this.#moved(event.detail));
     this.#connect();
@@ -50,8 +52,22 @@ class PlayPage {
       state: (message) => this.#state(message),
       message: (message) => this.#message(message),
       status: (name, text) => this.#status(name, text),
-      known: () => ({ after: this.game.last, undos: this.game.undos }),
+      known: () => this.#known(),
     });
+  }
+
+  #known() {
+    return { after: this.game.last, undos: this.game.undos };
+  }
+
+  /** Where several play at this screen: sit down on the seat that is to move. */
+  #changeSeat() {
+    const { game } = this;
+    const mover = game.frames[game.last].current_player;
+    if (game.over || mover === game.you || !this.shared[mover] || this.table.busy) return;
+    keepToken(this.id, this.shared[mover]);
+    this.connection.close();
+    this.#connect();
   }
 
   // ---- From the server
@@ -85,6 +101,7 @@ class PlayPage {
       invitations.set(this.id, null);
     }
     if (this.game.rematch && !before) this.#rematchOffered();
+    this.#changeSeat();
   }
 
   #message(message) {
@@ -108,9 +125,9 @@ class PlayPage {
           h("div.row", {}, h("a.button", { href: "/", dataset: { link: "" } }, "To the lobby"), mine && h("button", { onclick: () => { forgetToken(this.id); this.go(location.pathname); } }, "Watch instead")),
         ),
       );
-    } else if (this.table) {
-      if (this.game.view) this.table.update();
-    }
+    } else if (name !== "connecting") this.table?.update();
+    // To say so for the blink of an eye would only flicker.
+    else setTimeout(() => this.link.name === "connecting" && this.table?.update(), 800);
   }
 
   #moved(moves) {
@@ -132,6 +149,19 @@ class PlayPage {
     this.table.busy = false;
     this.table.element.classList.remove("busy");
     this.table.update();
+    this.#changeSeat();
+  }
+
+  /** Take back: where all sit at this screen, the last move of anybody, to which another seat agrees at once. */
+  #undo() {
+    const others = Object.keys(this.shared).map(Number);
+    const last = this.game.moves.at(-1)?.player;
+    if (!others.includes(last)) return this.#ask({ type: "undo" });
+    return attempt(async () => {
+      const as = (seat, message) => sendOnce(this.id, this.shared[seat], () => this.#known(), message);
+      await as(last, { type: "undo" });
+      await as(others.find((seat) => seat !== last), { type: "answer_undo", accept: true });
+    });
   }
 
   #ask(message) {
@@ -158,12 +188,15 @@ class PlayPage {
   }
 
   async #rematch() {
-    if (this.game.rematch) {
+    if (this.game.rematch && !this.game.shared) {
       this.#joinRematch(this.game.rematch);
       return;
     }
-    const created = await attempt(() => api.rematch(this.id, tokenOf(this.id)));
-    if (created) this.#joinRematch(created);
+    const tokens = this.game.shared ? Object.values(this.shared) : [tokenOf(this.id)];
+    const created = await attempt(() => Promise.all(tokens.map((token) => api.rematch(this.id, token))));
+    if (!created) return;
+    if (this.game.shared) sharedSeats.set(created[0].id, Object.fromEntries(created.map(({ seat, token }) => [seat, token])));
+    this.#joinRematch(created[0]);
   }
 
   #joinRematch(rematch) {
@@ -192,7 +225,7 @@ class PlayPage {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() !== "z") return false;
     if (event.altKey) return false;
     const name = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) ? (event.shiftKey ? "y" : "u") : event.key.toLowerCase();
-    if (name === "u" && this.#mayUndo) this.#ask({ type: "undo" });
+    if (name === "u" && this.#mayUndo) this.#undo();
     else if (name === "y" && game.redo) this.#ask({ type: "redo" });
     else if (name === "h" && this.#mayHint) this.#hint();
     else return false;
@@ -201,7 +234,7 @@ class PlayPage {
 
   get #mayUndo() {
     const { game } = this;
-    return game.casual && !this.#hidden && game.you !== null && !game.over && game.undo === null && game.moves.some(({ player }) => player === game.you);
+    return game.casual && !this.#hidden && game.you !== null && !game.over && game.undo === null && game.moves.some(({ player }) => player === game.you || this.shared[player]);
   }
 
   /** Whether tiles are hidden: what somebody has drawn cannot be forgotten, so nothing is taken back. */
@@ -244,7 +277,7 @@ class PlayPage {
     const { game } = this;
     const player = game.view.current_player;
     const color = game.kind === "polyomino" && game.view.colors.length > game.seats.length ? ` (${game.view.colors[game.view.current_color].name})` : "";
-    if (game.yourTurn) return [h("strong.your-turn", {}, `Your turn${color}`)];
+    if (game.yourTurn) return [h("strong.your-turn", {}, game.shared ? `${game.nameOf(player)} to move${color}` : `Your turn${color}`)];
     const seat = game.seats[player];
     if (seat?.kind === "engine") {
       if (game.engine?.state === "starting" || game.engine?.warm === false) return [h("span.thinking", {}, `The engine is warming up; ${game.nameOf(player)} moves in a moment`, h("i", {}), h("i", {}), h("i", {}))];
@@ -299,7 +332,7 @@ class PlayPage {
 
   #undoRequest() {
     const { game } = this;
-    if (game.undo === null || game.you === null) return null;
+    if (game.undo === null || game.you === null || game.shared) return null;
     if (game.undo === game.you) return h("div.card", {}, h("p", {}, "You have asked to take back your move. The others have to agree."));
     const answer = (accept) => () => this.#ask({ type: "answer_undo", accept });
     return h("div.card.row", {}, h("p", {}, `${game.nameOf(game.undo)} asks to take back a move.`), h("button.primary", { onclick: answer(true) }, "Agree"), h("button", { onclick: answer(false) }, "Refuse"));
@@ -311,7 +344,7 @@ class PlayPage {
       h("button", { ariaLabel: title, title, dataset: { focus: `action-${picture}` }, onclick: run, ...properties }, icon(picture), h("span", {}, name));
     const playing = game.you !== null && !game.over;
     return [
-      playing && game.casual && !this.#hidden && button("Undo", "Take back (U)", "undo", () => this.#ask({ type: "undo" }), { disabled: !this.#mayUndo }),
+      playing && game.casual && !this.#hidden && button("Undo", "Take back (U)", "undo", () => this.#undo(), { disabled: !this.#mayUndo }),
       playing && game.casual && game.redo && button("Redo", "Redo (Y)", "redo", () => this.#ask({ type: "redo" })),
       playing && game.casual && this.#hasEngine && button(this.hinting ? "Searching" : "Hint", "Hint (H)", "bulb", () => this.#hint(), { disabled: !this.#mayHint }),
       playing && button("Resign", "Resign", "flag", () => this.#resign()),

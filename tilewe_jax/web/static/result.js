@@ -11,7 +11,7 @@ export function verdict(game) {
   const best = Math.max(...returns);
   const winners = returns.flatMap((value, seat) => (value === best ? [seat] : []));
   if (winners.length === returns.length && returns.length > 1) return "A draw";
-  if (winners.length === 1) return winners[0] === you ? "You win" : `${game.nameOf(winners[0])} wins`;
+  if (winners.length === 1) return winners[0] === you && !game.shared ? "You win" : `${game.nameOf(winners[0])} wins`;
   return `${winners.map((seat) => game.nameOf(seat)).join(" and ")} share the win`;
 }
 

@@ -7,10 +7,10 @@ import { applies, optionLabel, valueLabel } from "./options.js";
 import { about } from "./rules.js";
 import { seatColor } from "./render/tilewe-game.js";
 import { attempt } from "./speech.js";
-import { invitations, keepToken, preference } from "./storage.js";
+import { invitations, keepToken, preference, sharedSeats } from "./storage.js";
 
-const KINDS = { you: "You", engine: "Engine", friend: "A friend, by a link", open: "Anyone, from the lobby" };
-const PRESETS = { engine: ["engine", "Engine"], friend: ["person", "A friend"], open: ["open", "Anyone"], watch: ["eye", "Watch engines"] };
+const KINDS = { you: "You", here: "You too, at this screen", engine: "Engine", friend: "A friend, by a link", open: "Anyone, from the lobby" };
+const PRESETS = { engine: ["engine", "Engine"], friend: ["link", "A friend"], open: ["open", "Anyone"], here: ["person", "Same screen"], watch: ["eye", "Watch engines"] };
 const CLOCKS = [[0, 0], [60, 1], [180, 2], [300, 5], [600, 5], [900, 10], [1800, 20]];
 
 export class Setup {
@@ -35,6 +35,12 @@ export class Setup {
     return !["off", "failed"].includes(this.catalogue.engine?.state) && this.game.levels.length > 0;
   }
 
+  /** Whether a preset or a kind of seat is there: engines may be off, and hidden tiles need a screen each. */
+  #offers(name) {
+    if (name === "engine" || name === "watch") return this.canEngine;
+    return name !== "here" || !this.game.hidden;
+  }
+
   value(name) {
     return this.options[name] ?? this.game.options[name].default;
   }
@@ -45,7 +51,7 @@ export class Setup {
   }
 
   #preset(name) {
-    this.preset = name === "engine" || name === "watch" ? (this.canEngine ? name : "friend") : name;
+    this.preset = this.#offers(name) ? name : "friend";
     const other = this.preset === "watch" ? "engine" : this.preset;
     this.seats = Array.from({ length: this.players }, (_, seat) => ({ kind: seat === 0 && this.preset !== "watch" ? "you" : other, level: this.level }));
     this.update();
@@ -63,7 +69,7 @@ export class Setup {
           {},
           h("legend", {}, "Play against"),
           Object.entries(PRESETS)
-            .filter(([name]) => this.canEngine || (name !== "engine" && name !== "watch"))
+            .filter(([name]) => this.#offers(name))
             .map(([name, [picture, text]]) =>
               h("button", { type: "button", "aria-pressed": String(this.preset === name), dataset: { focus: `preset-${name}` }, onclick: () => { preference.set("preset", name); this.#preset(name); } }, icon(picture), text),
             ),
@@ -130,7 +136,7 @@ export class Setup {
             "select",
             { ariaLabel: `Seat ${index + 1}`, dataset: { focus: `seat-${index}` }, onchange: (event) => this.#setKind(index, event.target.value) },
             Object.entries(KINDS)
-              .filter(([kind]) => kind !== "engine" || this.canEngine)
+              .filter(([kind]) => this.#offers(kind))
               .map(([kind, text]) => h("option", { value: kind, selected: seat.kind === kind }, text)),
           ),
           seat.kind === "engine" &&
@@ -215,7 +221,8 @@ export class Setup {
     const seats = this.seats.map(({ kind, level }, index) => {
       if (kind === "engine") return { kind, agent: game.levels[level].agent, name: engines > 1 ? `Engine ${index + 1}` : "Engine" };
       if (kind === "you") return name ? { kind: "human", name } : { kind: "human" };
-      return kind === "open" ? { kind } : { kind: "human", name: "Friend" };
+      if (kind === "friend") return { kind: "human", name: "Friend" };
+      return { kind: kind === "open" ? kind : "human" };
     });
     const [seconds, increment] = CLOCKS[this.clock];
     const settings = { game: game.id, options: this.options, seats, clock: seconds ? { seconds, increment } : null, casual: this.casual, public: this.listed };
@@ -227,6 +234,8 @@ export class Setup {
     const mine = this.seats.findIndex(({ kind }) => kind === "you");
     const own = created.seats.find(({ seat }) => seat === mine);
     if (own) keepToken(created.id, own.token);
+    const shared = created.seats.filter(({ seat }) => seat === mine || this.seats[seat].kind === "here");
+    if (shared.length > 1) sharedSeats.set(created.id, Object.fromEntries(shared.map(({ seat, token }) => [seat, token])));
     invitations.set(created.id, created.seats.filter(({ seat }) => this.seats[seat].kind === "friend"));
     this.go(`/game/${created.id}`);
   }

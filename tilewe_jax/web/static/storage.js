@@ -46,6 +46,12 @@ export function ownGames() {
   return read("games", []);
 }
 
+/** Where several people play at one screen: the tokens of their seats, {seat: token}. */
+export const sharedSeats = {
+  get: (game) => read(`shared.${game}`, {}),
+  set: (game, tokens) => write(`shared.${game}`, tokens),
+};
+
 /** Links that invite to the other seats of a game which this browser has created: [{seat, token}]. */
 export const invitations = {
   get: (game) => read(`invitations.${game}`, []),

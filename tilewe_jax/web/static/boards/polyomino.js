@@ -308,7 +308,8 @@ export class PolyominoBoard extends BoardArea {
     const chosen = this.game.over || this.color?.index !== color.index ? null : this.orientation?.piece;
     const left = new Set(color.pieces);
     const stuck = (piece) => this.#fitting !== null && this.color?.index === color.index && !this.#fitting.has(piece);
-    const title = this.ownColors.length > 1 ? `Your ${color.name} pieces` : "Your pieces";
+    const own = this.game.shared ? `${this.game.nameOf(color.player)}: ` : "Your ";
+    const title = this.ownColors.length > 1 ? `${own}${color.name} pieces` : `${own}pieces`;
     return h(
       "div.tray",
       { className: `${this.color?.index === color.index ? "current" : "waiting"} ${this.ownColors.length > 1 ? "of-two" : ""}` },
