@@ -25,7 +25,7 @@ export class Game extends EventTarget {
   analyses = new Map(); // by the number of moves
   shown = null; // the frame that is shown; null follows the game
   studied = false; // a record, which nobody plays
-  shared = false; // several people play at this screen, so that nobody is "you"
+  sharedSeats = new Set(); // where several people play at this screen: their seats
 
   /** Take in a state message. */
   merge(message) {
@@ -91,6 +91,11 @@ export class Game extends EventTarget {
 
   get kind() {
     return this.view?.kind;
+  }
+
+  /** Whether several people play at this screen, so that nobody is "you". */
+  get shared() {
+    return this.sharedSeats.size > 0;
   }
 
   /** Whether the user may move now. */

@@ -35,7 +35,7 @@ class PlayPage {
       history.replaceState(null, "", location.pathname + location.search);
     }
     this.shared = sharedSeats.get(id);
-    this.game.shared = Object.keys(this.shared).length > 1;
+    this.game.sharedSeats = new Set(Object.keys(this.shared).map(Number));
     render(container, h("p.loading", {}, "Joining the game …"));
     this.game.addEventListener("moved", (event) => this.#moved(event.detail));
     this.#connect();
@@ -154,13 +154,13 @@ class PlayPage {
 
   /** Take back: where all sit at this screen, the last move of anybody, to which another seat agrees at once. */
   #undo() {
-    const others = Object.keys(this.shared).map(Number);
+    const { sharedSeats: here } = this.game;
     const last = this.game.moves.at(-1)?.player;
-    if (!others.includes(last)) return this.#ask({ type: "undo" });
+    if (!here.has(last)) return this.#ask({ type: "undo" });
     return attempt(async () => {
       const as = (seat, message) => sendOnce(this.id, this.shared[seat], () => this.#known(), message);
       await as(last, { type: "undo" });
-      await as(others.find((seat) => seat !== last), { type: "answer_undo", accept: true });
+      await as([...here].find((seat) => seat !== last), { type: "answer_undo", accept: true });
     });
   }
 
@@ -234,7 +234,7 @@ class PlayPage {
 
   get #mayUndo() {
     const { game } = this;
-    return game.casual && !this.#hidden && game.you !== null && !game.over && game.undo === null && game.moves.some(({ player }) => player === game.you || this.shared[player]);
+    return game.casual && !this.#hidden && game.you !== null && !game.over && game.undo === null && game.moves.some(({ player }) => player === game.you || game.sharedSeats.has(player));
   }
 
   /** Whether tiles are hidden: what somebody has drawn cannot be forgotten, so nothing is taken back. */

@@ -51,7 +51,7 @@ export class Players {
     if (seat.kind === "engine") return [icon("engine"), seat.agent?.replace(/^level:/, "level ") ?? "engine"];
     if (seat.kind === "record") return null;
     if (seat.kind === "open") return [icon("open"), "waiting for somebody"];
-    if (index === this.game.you) return seat.name && !/^player \d$/.test(seat.name) ? [icon("person"), seat.name] : null;
+    if (index === this.game.you || this.game.sharedSeats.has(index)) return seat.name && !/^player \d$/.test(seat.name) ? [icon("person"), seat.name] : null;
     return [h("i.presence", { className: seat.connected ? "here" : "away" }), seat.connected ? "connected" : "not here"];
   }
 
