@@ -156,7 +156,8 @@ def test_agents_of_requests() -> None:
     other = analyzer.prepare(duo, {"agent": "gumbel:num_simulations=8"})
     assert str(other.spec).startswith("gumbel:num_simulations=8")
     assert analyzer.prepare(duo, {"agent": "gumbel:num_simulations=8", "num_simulations": 9}).spec != other.spec
-    assert str(analyzer.prepare(santorini, {"agent": "level:2"}).spec).startswith(LEVELS["santorini"][1].agent)
+    level = analyzer.prepare(santorini, {"agent": "level:2"}).spec
+    assert level.search.num_simulations == AgentSpec.parse(LEVELS["santorini"][1].agent).search.num_simulations
 
 
 def test_the_seed_of_a_request() -> None:
