@@ -146,13 +146,12 @@ def test_what_nobody_waits_for_is_taken_back(tmp_path: Path) -> None:
 
 def test_live_games(tmp_path: Path) -> None:
     """Lines of a process go to all who watch; it is started again where it has ended, and ends with the server."""
-    code = 'import time, itertools\nfor n in itertools.count():\n print(\'{"type":"grid","step":%d}\' % n, flush=True); time.sleep(0.02)'
+    lines = """print('{"type": "grid", "step": %d}' % n, flush=True)"""
+    code = f"import time, itertools\nfor n in itertools.count():\n time.sleep(0.02); {lines}"
+    url = "ws://localhost/api/live"
     with serving(tmp_path / "games", live=Live([sys.executable, "-c", code])) as client:
         assert client.get("/api/catalog").json()["live"]
-        with (
-            client.websocket_connect("ws://localhost/api/live") as one,
-            client.websocket_connect("ws://localhost/api/live") as two,
-        ):
+        with client.websocket_connect(url) as one, client.websocket_connect(url) as two:
             steps = [one.receive_json()["step"] for _ in range(5)]
             assert steps == sorted(set(steps))
             assert two.receive_json()["type"] == "grid"
