@@ -62,6 +62,7 @@ class Serve:
 
         from tilewe_jax.web.app import LOCAL_NAMES, create_app
         from tilewe_jax.web.engines import EnginePool
+        from tilewe_jax.web.live import Live
         from tilewe_jax.web.store import Store, StoreError
 
         agents = {} if self.no_engine else offered_agents(self.agents)
@@ -78,6 +79,7 @@ class Serve:
             analysis_agent=AGENT,
             host_names=(*LOCAL_NAMES, socket.gethostname(), *self.names),
             runs=self.runs,
+            live=None if self.no_engine else Live([sys.executable, "-m", "experiments.live"]),
         )
         config = uvicorn.Config(
             app,

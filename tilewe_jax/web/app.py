@@ -23,6 +23,7 @@ from tilewe_jax.web.catalog import Agent, catalog
 from tilewe_jax.web.engines import EnginePool
 from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of
 from tilewe_jax.web.limits import Buckets, Guard, Limits
+from tilewe_jax.web.live import Live
 from tilewe_jax.web.messages import Client, converse
 from tilewe_jax.web.room import Connection
 from tilewe_jax.web.rooms import Rooms
@@ -62,11 +63,13 @@ class Server:
         analysis_agent: str,
         limits: Limits,
         runs: Path | None,
+        live: Live | None,
     ) -> None:
         self.limits, self.engines, self.store = limits, engines, store
         self.rooms = Rooms(store, engines, agents, analysis_agent, limits)
         self.studies = Studies(self.rooms)
         self.runs = Runs(runs)
+        self.live = live
         self.games = catalog(agents)
         self.requests = Buckets(limits.request_rate, limits.request_burst)
         self.creations = Buckets(limits.creation_rate, limits.creation_burst)
@@ -101,7 +104,8 @@ class Server:
 
     async def catalog(self, request: Request) -> Response:
         """The games that are offered, and the state of the engines."""
-        return JSONResponse({"games": self.games, "engine": self.rooms.engine_state, "version": self.version})
+        state = {"engine": self.rooms.engine_state, "version": self.version, "live": self.live is not None}
+        return JSONResponse({"games": self.games, **state})
 
     async def create_game(self, request: Request) -> Response:
         """Begin a game."""
@@ -189,8 +193,15 @@ class Server:
 
     # ---- WebSockets
 
-    async def socket(self, websocket: WebSocket) -> None:
+    async def game_socket(self, websocket: WebSocket) -> None:
         """Serve a WebSocket of a game."""
+        await self._accept(websocket, self._talk)
+
+    async def live_socket(self, websocket: WebSocket) -> None:
+        """Serve a WebSocket that shows games of self-play."""
+        await self._accept(websocket, self._show)
+
+    async def _accept(self, websocket: WebSocket, serve: Callable[[WebSocket, str], Awaitable[None]]) -> None:
         address = address_of(websocket)
         await websocket.accept()
         try:
@@ -202,7 +213,7 @@ class Server:
                 raise RefusedError("too many connections from this address", None, 429)
             self.connections[address] += 1
             try:
-                await self._talk(websocket, address)
+                await serve(websocket, address)
             finally:
                 self.connections[address] -= 1
                 if not self.connections[address]:
@@ -211,6 +222,18 @@ class Server:
             with contextlib.suppress(Exception):  # the client may be gone
                 await websocket.send_json({"type": "error", "ref": None, "error": str(refusal), "field": refusal.field})
                 await websocket.close(4000 + refusal.status)
+
+    async def _show(self, websocket: WebSocket, address: str) -> None:
+        if not self.live:
+            raise RefusedError("this server shows no games of self-play", None, 404)
+        watching = asyncio.create_task(self.live.watch(websocket.send_text, self.limits.send_seconds))
+        leaving = asyncio.create_task(_until_gone(websocket))
+        try:
+            await asyncio.wait({watching, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (watching, leaving):
+                task.cancel()
+            await asyncio.wait({watching, leaving})
 
     async def _talk(self, websocket: WebSocket, address: str) -> None:
         room = await self.rooms.get(websocket.path_params["id"])
@@ -241,6 +264,12 @@ class Server:
                 log.error("a connection has failed", exc_info=result)
         with contextlib.suppress(Exception):
             await websocket.close(1013)  # cut off, because it does not read, or asks too much; it may come again
+
+
+async def _until_gone(websocket: WebSocket) -> None:
+    """Return when the client has gone; what it says is not listened to."""
+    while (await websocket.receive())["type"] != "websocket.disconnect":
+        pass
 
 
 def address_of(connection: Request | WebSocket) -> str:
@@ -300,6 +329,7 @@ def create_app(
     analysis_agent: str = "puct:num_simulations=64",
     host_names: Sequence[str] = LOCAL_NAMES,
     runs: Path | None = None,
+    live: Live | None = None,
     limits: Limits | None = None,
 ) -> Starlette:
     """The application of a server.
@@ -311,10 +341,11 @@ def create_app(
       analysis_agent: the agent that analyses where no other is asked for.
       host_names: names besides IP addresses under which the server is reached.
       runs: a folder with runs of training to show.
+      live: games of self-play to show.
       limits: what others may ask.
     """
     limits = limits or Limits()
-    server = Server(store, engines, agents or {}, analysis_agent, limits, runs)
+    server = Server(store, engines, agents or {}, analysis_agent, limits, runs, live)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -329,6 +360,8 @@ def create_app(
             server.rooms.close()
             if engines:
                 await engines.stop()
+            if live:
+                await live.stop()
             store.close()
 
     def api(path: str, method: str, endpoint: Endpoint) -> Route:
@@ -352,7 +385,8 @@ def create_app(
         api("/api/runs", "GET", server.list_runs),
         api("/api/runs/{name}/metrics", "GET", server.run_metrics),
         api("/api/runs/{name}/games", "GET", server.run_games),
-        WebSocketRoute("/api/games/{id}/socket", server.socket),
+        WebSocketRoute("/api/games/{id}/socket", server.game_socket),
+        WebSocketRoute("/api/live", server.live_socket),
         Mount("/static/render", _Static(directory=RENDER_STATIC, check_dir=False)),
         Mount("/static", _Static(directory=STATIC, check_dir=False)),
     ]

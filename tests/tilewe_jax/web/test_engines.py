@@ -1,6 +1,7 @@
 """Engines: they move, advise and analyse; and what happens when they fail."""
 
 import random
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.tilewe_jax.web.support import engine, joined, legal, new_game, serving
+from tilewe_jax.web.live import Live
 
 ENGINE = {"kind": "engine", "agent": "level:1"}
 HUMAN = {"kind": "human"}
@@ -140,3 +142,20 @@ def test_what_nobody_waits_for_is_taken_back(tmp_path: Path) -> None:
                 player.send({"type": "analyze", "ref": number})
             soon(lambda: engines.num_waiting == 3)
         soon(lambda: engines.num_waiting == 0, 0.4)
+
+
+def test_live_games(tmp_path: Path) -> None:
+    """Lines of a process go to all who watch; it is started again where it has ended, and ends with the server."""
+    lines = """print('{"type": "grid", "step": %d}' % n, flush=True)"""
+    code = f"import time, itertools\nfor n in itertools.count():\n time.sleep(0.02); {lines}"
+    url = "ws://localhost/api/live"
+    with serving(tmp_path / "games", live=Live([sys.executable, "-c", code])) as client:
+        assert client.get("/api/catalog").json()["live"]
+        with client.websocket_connect(url) as one, client.websocket_connect(url) as two:
+            steps = [one.receive_json()["step"] for _ in range(5)]
+            assert steps == sorted(set(steps))
+            assert two.receive_json()["type"] == "grid"
+            one.send_text("anything")
+            assert one.receive_json()["step"] > steps[-1]
+    with serving(tmp_path / "games") as client, client.websocket_connect("ws://localhost/api/live") as socket:
+        assert "no games of self-play" in socket.receive_json()["error"]
