@@ -1,6 +1,6 @@
 """Games of self-play that go on side by side, for the game server to show: grids of boards in JSON lines on standard output.
 
-    python -m experiments.live --game duo_official --games 256 --policy one_ply --seconds 0.5
+    python -m experiments.live --game duo_official --games 256 --policy most_open_corners --seconds 0.5
 
 Each line is a grid: ``{"type": "grid", "game", "kind": "polyomino", "size", "step", "cells": [...], "over": [...]}``.
 ``cells`` has a text for each game, as views of polyomino games have it; games that are ``over`` are begun again with the next
@@ -33,7 +33,7 @@ class Live:
     """A polyomino game."""
     games: int = 256
     """Number of games."""
-    policy: str = "one_ply"
+    policy: str = "most_open_corners"
     """Built-in policy that plays."""
     seconds: float = 0.5
     """Seconds from one move to the next, at least."""

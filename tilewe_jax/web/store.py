@@ -1,4 +1,4 @@
-"""The games of the server in one SQLite file. A change is on the disk before whoever asked for it hears of it.
+"""The games of the server in one SQLite file. A change is committed before whoever asked for it hears of it.
 
 Changes are written by one thread, which commits all that wait at once: the event loop never waits for the disk, and many games
 share the price of a commit.
@@ -100,12 +100,14 @@ class Store:
 
     Args:
       path: the file, which is made where there is none.
+      sync: whether each commit waits for the disk. Without, a commit survives the end of this process in any way, but not that
+        of the machine: after a power failure the last changes may be missing.
 
     Raises ``StoreError`` where the file is used by another server, is no such file, or is damaged.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, sync: bool = False) -> None:
+        self.path, self._sync = Path(path), sync
         self._lock = self._locked()
         try:
             self._writer = self._open()
@@ -136,7 +138,7 @@ class Store:
         await self._write(lambda file: file.execute("INSERT INTO games VALUES (?, ?, ?, ?, ?, ?, ?)", row))
 
     async def change(self, change: Change) -> None:
-        """Change a game. It is on the disk when this returns; after an error nothing has changed."""
+        """Change a game. It is committed when this returns; after an error nothing has changed."""
 
         def write(file: sqlite3.Connection) -> None:
             file.execute(
@@ -234,8 +236,7 @@ class Store:
         os.close(descriptor)
         file = self._connect()
         file.execute("PRAGMA journal_mode = WAL")
-        # Each commit waits for the disk, so that not even a power failure loses what was acknowledged.
-        file.execute("PRAGMA synchronous = FULL")
+        file.execute(f"PRAGMA synchronous = {'FULL' if self._sync else 'NORMAL'}")
         tables = file.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
         if not tables:
             file.executescript(
