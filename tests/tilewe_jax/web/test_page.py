@@ -690,6 +690,33 @@ def test_curves_of_a_run(open_page: Any) -> None:
     assert page.page.locator(".stat:has-text('State')").inner_text().endswith("finished")
 
 
+def test_games_of_self_play_are_drawn_as_they_go_on(open_page: Any) -> None:
+    page = open_page()
+
+    def catalog(route: Any) -> None:
+        answer = route.fetch()
+        route.fulfill(json={**answer.json(), "live": True})
+
+    def grids(opened: Any) -> None:
+        grid = {"type": "grid", "game": "duo", "kind": "polyomino", "size": 5, "step": 1, "over": [2]}
+        opened.send(json.dumps({**grid, "cells": ["." * 20 + "00011"] * 300}))
+
+    page.page.route("**/api/catalog", catalog)
+    page.page.route_web_socket("**/api/live", grids)
+    page.open("/dashboard").page.wait_for_selector(".live:not([hidden]) canvas")
+    assert "300 games at once · 1 finished" in page.page.locator(".live h2").inner_text()
+    blue = page.page.evaluate(
+        """() => {
+          const canvas = document.querySelector(".live canvas");
+          const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          let blue = 0;
+          for (let at = 0; at < data.length; at += 4) blue += data[at + 2] > 150 && data[at] < 60;
+          return blue;
+        }"""
+    )
+    assert blue > 300
+
+
 # ---- The page itself
 
 

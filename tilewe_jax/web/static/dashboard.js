@@ -149,7 +149,7 @@ class Dashboard {
             "figure.card",
             {},
             h("figcaption", {}, title(name), h("b", {}, latest)),
-            lineChart({ lines, x: [xOf(rows[0], 0), last], format: compact, height: 140, label: `${title(name)}: ${latest} at the end` }),
+            rows.length > 1 && lineChart({ lines, x: [xOf(rows[0], 0), last], format: compact, height: 140, label: `${title(name)}: ${latest} at the end` }),
           );
         }),
       );

@@ -3,9 +3,11 @@
 import { catalog } from "./api.js";
 import { h, plural } from "./dom.js";
 import { PALETTE } from "./render/tilewe-game.js";
+import { about } from "./rules.js";
 import { shownTheme } from "./theme.js";
 
-const GAP = 6;
+const GAP = 5;
+const HEIGHT = 400; // of the grid, in CSS pixels, as long as cells have one pixel
 const FIRST_DELAY = 1000;
 
 /** Hidden until the server has games to show. */
@@ -15,6 +17,7 @@ export class LiveGrid {
     this.caption = h("span.muted", {});
     this.element = h("section.live", { hidden: true }, h("h2", {}, "Self-play, live ", this.caption), this.canvas);
     this.delay = FIRST_DELAY;
+    this.finished = new Set(); // step and number of games that have ended
     this.observer = new ResizeObserver(() => this.#draw());
     this.observer.observe(this.element);
     this.#connect();
@@ -38,7 +41,8 @@ export class LiveGrid {
       this.delay = FIRST_DELAY;
       this.grid = message;
       this.element.hidden = message.cells.length === 0;
-      this.caption.textContent = plural(message.cells.length, "game");
+      for (const game of message.over ?? []) this.finished.add(`${message.step}.${game}`);
+      this.caption.textContent = [message.game && about(message.game).title, `${plural(message.cells.length, "game")} at once`, this.finished.size && `${this.finished.size} finished since you came`].filter(Boolean).join(" · ");
       this.frame ??= requestAnimationFrame(() => this.#draw());
     };
     this.socket.onclose = () => {
@@ -52,11 +56,16 @@ export class LiveGrid {
     this.frame = undefined;
     if (!this.grid?.cells.length) return;
     const { cells, size, kind } = this.grid;
+    const over = new Set(this.grid.over);
     const ratio = devicePixelRatio || 1;
     const width = Math.floor(this.canvas.parentElement.clientWidth * ratio);
-    const columns = Math.max(1, Math.round(Math.sqrt((cells.length * width) / (420 * ratio))));
-    const side = Math.max(1, Math.floor((width - GAP * ratio * (columns - 1)) / columns / size));
-    const step = side * size + GAP * ratio;
+    // The largest whole number of pixels a cell with which the grid is not too high.
+    const gap = Math.round(GAP * ratio);
+    const columnsOf = (side) => Math.max(1, Math.floor((width + gap) / (side * size + gap)));
+    let side = Math.max(1, Math.floor(8 * ratio));
+    while (side > 1 && Math.ceil(cells.length / columnsOf(side)) * (side * size + gap) > HEIGHT * ratio) side -= 1;
+    const columns = columnsOf(side);
+    const step = side * size + gap;
     this.canvas.width = width;
     this.canvas.height = Math.ceil(cells.length / columns) * step;
     const context = this.canvas.getContext("2d");
@@ -65,7 +74,8 @@ export class LiveGrid {
     cells.forEach((board, index) => {
       const left = (index % columns) * step;
       const top = Math.floor(index / columns) * step;
-      context.fillStyle = theme.board;
+      context.globalAlpha = over.has(index) ? 0.45 : 1;
+      context.fillStyle = theme.grid;
       context.fillRect(left, top, side * size, side * size);
       for (let cell = 0; cell < board.length; cell++) {
         const fill = fills[board.charCodeAt(cell) - 48];
