@@ -380,6 +380,8 @@ function santorini(view, options, label) {
   const corner = ([x, y]) => [left + x * side, top + (size - 1 - y) * side];
   const center = (cell) => corner(cell).map((at) => at + side / 2);
   const { last, ghost } = options;
+  // Upon a wider line in the colour of the paper, as storeys are light and dark.
+  const lines = [["paper", 0.064], ["last", 0.03]].map(([color, width]) => ({ fill: "none", stroke: c(color), "stroke-width": width * side }));
   heatCells(board, options);
   [...view.heights].forEach((height, i) => {
     if (height !== "0") svg.append(tower(Number(height), ...corner([i % size, Math.floor(i / size)]), side));
@@ -390,21 +392,24 @@ function santorini(view, options, label) {
   }
   if (last?.build) {
     const [x, y] = corner(last.build);
-    svg.append(el("rect", { class: "tilewe-last", x: x + 0.03 * side, y: y + 0.03 * side, width: 0.94 * side, height: 0.94 * side, rx: 0.08 * side, fill: "none", stroke: c("last"), "stroke-width": 0.028 * side }));
+    svg.append(el("rect", { class: "tilewe-last", x: x + 0.03 * side, y: y + 0.03 * side, width: 0.94 * side, height: 0.94 * side, rx: 0.08 * side, ...lines[1] }));
   }
   if (last?.from) {
     const [[ax, ay], [bx, by]] = [center(last.from), center(last.to)];
     const length = Math.hypot(bx - ax, by - ay);
     const [dx, dy] = [(bx - ax) / length, (by - ay) / length];
-    svg.append(el("path", { class: "tilewe-last", d: `M${r(ax + 0.1 * side * dx)} ${r(ay + 0.1 * side * dy)}L${r(bx - 0.24 * side * dx)} ${r(by - 0.24 * side * dy)}`, fill: "none", stroke: c("last"), "stroke-width": 0.028 * side, "stroke-linecap": "round" }));
-    svg.append(el("circle", { class: "tilewe-last", cx: ax, cy: ay, r: 0.07 * side, fill: "none", stroke: c("last"), "stroke-width": 0.028 * side }));
+    const d = `M${r(ax + 0.1 * side * dx)} ${r(ay + 0.1 * side * dy)}L${r(bx - 0.24 * side * dx)} ${r(by - 0.24 * side * dy)}`;
+    for (const line of lines) {
+      svg.append(el("path", { class: "tilewe-last", d, ...line, "stroke-linecap": "round" }));
+      svg.append(el("circle", { class: "tilewe-last", cx: ax, cy: ay, r: 0.07 * side, ...line }));
+    }
   }
   view.workers.forEach((cell, index) => {
     if (cell) svg.append(worker(index, ...center(cell), side));
   });
   if (last?.to) {
     const [cx, cy] = center(last.to);
-    svg.append(el("circle", { class: "tilewe-last", cx, cy, r: 0.215 * side, fill: "none", stroke: c("last"), "stroke-width": 0.032 * side }));
+    for (const line of lines) svg.append(el("circle", { class: "tilewe-last", cx, cy, r: 0.215 * side, ...line }));
   }
   for (const [cell, number] of Object.entries(options.numbers ?? {})) {
     const [x, y] = corner(cell.split(",").map(Number));
