@@ -31,7 +31,7 @@ def board(view: View, options: Options) -> Scene:
     ]
     if last.get("build"):
         x, y = board.corner(last["build"])
-        box = {"x": x + 0.03 * side, "y": y + 0.03 * side, "width": 0.94 * side, "height": 0.94 * side, "rx": 0.08 * side}
+        box = {"x": x + 0.012 * side, "y": y + 0.012 * side, "width": 0.976 * side, "height": 0.976 * side, "rx": 0.06 * side}
         parts.append(el("rect", {"class": "tilewe-last", **box, **lines[1]}))
     if last.get("from"):
         (ax, ay), (bx, by) = board.center(last["from"]), board.center(last["to"])

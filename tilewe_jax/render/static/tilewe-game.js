@@ -392,7 +392,7 @@ function santorini(view, options, label) {
   }
   if (last?.build) {
     const [x, y] = corner(last.build);
-    svg.append(el("rect", { class: "tilewe-last", x: x + 0.03 * side, y: y + 0.03 * side, width: 0.94 * side, height: 0.94 * side, rx: 0.08 * side, ...lines[1] }));
+    svg.append(el("rect", { class: "tilewe-last", x: x + 0.012 * side, y: y + 0.012 * side, width: 0.976 * side, height: 0.976 * side, rx: 0.06 * side, ...lines[1] }));
   }
   if (last?.from) {
     const [[ax, ay], [bx, by]] = [center(last.from), center(last.to)];
