@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from tilewe_jax.render.shapes import Options, Scene, View, chip, el, heat_cells, mark, number, square, text
+from tilewe_jax.render.shapes import Options, Scene, View, chip, el, heat_cells, mark, number, short, square, text
 from tilewe_jax.render.theme import SEATS
 
 _ROW = 30
@@ -66,7 +66,7 @@ def legend(view: View, options: Options, width: float, names: Sequence[str]) -> 
         state = "wins" if view["winner"] == seat else ("to place" if view["placing"] else "to move") if is_to_move else ""
         weight = "600" if state else "400"
         parts.append(chip(SEATS["santorini"][seat], 20, y, options))
-        name = names[seat] if names else f"Player {seat + 1}"
+        name = short(names[seat], 50) if names else f"Player {seat + 1}"
         parts.append(text(36, y, 15, ink("ink"), name, {"text-anchor": "start", "font-weight": weight}))
         if state:
             parts.append(text(width - 12, y, 15, ink("muted"), state, {"text-anchor": "end"}))

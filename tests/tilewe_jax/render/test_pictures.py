@@ -164,6 +164,18 @@ def test_colours_can_be_told_apart(theme: str) -> None:
         assert contrast(ink["tile-ink"], ink[kind]) > 7
 
 
+@pytest.mark.parametrize("name", GAMES)
+def test_names_of_files_do_no_harm(name: str) -> None:
+    hostile = ("\x00\x1b[31m\ud800", "x" * 5000, "</script>&<b>\"'")
+    game = {**replay_of(name), "names": hostile[: replay_of(name)["frames"][0]["num_players"]]}
+    for picture in (animation.animated_svg(game), draw(game["frames"][-1], names=hostile, caption=hostile[1])):
+        ET.fromstring(picture.encode())
+    text = page.page(game, "".join(hostile))
+    text.encode()
+    assert text.count("</script>") == 2
+    assert "<b>" not in text
+
+
 def test_outlines_follow_pieces() -> None:
     square = outline([(0, 0)], 10, 0, 0, 1, 2)
     assert square == "M7 1Q9 1 9 3L9 7Q9 9 7 9L3 9Q1 9 1 7L1 3Q1 1 3 1Z"
