@@ -72,6 +72,7 @@ class Serve:
         try:
             store = Store(self.data, self.sync)
         except (OSError, StoreError) as error:
+            listener.close()
             raise UsageError(f"--data: {error}") from None
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
         app = create_app(

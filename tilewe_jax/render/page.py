@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from tilewe_jax.render.shapes import printable
+
 _PAGE = """<!doctype html>
 <html lang="en"{theme}>
 <head>
@@ -38,7 +40,7 @@ def page(replay: Mapping[str, Any], title: str, *, theme: str | None = None, mov
     attributes = {"move": str(move), "numbers": "on" if numbers else "off"}
     return _PAGE.format(
         theme=f' data-theme="{theme}"' if theme else "",
-        title=html.escape(title),
+        title=html.escape(printable(title)),
         game=game_element(replay, attributes),
         script=script_element(),
     )

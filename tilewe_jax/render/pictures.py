@@ -7,7 +7,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from tilewe_jax.render import polyomino, santorini, triominos
-from tilewe_jax.render.shapes import Options, Scene, Svg, View, document, el, number, text
+from tilewe_jax.render.shapes import Options, Scene, Svg, View, document, el, number, printable, short, text
 
 _KINDS: dict[str, Any] = {"polyomino": polyomino, "santorini": santorini, "triominos": triominos}
 """The module of each kind of view that is drawn; others have their text."""
@@ -44,6 +44,7 @@ def scene(view: View, options: Options, *, legend: bool = True, names: Sequence[
     if kind and legend:
         rows.append(kind.legend(view, options, max(board.width, _MIN_WIDTH), names))
     if caption is not None:
+        caption = short(caption, 120)
         size = min(16, 1.8 * max(board.width, _MIN_WIDTH * (len(rows) > 1)) / max(len(caption), 1))
         rows.insert(0, Scene(0, _CAPTION, [text(0, _CAPTION / 2 + 2, size, options.ink("ink"), caption)]))
     if len(rows) == 1:
@@ -124,7 +125,7 @@ def _text_board(view: View, options: Options) -> Scene:
     lines = view["text"].split("\n")
     style = {"font-size": 15, "font-family": "ui-monospace,monospace", "xml:space": "preserve"}
     parts = [
-        el("text", {"x": 12, "y": 18 * i + 26, **style, "fill": options.ink("ink")}, escape(line))
+        el("text", {"x": 12, "y": 18 * i + 26, **style, "fill": options.ink("ink")}, escape(printable(line)))
         for i, line in enumerate(lines)
     ]
     return Scene(9 * max(map(len, lines)) + 24, 18 * len(lines) + 24, parts)

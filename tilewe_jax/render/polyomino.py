@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tilewe_jax.games.polyomino.pieces import PIECE_CELLS, PIECE_NAMES
-from tilewe_jax.render.shapes import Cell, Options, Scene, View, chip, el, heat_cells, outline, piece, square, text
+from tilewe_jax.render.shapes import Cell, Options, Scene, View, chip, el, heat_cells, outline, piece, short, square, text
 
 _TRAY_SIDE = 7
 """Side of a cell of the pieces that are left."""
@@ -75,7 +75,7 @@ def legend(view: View, options: Options, width: float, names: Sequence[str]) -> 
         is_to_move = not view["terminal"] and row == view["current_color"]
         weight = "600" if is_to_move else "400"
         parts.append(chip(color["name"], 20, y, options))
-        parts.append(text(36, y, 15, ink("ink"), _short(name), {"text-anchor": "start", "font-weight": weight}))
+        parts.append(text(36, y, 15, ink("ink"), short(name, 17), {"text-anchor": "start", "font-weight": weight}))
         parts.append(text(215, y, 15, ink("ink"), color["score"], {"text-anchor": "end", "font-weight": "600"}))
         x, path = 236.0, ""
         for piece_name in color["pieces"]:
@@ -90,7 +90,3 @@ def legend(view: View, options: Options, width: float, names: Sequence[str]) -> 
         line = {"stroke": ink(f"{color['name']}-edge"), "stroke-width": 0.8}
         parts.append(el("path", {"class": "tilewe-tray", "d": path, "fill": ink(color["name"]), **line}))
     return Scene(width, _ROW * len(view["colors"]) + 4, parts)
-
-
-def _short(name: str, limit: int = 17) -> str:
-    return name if len(name) <= limit else f"{name[: limit - 1]}…"

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from tilewe_jax.render.shapes import Options, Scene, View, chip, el, heat_cells, mark, number, square, text
+from tilewe_jax.render.shapes import Options, Scene, View, chip, el, heat_cells, mark, number, short, square, text
 from tilewe_jax.render.theme import SEATS
 
 _ROW = 30
@@ -24,26 +24,31 @@ def board(view: View, options: Options) -> Scene:
         box = {"x": x + 0.04 * side, "y": y + 0.04 * side, "width": 0.92 * side, "height": 0.92 * side, "rx": 0.08 * side}
         fill = {"fill": ink("legal"), "fill-opacity": "0.18", "stroke": ink("legal"), "stroke-width": 0.02 * side}
         parts.append(el("rect", {"class": "tilewe-legal", **box, **fill}))
-    line = {"fill": "none", "stroke": ink("last"), "stroke-width": 0.028 * side}
+    # Upon a wider line in the colour of the paper, as storeys are light and dark.
+    lines = [
+        {"fill": "none", "stroke": ink(color), "stroke-width": width * side}
+        for color, width in (("paper", 0.064), ("last", 0.03))
+    ]
     if last.get("build"):
         x, y = board.corner(last["build"])
-        box = {"x": x + 0.03 * side, "y": y + 0.03 * side, "width": 0.94 * side, "height": 0.94 * side, "rx": 0.08 * side}
-        parts.append(el("rect", {"class": "tilewe-last", **box, **line}))
+        box = {"x": x + 0.012 * side, "y": y + 0.012 * side, "width": 0.976 * side, "height": 0.976 * side, "rx": 0.06 * side}
+        parts.append(el("rect", {"class": "tilewe-last", **box, **lines[1]}))
     if last.get("from"):
         (ax, ay), (bx, by) = board.center(last["from"]), board.center(last["to"])
         length = math.hypot(bx - ax, by - ay)
         dx, dy = (bx - ax) / length, (by - ay) / length
         start = f"{number(ax + 0.1 * side * dx)} {number(ay + 0.1 * side * dy)}"
         path = f"M{start}L{number(bx - 0.24 * side * dx)} {number(by - 0.24 * side * dy)}"
-        parts.append(el("path", {"class": "tilewe-last", "d": path, **line, "stroke-linecap": "round"}))
-        parts.append(el("circle", {"class": "tilewe-last", "cx": ax, "cy": ay, "r": 0.07 * side, **line}))
+        for line in lines:
+            parts.append(el("path", {"class": "tilewe-last", "d": path, **line, "stroke-linecap": "round"}))
+            parts.append(el("circle", {"class": "tilewe-last", "cx": ax, "cy": ay, "r": 0.07 * side, **line}))
     for index, cell in enumerate(view["workers"]):
         if cell:
             parts.append(_worker(index, *board.center(cell), side, options))
     if last.get("to"):
         cx, cy = board.center(last["to"])
-        ring = {"cx": cx, "cy": cy, "r": 0.215 * side, **line, "stroke-width": 0.032 * side}
-        parts.append(el("circle", {"class": "tilewe-last", **ring}))
+        for line in lines:
+            parts.append(el("circle", {"class": "tilewe-last", "cx": cx, "cy": cy, "r": 0.215 * side, **line}))
     for name, value in options.numbers.items():
         x, y = board.corner([int(part) for part in name.split(",")])
         at = (x + 0.925 * side, y + 0.935 * side, 0.1 * side)
@@ -61,7 +66,7 @@ def legend(view: View, options: Options, width: float, names: Sequence[str]) -> 
         state = "wins" if view["winner"] == seat else ("to place" if view["placing"] else "to move") if is_to_move else ""
         weight = "600" if state else "400"
         parts.append(chip(SEATS["santorini"][seat], 20, y, options))
-        name = names[seat] if names else f"Player {seat + 1}"
+        name = short(names[seat], 50) if names else f"Player {seat + 1}"
         parts.append(text(36, y, 15, ink("ink"), name, {"text-anchor": "start", "font-weight": weight}))
         if state:
             parts.append(text(width - 12, y, 15, ink("muted"), state, {"text-anchor": "end"}))

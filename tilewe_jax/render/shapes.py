@@ -5,6 +5,7 @@ step by step alike; a test compares the two, element by element. Whoever changes
 """
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ Point = tuple[float, float]
 View = Mapping[str, Any]
 """A position or an action as JSON values, see ``tilewe_jax.render``."""
 
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FONT = "system-ui,sans-serif"
 
 
@@ -77,7 +79,7 @@ def number(value: float) -> str:
 def el(tag: str, attributes: Mapping[str, Any], *children: str) -> str:
     """An SVG element. Attributes are texts, numbers, or ``None``, which is left out."""
     texts = [
-        f" {name}={quoteattr(value if isinstance(value, str) else number(value))}"
+        f" {name}={quoteattr(printable(value) if isinstance(value, str) else number(value))}"
         for name, value in attributes.items()
         if value is not None
     ]
@@ -85,10 +87,20 @@ def el(tag: str, attributes: Mapping[str, Any], *children: str) -> str:
     return f"<{tag}{''.join(texts)}>{inside}</{tag}>" if inside else f"<{tag}{''.join(texts)}/>"
 
 
+def printable(content: str) -> str:
+    """A text with a sign in place of each character that XML does not have, which names in files may hold."""
+    return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", content)
+
+
+def short(name: str, limit: int) -> str:
+    """A name of at most so many characters."""
+    return name if len(name) <= limit else f"{name[: limit - 1]}…"
+
+
 def text(x: float, y: float, size: float, fill: str, content: object, more: Mapping[str, Any] | None = None) -> str:
     """A text whose middle is at a point."""
     place = {"x": x, "y": y + 0.35 * size, "font-size": size, "text-anchor": "middle", "fill": fill}
-    return el("text", {**place, **(more or {})}, escape(str(content)))
+    return el("text", {**place, **(more or {})}, escape(printable(str(content))))
 
 
 def document(scene: Scene, label: str, theme: str) -> Svg:

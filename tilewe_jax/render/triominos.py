@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from tilewe_jax.render.shapes import Options, Point, Scene, View, chip, el, heat_opacity, number, text
+from tilewe_jax.render.shapes import Options, Point, Scene, View, chip, el, heat_opacity, number, short, text
 from tilewe_jax.render.theme import SEATS
 
 _SIDE = 72
@@ -123,8 +123,7 @@ def legend(view: View, options: Options, width: float, names: Sequence[str]) -> 
         name = names[seat] if names else f"Player {seat + 1}"
         weight = "600" if is_to_move else "400"
         parts.append(chip(SEATS["triominos"][seat], 20, middle, options))
-        shown = name if len(name) <= 15 else f"{name[:14]}…"
-        parts.append(text(36, middle, 15, ink("ink"), shown, {"text-anchor": "start", "font-weight": weight}))
+        parts.append(text(36, middle, 15, ink("ink"), short(name, 15), {"text-anchor": "start", "font-weight": weight}))
         parts.append(text(196, middle, 15, ink("ink"), view["scores"][seat], {"text-anchor": "end", "font-weight": "600"}))
         tiles: list[list[int] | None] = (
             [None] * tray if isinstance(tray, int) else [[int(digit) for digit in held] for held in tray]

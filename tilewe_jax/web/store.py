@@ -235,6 +235,15 @@ class Store:
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)  # games of people: not for everybody
         os.close(descriptor)
         file = self._connect()
+        try:
+            self._prepare(file)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def _prepare(self, file: sqlite3.Connection) -> None:
+        """Set up the connection that writes, and check the file."""
         file.execute("PRAGMA journal_mode = WAL")
         file.execute(f"PRAGMA synchronous = {'FULL' if self._sync else 'NORMAL'}")
         tables = file.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
@@ -252,7 +261,6 @@ class Store:
             verdict = file.execute("PRAGMA quick_check(1)").fetchone()[0]
             if verdict != "ok":
                 raise sqlite3.DatabaseError(f"it is damaged: {' '.join(str(verdict).split())[:200]}")
-        return file
 
     # ---- The thread that writes
 

@@ -88,9 +88,15 @@ def test_the_page_has_the_same_colours_and_pieces() -> None:
     drawings = re.search(r"const DRAWINGS = (\{.*?\});", script, re.DOTALL)
     assert palette
     assert drawings
-    assert json.loads(palette[1]) == PALETTE
-    assert json.loads(drawings[1]) == DRAWINGS
+    assert literal(palette[1]) == PALETTE
+    assert literal(drawings[1]) == DRAWINGS
     assert set(PALETTE["light"]) == set(PALETTE["dark"])
+
+
+def literal(text: str) -> Any:
+    """The value of an object of strings in JavaScript."""
+    quoted = re.sub(r"([{,]\s*)(\w+):", r'\1"\2":', text)
+    return json.loads(re.sub(r",(\s*\})", r"\1", quoted))
 
 
 def test_the_element_needs_nothing_else_and_fits_into_a_page() -> None:
@@ -156,6 +162,18 @@ def test_colours_can_be_told_apart(theme: str) -> None:
             assert contrast(ink[name], ink[ground]) > 4.5, f"{name} on {ground}"
     for kind in ("tile", "tile-double", "tile-triple"):
         assert contrast(ink["tile-ink"], ink[kind]) > 7
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_names_of_files_do_no_harm(name: str) -> None:
+    hostile = ("\x00\x1b[31m\ud800", "x" * 5000, "</script>&<b>\"'")
+    game = {**replay_of(name), "names": hostile[: replay_of(name)["frames"][0]["num_players"]]}
+    for picture in (animation.animated_svg(game), draw(game["frames"][-1], names=hostile, caption=hostile[1])):
+        ET.fromstring(picture.encode())
+    text = page.page(game, "".join(hostile))
+    text.encode()
+    assert text.count("</script>") == 2
+    assert "<b>" not in text
 
 
 def test_outlines_follow_pieces() -> None:

@@ -9,19 +9,13 @@ import psutil
 import pytest
 
 from experiments.examples import web_bot
+from tests.experiments.test_cli import run
 from tests.tilewe_jax.web.killing import Process, kill_often
 
 HUMANS = [{"kind": "human"}] * 2
 
 
-def run(*arguments: str) -> tuple[int, str]:
-    """The exit code of ``serve`` where it does not serve, and what it says."""
-    command = [sys.executable, "-m", "experiments", "serve", *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
-    return done.returncode, done.stderr
-
-
-def test_a_bot_plays_by_an_invite_link(tmp_path: Path) -> None:
+def test_a_bot_plays_by_an_invite_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server = Process(tmp_path / "games", "--no-engine")
     try:
         made = server.post("/api/games", {"game": "duo_official", "seats": HUMANS})
@@ -33,13 +27,13 @@ def test_a_bot_plays_by_an_invite_link(tmp_path: Path) -> None:
         first, second = asyncio.run(asyncio.wait_for(play(), 60))
         assert first == second
         assert first["reason"] == "finished"
-        code, err = run("--port", str(server.port), "--data", str(tmp_path / "other"))
+        code, _, err = run(capsys, "serve", "--port", str(server.port), "--data", str(tmp_path / "other"))
         assert code == 2
         assert err == (
             f"tilewe-jax: cannot listen on port {server.port} of 127.0.0.1: Address already in use; another program uses it,"
             " so choose another one\n"
         )
-        code, err = run("--port", "0", "--data", str(tmp_path / "games"))
+        code, _, err = run(capsys, "serve", "--port", "0", "--data", str(tmp_path / "games"))
         assert (code, "is used by another server" in err) == (2, True)
         code, err = server.end()
         assert (code, err) == (0, "")
@@ -49,7 +43,7 @@ def test_a_bot_plays_by_an_invite_link(tmp_path: Path) -> None:
     assert not any(seat["token"].encode() in log for seat in made["seats"])
 
 
-def test_what_is_wrong_is_said_in_one_line(tmp_path: Path) -> None:
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     noise = tmp_path / "noise"
     noise.write_bytes(b"noise" * 1000)
     cases = [
@@ -61,7 +55,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path) -> None:
         (["--agents", "chess=puct"], "there is no game 'chess'"),
     ]
     for arguments, expected in cases:
-        code, err = run("--port", "0", *arguments)
+        code, _, err = run(capsys, "serve", "--port", "0", *arguments)
         assert code == 2
         assert expected in err
         assert err.count("\n") == 1, err

@@ -12,117 +12,123 @@
 
 // ---- Colours
 
-// PALETTE begins (JSON; equal to theme.py)
+// The same as in theme.py.
 export const PALETTE = {
-  "light": {
-    "paper": "#ffffff",
-    "panel": "#f7f6f3",
-    "ink": "#1d2024",
-    "muted": "#6a6e76",
-    "line": "#dcd9d2",
-    "accent": "#6a3fb5",
-    "board": "#f3f0ea",
-    "grid": "#e0dbd1",
-    "frame": "#c9c2b5",
-    "last": "#15161a",
-    "legal": "#6a3fb5",
-    "heat": "#8b3fc4",
-    "good": "#1c8a5a",
-    "bad": "#c22f3f",
-    "blue": "#2b62c4",
+  light: {
+    paper: "#ffffff",
+    panel: "#f7f6f3",
+    ink: "#1d2024",
+    muted: "#6a6e76",
+    line: "#dcd9d2",
+    accent: "#6a3fb5",
+    board: "#f3f0ea",
+    grid: "#e0dbd1",
+    frame: "#c9c2b5",
+    last: "#15161a",
+    legal: "#6a3fb5",
+    heat: "#8b3fc4",
+    good: "#1c8a5a",
+    bad: "#c22f3f",
+    blue: "#2b62c4",
     "blue-edge": "#1b4389",
     "blue-mark": "#8fb0ec",
     "blue-ink": "#ffffff",
-    "yellow": "#f3c23c",
+    yellow: "#f3c23c",
     "yellow-edge": "#a87a08",
     "yellow-mark": "#a97c0e",
     "yellow-ink": "#2b2103",
-    "red": "#c63d33",
+    red: "#c63d33",
     "red-edge": "#84211a",
     "red-mark": "#f2aca5",
     "red-ink": "#ffffff",
-    "green": "#3bb892",
+    green: "#3bb892",
     "green-edge": "#1c7459",
     "green-mark": "#116149",
     "green-ink": "#03251b",
-    "violet": "#8e5bc0",
-    "grey": "#7b8089",
-    "ground": "#dfe6d6",
+    violet: "#8e5bc0",
+    grey: "#7b8089",
+    ground: "#dfe6d6",
     "ground-line": "#c5cfb8",
-    "storey1": "#d8cfbc",
-    "storey2": "#ebe4d5",
-    "storey3": "#fdfbf6",
+    storey1: "#d8cfbc",
+    storey2: "#ebe4d5",
+    storey3: "#fdfbf6",
     "storey-edge": "#9d917a",
-    "dome": "#465a84",
+    dome: "#465a84",
     "dome-light": "#8698bd",
-    "tile": "#fcf8ee",
+    tile: "#fcf8ee",
     "tile-double": "#f8ebc4",
     "tile-triple": "#f1cf6e",
     "tile-edge": "#9b8f74",
     "tile-ink": "#23262b",
     "tile-mark": "#8a4bb8",
-    "tile-back": "#cfc6b2"
+    "tile-back": "#cfc6b2",
   },
-  "dark": {
-    "paper": "#16181c",
-    "panel": "#1e2126",
-    "ink": "#eceae5",
-    "muted": "#9a9ea7",
-    "line": "#363b43",
-    "accent": "#b794f4",
-    "board": "#262a30",
-    "grid": "#343941",
-    "frame": "#4a505a",
-    "last": "#ffffff",
-    "legal": "#b794f4",
-    "heat": "#b56be8",
-    "good": "#41c98c",
-    "bad": "#ff6b72",
-    "blue": "#4f86e8",
+  dark: {
+    paper: "#16181c",
+    panel: "#1e2126",
+    ink: "#eceae5",
+    muted: "#9a9ea7",
+    line: "#363b43",
+    accent: "#b794f4",
+    board: "#262a30",
+    grid: "#343941",
+    frame: "#4a505a",
+    last: "#ffffff",
+    legal: "#b794f4",
+    heat: "#b56be8",
+    good: "#41c98c",
+    bad: "#ff6b72",
+    blue: "#4f86e8",
     "blue-edge": "#1d417f",
     "blue-mark": "#b9d1fb",
     "blue-ink": "#ffffff",
-    "yellow": "#f7d05f",
+    yellow: "#f7d05f",
     "yellow-edge": "#8a6610",
     "yellow-mark": "#94700f",
     "yellow-ink": "#2b2103",
-    "red": "#d9563f",
+    red: "#d9563f",
     "red-edge": "#7c2415",
     "red-mark": "#fbc1b4",
     "red-ink": "#ffffff",
-    "green": "#5fd3b4",
+    green: "#5fd3b4",
     "green-edge": "#1e7460",
     "green-mark": "#15634f",
     "green-ink": "#03251b",
-    "violet": "#b48ae0",
-    "grey": "#9aa0aa",
-    "ground": "#263029",
+    violet: "#b48ae0",
+    grey: "#9aa0aa",
+    ground: "#263029",
     "ground-line": "#3a463d",
-    "storey1": "#6a665b",
-    "storey2": "#9b9585",
-    "storey3": "#d9d3c3",
+    storey1: "#6a665b",
+    storey2: "#9b9585",
+    storey3: "#d9d3c3",
     "storey-edge": "#1d211f",
-    "dome": "#3b4f7d",
+    dome: "#3b4f7d",
     "dome-light": "#8ea5d6",
-    "tile": "#e9e3d3",
+    tile: "#e9e3d3",
     "tile-double": "#e6d39c",
     "tile-triple": "#dfb64d",
     "tile-edge": "#15161a",
     "tile-ink": "#1c1e22",
     "tile-mark": "#7b3aab",
-    "tile-back": "#5a5548"
-  }
+    "tile-back": "#5a5548",
+  },
 };
-// PALETTE ends
 
 const COLORS = ["blue", "yellow", "red", "green"];
-const SEATS = { polyomino: COLORS, santorini: ["blue", "red"], triominos: ["blue", "red", "yellow", "green", "violet", "grey"] };
+const SEATS = {
+  polyomino: COLORS,
+  santorini: ["blue", "red"],
+  triominos: ["blue", "red", "yellow", "green", "violet", "grey"],
+};
 const c = (name) => `var(--tilewe-${name})`;
 
 /** The colour of a seat (or of a colour, in polyomino games) in graphs and beside names: the name of a custom property. */
 export const seatColor = (kind, seat) => (SEATS[kind] ?? SEATS.triominos)[seat % 6] ?? "grey";
 
-const variables = (theme) => Object.entries(PALETTE[theme]).map(([name, value]) => `--tilewe-${name}:${value}`).join(";");
+const variables = (theme) =>
+  Object.entries(PALETTE[theme])
+    .map(([name, value]) => `--tilewe-${name}:${value}`)
+    .join(";");
 const themes = new CSSStyleSheet();
 themes.replaceSync(`:where(:root){${variables("light")}}
 @media (prefers-color-scheme:dark){:where(:root){${variables("dark")}}}
@@ -176,7 +182,14 @@ function outline(cells, side, left, top, inset, radius) {
     if (!steps.get(key(x, y))?.some(([dx]) => dx === 1)) continue;
     // Clockwise from the top left corner of a cell; where two cells touch corner to corner, stay with the cell.
     const corners = [];
-    const take = (at, right) => at.splice(Math.max(at.findIndex(([ex, ey]) => ex === right[0] && ey === right[1]), 0), 1)[0];
+    const take = (at, right) =>
+      at.splice(
+        Math.max(
+          at.findIndex(([ex, ey]) => ex === right[0] && ey === right[1]),
+          0,
+        ),
+        1,
+      )[0];
     let [dx, dy] = take(steps.get(key(x, y)), [1, 0]);
     let [px, py] = [x + dx, y + dy];
     while (px !== x || py !== y) {
@@ -200,12 +213,14 @@ function outline(cells, side, left, top, inset, radius) {
   return path;
 }
 
-const disc = (x, y, radius) => `M${r(x - radius)} ${r(y)}a${r(radius)} ${r(radius)} 0 1 0 ${r(2 * radius)} 0a${r(radius)} ${r(radius)} 0 1 0 ${r(-2 * radius)} 0Z`;
+const disc = (x, y, radius) =>
+  `M${r(x - radius)} ${r(y)}a${r(radius)} ${r(radius)} 0 1 0 ${r(2 * radius)} 0a${r(radius)} ${r(radius)} 0 1 0 ${r(-2 * radius)} 0Z`;
 
 /** The small mark of a colour, so that hue is not its only sign: disc, bar, diamond, cross. */
 const MARKS = {
   blue: (x, y, s) => disc(x, y, 0.1 * s),
-  red: (x, y, s) => `M${r(x)} ${r(y - 0.14 * s)}L${r(x + 0.14 * s)} ${r(y)}L${r(x)} ${r(y + 0.14 * s)}L${r(x - 0.14 * s)} ${r(y)}Z`,
+  red: (x, y, s) =>
+    `M${r(x)} ${r(y - 0.14 * s)}L${r(x + 0.14 * s)} ${r(y)}L${r(x)} ${r(y + 0.14 * s)}L${r(x - 0.14 * s)} ${r(y)}Z`,
   yellow: (x, y, s) => `M${r(x - 0.17 * s)} ${r(y - 0.05 * s)}h${r(0.34 * s)}v${r(0.1 * s)}h${r(-0.34 * s)}Z`,
   green: (x, y, s) => {
     const [a, b] = [r(0.045 * s), r(0.1 * s)];
@@ -242,7 +257,12 @@ function components(marks, size, mark) {
     const part = [first];
     for (let next = 0; next < part.length; next++) {
       const [x, y] = [part[next] % size, Math.floor(part[next] / size)];
-      for (const [ex, ey] of [[x + 1, y], [x - 1, y], [x, y + 1], [x, y - 1]]) {
+      for (const [ex, ey] of [
+        [x + 1, y],
+        [x - 1, y],
+        [x, y + 1],
+        [x, y - 1],
+      ]) {
         const index = ey * size + ex;
         if (ex >= 0 && ex < size && ey >= 0 && ey < size && left.delete(index)) part.push(index);
       }
@@ -260,7 +280,17 @@ function square(view, options, ground, line, label) {
   const [left, top, edge] = [named ? 28 : 8, 8, size * side];
   const svg = root(left + edge + 8, top + edge + (named ? 26 : 8), label);
   svg.append(
-    el("rect", { class: "tilewe-ground", x: left - 3, y: top - 3, width: edge + 6, height: edge + 6, rx: 8, fill: c(ground), stroke: c("frame"), "stroke-width": 1.5 }),
+    el("rect", {
+      class: "tilewe-ground",
+      x: left - 3,
+      y: top - 3,
+      width: edge + 6,
+      height: edge + 6,
+      rx: 8,
+      fill: c(ground),
+      stroke: c("frame"),
+      "stroke-width": 1.5,
+    }),
   );
   let lines = "";
   for (let i = 1; i < size; i++) lines += `M${left + i * side} ${top}v${edge}M${left} ${top + i * side}h${edge}`;
@@ -276,15 +306,38 @@ function square(view, options, ground, line, label) {
 
 /** What marks single cells of a square board while somebody plays: hover (light), selected (a ring), cursor (a frame). */
 function pointers({ svg, size, side, left, top }, { hover, selected, cursor }) {
-  const [unit, box] = [Math.min(side, 60), (cell, inset) => ({ x: left + cell[0] * side + inset, y: top + (size - 1 - cell[1]) * side + inset, width: side - 2 * inset, height: side - 2 * inset, rx: 0.1 * side })];
+  const [unit, box] = [
+    Math.min(side, 60),
+    (cell, inset) => ({
+      x: left + cell[0] * side + inset,
+      y: top + (size - 1 - cell[1]) * side + inset,
+      width: side - 2 * inset,
+      height: side - 2 * inset,
+      rx: 0.1 * side,
+    }),
+  ];
   if (hover) svg.append(el("rect", { class: "tilewe-hover", ...box(hover, 1), fill: c("legal"), "fill-opacity": "0.14" }));
   if (selected) {
     const [cx, cy] = [left + (selected[0] + 0.5) * side, top + (size - 1 - selected[1] + 0.5) * side];
-    svg.append(el("circle", { class: "tilewe-selected", cx, cy, r: 0.25 * side, fill: "none", stroke: c("accent"), "stroke-width": 0.05 * side }));
+    svg.append(
+      el("circle", {
+        class: "tilewe-selected",
+        cx,
+        cy,
+        r: 0.25 * side,
+        fill: "none",
+        stroke: c("accent"),
+        "stroke-width": 0.05 * side,
+      }),
+    );
   }
   if (cursor) {
-    svg.append(el("rect", { class: "tilewe-cursor", ...box(cursor, 0), fill: "none", stroke: c("paper"), "stroke-width": 0.14 * unit }));
-    svg.append(el("rect", { class: "tilewe-cursor", ...box(cursor, 0), fill: "none", stroke: c("accent"), "stroke-width": 0.08 * unit }));
+    svg.append(
+      el("rect", { class: "tilewe-cursor", ...box(cursor, 0), fill: "none", stroke: c("paper"), "stroke-width": 0.14 * unit }),
+    );
+    svg.append(
+      el("rect", { class: "tilewe-cursor", ...box(cursor, 0), fill: "none", stroke: c("accent"), "stroke-width": 0.08 * unit }),
+    );
   }
 }
 
@@ -293,7 +346,16 @@ function heatCells(board, options) {
   for (const [x, y, value, color] of options.heat ?? []) {
     const fill = c(color === undefined ? "heat" : COLORS[color]);
     svg.append(
-      el("rect", { class: "tilewe-heat", x: left + x * side + 0.5, y: top + (size - 1 - y) * side + 0.5, width: side - 1, height: side - 1, rx: 0.14 * side, fill, "fill-opacity": `${Math.floor(80 * value + 0.5) / 100}` }),
+      el("rect", {
+        class: "tilewe-heat",
+        x: left + x * side + 0.5,
+        y: top + (size - 1 - y) * side + 0.5,
+        width: side - 1,
+        height: side - 1,
+        rx: 0.14 * side,
+        fill,
+        "fill-opacity": `${Math.floor(80 * value + 0.5) / 100}`,
+      }),
     );
   }
 }
@@ -305,23 +367,53 @@ function polyomino(view, options, label) {
   const { svg, size, side, left, top } = board;
   const down = ([x, y]) => [x, size - 1 - y];
   const numbers = {};
-  for (const [cell, number] of Object.entries(options.numbers ?? {})) numbers[down(cell.split(",").map(Number)).join()] = number;
+  for (const [cell, number] of Object.entries(options.numbers ?? {}))
+    numbers[down(cell.split(",").map(Number)).join()] = number;
   for (const [x, y] of view.start_cells) {
     const [cx, cy] = [left + (x + 0.5) * side, top + (size - 1 - y + 0.5) * side];
     const color = view.colors[view.current_color].name;
-    svg.append(el("circle", { class: "tilewe-start", cx, cy, r: 0.2 * side, fill: "none", stroke: c(color), "stroke-width": 0.09 * side }));
+    svg.append(
+      el("circle", {
+        class: "tilewe-start",
+        cx,
+        cy,
+        r: 0.2 * side,
+        fill: "none",
+        stroke: c(color),
+        "stroke-width": 0.09 * side,
+      }),
+    );
   }
   heatCells(board, options);
   view.colors.forEach(({ name }, index) => {
-    for (const cells of components(view.cells, size, String(index))) svg.append(piece(cells.map(down), name, side, left, top, numbers));
+    for (const cells of components(view.cells, size, String(index)))
+      svg.append(piece(cells.map(down), name, side, left, top, numbers));
   });
   if (options.last?.cells) {
     const unit = Math.min(side, 60); // no thicker on boards of few cells
     const d = outline(options.last.cells.map(down), side, left, top, 0.03 * side + 0.015 * unit, 0.18 * side);
-    svg.append(el("path", { class: "tilewe-last", d, fill: "none", stroke: c("last"), "stroke-width": 0.11 * unit, "stroke-linejoin": "round" }));
+    svg.append(
+      el("path", {
+        class: "tilewe-last",
+        d,
+        fill: "none",
+        stroke: c("last"),
+        "stroke-width": 0.11 * unit,
+        "stroke-linejoin": "round",
+      }),
+    );
   }
   for (const [x, y] of options.legal ?? []) {
-    svg.append(el("circle", { class: "tilewe-legal", cx: left + (x + 0.5) * side, cy: top + (size - 1 - y + 0.5) * side, r: 0.11 * side, fill: c("legal"), "fill-opacity": "0.6" }));
+    svg.append(
+      el("circle", {
+        class: "tilewe-legal",
+        cx: left + (x + 0.5) * side,
+        cy: top + (size - 1 - y + 0.5) * side,
+        r: 0.11 * side,
+        fill: c("legal"),
+        "fill-opacity": "0.6",
+      }),
+    );
   }
   if (options.ghost?.cells) {
     const { cells, color = actionColor(view, { color: view.current_color }), legal } = options.ghost;
@@ -349,14 +441,33 @@ function tower(height, x, y, s) {
   for (let level = 1; level <= storeys; level++) {
     const inset = s * (0.055 + 0.06 * level);
     const box = { width: s - 2 * inset, height: s - 2 * inset, rx: 0.05 * s };
-    group.append(el("rect", { x: x + inset, y: y + inset + 0.015 * s, ...box, fill: c("storey-edge"), "fill-opacity": "0.55" }));
-    group.append(el("rect", { x: x + inset, y: y + inset, ...box, fill: c(`storey${level}`), stroke: c("storey-edge"), "stroke-width": 0.012 * s }));
+    group.append(
+      el("rect", { x: x + inset, y: y + inset + 0.015 * s, ...box, fill: c("storey-edge"), "fill-opacity": "0.55" }),
+    );
+    group.append(
+      el("rect", {
+        x: x + inset,
+        y: y + inset,
+        ...box,
+        fill: c(`storey${level}`),
+        stroke: c("storey-edge"),
+        "stroke-width": 0.012 * s,
+      }),
+    );
   }
   if (height === 4) {
     const [cx, cy] = [x + 0.5 * s, y + 0.5 * s];
     group.append(el("circle", { cx, cy: cy + 0.015 * s, r: 0.235 * s, fill: c("storey-edge"), "fill-opacity": "0.55" }));
     group.append(el("circle", { cx, cy, r: 0.23 * s, fill: c("dome") }));
-    group.append(el("path", { d: `M${r(cx - 0.13 * s)} ${r(cy - 0.02 * s)}Q${r(cx - 0.11 * s)} ${r(cy - 0.13 * s)} ${r(cx + 0.02 * s)} ${r(cy - 0.14 * s)}`, fill: "none", stroke: c("dome-light"), "stroke-width": 0.035 * s, "stroke-linecap": "round" }));
+    group.append(
+      el("path", {
+        d: `M${r(cx - 0.13 * s)} ${r(cy - 0.02 * s)}Q${r(cx - 0.11 * s)} ${r(cy - 0.13 * s)} ${r(cx + 0.02 * s)} ${r(cy - 0.14 * s)}`,
+        fill: "none",
+        stroke: c("dome-light"),
+        "stroke-width": 0.035 * s,
+        "stroke-linecap": "round",
+      }),
+    );
   }
   if (height) group.append(text(x + 0.065 * s, y + 0.07 * s, 0.1 * s, c("muted"), height, { class: "tilewe-level" }));
   return group;
@@ -380,31 +491,62 @@ function santorini(view, options, label) {
   const corner = ([x, y]) => [left + x * side, top + (size - 1 - y) * side];
   const center = (cell) => corner(cell).map((at) => at + side / 2);
   const { last, ghost } = options;
+  // Upon a wider line in the colour of the paper, as storeys are light and dark.
+  const lines = [
+    ["paper", 0.064],
+    ["last", 0.03],
+  ].map(([color, width]) => ({ fill: "none", stroke: c(color), "stroke-width": width * side }));
   heatCells(board, options);
   [...view.heights].forEach((height, i) => {
     if (height !== "0") svg.append(tower(Number(height), ...corner([i % size, Math.floor(i / size)]), side));
   });
   for (const cell of options.legal ?? []) {
     const [x, y] = corner(cell);
-    svg.append(el("rect", { class: "tilewe-legal", x: x + 0.04 * side, y: y + 0.04 * side, width: 0.92 * side, height: 0.92 * side, rx: 0.08 * side, fill: c("legal"), "fill-opacity": "0.18", stroke: c("legal"), "stroke-width": 0.02 * side }));
+    svg.append(
+      el("rect", {
+        class: "tilewe-legal",
+        x: x + 0.04 * side,
+        y: y + 0.04 * side,
+        width: 0.92 * side,
+        height: 0.92 * side,
+        rx: 0.08 * side,
+        fill: c("legal"),
+        "fill-opacity": "0.18",
+        stroke: c("legal"),
+        "stroke-width": 0.02 * side,
+      }),
+    );
   }
   if (last?.build) {
     const [x, y] = corner(last.build);
-    svg.append(el("rect", { class: "tilewe-last", x: x + 0.03 * side, y: y + 0.03 * side, width: 0.94 * side, height: 0.94 * side, rx: 0.08 * side, fill: "none", stroke: c("last"), "stroke-width": 0.028 * side }));
+    svg.append(
+      el("rect", {
+        class: "tilewe-last",
+        x: x + 0.012 * side,
+        y: y + 0.012 * side,
+        width: 0.976 * side,
+        height: 0.976 * side,
+        rx: 0.06 * side,
+        ...lines[1],
+      }),
+    );
   }
   if (last?.from) {
     const [[ax, ay], [bx, by]] = [center(last.from), center(last.to)];
     const length = Math.hypot(bx - ax, by - ay);
     const [dx, dy] = [(bx - ax) / length, (by - ay) / length];
-    svg.append(el("path", { class: "tilewe-last", d: `M${r(ax + 0.1 * side * dx)} ${r(ay + 0.1 * side * dy)}L${r(bx - 0.24 * side * dx)} ${r(by - 0.24 * side * dy)}`, fill: "none", stroke: c("last"), "stroke-width": 0.028 * side, "stroke-linecap": "round" }));
-    svg.append(el("circle", { class: "tilewe-last", cx: ax, cy: ay, r: 0.07 * side, fill: "none", stroke: c("last"), "stroke-width": 0.028 * side }));
+    const d = `M${r(ax + 0.1 * side * dx)} ${r(ay + 0.1 * side * dy)}L${r(bx - 0.24 * side * dx)} ${r(by - 0.24 * side * dy)}`;
+    for (const line of lines) {
+      svg.append(el("path", { class: "tilewe-last", d, ...line, "stroke-linecap": "round" }));
+      svg.append(el("circle", { class: "tilewe-last", cx: ax, cy: ay, r: 0.07 * side, ...line }));
+    }
   }
   view.workers.forEach((cell, index) => {
     if (cell) svg.append(worker(index, ...center(cell), side));
   });
   if (last?.to) {
     const [cx, cy] = center(last.to);
-    svg.append(el("circle", { class: "tilewe-last", cx, cy, r: 0.215 * side, fill: "none", stroke: c("last"), "stroke-width": 0.032 * side }));
+    for (const line of lines) svg.append(el("circle", { class: "tilewe-last", cx, cy, r: 0.215 * side, ...line }));
   }
   for (const [cell, number] of Object.entries(options.numbers ?? {})) {
     const [x, y] = corner(cell.split(",").map(Number));
@@ -413,7 +555,21 @@ function santorini(view, options, label) {
   for (const cell of ghost?.cells ?? []) {
     const [x, y] = corner(cell);
     const state = ghost.legal === false ? "bad" : "good";
-    svg.append(el("rect", { class: `tilewe-ghost tilewe-${state}`, x: x + 0.05 * side, y: y + 0.05 * side, width: 0.9 * side, height: 0.9 * side, rx: 0.08 * side, fill: c(state), "fill-opacity": "0.22", stroke: c(state), "stroke-width": 0.03 * side, "stroke-dasharray": ghost.legal === false ? `${r(0.1 * side)} ${r(0.07 * side)}` : undefined }));
+    svg.append(
+      el("rect", {
+        class: `tilewe-ghost tilewe-${state}`,
+        x: x + 0.05 * side,
+        y: y + 0.05 * side,
+        width: 0.9 * side,
+        height: 0.9 * side,
+        rx: 0.08 * side,
+        fill: c(state),
+        "fill-opacity": "0.22",
+        stroke: c(state),
+        "stroke-width": 0.03 * side,
+        "stroke-dasharray": ghost.legal === false ? `${r(0.1 * side)} ${r(0.07 * side)}` : undefined,
+      }),
+    );
   }
   pointers(board, options);
   return board;
@@ -447,7 +603,14 @@ function tile(points, numbers, side, number = null, cell = null) {
     "g",
     { class: `tilewe-tile tilewe-${kind}`, "data-cell": cell ? cell.join() : undefined },
     el("path", { d: triangle(points, 0.012 * side, 0.12 * side), fill: c("tile-edge") }),
-    el("path", { d: triangle(points.map(([x, y]) => [x, y - 0.008 * side]), 0.032 * side, 0.1 * side), fill: c(kind) }),
+    el("path", {
+      d: triangle(
+        points.map(([x, y]) => [x, y - 0.008 * side]),
+        0.032 * side,
+        0.1 * side,
+      ),
+      fill: c(kind),
+    }),
     ...(numbers ?? []).map((digit, i) => {
       const [x, y] = [points[i][0] + 0.49 * (cx - points[i][0]), points[i][1] + 0.49 * (cy - points[i][1])];
       return text(x, y, 0.18 * side, c("tile-ink"), digit, { "font-weight": "600" });
@@ -471,24 +634,66 @@ function triominos(view, options, label) {
   const [x0, y0, x1, y1] = options.bounds ?? boundsOf(view, Boolean(shown));
   const margin = 20;
   const [width, height] = [Math.max((x1 - x0) * SIDE, 280), Math.max((y1 - y0) * SIDE, 160)];
-  const [left, top] = [margin + (width - (x1 - x0) * SIDE) / 2 - x0 * SIDE, margin + (height - (y1 - y0) * SIDE) / 2 - y0 * SIDE];
+  const [left, top] = [
+    margin + (width - (x1 - x0) * SIDE) / 2 - x0 * SIDE,
+    margin + (height - (y1 - y0) * SIDE) / 2 - y0 * SIDE,
+  ];
   const svg = root(width + 2 * margin, height + 2 * margin, label);
   const place = (points) => points.map(([x, y]) => [left + x * SIDE, top + y * SIDE]);
-  svg.append(el("rect", { class: "tilewe-ground", x: 3, y: 3, width: width + 2 * margin - 6, height: height + 2 * margin - 6, rx: 10, fill: c("board"), stroke: c("frame"), "stroke-width": 1.5 }));
+  svg.append(
+    el("rect", {
+      class: "tilewe-ground",
+      x: 3,
+      y: 3,
+      width: width + 2 * margin - 6,
+      height: height + 2 * margin - 6,
+      rx: 10,
+      fill: c("board"),
+      stroke: c("frame"),
+      "stroke-width": 1.5,
+    }),
+  );
   const legal = options.legal && new Set(options.legal.map((cell) => cell.join()));
   const heat = new Map((options.heat ?? []).map(([x, y, value]) => [`${x},${y}`, value]));
   for (const { cell, points } of view.frontier) {
     const name = cell.join();
     const isLegal = legal?.has(name);
-    if (heat.has(name)) svg.append(el("path", { class: "tilewe-heat", d: triangle(place(points), 0.03 * SIDE, 0.1 * SIDE), fill: c("heat"), "fill-opacity": `${Math.floor(80 * heat.get(name) + 0.5) / 100}` }));
+    if (heat.has(name))
+      svg.append(
+        el("path", {
+          class: "tilewe-heat",
+          d: triangle(place(points), 0.03 * SIDE, 0.1 * SIDE),
+          fill: c("heat"),
+          "fill-opacity": `${Math.floor(80 * heat.get(name) + 0.5) / 100}`,
+        }),
+      );
     if (!isLegal && !options.frontier) continue;
     svg.append(
-      el("path", { class: isLegal ? "tilewe-legal" : "tilewe-frontier", "data-cell": name, d: triangle(place(points), 0.05 * SIDE, 0.1 * SIDE), fill: c("legal"), "fill-opacity": isLegal ? "0.18" : "0", stroke: isLegal ? c("legal") : c("frame"), "stroke-width": isLegal ? 2 : 1.2, "stroke-dasharray": isLegal ? undefined : "4 4" }),
+      el("path", {
+        class: isLegal ? "tilewe-legal" : "tilewe-frontier",
+        "data-cell": name,
+        d: triangle(place(points), 0.05 * SIDE, 0.1 * SIDE),
+        fill: c("legal"),
+        "fill-opacity": isLegal ? "0.18" : "0",
+        stroke: isLegal ? c("legal") : c("frame"),
+        "stroke-width": isLegal ? 2 : 1.2,
+        "stroke-dasharray": isLegal ? undefined : "4 4",
+      }),
     );
   }
-  for (const { cell, points, numbers } of view.tiles) svg.append(tile(place(points), numbers, SIDE, options.numbers?.[cell.join()] ?? null, cell));
+  for (const { cell, points, numbers } of view.tiles)
+    svg.append(tile(place(points), numbers, SIDE, options.numbers?.[cell.join()] ?? null, cell));
   if (options.last?.points) {
-    svg.append(el("path", { class: "tilewe-last", d: triangle(place(options.last.points), 0.02 * SIDE, 0.12 * SIDE), fill: "none", stroke: c("last"), "stroke-width": 0.055 * SIDE, "stroke-linejoin": "round" }));
+    svg.append(
+      el("path", {
+        class: "tilewe-last",
+        d: triangle(place(options.last.points), 0.02 * SIDE, 0.12 * SIDE),
+        fill: "none",
+        stroke: c("last"),
+        "stroke-width": 0.055 * SIDE,
+        "stroke-linejoin": "round",
+      }),
+    );
   }
   if (options.ghost?.points) {
     const state = options.ghost.legal === false ? "bad" : "good";
@@ -497,14 +702,28 @@ function triominos(view, options, label) {
     group.setAttribute("class", `tilewe-ghost tilewe-${state}`);
     group.setAttribute("opacity", options.ghost.legal === false ? "0.45" : "0.8");
     svg.append(group);
-    svg.append(el("path", { class: `tilewe-ghost tilewe-${state}`, d: triangle(points, 0.03 * SIDE, 0.1 * SIDE), fill: "none", stroke: c(state), "stroke-width": 0.05 * SIDE, "stroke-dasharray": options.ghost.legal === false ? "9 6" : undefined }));
+    svg.append(
+      el("path", {
+        class: `tilewe-ghost tilewe-${state}`,
+        d: triangle(points, 0.03 * SIDE, 0.1 * SIDE),
+        fill: "none",
+        stroke: c(state),
+        "stroke-width": 0.05 * SIDE,
+        "stroke-dasharray": options.ghost.legal === false ? "9 6" : undefined,
+      }),
+    );
   }
   for (const name of ["hover", "cursor"]) {
     const cell = options[name]?.join();
     const shape = cell && [...view.frontier, ...view.tiles].find((other) => other.cell.join() === cell);
     if (!shape) continue;
-    const stroke = name === "cursor" ? { stroke: c("accent"), "stroke-width": 0.06 * SIDE, fill: "none" } : { fill: c("legal"), "fill-opacity": "0.14" };
-    svg.append(el("path", { class: `tilewe-${name}`, "data-cell": cell, d: triangle(place(shape.points), 0, 0.12 * SIDE), ...stroke }));
+    const stroke =
+      name === "cursor"
+        ? { stroke: c("accent"), "stroke-width": 0.06 * SIDE, fill: "none" }
+        : { fill: c("legal"), "fill-opacity": "0.14" };
+    svg.append(
+      el("path", { class: `tilewe-${name}`, "data-cell": cell, d: triangle(place(shape.points), 0, 0.12 * SIDE), ...stroke }),
+    );
   }
   return { svg, left, top };
 }
@@ -513,7 +732,20 @@ function textBoard(view, label) {
   const lines = view.text.split("\n");
   const svg = root(9 * Math.max(...lines.map((line) => line.length)) + 24, 18 * lines.length + 24, label);
   lines.forEach((line, i) => {
-    svg.append(el("text", { x: 12, y: 18 * i + 26, "font-size": 15, "font-family": "ui-monospace,monospace", "xml:space": "preserve", fill: c("ink") }, line));
+    svg.append(
+      el(
+        "text",
+        {
+          x: 12,
+          y: 18 * i + 26,
+          "font-size": 15,
+          "font-family": "ui-monospace,monospace",
+          "xml:space": "preserve",
+          fill: c("ink"),
+        },
+        line,
+      ),
+    );
   });
   return { svg };
 }
@@ -552,7 +784,10 @@ export function cellAt(svg, clientX, clientY) {
     return null;
   }
   if (board.size === undefined) return null;
-  const [x, y] = [Math.floor((point.x - board.left) / board.side), board.size - 1 - Math.floor((point.y - board.top) / board.side)];
+  const [x, y] = [
+    Math.floor((point.x - board.left) / board.side),
+    board.size - 1 - Math.floor((point.y - board.top) / board.side),
+  ];
   return x >= 0 && x < board.size && y >= 0 && y < board.size ? [x, y] : null;
 }
 
@@ -580,7 +815,17 @@ export function tileSvg(name, options = {}) {
   const svg = root(side, height, options.label ?? (numbers ? `tile ${numbers.join("-")}` : "hidden tile"), "tilewe-shape");
   // Clockwise the numbers ascend; with the apex below, that is from the left to the right, then to the apex.
   const corners = numbers && options.up === false ? [numbers[0], numbers[2], numbers[1]] : numbers;
-  svg.append(tile([[0, base], [side / 2, height - base], [side, base]], corners, side));
+  svg.append(
+    tile(
+      [
+        [0, base],
+        [side / 2, height - base],
+        [side, base],
+      ],
+      corners,
+      side,
+    ),
+  );
   return svg;
 }
 
@@ -612,7 +857,9 @@ export function describe(view) {
     const at = (x, y) => view.cells[y * view.size + x];
     rows(view.size, (x, y) => (at(x, y) === "." ? "." : mark(view, Number(at(x, y)))), 1);
     for (const color of view.colors) {
-      lines.push(`${color.name}: ${color.score} points, ${color.void} void cells, pieces left: ${color.pieces.join(" ") || "none"}`);
+      lines.push(
+        `${color.name}: ${color.score} points, ${color.void} void cells, pieces left: ${color.pieces.join(" ") || "none"}`,
+      );
     }
     lines.push(`${view.empty} empty cells`);
   } else if (view.kind === "santorini") {
@@ -644,7 +891,12 @@ function triangles(tiles) {
     const [[x, base], [, apex]] = corners;
     const line = (base + apex) / 2;
     const up = base > apex;
-    for (const [dx, letter] of [[1, up ? "/" : "\\"], [2, "."], [3, up ? "\\" : "/"]]) canvas.set(`${x + dx},${line}`, letter);
+    for (const [dx, letter] of [
+      [1, up ? "/" : "\\"],
+      [2, "."],
+      [3, up ? "\\" : "/"],
+    ])
+      canvas.set(`${x + dx},${line}`, letter);
     for (const dx of [1, 2, 3]) canvas.set(`${x + dx},${base}`, "-");
     corners.forEach(([px, py], i) => canvas.set(`${px},${py}`, String(numbers[i])));
   }
@@ -688,7 +940,8 @@ const cellsOf = (action) => action.cells ?? (action.points ? [action.cell] : act
 export function heatOf(analysis) {
   const heat = new Map();
   for (const action of analysis?.candidates ?? []) {
-    for (const cell of cellsOf(action)) heat.set(cell.join(), (heat.get(cell.join()) ?? 0) + (action.visits ?? action.prior ?? 0));
+    for (const cell of cellsOf(action))
+      heat.set(cell.join(), (heat.get(cell.join()) ?? 0) + (action.visits ?? action.prior ?? 0));
   }
   const most = Math.max(...heat.values(), 1e-9);
   return [...heat].map(([cell, value]) => [...cell.split(",").map(Number), value / most]);
@@ -696,10 +949,27 @@ export function heatOf(analysis) {
 
 // The pieces in rotation north, rows from the top, as tilewe_jax/games/polyomino/pieces.py draws them.
 const DRAWINGS = {
-  "O1": "X", "I2": "X / X", "I3": "X / X / X", "L3": "X. / XX", "O4": "XX / XX", "I4": "X / X / X / X", "L4": "X. / X. / XX",
-  "Z4": "XX. / .XX", "T4": "XXX / .X.", "F5": ".XX / XX. / .X.", "I5": "X / X / X / X / X", "L5": "X. / X. / X. / XX",
-  "N5": ".X / XX / X. / X.", "P5": "XX / XX / X.", "T5": "XXX / .X. / .X.", "U5": "X.X / XXX", "V5": "..X / ..X / XXX",
-  "W5": "..X / .XX / XX.", "X5": ".X. / XXX / .X.", "Y5": ".X / XX / .X / .X", "Z5": "XX. / .X. / .XX"
+  O1: "X",
+  I2: "X / X",
+  I3: "X / X / X",
+  L3: "X. / XX",
+  O4: "XX / XX",
+  I4: "X / X / X / X",
+  L4: "X. / X. / XX",
+  Z4: "XX. / .XX",
+  T4: "XXX / .X.",
+  F5: ".XX / XX. / .X.",
+  I5: "X / X / X / X / X",
+  L5: "X. / X. / X. / XX",
+  N5: ".X / XX / X. / X.",
+  P5: "XX / XX / X.",
+  T5: "XXX / .X. / .X.",
+  U5: "X.X / XXX",
+  V5: "..X / ..X / XXX",
+  W5: "..X / .XX / XX.",
+  X5: ".X. / XXX / .X.",
+  Y5: ".X / XX / .X / .X",
+  Z5: "XX. / .X. / .XX",
 };
 
 /** The cells [x, y] of each piece in rotation north, by name. */
@@ -737,7 +1007,10 @@ export function traysOf(view) {
       tray.className = "tray";
       tray.setAttribute("role", "img");
       const isHidden = typeof held === "number";
-      tray.setAttribute("aria-label", `player ${seat + 1} has ${isHidden ? `${held} hidden tiles` : held.join(", ") || "no tiles"}`);
+      tray.setAttribute(
+        "aria-label",
+        `player ${seat + 1} has ${isHidden ? `${held} hidden tiles` : held.join(", ") || "no tiles"}`,
+      );
       for (const name of isHidden ? Array(held).fill(null) : held) tray.append(sized(tileSvg(name), isHidden ? 0.3 : 0.62));
       trays.append(tray);
     });
@@ -841,7 +1114,9 @@ function chip(color) {
 }
 
 const chipsOf = (view, seat) =>
-  view.kind === "polyomino" ? view.colors.filter(({ player }) => player === seat).map(({ name }) => chip(name)) : [chip(seatColor(view.kind, seat))];
+  view.kind === "polyomino"
+    ? view.colors.filter(({ player }) => player === seat).map(({ name }) => chip(name))
+    : [chip(seatColor(view.kind, seat))];
 
 const percent = (value) => `${Math.round(100 * value)} %`;
 const SWITCHES = { coordinates: "Coordinates", numbers: "Move numbers", last: "Last move", heat: "Heat map" };
@@ -944,7 +1219,8 @@ export class TileweGame extends HTMLElement {
         const value = await answer.json();
         if (source === this.getAttribute("src")) this.replay = value;
       } else if (inside) this.replay = JSON.parse(inside.textContent);
-      else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => this.#load(), { once: true });
+      else if (document.readyState === "loading")
+        document.addEventListener("DOMContentLoaded", () => this.#load(), { once: true });
     } catch (error) {
       this.#message(`The game could not be loaded: ${error.message}`);
     }
@@ -958,10 +1234,22 @@ export class TileweGame extends HTMLElement {
   #build() {
     const { moves, frames, analyses } = this.#replay;
     const parts = (this.#parts = {});
-    const button = (name, label, act) => html("button", { type: "button", class: name, "aria-label": label, title: label, click: act }, icon(name));
-    parts.board = html("div", { class: "board", tabindex: "0", role: "group", "aria-label": "Board; the arrow keys go through the moves" });
+    const button = (name, label, act) =>
+      html("button", { type: "button", class: name, "aria-label": label, title: label, click: act }, icon(name));
+    parts.board = html("div", {
+      class: "board",
+      tabindex: "0",
+      role: "group",
+      "aria-label": "Board; the arrow keys go through the moves",
+    });
     parts.caption = html("div", { class: "caption", "aria-live": "polite" });
-    parts.slider = html("input", { type: "range", min: "0", max: String(moves.length), "aria-label": "Move", input: (event) => (this.move = event.target.value) });
+    parts.slider = html("input", {
+      type: "range",
+      min: "0",
+      max: String(moves.length),
+      "aria-label": "Move",
+      input: (event) => (this.move = event.target.value),
+    });
     parts.count = html("span", { "aria-hidden": "true" });
     parts.first = button("first", "Start", () => (this.move = 0));
     parts.back = button("back", "Previous move", () => (this.move -= 1));
@@ -970,7 +1258,12 @@ export class TileweGame extends HTMLElement {
     parts.end = button("end", "End", () => (this.move = moves.length));
     const analysed = analyses?.some((analysis) => analysis);
     const kind = frames[0].kind;
-    const usable = { coordinates: kind === "polyomino" || kind === "santorini", numbers: kind !== "text", last: kind !== "text", heat: analysed && kind !== "text" };
+    const usable = {
+      coordinates: kind === "polyomino" || kind === "santorini",
+      numbers: kind !== "text",
+      last: kind !== "text",
+      heat: analysed && kind !== "text",
+    };
     parts.switches = Object.entries(SWITCHES)
       .filter(([name]) => usable[name])
       .map(([name, label]) => html("button", { type: "button", "data-name": name, click: () => this.#toggle(name) }, label));
@@ -978,9 +1271,19 @@ export class TileweGame extends HTMLElement {
     parts.candidates = html("section", { hidden: true });
     parts.moves = html("ol", { class: "moves" });
     parts.moveButtons = moves.map((action, index) => {
-      const [chipOfMove] = action.color !== undefined && frames[0].colors ? [chip(frames[0].colors[action.color].name)] : chipsOf(frames[0], action.player);
-      const words = action.gain === undefined ? action.name : `${action.name} ${action.gain < 0 ? "−" : "+"}${Math.abs(action.gain)}`;
-      return html("button", { type: "button", click: () => (this.move = index + 1) }, html("i", {}, `${index + 1}.`), chipOfMove, html("span", { class: "name" }, words));
+      const [chipOfMove] =
+        action.color !== undefined && frames[0].colors
+          ? [chip(frames[0].colors[action.color].name)]
+          : chipsOf(frames[0], action.player);
+      const words =
+        action.gain === undefined ? action.name : `${action.name} ${action.gain < 0 ? "−" : "+"}${Math.abs(action.gain)}`;
+      return html(
+        "button",
+        { type: "button", click: () => (this.move = index + 1) },
+        html("i", {}, `${index + 1}.`),
+        chipOfMove,
+        html("span", { class: "name" }, words),
+      );
     });
     parts.moves.append(...parts.moveButtons.map((item) => html("li", {}, item)));
     parts.text = html("pre", { tabindex: "0" });
@@ -989,8 +1292,20 @@ export class TileweGame extends HTMLElement {
     parts.graph = values ? this.#graph() : null;
     const side = html("div", { class: "side" }, parts.players);
     if (values) side.append(html("section", {}, html("h3", {}, "Expected outcome"), parts.graph.svg));
-    side.append(parts.candidates, html("section", { hidden: !moves.length }, html("h3", {}, "Moves"), parts.moves), parts.details);
-    const controls = html("div", { class: "controls", role: "group", "aria-label": "Replay" }, parts.first, parts.back, parts.play, parts.next, parts.end);
+    side.append(
+      parts.candidates,
+      html("section", { hidden: !moves.length }, html("h3", {}, "Moves"), parts.moves),
+      parts.details,
+    );
+    const controls = html(
+      "div",
+      { class: "controls", role: "group", "aria-label": "Replay" },
+      parts.first,
+      parts.back,
+      parts.play,
+      parts.next,
+      parts.end,
+    );
     const stage = html(
       "div",
       { class: "stage" },
@@ -1069,7 +1384,10 @@ export class TileweGame extends HTMLElement {
     parts.players.replaceChildren(
       ...view.scores.map((score, seat) => {
         const isToMove = !view.terminal && view.current_player === seat;
-        const own = view.kind === "polyomino" ? trays.filter((_, color) => view.colors[color].player === seat) : trays.slice(seat, seat + 1);
+        const own =
+          view.kind === "polyomino"
+            ? trays.filter((_, color) => view.colors[color].player === seat)
+            : trays.slice(seat, seat + 1);
         const won = best !== null && (result?.returns ?? view.scores)[seat] === best;
         const shared = best !== null && (result?.returns ?? view.scores).filter((value) => value === best).length > 1;
         const state = isToMove ? "to move" : won ? (shared ? "tied" : "won") : "";
@@ -1078,7 +1396,12 @@ export class TileweGame extends HTMLElement {
           { class: isToMove ? "player turns" : "player" },
           html("span", {}, ...chipsOf(view, seat)),
           html("b", { title: seatName(names, seat) }, seatName(names, seat)),
-          html("span", { class: "points" }, html("span", { class: "turn" }, state ? `${state}  ` : ""), view.kind === "santorini" ? "" : String(score)),
+          html(
+            "span",
+            { class: "points" },
+            html("span", { class: "turn" }, state ? `${state}  ` : ""),
+            view.kind === "santorini" ? "" : String(score),
+          ),
           ...own,
         );
       }),
@@ -1104,14 +1427,33 @@ export class TileweGame extends HTMLElement {
     const seat = this.#replay.frames[this.#move].current_player;
     const head = html("tr", {}, ...["Candidate", "Visits", "Prior", "Value"].map((name) => html("th", { scope: "col" }, name)));
     const body = rows.map((row) => {
-      const show = () => this.#draw({ cells: row.cells ?? (row.to ? [row.to, ...(row.build ? [row.build] : [])] : undefined), points: row.points, numbers: row.numbers, color: row.color, legal: true });
+      const show = () =>
+        this.#draw({
+          cells: row.cells ?? (row.to ? [row.to, ...(row.build ? [row.build] : [])] : undefined),
+          points: row.points,
+          numbers: row.numbers,
+          color: row.color,
+          legal: true,
+        });
       const hide = () => this.#draw();
       const value = Array.isArray(row.value) ? row.value[seat] : row.value;
-      const cells = [row.name, row.visits ?? "", row.prior === undefined || row.prior === null ? "" : percent(row.prior), value === undefined || value === null ? "" : percent(value)];
+      const cells = [
+        row.name,
+        row.visits ?? "",
+        row.prior === undefined || row.prior === null ? "" : percent(row.prior),
+        value === undefined || value === null ? "" : percent(value),
+      ];
       const title = row.variation?.length ? row.variation.join(" ") : null;
-      return html("tr", { tabindex: "0", title, mouseenter: show, mouseleave: hide, focus: show, blur: hide }, ...cells.map((cell) => html("td", {}, String(cell))));
+      return html(
+        "tr",
+        { tabindex: "0", title, mouseenter: show, mouseleave: hide, focus: show, blur: hide },
+        ...cells.map((cell) => html("td", {}, String(cell))),
+      );
     });
-    candidates.replaceChildren(html("h3", {}, "Search"), html("table", { class: "candidates" }, html("thead", {}, head), html("tbody", {}, ...body)));
+    candidates.replaceChildren(
+      html("h3", {}, "Search"),
+      html("table", { class: "candidates" }, html("thead", {}, head), html("tbody", {}, ...body)),
+    );
   }
 
   /** The graph of expected outcomes over the game: areas one upon the other where they sum to one for two seats, else lines. */
@@ -1121,20 +1463,41 @@ export class TileweGame extends HTMLElement {
     const [kind, seats] = [frames[0].kind, frames[0].num_players];
     const x = (move) => (width * move) / last;
     const y = (value) => 3 + (height - 6) * (1 - Math.max(0, Math.min(1, value)));
-    const svg = el("svg", { class: "graph", preserveAspectRatio: "none", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Expected outcome by move" });
+    const svg = el("svg", {
+      class: "graph",
+      preserveAspectRatio: "none",
+      viewBox: `0 0 ${width} ${height}`,
+      role: "img",
+      "aria-label": "Expected outcome by move",
+    });
     svg.append(el("rect", { width, height, fill: c("board") }));
     const known = analyses.flatMap((analysis, move) => (analysis?.value ? [[move, analysis.value]] : []));
     const line = (seat) => known.map(([move, value], i) => `${i ? "L" : "M"}${r(x(move))} ${r(y(value[seat]))}`).join("");
     if (seats === 2 && known.length) {
       const [start, end] = [r(x(known[0][0])), r(x(known.at(-1)[0]))];
       const colors = kind === "polyomino" ? ["blue", "yellow"] : ["blue", "red"];
-      svg.append(el("path", { d: `${line(0)}L${end} ${height}L${start} ${height}Z`, fill: c(colors[0]), "fill-opacity": "0.75" }));
+      svg.append(
+        el("path", { d: `${line(0)}L${end} ${height}L${start} ${height}Z`, fill: c(colors[0]), "fill-opacity": "0.75" }),
+      );
       svg.append(el("path", { d: `${line(0)}L${end} 0L${start} 0Z`, fill: c(colors[1]), "fill-opacity": "0.75" }));
-      svg.append(el("path", { d: line(0), fill: "none", stroke: c("last"), "stroke-width": 1.5, "vector-effect": "non-scaling-stroke" }));
+      svg.append(
+        el("path", { d: line(0), fill: "none", stroke: c("last"), "stroke-width": 1.5, "vector-effect": "non-scaling-stroke" }),
+      );
     } else {
-      for (let seat = 0; seat < seats; seat++) svg.append(el("path", { d: line(seat), fill: "none", stroke: c(seatColor(kind, seat)), "stroke-width": 2, "vector-effect": "non-scaling-stroke" }));
+      for (let seat = 0; seat < seats; seat++)
+        svg.append(
+          el("path", {
+            d: line(seat),
+            fill: "none",
+            stroke: c(seatColor(kind, seat)),
+            "stroke-width": 2,
+            "vector-effect": "non-scaling-stroke",
+          }),
+        );
     }
-    svg.append(el("path", { d: `M0 ${height / 2}H${width}`, stroke: c("muted"), "stroke-width": 0.7, "stroke-dasharray": "3 4" }));
+    svg.append(
+      el("path", { d: `M0 ${height / 2}H${width}`, stroke: c("muted"), "stroke-width": 0.7, "stroke-dasharray": "3 4" }),
+    );
     const cursor = el("path", { stroke: c("last"), "stroke-width": 1.5, "vector-effect": "non-scaling-stroke" });
     svg.append(cursor);
     const go = (event) => {
@@ -1154,7 +1517,10 @@ export class TileweGame extends HTMLElement {
 function caption(replay, move) {
   if (!move) return "Start";
   const action = replay.moves[move - 1];
-  const gain = action.gain === undefined ? "" : `, ${String(action.gain).replace("-", "−")} points${action.reason ? ` (${action.reason})` : ""}`;
+  const gain =
+    action.gain === undefined
+      ? ""
+      : `, ${String(action.gain).replace("-", "−")} points${action.reason ? ` (${action.reason})` : ""}`;
   return `${move}. ${seatName(replay.names, action.player)}: ${action.name}${gain}`;
 }
 
