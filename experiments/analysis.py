@@ -11,8 +11,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float32, Int32, Key, PRNGKeyArray
+from jaxtyping import Array, Float32, Int32, Key, PRNGKeyArray, UInt32
 
+from experiments.levels import agent_of
 from experiments.networks import weights
 from experiments.timed_search import MAX_PARTS, parts_of
 from search import AgentSpec, Determinized, InformationSetSearch, Search, SearchOutput, build_search, check_memory
@@ -22,6 +23,7 @@ from search.settings import is_finite
 from search.spec import LoadNetwork
 from search.tree import ROOT, child_values, principal_variation
 from tilewe_jax.game import Game
+from tilewe_jax.host import HostGame
 from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Played
 from tilewe_jax.registry import make
 
@@ -125,7 +127,7 @@ class SearchProgram:
     """The compiled search of positions of one game, by one agent.
 
     Positions are searched in blocks of 1, 4, 16, ... positions, each size compiled when it is first needed; blocks are filled
-    up with copies of their first position. Random numbers depend on the seed and the number of moves alone, so that a position
+    up with copies of their first position. Random numbers depend on the seeds and the number of moves alone, so that a position
     is searched alike alone and among others.
 
     Args:
@@ -205,7 +207,8 @@ class SearchProgram:
         num_actions = np.array([len(position.actions) for position in filled], np.int32)
         steps = num_actions.max()
         states = self._function("replay", size, self._replay, starts, actions, steps)(starts, actions, steps)
-        keys = self._function("keys", size, self._keys, num_actions)(num_actions)
+        seeds = np.array([position.seed for position in filled], np.uint32)
+        keys = self._function("keys", size, self._keys, num_actions, seeds)(num_actions, seeds)
         report, seconds = self._search_block(size, states, keys)
         leads = [None] * size
         if self._score_playouts:
@@ -254,8 +257,9 @@ class SearchProgram:
 
         return jax.lax.fori_loop(0, steps, play, jax.tree.map(jnp.asarray, starts))
 
-    def _keys(self, num_actions: Int32[Array, "B"]) -> Key[Array, "B"]:
-        return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(self._key, num_actions)
+    def _keys(self, num_actions: Int32[Array, "B"], seeds: UInt32[Array, "B"]) -> Key[Array, "B"]:
+        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(self._key, num_actions)
+        return jnp.where(seeds == 0, keys, jax.vmap(jax.random.fold_in)(keys, seeds))
 
     def _search(self, network: Any, states: Any, keys: Key[Array, "B"]) -> RootReport:
         search = build_search(self.spec, self.game, network)
@@ -339,20 +343,22 @@ class AgentAnalyzer:
     Args:
         agent: the agent as text, one that searches.
         batch: number of positions that are searched together, at most.
+        others: agents that requests may name besides this one and the levels of a game.
         options: further arguments of ``SearchProgram``.
 
     Raises ``ValueError`` for a text that is no agent.
     """
 
-    def __init__(self, agent: str, batch: int = 64, **options: Any) -> None:
+    def __init__(self, agent: str, batch: int = 64, others: Sequence[str] = (), **options: Any) -> None:
         self.batch = batch
         self._spec = AgentSpec.parse(agent)
+        self._named = {text: AgentSpec.parse(text) for text in (agent, *others)}
         self._options = options
         self._programs: dict[tuple[str, str, AgentSpec, float | None], SearchProgram] = {}
 
     def prepare(self, game: GameSpec, settings: Mapping[str, Any] | None = None) -> SearchProgram:
         """The search of a game with some settings of the agent changed. Raises ``ValueError`` and ``MemoryError``."""
-        spec, max_seconds = self._changed(settings or {})
+        spec, max_seconds = self._changed(game.host, settings or {})
         key = game.host.id, json.dumps(dict(game.options), sort_keys=True), spec, max_seconds
         program = self._programs.pop(key, None)
         if program is None:
@@ -366,8 +372,17 @@ class AgentAnalyzer:
         """The analyses of positions."""
         return search.analyze(positions)
 
-    def _changed(self, settings: Mapping[str, Any]) -> tuple[AgentSpec, float | None]:
+    def _agent(self, game: HostGame, text: Any) -> AgentSpec:
+        """The agent that a request names; no other than those that were offered, as a network is read from a file."""
+        if isinstance(text, str) and text in self._named:
+            return self._named[text]
+        if not isinstance(text, str) or not text.startswith("level:"):
+            raise ValueError(f"agent must be level:N or one of {', '.join(self._named)}, not {str(text)[:80]!r}")
+        return AgentSpec.parse(agent_of(game, text[:80]))
+
+    def _changed(self, game: HostGame, settings: Mapping[str, Any]) -> tuple[AgentSpec, float | None]:
         """The agent with other settings, and the limit of time, which is none of them. Raises ``ValueError``."""
+        agent = self._agent(game, settings["agent"]) if "agent" in settings else self._spec
         texts: dict[str, str] = {}
         max_seconds = settings.get("max_seconds")
         if max_seconds is not None and (
@@ -379,10 +394,10 @@ class AgentAnalyzer:
                 raise ValueError(f"{name} cannot be changed: {_FIXED[name]}")
             if not isinstance(value, (str, int, float, type(None))):
                 raise ValueError(f"{name[:80]} must be a text, a number, true, false or null")
-            if name != "max_seconds":
+            if name not in ("agent", "max_seconds"):
                 texts[name] = str(value).lower() if value is None or isinstance(value, bool) else str(value)
         if not texts:
-            return self._spec, max_seconds
-        if not self._spec.is_search:
-            raise ValueError(f"{self._spec.kind} has no settings, and does not search")
-        return self._spec.with_settings(texts), max_seconds
+            return agent, max_seconds
+        if not agent.is_search:
+            raise ValueError(f"{agent.kind} has no settings, and does not search")
+        return agent.with_settings(texts), max_seconds

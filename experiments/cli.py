@@ -15,13 +15,15 @@ from experiments import compilation_cache, interrupts
 from experiments.commands.common import FailedError, UsageError
 from experiments.parsing import ArgumentError, parse
 
-# A command is imported when it is asked for, and JAX inside of the commands: `--help`, `show` and `bench` do without it.
+# A command is imported when it is asked for, and JAX inside of the commands: `--help`, `show`, `render` and `bench` do
+# without it.
 
 COMMANDS = {
     "games": "games:Games",
     "rollout": "games:Rollout",
     "replay": "games:Replay",
     "show": "games:Show",
+    "render": "render:Render",
     "perft": "games:Perft",
     "arena": "match:Arena",
     "eval": "match:Eval",
@@ -33,6 +35,7 @@ COMMANDS = {
     "exploit": "exploit:Exploit",
     "analyze": "analyze:Analyze",
     "rate": "analyze:Rate",
+    "serve": "serve:Serve",
     "convert": "gtp:Convert",
     "gtp": "gtp:Gtp",
     "bench": "bench:Bench",

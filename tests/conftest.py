@@ -52,6 +52,7 @@ QUICK = {
     "test_settings",
     "test_terminal",
     "test_tilewe",
+    "test_views",
 }
 """The modules that `pytest -m quick` runs: of every layer something, hardly anything that compiles for long."""
 

@@ -460,6 +460,7 @@ class Inputs:
             "exploit": "game players agent minutes games init preset set resume json",
             "replay": "json",
             "show": "number brief svg",
+            "render": "out format number move theme numbers analyses",
             "report": "curve json",
             "games": "json",
             "convert": "number",
@@ -486,7 +487,9 @@ class Inputs:
         )
         command = rng.choice(list(flags))
         given = (
-            [rng.choice(("f", "/dev/zero", "run", "."))] if command in ("replay", "show", "report", "convert", "rate") else []
+            [rng.choice(("f", "/dev/zero", "run", "."))]
+            if command in ("replay", "show", "render", "report", "convert", "rate")
+            else []
         )
         given += [rng.choice(("g.blksgf", "f", "/dev/zero"))] if command == "convert" else []
         for flag in rng.choices(flags[command].split(), k=rng.choice((0, 1, 2, 4))):

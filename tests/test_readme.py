@@ -17,6 +17,7 @@ PAGES = (
     "search",
     "experiments",
     "experiments/weights",
+    "tilewe_jax/web",
 )
 OTHERS = [(ROOT / page / "README.md").read_text() for page in PAGES]
 TEXT = "".join([README, *OTHERS])
@@ -36,8 +37,8 @@ def test_commands_parse(command: str) -> None:
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) == 13
-    assert len(COMMANDS) == 53
+    assert len(CODE) == 14
+    assert len(COMMANDS) == 59
 
 
 def test_the_map_names_what_there_is() -> None:

@@ -18,7 +18,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from xml.sax.saxutils import escape
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +25,8 @@ import numpy as np
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
-from tilewe_jax.host import HostPosition, IllegalActionError, require_no_deal
+from tilewe_jax.host import HostPosition, IllegalActionError, common_view, require_no_deal
+from tilewe_jax.render.pictures import draw
 
 if TYPE_CHECKING:
     from tilewe_jax.game import Game
@@ -157,13 +157,7 @@ class Rendered(Sized, Generic[State]):
 
     def svg(self, state: State) -> str:
         """The position as a picture: the text of an SVG file."""
-        lines = self.text(state).split("\n")
-        width, height = 9 * max(map(len, lines)) + 20, 18 * len(lines) + 20
-        rows = "".join(f'<text x="10" y="{18 * i + 22}">{escape(line)}</text>' for i, line in enumerate(lines))
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
-            f"<style>text{{font:14px monospace;white-space:pre}}</style>{rows}</svg>\n"
-        )
+        return draw({"kind": "text", "text": self.text(state)})
 
     def action_name(self, action: int, state: State) -> str:
         """The name of an action that is legal in ``state``."""
@@ -249,6 +243,21 @@ class _DevicePosition:
     def svg(self, *, last_action: int | None = None) -> str:
         del last_action
         return self.game.svg(self.state)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
+        view = common_view(self, "text", seat)
+        # The text of a game that hides something shows it, and only the game knows what of it whom to show.
+        is_open = open or view["terminal"] or not self.game.has_hidden_information
+        view["text"] = self.text() if is_open else f"{self.game.id} hides information from its players until its end"
+        return view
+
+    def action_view(self, action: int) -> dict[str, Any]:
+        if rule := self.explain(action):
+            raise IllegalActionError(f"action {action} is illegal: {rule}")
+        return {"id": action, "name": self.action_name(action), "kind": "other"}
 
 
 @lru_cache(maxsize=8)

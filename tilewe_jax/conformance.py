@@ -5,6 +5,7 @@ from tilewe_jax import conformance
 conformance.check(MyGame())
 """
 
+import json
 import math
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -311,6 +312,12 @@ def check_host(game: Game[Any], functions: Any, history: History) -> None:
         _require(bool(position.text()), f"text of the host form is empty {when}")
         for action in (-1, game.num_actions, *legal[:1]):
             _require((position.explain(action) is None) == (action in legal), f"explain of the host form differs {when}")
+        for seat in (None, *range(game.num_players)):
+            view = position.view(seat=seat)
+            _require(json.loads(json.dumps(view)) == view, f"view of the host form is no JSON value {when}")
+            known = [view[name] for name in ("num_players", "current_player", "terminal", "scores")]
+            expected = [game.num_players, position.current_player, over, list(position.scores())]
+            _require(known == expected, f"view of the host form differs from the position {when}")
 
     for index in sorted({0, len(history) // 2, len(history) - 1}):
         states, actions = history[index]
@@ -322,6 +329,9 @@ def check_host(game: Game[Any], functions: Any, history: History) -> None:
             name = game.action_name(action, _row(states, 0))
             _require(position.action_name(action) == name, f"action_name of the host form differs after {index} actions")
             _require(position.action_of_name(name) == action, f"action_of_name is not the inverse after {index} actions")
+            view = position.action_view(action)
+            is_action = (view["id"], view["name"]) == (action, name) and json.loads(json.dumps(view)) == view
+            _require(is_action, f"action_view of the host form is no JSON value of the action after {index} actions")
             _require(bool(after.text(last_action=action)), "text of the host form is empty with last_action")
             _require(after.svg(last_action=action).startswith("<svg"), "svg of the host form is no SVG text")
 

@@ -1,7 +1,7 @@
 """Positions on the host: the plain-Python form in which a game explains its rules to people. Needs no JAX."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 
@@ -53,6 +53,22 @@ class HostPosition(Protocol):
     def svg(self, *, last_action: int | None = None) -> str:
         """The position as a picture: the text of an SVG file; ``last_action``, which led here, is marked."""
 
+    def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
+        """The position as JSON values, for what draws it; ``tilewe_jax.render`` describes the kinds of views.
+
+        Args:
+          seat: the player who looks; ``None`` for a spectator, who sees what everybody sees.
+          open: whether hidden information is shown too, as it always is at the end.
+
+        Raises ``ValueError`` for what is no seat.
+        """
+
+    def action_view(self, action: int) -> dict[str, Any]:
+        """A legal action as JSON values: its id, its name, and what it does, see ``tilewe_jax.render``.
+
+        Raises ``IllegalActionError``, which names the rule that the action breaks.
+        """
+
 
 @dataclass(frozen=True)
 class HostGame:
@@ -70,6 +86,22 @@ class HostGame:
     """Upper bound of the number of actions of a game."""
     init_from_deal: Callable[[Any], HostPosition]
     """The initial position of a deal, see ``Game.deal``. Raises ``ValueError`` for what is no deal of this game."""
+    options: dict[str, Any] = field(default_factory=dict, hash=False)
+    """The options that were given to ``make_host_game``."""
+
+
+def common_view(position: HostPosition, kind: str, seat: int | None) -> dict[str, Any]:
+    """The fields that the views of all games have. Raises ``ValueError`` for what is no seat."""
+    scores = list(position.scores())
+    if seat is not None and not 0 <= seat < len(scores):
+        raise ValueError(f"seat must be 0 to {len(scores) - 1}, or None for a spectator, not {seat!r}")
+    return {
+        "kind": kind,
+        "num_players": len(scores),
+        "current_player": position.current_player,
+        "terminal": position.is_terminal,
+        "scores": scores,
+    }
 
 
 def require_no_deal(game_id: str, deal: Any) -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tilewe_jax.games.polyomino import config as polyomino
@@ -35,7 +36,8 @@ def make_host_game(name: str, **given: Any) -> HostGame:
     """
     if name in _GAMES:
         settings, host_game = _GAMES[name]
-        return host_game(settings(**checked_options(name, inspect.signature(settings).parameters, given)))
+        values = checked_options(name, inspect.signature(settings).parameters, given)
+        return replace(host_game(settings(**values)), options=given)
     from tilewe_jax.registry import make
 
     game = make(name, **given)
@@ -46,6 +48,7 @@ def make_host_game(name: str, **given: Any) -> HostGame:
         num_actions=game.num_actions,
         max_steps=game.max_steps,
         init_from_deal=lambda deal: game.host(game.init_from_deal(deal)),
+        options=given,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from experiments.arena.levels import agent_of
+from experiments.levels import agent_of
 from experiments.networks import weights
 from search import AgentSpec, Network, TreePlayer, build_player
 from search.spec import RULES
@@ -96,7 +96,7 @@ def player(game: Game[Any], text: str) -> Player:
 
     Args:
         game: the game to be played.
-        text: an agent (``search.AgentSpec``); ``level:N``, see ``experiments.arena.levels``; ``gtp:command="..."``, the command
+        text: an agent (``search.AgentSpec``); ``level:N``, see ``experiments.levels``; ``gtp:command="..."``, the command
             line of an engine that speaks GTP; or ``module:factory``, which is called without arguments and gives a policy or a
             player on the host. ``name=...`` gives it another name.
 

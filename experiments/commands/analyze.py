@@ -14,6 +14,7 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from experiments.commands.common import (
+    Agents,
     Flag,
     GameOptions,
     OptionalFile,
@@ -48,6 +49,8 @@ class Analyze(GameOptions):
 
     agent: Annotated[str, arg(metavar="AGENT")] = AGENT
     """Agent that searches, puct or gumbel with their settings (see `tilewe-jax arena --list`), which requests may change."""
+    others: Agents = ()
+    """Agents that requests may name besides this one and the levels of a game."""
     batch: int = 64
     """Number of positions searched together, at most; more are faster, and need more memory."""
     score_playouts: int = 16
@@ -68,6 +71,7 @@ class Analyze(GameOptions):
             analyzer = AgentAnalyzer(
                 self.agent,
                 self.batch,
+                self.others,
                 seed=self.seed,
                 score_playouts=self.score_playouts,
                 compiling=lambda: progress(None, "", quiet=True),

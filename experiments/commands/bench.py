@@ -44,6 +44,10 @@ class Bench(GameOptions):
     """Measure nothing, but print hashes of fixed games, which show whether a change has altered how games are played."""
     train: Annotated[str | None, arg(metavar="PRESET", help_behavior_hint="")] = None
     """Measure self-play and learning instead of games, with the settings of this preset and of --set."""
+    serve: Flag = False
+    """Measure the game server with --games under way, half of them against engines, instead of games."""
+    games: int = 200
+    """Number of games at once, for --serve."""
     num_simulations: int = 64
     """Number of simulations per search, for --search."""
     num_candidates: int = 64
@@ -65,6 +69,11 @@ class Bench(GameOptions):
             check_unused(self, "with --signature, which plays fixed games", *every)
             self._signature()
             return
+        if self.serve:
+            every = [field.name for field in fields(self) if field.name not in ("serve", "games", "seconds", "seed", "json")]
+            check_unused(self, "with --serve", *every)
+        else:
+            check_unused(self, "without --serve", "games")
         if self.train:
             check_unused(self, "with --train", "game", "players", "search", *_OF_SEARCH, *_OF_PLAY, "batch", "seed")
         elif self.search:
@@ -76,6 +85,7 @@ class Bench(GameOptions):
         check_seed(self.seed)
         batch = (256 if self.search else 4000) if self.batch is None else self.batch
         check_positive(
+            games=self.games,
             batch=batch,
             seconds=self.seconds,
             cores=self.cores,
@@ -90,10 +100,15 @@ class Bench(GameOptions):
         if self.json:
             print(json.dumps(figures))
             return
-        table = Table("figure", "value", title=f"{figures['game']}: {self.train or ('search' if self.search else self.form)}")
+        table = Table("figure", "value", title=self._title(figures))
         for name, value in figures.items():
             table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
         out.print(table)
+
+    def _title(self, figures: dict[str, Any]) -> str:
+        if self.serve:
+            return "the game server"
+        return f"{figures['game']}: {self.train or ('search' if self.search else self.form)}"
 
     def _signature(self) -> None:
         from experiments.benchmarks.signature import COLUMNS, SETUPS, signature
@@ -116,6 +131,10 @@ class Bench(GameOptions):
         out.print(table)
 
     def _figures(self, batch: int) -> dict[str, Any]:
+        if self.serve:
+            from experiments.benchmarks.serve import serve
+
+            return serve(self.games, self.seconds, self.seed)
         if self.train:
             return self._train(self.train)
         return self._search(batch) if self.search else replace(self, game=self.game or "tilewe")._play(batch)

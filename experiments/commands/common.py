@@ -181,7 +181,7 @@ def progress(total: int | None = None, unit: str = "games", phase: str = COMPILI
 def plot_ratings(path: Path, game: Any, games: int, rows: list[dict[str, Any]]) -> None:
     """Write a picture of the ratings of agents and their intervals, where they have any."""
     from tilewe_jax.files import replacing
-    from tilewe_jax.render.svg import intervals
+    from tilewe_jax.render.charts import intervals
 
     bars = [(row["agent"], row["elo"], row["elo_ci95"]) for row in rows if row["elo"] is not None]
     if not bars:

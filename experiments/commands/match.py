@@ -76,7 +76,7 @@ class Arena(GameOptions):
         check_writable(self.out)
         check_writable(self.plot)
         common.ask_for_devices(self.devices)
-        from experiments.arena.levels import level_names
+        from experiments.levels import level_names
         from search import search_agents
         from tilewe_jax import records
 

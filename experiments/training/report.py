@@ -2,12 +2,11 @@
 
 import html
 import io
-import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 import matplotlib.figure
 import numpy as np
@@ -17,20 +16,19 @@ from experiments.training import metrics
 from experiments.training.loss import BINS
 from tilewe_jax import records
 from tilewe_jax.files import read_json, replacing
+from tilewe_jax.render.page import game_element, script_element
+from tilewe_jax.render.replay import read_games
 
 _GAMES = 6
 """Maximum number of example games."""
 _NAME = 36
 """Maximum number of characters of a name in a plot."""
-_PICTURES = 80
-"""Maximum number of positions of a game."""
-
-_SCALE = 1.3
-"""Enlargement of pictures of positions, on screens that are wide enough."""
+_MOVES = 300
+"""Maximum number of moves of a game."""
 
 _PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title><style>
+<html lang="en" data-theme="light"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title><style>
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 1500px; margin: 1em auto; padding: 0 1em; color: #222 }}
 h1 {{ font-size: 1.5em }} h2 {{ font-size: 1.2em; margin-top: 2em; border-bottom: 1px solid #ccc }}
 table {{ border-collapse: collapse }} td, th {{ padding: .15em .8em .15em 0; text-align: left; vertical-align: top }}
@@ -42,28 +40,13 @@ td {{ overflow-wrap: anywhere }}
 .plots {{ grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)) }}
 .plots svg {{ width: 100%; height: auto }}
 .games {{ grid-template-columns: repeat(auto-fill, minmax(min(100%, 560px), 1fr)) }}
-.game {{ margin: 1em 0 }} .game p {{ overflow-wrap: anywhere; margin: 0 0 .5em }}
-.game .controls {{ display: flex; gap: .5em; align-items: center }} .game input {{ flex: 1; min-width: 0 }}
-.game button {{ font-size: 1.2em; min-width: 2.6em; min-height: 2.2em }}
-.game output {{ display: block; min-height: 3em; padding-top: .3em; overflow-wrap: anywhere }}
-.game img {{ max-width: 100%; height: auto; display: none }} .game img.now {{ display: block }}
+.game {{ margin: 1em 0; min-width: 0 }} .game p {{ overflow-wrap: anywhere; margin: 0 0 .5em }}
 details {{ margin-top: 1em }}
 </style></head><body>
 <h1>{title}</h1>
 {body}
-<script>
-for (const game of document.querySelectorAll(".game")) {{
-  const pictures = game.querySelectorAll("img"), slider = game.querySelector("input"), label = game.querySelector("output");
-  const show = () => {{
-    pictures.forEach((picture, i) => picture.classList.toggle("now", i == slider.value));
-    label.textContent = pictures[slider.value].alt;
-  }};
-  slider.addEventListener("input", show);
-  game.querySelector(".back").addEventListener("click", () => {{ slider.stepDown(); show(); }});
-  game.querySelector(".on").addEventListener("click", () => {{ slider.stepUp(); show(); }});
-  show();
-}}
-</script></body></html>
+{script}
+</body></html>
 """
 
 
@@ -122,7 +105,8 @@ def write(folder: Path) -> Path:
     parts.append(f"<details><summary>All settings</summary><table>{settings}</table></details>")
     path = folder / "report.html"
     with replacing(path, "w") as file:
-        file.write(_PAGE.format(title=f"Training of {_text(config['game']['id'])}", body="\n".join(parts)))
+        title = f"Training of {_text(config['game']['id'])}"
+        file.write(_PAGE.format(title=title, body="\n".join(parts), script=script_element() if games else ""))
     return path
 
 
@@ -312,36 +296,18 @@ def _throughput(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _games(folder: Path) -> list[str]:
-    """Games of the last evaluations, as pictures to step through."""
+    """Games of the last evaluations, to step through."""
     shown: list[str] = []
     for path in sorted((folder / "games").glob("*.jsonl"), reverse=True):
         if len(shown) >= _GAMES:
             break
-        game, recorded = records.read_on_host(path)
-        for record in recorded[:1]:
-            position = game.init_from_deal(record.deal)
-            pictures = [_picture(position.svg(), "start")]
-            for ply, action in enumerate(record.actions[:_PICTURES], 1):
-                seat = position.current_player
-                name = record.players[seat] if record.players else f"player {seat + 1}"
-                caption = f"{ply}. {name} (seat {seat + 1}): {position.action_name(action)}"
-                position = position.after(action)
-                pictures.append(_picture(position.svg(last_action=action), caption))
-            title = f"iteration {int(path.stem.split('-')[0]):,}: {', '.join(record.players)}; scores {list(record.scores)}"
-            controls = (
-                '<div class="controls"><button class="back" aria-label="previous move">&larr;</button>'
-                f'<input type="range" min="0" max="{len(pictures) - 1}" value="0" aria-label="move">'
-                '<button class="on" aria-label="next move">&rarr;</button></div><output></output>'
-            )
-            shown.append(f'<div class="game"><p>{_text(title)}</p>{controls}{"".join(pictures)}</div>')
+        for game in read_games(path)[:1]:
+            scores = game.result["scores"] if game.result else None
+            title = f"iteration {int(path.stem.split('-')[0]):,}: {', '.join(game.names)}; scores {scores}"
+            is_cut = len(game.actions) > _MOVES
+            part = replace(game, actions=game.actions[:_MOVES], result=None if is_cut else game.result)
+            shown.append(f'<div class="game"><p>{_text(title)}</p>{game_element(part.replay())}</div>')
     return shown
-
-
-def _picture(svg: str, caption: str) -> str:
-    # As images, since identifiers in one drawing must not meet those of another. Larger than drawn, where there is room.
-    size = re.search(r' width="(\d+)"', svg)
-    width = f' width="{round(int(size[1]) * _SCALE)}"' if size else ""
-    return f'<img alt="{_text(caption)}"{width} src="data:image/svg+xml,{quote(svg)}">'
 
 
 def _plot(title: str, draw: Callable[[Any], None]) -> str:

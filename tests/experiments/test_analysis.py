@@ -12,6 +12,7 @@ import pytest
 import tilewe_jax
 from experiments import cli, review
 from experiments.analysis import AgentAnalyzer, SearchProgram
+from experiments.levels import LEVELS
 from experiments.timed_search import MAX_PARTS
 from search import AgentSpec, Search, build_search
 from search.tree import ROOT
@@ -129,6 +130,9 @@ def test_a_limit_of_time() -> None:
         ({"priors": 7}, "priors must be true or false"),
         ({"nosuch": 1}, "puct has no setting 'nosuch=1'"),
         ({"playout_policy": "nosuch"}, "has no policy 'nosuch'"),
+        ({"agent": "gumbel:network=secret.npz"}, "agent must be level:N or one of puct"),
+        ({"agent": "level:99"}, "level"),
+        ({"agent": ["puct"]}, "agent must be level:N or one of puct"),
     ],
     ids=str,
 )
@@ -144,6 +148,29 @@ def test_searches_are_kept() -> None:
     assert analyzer.prepare(spec, {"c_init": 2.0}) is first
     assert analyzer.prepare(spec) is not first
     assert first.spec.rule.c_init == 2  # type: ignore[union-attr]
+
+
+def test_agents_of_requests() -> None:
+    analyzer = AgentAnalyzer(AGENT, 4, ["gumbel:num_simulations=8"], score_playouts=0)
+    duo, santorini = GameSpec(make_host_game("duo", size=5), {"size": 5}), GameSpec(make_host_game("santorini"), {})
+    other = analyzer.prepare(duo, {"agent": "gumbel:num_simulations=8"})
+    assert str(other.spec).startswith("gumbel:num_simulations=8")
+    assert analyzer.prepare(duo, {"agent": "gumbel:num_simulations=8", "num_simulations": 9}).spec != other.spec
+    level = analyzer.prepare(santorini, {"agent": "level:2"}).spec
+    assert level.search.num_simulations == AgentSpec.parse(LEVELS["santorini"][1].agent).search.num_simulations
+
+
+def test_the_seed_of_a_request() -> None:
+    """Weak levels draw their moves: by their seed, whatever else is searched with them; 0 is the seed of the analyzer."""
+    agent = AgentSpec.parse(f"{AGENT},value_temperature=1.0")
+    program = SearchProgram(GAME, agent, batch=16, score_playouts=0)
+    seeds = [0, 1, 2, 3, 4, 5, 6, 7, 1]
+    together = program.analyze([Played(None, (), seed) for seed in seeds])
+    actions = [analysis.action for analysis in together]
+    assert len(set(actions)) > 1
+    assert actions[1] == actions[-1]
+    alone = SearchProgram(GAME, agent, batch=1, score_playouts=0)
+    assert alone.analyze([Played(None, ())])[0].action == actions[0]
 
 
 class Fog(TicTacToe):

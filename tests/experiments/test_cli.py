@@ -102,7 +102,7 @@ def test_games_that_chance_begins(
     assert code == 0
     assert re.match(r"  1\. " + first, out)
     assert end in "".join(out.splitlines()[-2:])
-    assert len(re.findall("<circle|<polygon", picture.read_text())) >= shapes
+    assert len(re.findall("tilewe-worker|tilewe-tile", picture.read_text())) >= shapes
 
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 import tilewe_jax
 from experiments import arena
-from experiments.arena.levels import LEVELS, agent_of
+from experiments.levels import LEVELS, agent_of
 from search import AgentSpec, build_search
 
 

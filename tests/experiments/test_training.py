@@ -5,9 +5,7 @@ import copy
 import errno
 import json
 import os
-import re
 import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -43,6 +41,7 @@ from experiments.training.evaluation import Evaluation
 from experiments.training.metrics import Log
 from experiments.training.run import naming_what_is_kept
 from search import SearchSettings
+from tests.browser import browser_page
 from tests.experiments.test_cli import run
 from tests.support import assert_same, batched, rows
 from tilewe_jax.registry import available_games
@@ -206,14 +205,15 @@ def test_the_report_needs_no_network(folder: Path) -> None:
 
 
 def test_the_report_in_a_browser(folder: Path) -> None:
-    """Its games show their first position, and only that, before anybody steps on."""
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if not browser:
-        pytest.skip("needs Chromium")
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", f"file://{folder / 'report.html'}"]
-    page = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    shown = re.findall(r'<img alt="([^"]*)"[^>]*class="now"', page)
-    assert shown == ["start"] * 3
+    """Its games show their first position, and step on by themselves."""
+    with browser_page() as page:
+        page.goto(f"file://{folder / 'report.html'}")
+        games = page.locator("tilewe-game")
+        assert games.count() == 3
+        assert games.locator(".caption").all_text_contents() == ["Start"] * 3
+        games.nth(1).get_by_label("Next move").click()
+        assert games.nth(1).locator(".caption").text_content().startswith("1. ")
+        assert games.nth(0).locator(".caption").text_content() == "Start"
 
 
 def test_only_what_is_stronger_passes_the_gate(folder: Path, tmp_path: Path) -> None:

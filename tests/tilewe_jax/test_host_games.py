@@ -77,10 +77,10 @@ def test_a_last_move_is_marked_in_santorini_and_triominos() -> None:
     action = next(action for action in position.legal_actions() if position.action_name(action) == "c4-d4*e3")
     after = position.after(action)
     assert after.text(last_action=action).splitlines()[1:3] == [" 4  .   .  (. )[O ] . ", " 3  .   X   .   Y  [.1]"]
-    assert after.svg(last_action=action).count('stroke="#b3261e"') == 3
-    assert after.svg().count('stroke="#b3261e"') == 0
+    assert after.svg(last_action=action).count('class="tilewe-last"') == 7
+    assert after.svg().count('class="tilewe-last"') == 0
     table = make_host_game("triominos", tiles=10, tray=3).init_from_deal(DEAL)
     first = table.legal_actions()[0]
     assert table.after(first).text(last_action=first).count("*") == 1
-    assert table.after(first).svg(last_action=first).count('stroke="#b3261e"') == 1
+    assert table.after(first).svg(last_action=first).count('class="tilewe-last"') == 1
     assert "*" not in table.after(first).text()

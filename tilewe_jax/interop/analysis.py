@@ -29,7 +29,7 @@ SECONDS_BETWEEN_LINES = 0.01
 """Lines that follow within this time are waited for before positions are searched."""
 MAX_GAMES = 64
 """Number of games with their options that are kept for the next request."""
-_FIELDS = ("id", "game", "options", "deal", "moves", "agent", "analyze_turns", "max_candidates")
+_FIELDS = ("id", "game", "options", "deal", "moves", "agent", "seed", "analyze_turns", "max_candidates")
 _NOTATION = "a name as records are shown with, or an action id"
 
 
@@ -98,6 +98,8 @@ class Played:
     """What chance decided at the start, see ``Game.deal``."""
     actions: tuple[int, ...]
     """The legal actions since."""
+    seed: int = 0
+    """Seed of the random numbers of this search, besides that of the analyzer; with 0 they are those of the analyzer."""
 
 
 class Analyzer(Protocol):
@@ -133,15 +135,17 @@ class Request:
     turns: tuple[int, ...]
     """The positions to analyse, by the number of actions before them."""
     settings: Mapping[str, Any]
-    """Settings of the agent that are to be changed."""
+    """Settings of the agent that are to be changed; ``agent`` names another one."""
     max_candidates: int | None
     """At most this many candidates are named; ``None`` names all that were visited."""
     unknown: tuple[str, ...]
     """Fields that mean nothing here."""
+    seed: int = 0
+    """See ``Played``."""
 
     def played(self, turn: int) -> Played:
         """The position of a turn, to be searched."""
-        return Played(self.deal, self.actions[:turn])
+        return Played(self.deal, self.actions[:turn], self.seed)
 
 
 @dataclass
@@ -170,8 +174,15 @@ class Defaults:
         if not isinstance(turns, list) or not all(type(turn) is int and 0 <= turn <= len(actions) for turn in turns):
             raise RequestError(f"analyze_turns must be a list of numbers from 0 to {len(actions)}, the moves", "analyze_turns")
         settings = values.get("agent", {})
+        if isinstance(settings, str):
+            settings = {"agent": settings}
         if not isinstance(settings, dict):
-            raise RequestError('agent must be an object of settings, like {"num_simulations": 200}', "agent")
+            raise RequestError(
+                'agent must be a text, like "level:2", or an object of settings, like {"num_simulations": 200}', "agent"
+            )
+        seed = values.get("seed", 0)
+        if type(seed) is not int or not 0 <= seed < 1 << 31:
+            raise RequestError("seed must be an integer from 0 to 2,147,483,647", "seed")
         max_candidates = values.get("max_candidates")
         if max_candidates is not None and (type(max_candidates) is not int or max_candidates < 1):
             raise RequestError("max_candidates must be a positive integer", "max_candidates")
@@ -185,6 +196,7 @@ class Defaults:
             settings=settings,
             max_candidates=max_candidates,
             unknown=tuple(name for name in values if name not in _FIELDS),
+            seed=seed,
         )
 
     def _game(self, values: Mapping[str, Any]) -> GameSpec:

@@ -268,6 +268,16 @@ class Board:
         turn = "done" if self.finished else COLOR_NAMES[self.current_player]
         return "".join(rows) + f"Ply: {self.ply}, Turn: {turn}\n"
 
+    def _repr_svg_(self) -> str:
+        # Imported here, since most programs that use boards never look at one.
+        from tilewe_jax.games.polyomino.position import PolyominoPosition
+        from tilewe_jax.render.pictures import draw
+        from tilewe_jax.render.shapes import Options
+
+        tiles = self._moves[-1].covered_tiles() if self._moves else []
+        last = {"cells": [TILE_COORDS[tile] for tile in tiles]}
+        return draw(PolyominoPosition(self._position).view(), Options(last=last))
+
     def _player(self, for_player: Color | None, player: Color | None) -> Color:
         asked = player if for_player is None else for_player
         if asked is None or index(asked) == NO_COLOR:

@@ -1,19 +1,16 @@
-"""Positions for people: text with ANSI colours, and SVG pictures. Plain Python, without JAX."""
+"""Positions for people: text with ANSI colours. Plain Python, without JAX."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from tilewe_jax.games.polyomino.notation import column_name
 from tilewe_jax.games.polyomino.pieces import Cell
-from tilewe_jax.render.svg import grid
+from tilewe_jax.render.theme import COLORS
 
 if TYPE_CHECKING:
     from tilewe_jax.games.polyomino.position import PolyominoPosition
 
-COLORS = ("blue", "yellow", "red", "green")
-"""Names of the colours."""
 _ANSI = ("94", "93", "91", "92")
-_FILL = ("#3b6fd4", "#f0c02c", "#d9443f", "#3fa45b")
 
 
 def text(position: "PolyominoPosition", color: bool = False, marked: Collection[Cell] = ()) -> str:
@@ -38,22 +35,6 @@ def text(position: "PolyominoPosition", color: bool = False, marked: Collection[
     rows += _totals(position)
     rows.append("game over" if position.is_terminal else f"{COLORS[position.current_color]} to move")
     return "\n".join(rows)
-
-
-def svg(position: "PolyominoPosition", marked: Collection[Cell] = ()) -> str:
-    """The board and a legend with scores and pieces left, as the text of an SVG file; ``marked`` cells have a dot."""
-    config = position.config
-    cells = {cell: _FILL[index] for index in range(config.colors) for cell in position.cells(index)}
-    scores = map(position.position.score, range(config.colors))
-    legend = [
-        (
-            _FILL[index],
-            f"{COLORS[index]}: {score} points, pieces left: {' '.join(position.remaining_pieces(index)) or 'none'}",
-        )
-        for index, score in enumerate(scores)
-    ]
-    legend += [("none", line) for line in _totals(position)]
-    return grid(config.size, cells, [column_name(x) for x in range(config.size)], legend, marked=marked)
 
 
 def _totals(position: "PolyominoPosition") -> list[str]:

@@ -10,7 +10,10 @@ from tilewe_jax.games.polyomino.config import VERSION, Config
 from tilewe_jax.games.polyomino.host import Position, bits, explain_placement, geometry
 from tilewe_jax.games.polyomino.notation import action_names, action_of_name, cell_name, cells_of, orientation_and_anchor
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
-from tilewe_jax.host import HostGame, IllegalActionError, require_no_deal
+from tilewe_jax.host import HostGame, IllegalActionError, common_view, require_no_deal
+from tilewe_jax.render.pictures import draw
+from tilewe_jax.render.shapes import Options
+from tilewe_jax.render.theme import COLORS
 
 if TYPE_CHECKING:
     from tilewe_jax.games.polyomino.rules import State
@@ -101,8 +104,55 @@ class PolyominoPosition:
         return figures.text(self, color, self._cells_of(last_action))
 
     def svg(self, *, last_action: int | None = None) -> str:
-        """The same as a picture, see ``figures.svg``."""
-        return figures.svg(self, self._cells_of(last_action))
+        """The same as a picture, see ``tilewe_jax.render``."""
+        return draw(self.view(), Options(last={"cells": self._cells_of(last_action)}))
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
+        """The board as JSON values, see ``tilewe_jax.render``; everybody sees everything."""
+        del open
+        config, position, color = self.config, self.position, self.current_color
+        cells = ["."] * config.cells
+        for index in range(config.colors):
+            for cell in self.cells(index):
+                cells[config.bit(cell)] = str(index)
+        is_open = config.starts_stay_open or position.hands[color] == config.full_hand
+        starts = config.start_cells[color] if is_open and not self.is_terminal else ()
+        return common_view(self, "polyomino", seat) | {
+            "size": config.size,
+            "cells": "".join(cells),
+            "colors": [self._color_view(index) for index in range(config.colors)],
+            "current_color": color,
+            "empty": cells.count("."),
+            "start_cells": [list(cell) for cell in starts if cells[config.bit(cell)] == "."],
+            "voluntary_pass": config.voluntary_pass,
+        }
+
+    def action_view(self, action: int) -> dict[str, Any]:
+        """A legal placement with its piece, orientation (index into ``pieces.ORIENTATIONS``) and cells, or the pass."""
+        if rule := self.explain(action):
+            raise IllegalActionError(self._illegal(action, rule))
+        view = {"id": action, "name": self.action_name(action), "kind": "pass", "color": self.current_color}
+        if action == self.config.num_placements:
+            return view
+        orientation, _ = orientation_and_anchor(self.config, action)
+        piece = PIECE_NAMES[ORIENTATIONS[orientation].piece]
+        cells = [list(cell) for cell in cells_of(self.config, action)]
+        return view | {"kind": "place", "piece": piece, "orientation": orientation, "cells": cells}
+
+    def _color_view(self, color: int) -> dict[str, Any]:
+        position = self.position
+        beside = position.beside[color] & position.geometry.board & ~position.taken
+        return {
+            "name": COLORS[color],
+            "player": self.config.owner(color),
+            "score": position.score(color),
+            "pieces": self.remaining_pieces(color),
+            "void": beside.bit_count(),
+            "out": bool(position.out >> color & 1),
+        }
 
     def _cells_of(self, action: int | None) -> tuple[Cell, ...]:
         """The cells that an action covers; none for a pass, and for no action."""
@@ -110,7 +160,7 @@ class PolyominoPosition:
 
     def _illegal(self, action: int, rule: str) -> str:
         """The message about an action that breaks a rule."""
-        return f"{self._describe(action)} is illegal for {figures.COLORS[self.current_color]}: {rule}"
+        return f"{self._describe(action)} is illegal for {COLORS[self.current_color]}: {rule}"
 
     def _describe(self, action: int) -> str:
         if not 0 <= action < self.config.num_placements:

@@ -21,8 +21,9 @@ from tilewe_jax.games.santorini.config import (
     Config,
     Placement,
 )
-from tilewe_jax.host import HostGame, IllegalActionError, require_no_deal
-from tilewe_jax.render.svg import grid
+from tilewe_jax.host import HostGame, IllegalActionError, common_view, require_no_deal
+from tilewe_jax.render.pictures import draw
+from tilewe_jax.render.shapes import Options
 
 PIECES = (1, 2, -1, -2)
 """The workers in arrays: 1 and 2 are the first player's, -1 and -2 the second's."""
@@ -31,8 +32,6 @@ SYMBOLS = "OUXY"
 """The workers in texts, in the order of ``PIECES``."""
 _NAME = re.compile(r"([a-j]\d+)(?:-([a-j]\d+)\*([a-j]\d+))?")
 _ANSI_COLORS = ("94", "94", "91", "91")
-_HEIGHT_COLORS = ("#f4f2ee", "#d9d2c4", "#b8ab93", "#92815f", "#2f5f9e")
-_PLAYER_COLORS = ("#6f9ff0", "#f08a80")
 
 
 class Turn(NamedTuple):
@@ -308,27 +307,34 @@ class SantoriniBoard:
         return "\n".join(lines)
 
     def svg(self, *, last_action: int | None = None) -> str:
-        """The position as the text of an SVG file; the cells that ``last_action`` has left, entered and built on are framed."""
-        last = self.size - 1
-        cells = {(column, last - row): (_HEIGHT_COLORS[height], str(height or "")) for (row, column), height in self._cells()}
-        discs = {
-            (cell[1], last - cell[0]): (_PLAYER_COLORS[index // 2], SYMBOLS[index])
-            for index, cell in enumerate(self.workers)
-            if cell is not None
+        """The position as a picture; the cells that ``last_action`` has left, entered and built on are marked."""
+        cells = [self._point(cell) for cell in self._last_cells(last_action)]
+        names = ("from", "to", "build") if len(cells) > 1 else ("to",)
+        return draw(self.view(), Options(last=dict(zip(names, cells, strict=False))))
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
+        """The board as JSON values, see ``tilewe_jax.render``, cells as (x, y) from the bottom left; nothing is hidden."""
+        del open
+        return common_view(self, "santorini", seat) | {
+            "size": self.size,
+            "heights": "".join(str(height) for row in reversed(self.heights) for height in row),
+            "workers": [None if cell is None else self._point(cell) for cell in self.workers],
+            "placing": self.placing,
+            "winner": None if self.winner is None else int(self.winner != 1),
         }
-        legend = [(color, f"player {i + 1}: {' '.join(SYMBOLS[2 * i : 2 * i + 2])}") for i, color in enumerate(_PLAYER_COLORS)]
-        legend += [(color, "4, a dome" if level == DOME else f"level {level}") for level, color in enumerate(_HEIGHT_COLORS)]
-        return grid(
-            self.size,
-            {cell: color for cell, (color, _) in cells.items()},
-            [chr(ord("a") + x) for x in range(self.size)],
-            legend,
-            discs,
-            labels={cell: text for cell, (_, text) in cells.items() if text},
-            marked=[(column, last - row) for row, column in self._last_cells(last_action)],
-            merge=False,
-            side=48,
-        )
+
+    def action_view(self, action: int) -> dict[str, Any]:
+        """A legal turn or placement, with the index of its worker in ``workers``. Raises ``IllegalActionError``."""
+        move = self.move(action)
+        view = {"id": action, "name": self.name(move)}
+        if isinstance(move, Place):
+            worker = PIECES.index(PLACING_ORDER[4 - self.workers.count(None)])
+            return view | {"kind": "place", "worker": worker, "to": self._point(move.cell)}
+        start, to, build = map(self._point, move)
+        return view | {"kind": "turn", "worker": self.workers.index(move.start), "from": start, "to": to, "build": build}
 
     def __str__(self) -> str:
         return self.text()
@@ -423,6 +429,10 @@ class SantoriniBoard:
         assert to is not None
         rows, columns = DIRECTIONS[action // 8 % 8]
         return (to[0] - rows, to[1] - columns), to, _neighbour(to, action % 8)
+
+    def _point(self, cell: Cell) -> list[int]:
+        """A cell as [x, y] from the bottom left."""
+        return [cell[1], self.size - 1 - cell[0]]
 
     def _placed(self) -> dict[int, Cell]:
         """Cells of the pieces that are placed."""

@@ -32,13 +32,12 @@ from tilewe_jax.games.triominos.tiles import (
     tile_id,
     vertices,
 )
-from tilewe_jax.host import HostGame, IllegalActionError
-from tilewe_jax.render.svg import polygons
+from tilewe_jax.host import HostGame, IllegalActionError, common_view
+from tilewe_jax.render.pictures import draw
+from tilewe_jax.render.shapes import Options
 
 DRAW, PASS = "draw", "pass"
 _UINT32 = 0xFFFFFFFF
-_COLORS = {1: "#f0c02c", 2: "#f1e3b5", 3: "#f4f2ee"}
-"""Colours of tiles, by the number of different numbers on them."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ class Position:
         placements = sorted([*self.placements, placed], key=lambda placement: tile_id(placement[0]))
         tray = tuple(tile for tile in self.trays[self.current_player] if tile != placed[0])
         after = replace(
-            self._gain(self._score(placed[0], placed[2])),
+            self._gain(self._score(placed[0], placed[2])[0]),
             placements=tuple(placements),
             trays=self._trays_with(tray),
             passes=0,
@@ -194,15 +193,45 @@ class Position:
         return "\n".join([*lines, f"pile: {len(self.pile)} tiles{end if self.is_terminal else ''}"])
 
     def svg(self, *, last_action: int | None = None) -> str:
-        """The placed tiles as a picture: the text of an SVG file; the tile that ``last_action`` has placed is framed."""
-        last = self._last_cell(last_action)
-        shapes = [
-            (outline(cell), _COLORS[len(set(tile))], tuple(map(str, corners(tile, orientation))), cell == last)
-            for tile, orientation, cell in self.placements
-        ]
-        legend = [(_COLORS[3], "three different numbers"), (_COLORS[2], "two alike"), (_COLORS[1], "three alike")]
-        lines = [f"player {player}: {score} points" for player, score in enumerate(self.points, 1)]
-        return polygons(shapes, legend, lines)
+        """The table and all trays as a picture; the tile that ``last_action`` has placed is marked."""
+        cell = self._last_cell(last_action)
+        return draw(self.view(open=True), Options(last=None if cell is None else _cell_view(cell)))
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
+        """The position as JSON values, see ``tilewe_jax.render``: of the trays that ``seat`` may not see, the sizes alone."""
+        view = common_view(self, "triominos", seat)
+        is_open = open or view["terminal"]
+        free = {neighbour for *_, cell in self.placements for neighbour in neighbours(cell)} - set(self.figure.tiles)
+        return view | {
+            "tiles": [_placement_view(*placement) for placement in self.placements],
+            "trays": [
+                list(map(digits, tray)) if is_open or player == seat else len(tray) for player, tray in enumerate(self.trays)
+            ],
+            "pile": len(self.pile),
+            "draws": self.draws,
+            "passes": self.passes,
+            "round": self.round,
+            "target": self.config.target if self.config.game == "target" else None,
+            "frontier": [_cell_view(cell) for cell in sorted(free if self.placements else [(0, 0)])],
+        }
+
+    def action_view(self, action: int) -> dict[str, Any]:
+        """A legal action with its points, without those that a round's end brings: these depend on the trays of all.
+
+        Raises ``IllegalActionError``.
+        """
+        view: dict[str, Any] = {"id": action, "name": self.action_name(action)}
+        if action >= self.config.draw:
+            is_draw = action == self.config.draw
+            return view | {"kind": DRAW if is_draw else PASS, "gain": DRAW_SCORE if is_draw else PASS_SCORE}
+        placement = self._decode(action)
+        assert not isinstance(placement, str)
+        tile, _, cell = placement
+        gain, reason = self._score(tile, cell)
+        return view | {"kind": "place", **_placement_view(*placement), "gain": gain, "reason": reason}
 
     def __str__(self) -> str:
         return self.text()
@@ -281,12 +310,16 @@ class Position:
             return f"the round begins with the highest tile, {self._opener_names()}"
         return None
 
-    def _score(self, tile: Tile, cell: Cell) -> int:
-        """The points of a legal placement."""
+    def _score(self, tile: Tile, cell: Cell) -> tuple[int, str]:
+        """The points of a legal placement, and in words what they have beyond the numbers on the tile."""
         if self.placements or self.config.start != "highest":
-            return self.figure.score(tile, cell, self.config.hex_scores)[0]
-        is_triple = len(set(tile)) == 1
-        return sum(tile) + (FIRST_ZEROS_SCORE if tile == (0, 0, 0) else FIRST_TRIPLE_SCORE if is_triple else 0)
+            points, hexagons, bridge = self.figure.score(tile, cell, self.config.hex_scores)
+            reason = ("hexagon", "two hexagons", "three hexagons")[hexagons - 1] if hexagons else "bridge" if bridge else ""
+        else:
+            is_zeros, is_triple = tile == (0, 0, 0), len(set(tile)) == 1
+            points = sum(tile) + (FIRST_ZEROS_SCORE if is_zeros else FIRST_TRIPLE_SCORE if is_triple else 0)
+            reason = "zeros first" if is_zeros else "triple first" if is_triple else ""
+        return points, f"{reason} +{points - sum(tile)}" if reason else ""
 
     def _end_turn(self) -> "Position":
         """The next player to move; at the end of a round, the round scored, and the next one dealt where the game goes on."""
@@ -478,6 +511,16 @@ def _draw_tiles(cells: Sequence[Cell], numbers: dict[Cell, int], color: bool, la
         canvas[2 * (y - top), 2 * (x - left)] = f"\x1b[1m{number}\x1b[0m" if color else str(number)
     height, width = max(line for line, _ in canvas) + 1, max(at for _, at in canvas) + 1
     return ["".join(canvas.get((line, at), " ") for at in range(width)).rstrip() for line in range(height)]
+
+
+def _cell_view(cell: Cell) -> dict[str, Any]:
+    """A cell, and its left, middle and right corner in the plane, as JSON values."""
+    return {"cell": list(cell), "points": [[round(x, 4), round(y, 4)] for x, y in outline(cell)]}
+
+
+def _placement_view(tile: Tile, orientation: int, cell: Cell) -> dict[str, Any]:
+    """A tile in its place as JSON values, the numbers in the order of the corners."""
+    return {"tile": digits(tile), **_cell_view(cell), "numbers": list(corners(tile, orientation))}
 
 
 def host_game(config: Config) -> HostGame:

@@ -447,8 +447,8 @@ def test_text_and_picture() -> None:
         GAME.text(state, symbols="AB")
     assert "\x1b[" in GAME.text(state, color=True)
     picture = GAME.svg(state)
-    assert picture.count("<circle") == 4
-    assert "dome" in picture
+    assert picture.count('class="tilewe-worker') == 4
+    assert 'class="tilewe-tower tilewe-height-4"' in picture
 
 
 def test_observation_from_both_seats() -> None:

@@ -7,9 +7,11 @@ The ratings are Elo of the levels of a game among each other, 0 for the weakest,
 levels are, and nothing across games. ``tilewe-jax arena --game GAME --agents level:1 level:2 ...`` measures them.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tilewe_jax.game import Game
+if TYPE_CHECKING:  # the game server names levels without JAX
+    from tilewe_jax.game import Game
+    from tilewe_jax.host import HostGame
 
 
 class Level(NamedTuple):
@@ -51,12 +53,12 @@ LEVELS: dict[str, tuple[Level, ...]] = {
 """The levels of games by their id, the weakest first."""
 
 
-def level_names(game: Game[Any]) -> list[str]:
+def level_names(game: "Game[Any]") -> list[str]:
     """The names of the levels of a game, the weakest first; empty where it has none."""
     return [f"level:{number}" for number in range(1, len(LEVELS.get(game.id, ())) + 1)]
 
 
-def agent_of(game: Game[Any], text: str) -> str:
+def agent_of(game: "Game[Any] | HostGame", text: str) -> str:
     """The agent that a text stands for: that of a level for ``level:N``, the text itself for any other.
 
     Raises ``ValueError`` for a level that the game does not have.

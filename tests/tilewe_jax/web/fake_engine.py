@@ -1,0 +1,83 @@
+"""An engine for tests in plain Python, which speaks the protocol of ``tilewe-jax analyze``, and fails as its arguments say.
+
+    python -m tests.tilewe_jax.web.fake_engine [FAULT]
+
+FAULT is "dies" (of any question about a game with two moves), "silent" (it answers none of them), "slow" (half a second each),
+"babbles" (lines that are no answers), "cheats" (an illegal action), or "broken" (it does not start).
+"""
+
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tilewe_jax.interop.analysis import (
+    Analysis,
+    AnalysisSession,
+    Candidate,
+    Defaults,
+    GameSpec,
+    Played,
+    serve_standard_streams,
+)
+
+
+class Fake:
+    """Considers five random legal actions."""
+
+    batch = 16
+
+    def __init__(self, fault: str) -> None:
+        self.fault = fault
+        self.hosts: dict[str, Any] = {}
+
+    def prepare(self, game: GameSpec, settings: Mapping[str, Any]) -> str:
+        if settings.get("agent") == "missing":
+            raise ValueError("there is no such agent")
+        key = json.dumps([game.host.id, dict(game.options), settings], sort_keys=True)
+        self.hosts[key] = game.host
+        return key
+
+    def analyze(self, search: Any, positions: Sequence[Played]) -> list[Analysis]:
+        return [self._analysis(self.hosts[search], played, len(positions)) for played in positions]
+
+    def _analysis(self, host: Any, played: Played, batch: int) -> Analysis:
+        if self.fault == "slow":
+            time.sleep(0.5)
+        if len(played.actions) == 2:
+            if self.fault == "dies":
+                os._exit(3)
+            if self.fault == "silent":
+                time.sleep(600)
+            if self.fault == "babbles":
+                print("Traceback", '{"id": "x"}', "[]", '{"id": 99999, "error": "?"}', sep="\n", flush=True)
+        position = host.init_from_deal(played.deal)
+        for action in played.actions:
+            position = position.after(action)
+        chance = random.Random(played.seed)
+        legal = position.legal_actions()
+        chosen = chance.sample(legal, min(5, len(legal)))
+        value = (1 / host.num_players,) * host.num_players
+        candidates = tuple(Candidate(action, 10 - rank, 0.1, value, (action,)) for rank, action in enumerate(chosen))
+        return Analysis(chosen[0], candidates, value, None, 0.0, 50, 0.0, batch)
+
+
+class Cheat(AnalysisSession):
+    """Names an action that is illegal, wherever one is asked for."""
+
+    def work(self) -> list[dict[str, Any]]:
+        return [{**row, "action": 0} if "action" in row else row for row in super().work()]
+
+
+def main(fault: str = "none") -> None:
+    if fault == "broken":
+        sys.exit("this engine does not start")
+    session = (Cheat if fault == "cheats" else AnalysisSession)(Defaults("duo"), Fake(fault), "1")
+    serve_standard_streams(session)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

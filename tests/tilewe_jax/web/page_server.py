@@ -1,0 +1,18 @@
+"""A server with the fake engine, as a process of its own for the tests of the page.
+
+python -m tests.tilewe_jax.web.page_server PORT FILE [RUNS]
+"""
+
+import sys
+from pathlib import Path
+
+import uvicorn
+
+from tests.tilewe_jax.web.support import AGENTS, GENEROUS, engine
+from tilewe_jax.web.app import create_app
+from tilewe_jax.web.store import Store
+
+if __name__ == "__main__":
+    port, data, *runs = sys.argv[1:]
+    app = create_app(Store(Path(data)), engine(), AGENTS, limits=GENEROUS, runs=Path(runs[0]) if runs else None)
+    uvicorn.run(app, port=int(port), ws="websockets-sansio", log_level="warning")

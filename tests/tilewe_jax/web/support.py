@@ -1,0 +1,147 @@
+"""What the tests of the server share: a server in this process, and clients that play at random."""
+
+import contextlib
+import json
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from tilewe_jax.web.app import create_app
+from tilewe_jax.web.catalog import GAMES, Agent
+from tilewe_jax.web.engines import EnginePool
+from tilewe_jax.web.limits import Limits
+from tilewe_jax.web.store import Store
+
+Json = dict[str, Any]
+
+GENEROUS = Limits(
+    message_rate=1e6, message_burst=1e6, request_rate=1e6, request_burst=1e6, creation_rate=1e6, creation_burst=1e6
+)
+"""Limits that no test comes to by chance."""
+AGENTS = {name: [Agent("level:1", "beginner", 0), Agent("level:2", "easy", 300)] for name in GAMES}
+KINDS: list[tuple[str, Json, int]] = [
+    ("duo_official", {}, 2),
+    ("duo", {"voluntary_pass": True, "size": 8}, 2),
+    ("classic", {"size": 10}, 4),
+    ("classic_2", {"size": 10}, 2),
+    ("tilewe", {"players": 1, "size": 6}, 1),
+    ("tilewe", {"players": 3, "size": 8}, 3),
+    ("santorini", {}, 2),
+    ("santorini", {"size": 4, "placement": "chosen"}, 2),
+    ("santorini", {"placement": "random"}, 2),
+    ("triominos", {"players": 3}, 3),
+    ("triominos", {"players": 2, "game": "target", "target": 60, "start": "highest"}, 2),
+]
+"""Games with options and numbers of players: something of every kind."""
+
+
+def engine(fault: str = "none", **options: Any) -> EnginePool:
+    """The fake engine, see ``fake_engine``."""
+    return EnginePool([sys.executable, "-m", "tests.tilewe_jax.web.fake_engine", fault], first_delay=0.05, **options)
+
+
+@contextlib.contextmanager
+def serving(data: Path, engines: EnginePool | None = None, limits: Limits = GENEROUS, **options: Any) -> Iterator[TestClient]:
+    """A server in this process."""
+    app = create_app(Store(data), engines, AGENTS, limits=limits, **options)
+    with TestClient(app, base_url="http://localhost") as client:
+        yield client
+
+
+def new_game(client: TestClient, game: str, options: Json | None = None, seats: int | list[Json] = 2, **more: Any) -> Json:
+    """A game that was made: its id and tokens by seat."""
+    described = [{"kind": "human"}] * seats if isinstance(seats, int) else seats
+    response = client.post("/api/games", json={"game": game, "options": options or {}, "seats": described, **more})
+    assert response.status_code == 201, response.text
+    made = response.json()
+    return {"id": made["id"], "tokens": {seat["seat"]: seat["token"] for seat in made["seats"]}}
+
+
+class Player:
+    """A client of a game that has joined."""
+
+    def __init__(self, socket: Any, token: str | None, after: int = 0, **more: Any) -> None:
+        self.socket = socket
+        self.received: list[str] = []
+        self.send({"type": "join", "token": token, "after": after, **more})
+        self.state = self.until(lambda message: message["type"] == "state")
+
+    def send(self, message: Json) -> None:
+        self.socket.send_text(json.dumps(message))
+
+    def receive(self) -> Json:
+        text = self.socket.receive_text()
+        self.received.append(text)
+        message: Json = json.loads(text)
+        if message["type"] == "state":
+            self.state = message
+        return message
+
+    def until(self, wanted: Callable[[Json], bool]) -> Json:
+        """The next message of a kind; those before it are read too."""
+        while not wanted(message := self.receive()):
+            pass
+        return message
+
+    def ask(self, message: Json) -> Json:
+        """The answer to a message."""
+        ref = f"q{len(self.received)}"
+        self.send({**message, "ref": ref})
+        return self.until(lambda answer: answer.get("ref") == ref)
+
+    def wait(self, wanted: Callable[[Json], bool]) -> Json:
+        """The state, as soon as it is as wanted."""
+        while not wanted(self.state):
+            self.receive()
+        return self.state
+
+    def wait_for_move(self, number: int) -> Json:
+        """The state, as soon as so many moves were made."""
+        return self.wait(lambda state: state["move"] >= number)
+
+    def move(self, action: int) -> Json:
+        return self.ask({"type": "move", "action": action, "move": self.state["move"]})
+
+    def move_at_random(self, chance: random.Random) -> int:
+        """Make a random move, which must be accepted; its action."""
+        action = chance.choice(legal(self.state))
+        answer = self.move(action)
+        assert answer["type"] == "ok", answer
+        self.wait(lambda state: state["move"] >= answer["move"])
+        return action
+
+
+def legal(state: Json) -> list[int]:
+    """The ids of the legal actions of a state."""
+    return [action if isinstance(action, int) else action["id"] for action in state["legal"]]
+
+
+@contextlib.contextmanager
+def joined(client: TestClient, game: Json, *seats: int | None, **more: Any) -> Iterator[list[Player]]:
+    """Players at these seats; ``None`` for a spectator."""
+    with contextlib.ExitStack() as stack:
+        players = []
+        for seat in seats:
+            socket = stack.enter_context(client.websocket_connect(f"ws://localhost/api/games/{game['id']}/socket"))
+            players.append(Player(socket, None if seat is None else game["tokens"][seat], **more))
+        yield players
+
+
+def play_out(players: list[Player], chance: random.Random, moves: int = 10_000) -> list[int]:
+    """Have players play at random until the end, or so many moves; the actions."""
+    actions: list[int] = []
+    before = max(player.state["move"] for player in players)
+    while len(actions) < moves:
+        number = before + len(actions)
+        for player in players:
+            player.wait_for_move(number)
+        if players[0].state["over"]:
+            break
+        mover = players[players[0].state["view"]["current_player"]]
+        mover.wait(lambda state: state["legal"] is not None)
+        actions.append(mover.move_at_random(chance))
+    return actions

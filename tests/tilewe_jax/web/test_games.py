@@ -1,0 +1,286 @@
+"""Whole games through the API, and what each seat is told of them."""
+
+import json
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tilewe_jax.web.support import KINDS, engine, joined, legal, new_game, play_out, serving
+from tilewe_jax.host_games import make_host_game
+from tilewe_jax.interop import blksgf
+from tilewe_jax.records import read_on_host
+
+
+@pytest.mark.parametrize(("game", "options", "seats"), KINDS, ids=[str(kind[:2]) for kind in KINDS])
+def test_whole_games(tmp_path: Path, game: str, options: dict[str, Any], seats: int) -> None:
+    """All seats and a spectator see the same game, which the host engine plays to the same end, and its record replays."""
+    host = make_host_game(game, **options)
+    with serving(tmp_path / "games") as client:
+        made = new_game(client, game, options, seats)
+        with joined(client, made, *range(seats), None) as clients:
+            actions = play_out(clients[:seats], random.Random(game))
+            states = [player.wait(lambda state: state["over"]) for player in clients]
+            first = states[0]
+            assert first["over"]["reason"] == "finished"
+            assert sum(first["over"]["returns"]) == pytest.approx(1) or seats == 1
+            for state in states:
+                assert [state[name] for name in ("move", "view", "over")] == [first[name] for name in ("move", "view", "over")]
+                assert state["legal"] is None
+            spectator = clients[-1]
+            told = [move for text in spectator.received for move in json.loads(text).get("moves", ())]
+            assert [move["id"] for move in told] == actions
+            assert all(json.loads(text).get("legal") is None for text in spectator.received)
+
+        text = client.get(f"/api/games/{made['id']}/record").text
+        file = tmp_path / "game.jsonl"
+        file.write_text(text)
+        read, (record,) = read_on_host(file)
+        position = read.init_from_deal(record.deal)
+        for action in record.actions:
+            position = position.after(action)
+        assert (read.id, list(record.actions)) == (host.id, actions)
+        assert position.is_terminal
+        assert position.scores() == record.scores == tuple(first["over"]["scores"])
+        replay = client.get(f"/api/games/{made['id']}/replay").json()
+        assert len(replay["frames"]) == len(actions) + 1
+        assert replay["frames"][-1] == first["view"]
+        assert client.get(f"/api/games/{made['id']}/picture?move=3").text.startswith("<svg")
+        if options == {} and game == "duo_official":
+            (sgf,) = blksgf.parse(client.get(f"/api/games/{made['id']}/record?format=blksgf").text)
+            assert list(sgf.actions) == actions
+
+
+def secrets_of(position: Any, seat: int | None) -> list[str]:
+    """The tiles that a seat may not know, as they would stand in a message."""
+    trays = [tile for player, tray in enumerate(position.trays) if player != seat for tile in tray]
+    return ['"' + "".join(map(str, tile)) for tile in (*trays, *position.pile)]
+
+
+def test_nobody_is_told_what_is_hidden(tmp_path: Path) -> None:
+    """On the wire: no tile of another tray or the pile, nor the deal or its seed, in any message of any kind."""
+    chance = random.Random(7)
+    with serving(tmp_path / "games", engine()) as client:
+        made = new_game(client, "triominos", {"players": 3, "game": "target", "target": 10_000, "max_rounds": 2}, 3)
+        rooms = client.app.state.server.rooms  # type: ignore[attr-defined]
+        with joined(client, made, 0, 1, 2, None) as clients:
+            checked = [0] * 4
+            for _ in range(400):
+                session = rooms._rooms[made["id"]].session
+                number = len(session.moves)
+                for player in clients:
+                    player.wait_for_move(number)
+                if session.over:
+                    break
+                for index, player in enumerate(clients):
+                    # Answers to what is not one's business, and to what is: neither says what is hidden.
+                    seat = index if index < 3 else None
+                    if seat == session.mover:
+                        player.ask({"type": "explain", "action": chance.randrange(session.setup.host.num_actions)})
+                    if seat != session.mover and number % 5 == 0:
+                        assert player.ask({"type": "explain", "action": 5})["rule"] == "it is not your turn"
+                        assert player.ask({"type": "hint"})["type"] == "error"
+                        assert player.ask({"type": "analyze"})["type"] == "error"
+                        assert player.move(legal_of(session))["type"] == "error"
+                        assert player.ask({"type": "undo"})["type"] == "error"
+                    hidden = secrets_of(session.position, seat)
+                    for text in player.received[checked[index] :]:
+                        # What was told before this move cannot name a tile that is hidden now and always was.
+                        assert not [tile for tile in hidden if tile in text], text[:300]
+                        assert "seed" not in text
+                        assert "deal" not in text
+                    checked[index] = len(player.received)
+                mover = clients[session.mover]
+                mover.wait(lambda state: state["legal"] is not None)
+                answer = mover.ask({"type": "analyze"}) if number % 10 == 0 else {"type": "analysis", "candidates": []}
+                assert answer["type"] == "analysis"
+                assert {candidate["id"] for candidate in answer["candidates"]} <= set(legal(mover.state))
+                if number % 8 == 0 and session.position.round == 0:  # later, they name tiles of earlier rounds
+                    for name in ("", "/record", "/replay"):
+                        response = client.get(f"/api/games/{made['id']}{name}")
+                        assert response.status_code == (409 if name == "/record" else 200)
+                        assert not [tile for tile in secrets_of(session.position, None) if tile in response.text]
+                mover.move_at_random(chance)
+            final = clients[3].wait(lambda state: state["over"])
+            assert any(isinstance(tray, list) for tray in final["view"]["trays"])
+            rounds = final["rounds"]
+            totals = [sum(entry["points"][seat]["total"] for entry in rounds) for seat in range(3)]
+            assert totals == final["over"]["scores"]
+            assert len(rounds) == 2
+            for entry in rounds:
+                assert entry["reason"] in ("out", "stuck")
+                for row in entry["points"]:
+                    assert sum(value for name, value in row.items() if name != "total") == row["total"]
+
+
+def legal_of(session: Any) -> int:
+    return session.position.legal_actions()[0]
+
+
+def test_clients_resume_from_the_last_move_they_know(tmp_path: Path) -> None:
+    with serving(tmp_path / "games") as client:
+        made = new_game(client, "duo", {"size": 8})
+        with joined(client, made, 0, 1) as players:
+            play_out(players, random.Random(1), 5)
+            start, states = players[0].received[0], players[0].received
+            assert json.loads(start)["start"] == make_host_game("duo", size=8).init_from_deal(None).view(seat=None)
+            assert json.loads(start)["orientations"]
+            frames = [frame for text in states for frame in json.loads(text).get("frames", ())]
+        with joined(client, made, 0, after=3) as (again,):
+            assert again.state["move"] == 5
+            assert len(again.state["moves"]) == 2
+            assert again.state["frames"] == frames[3:]
+            assert "start" not in again.state
+        with joined(client, made, None) as (spectator,):
+            assert spectator.state["frames"] == frames
+            assert client.get(f"/api/games/{made['id']}").json()["moves"] == spectator.state["moves"]
+        with joined(client, made, 0, after=99) as (confused,):
+            assert len(confused.state["moves"]) == 5
+
+
+def test_a_restart_changes_nothing(tmp_path: Path) -> None:
+    with serving(tmp_path / "games") as client:
+        made = new_game(client, "triominos", {"players": 2, "game": "target"}, clock={"seconds": 600, "increment": 2})
+        with joined(client, made, 0, 1) as players:
+            play_out(players, random.Random(2), 30)
+            before = [player.wait(lambda state: state["move"] == 30) for player in players]
+    with serving(tmp_path / "games") as client, joined(client, made, 0, 1) as players:
+        for player, old in zip(players, before, strict=True):
+            player.wait(lambda state: all(seat["connected"] for seat in state["seats"]))
+            for name in ("view", "legal", "rounds", "seats", "move"):
+                assert player.state[name] == old[name], name
+            assert player.state["clock"]["remaining"] == pytest.approx(old["clock"]["remaining"], abs=2)
+        play_out(players, random.Random(3), 3)
+
+
+def test_undo_redo_and_consent(tmp_path: Path) -> None:
+    chance = random.Random(4)
+    with serving(tmp_path / "games", engine()) as client:
+        made = new_game(client, "santorini")
+        with joined(client, made, 0, 1) as (first, second):
+            assert "have not moved" in first.ask({"type": "undo"})["error"]
+            play_out([first, second], chance, 4)
+            board = second.state["view"]
+            assert first.ask({"type": "undo"})["type"] == "ok"
+            assert second.wait(lambda state: state["undo"] == 0)["move"] == 4
+            assert "somebody else" in first.ask({"type": "answer_undo", "accept": True})["error"]
+            assert second.ask({"type": "answer_undo", "accept": False})["type"] == "ok"
+            assert first.wait(lambda state: state["undo"] is None)["view"] == board
+            assert "nobody asks" in second.ask({"type": "answer_undo", "accept": True})["error"]
+            first.ask({"type": "undo"})
+            assert second.ask({"type": "answer_undo", "accept": True})["type"] == "ok"
+            taken_back = first.wait(lambda state: state["move"] == 2)
+            assert (taken_back["undos"], taken_back["moves"], taken_back["redo"]) == (1, [], False)
+            assert "other people" in first.ask({"type": "redo"})["error"]
+        with joined(client, made, 0, after=4) as (again,):  # it knows moves that are no more
+            assert len(again.state["moves"]) == 2
+        with joined(client, made, 0, after=2, undos=1) as (again,):
+            assert again.state["moves"] == []
+
+        alone = new_game(client, "santorini", seats=[{"kind": "human"}, {"kind": "engine", "agent": "level:1"}])
+        with joined(client, alone, 0) as (player,):
+            player.move_at_random(chance)
+            after = player.wait(lambda state: state["move"] == 2 and state["legal"])
+            assert player.ask({"type": "undo"})["type"] == "ok"
+            assert player.wait(lambda state: state["undos"] == 1)["move"] == 0
+            assert player.state["redo"]
+            assert player.ask({"type": "redo"})["type"] == "ok"
+            assert player.wait(lambda state: state["move"] == 2)["view"] == after["view"]
+
+        strict = new_game(client, "santorini", casual=False)
+        with joined(client, strict, 0, 1) as players:
+            play_out(players, chance, 2)
+            for message in ({"type": "undo"}, {"type": "hint"}, {"type": "analyze"}):
+                assert "casual" in players[0].ask(message)["error"]
+
+
+def test_resignation_rematch_and_seats(tmp_path: Path) -> None:
+    with serving(tmp_path / "games") as client:
+        made = new_game(client, "duo", {"size": 8}, [{"kind": "human", "name": "Ada\x00 \n L."}, {"kind": "human"}])
+        refused = client.post(f"/api/games/{made['id']}/rematch", json={"token": made["tokens"][0]})
+        assert refused.status_code == 409
+        with joined(client, made, 0, 1, None) as (first, second, spectator):
+            assert first.state["seats"][0]["name"] == "Ada L."
+            assert spectator.ask({"type": "resign"})["error"].startswith("spectators only watch")
+            assert second.ask({"type": "resign"})["type"] == "ok"
+            over = first.wait(lambda state: state["over"])["over"]
+            assert (over["reason"], over["seat"], over["returns"]) == ("resignation", 1, [1.0, 0.0])
+            assert first.ask({"type": "resign"})["error"] == "the game is over"
+            assert client.post(f"/api/games/{made['id']}/rematch", json={"token": "x"}).status_code == 403
+            again = client.post(f"/api/games/{made['id']}/rematch", json={"token": made["tokens"][0]}).json()
+            assert again["seat"] == 1
+            told = second.wait(lambda state: state.get("rematch"))["rematch"]
+            assert told["id"] == again["id"]
+            assert spectator.wait(lambda state: state.get("rematch"))["rematch"] == {"id": again["id"]}
+            rematch = {"id": again["id"], "tokens": {1: again["token"], 0: told["token"]}}
+            with joined(client, rematch, 0, 1) as players:
+                assert [player.state["you"] for player in players] == [0, 1]
+                assert players[0].state["seats"][1]["name"] == "Ada L."
+    with serving(tmp_path / "games") as client:  # tokens that were not asked for yet are made anew after a restart
+        later = client.post(f"/api/games/{made['id']}/rematch", json={"token": made["tokens"][1]}).json()
+        assert (later["id"], later["seat"]) == (again["id"], 0)
+        with joined(client, {"id": later["id"], "tokens": {0: later["token"]}}, 0) as (player,):
+            assert player.state["you"] == 0
+
+
+def test_open_seats(tmp_path: Path) -> None:
+    with serving(tmp_path / "games") as client:
+        made = new_game(client, "duo", {"size": 8}, [{"kind": "human"}, {"kind": "open"}])
+        private = new_game(client, "duo", {"size": 8}, [{"kind": "human"}, {"kind": "open"}], public=False)
+        listed = client.get("/api/games").json()
+        assert [(game["id"], game["open_seats"]) for game in listed] == [(made["id"], [1])]
+        path = f"/api/games/{made['id']}/seats/1"
+        taken = client.post(path, json={"name": "Bo"})
+        assert taken.status_code == 201
+        assert client.post(path, json={}).status_code == 409
+        assert client.post(f"/api/games/{made['id']}/seats/7", json={}).status_code == 404
+        assert client.post(f"/api/games/{private['id']}/seats/1", json={}).status_code == 403
+        with joined(client, {"id": made["id"], "tokens": {1: taken.json()["token"]}}, 1) as (player,):
+            assert player.state["seats"][1] == {"kind": "human", "name": "Bo", "agent": None, "connected": True}
+        with client.websocket_connect(f"ws://localhost/api/games/{made['id']}/socket") as socket:  # the invitation is void now
+            socket.send_json({"type": "join", "token": made["tokens"][1]})
+            assert "opens no seat" in socket.receive_json()["error"]
+        with joined(client, private, 1, name="Cy") as (player,):
+            assert player.wait(lambda state: state["seats"][1]["kind"] == "human")["seats"][1]["name"] == "Cy"
+
+
+def test_two_tabs_with_one_seat(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    with serving(tmp_path / "games") as client:
+        made = new_game(client, "duo", {"size": 8})
+        with joined(client, made, 0, 0, 1) as (one, two, other):
+            action = chance.choice(legal(one.state))
+            stale = chance.choice(legal(two.state))
+            assert one.move(action)["type"] == "ok"
+            refused = two.ask({"type": "move", "action": stale, "move": 0})
+            assert (refused["type"], refused["field"]) == ("error", "move")
+            assert two.wait(lambda state: state["move"] == 1)["legal"] is None
+            assert two.ask({"type": "move", "action": action})["error"] == "it is not your turn"
+            other.wait(lambda state: state["legal"])
+            other.move_at_random(chance)
+            two.wait(lambda state: state["move"] == 2)
+            assert two.state["view"] == one.wait(lambda state: state["move"] == 2)["view"]
+            two.move_at_random(chance)
+
+
+def test_clocks(tmp_path: Path) -> None:
+    chance = random.Random(6)
+    with serving(tmp_path / "games") as client:
+        made = new_game(client, "duo", {"size": 8}, clock={"seconds": 1.5, "increment": 10})
+        with joined(client, made, 0, 1) as players:
+            assert players[0].state["clock"] == {"remaining": [1.5, 1.5], "running": None}
+            players[0].move_at_random(chance)
+            clock = players[1].wait(lambda state: state["move"] == 1)["clock"]
+            assert clock["running"] == 1
+            assert clock["remaining"][0] == 1.5
+            begun = time.monotonic()
+            players[1].wait(lambda state: state["legal"])
+            players[1].move_at_random(chance)
+            left = players[1].wait(lambda state: state["move"] == 2)["clock"]["remaining"]
+            assert 10 < left[1] <= 11.5
+            over = players[0].wait(lambda state: state["over"])
+            assert 1 < time.monotonic() - begun < 5
+            assert (over["over"]["reason"], over["over"]["seat"], over["over"]["returns"]) == ("time", 0, [0.0, 1.0])
+            assert over["clock"]["remaining"][0] == 0

@@ -1,0 +1,400 @@
+"""The application: pages, the HTTP API, and the WebSockets of games; README.md in this folder documents the API."""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from tilewe_jax.files import parse_json
+from tilewe_jax.web.catalog import Agent, catalog
+from tilewe_jax.web.engines import EnginePool
+from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of
+from tilewe_jax.web.limits import Buckets, Guard, Limits
+from tilewe_jax.web.live import Live
+from tilewe_jax.web.messages import Client, converse
+from tilewe_jax.web.room import Connection
+from tilewe_jax.web.rooms import Rooms
+from tilewe_jax.web.runs import Runs
+from tilewe_jax.web.session import RefusedError
+from tilewe_jax.web.store import Store
+
+log = logging.getLogger("tilewe_jax.web")
+
+STATIC = Path(__file__).parent / "static"
+RENDER_STATIC = Path(__file__).parents[1] / "render" / "static"
+"""The element that draws games is part of ``render``, as it works without a server too."""
+LOCAL_NAMES = ("localhost",)
+MAX_DAYS = 90
+"""Games and studies that nobody has touched for so many days are deleted."""
+
+THEMES = ("light", "dark")
+ANIMATIONS = ("gif", "svg")
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Text(Response):
+    """JSON that is text already."""
+
+    media_type = "application/json"
+
+
+class Server:
+    """What the endpoints share."""
+
+    def __init__(
+        self,
+        store: Store,
+        engines: EnginePool | None,
+        agents: Mapping[str, Sequence[Agent]],
+        analysis_agent: str,
+        limits: Limits,
+        runs: Path | None,
+        live: Live | None,
+    ) -> None:
+        self.limits, self.engines, self.store = limits, engines, store
+        self.rooms = Rooms(store, engines, agents, analysis_agent, limits)
+        self.studies = Studies(self.rooms)
+        self.runs = Runs(runs)
+        self.live = live
+        self.games = catalog(agents)
+        self.requests = Buckets(limits.request_rate, limits.request_burst)
+        self.creations = Buckets(limits.creation_rate, limits.creation_burst)
+        self.analyses = Buckets(limits.analysis_rate, limits.analysis_burst)
+        self._animating = asyncio.Semaphore(1)
+        """One animation is drawn at a time; it takes seconds."""
+        self.connections: Counter[str] = Counter()
+        """Number of WebSockets by address."""
+        try:
+            self.version = version("tilewe-jax")
+        except PackageNotFoundError:
+            self.version = ""
+
+    def api(self, endpoint: Endpoint) -> Endpoint:
+        """An endpoint of the API: its rate is limited, and what it refuses becomes an answer."""
+
+        async def limited(request: Request) -> Response:
+            try:
+                if not self.requests.take(address_of(request)):
+                    raise RefusedError("too many requests; send fewer", None, 429)
+                return await endpoint(request)
+            except RefusedError as refusal:
+                return JSONResponse({"error": str(refusal), "field": refusal.field}, refusal.status)
+
+        return limited
+
+    def _creates(self, request: Request) -> None:
+        if not self.creations.take(address_of(request)):
+            raise RefusedError("too many games were made from this address; try again later", None, 429)
+
+    # ---- Endpoints
+
+    async def catalog(self, request: Request) -> Response:
+        """The games that are offered, and the state of the engines."""
+        state = {"engine": self.rooms.engine_state, "version": self.version, "live": self.live is not None}
+        return JSONResponse({"games": self.games, **state})
+
+    async def create_game(self, request: Request) -> Response:
+        """Begin a game."""
+        self._creates(request)
+        return JSONResponse(await self.rooms.create(await body_of(request)), 201)
+
+    async def list_games(self, request: Request) -> Response:
+        """The games of the lobby."""
+        return JSONResponse(await self.rooms.listed())
+
+    async def game(self, request: Request) -> Response:
+        """A game as everybody may see it."""
+        room = await self.rooms.get(request.path_params["id"])
+        return Text(await room.spectator_text())
+
+    async def take_seat(self, request: Request) -> Response:
+        """Take an open seat."""
+        body = await body_of(request)
+        name = body.get("name") if isinstance(body, dict) else None
+        return JSONResponse(await self.rooms.take_seat(request.path_params["id"], request.path_params["seat"], name), 201)
+
+    async def rematch(self, request: Request) -> Response:
+        """Begin the game that follows one."""
+        body = await body_of(request)
+        token = body.get("token") if isinstance(body, dict) else None
+        return JSONResponse(await self.rooms.rematch(request.path_params["id"], token), 201)
+
+    async def record(self, request: Request) -> Response:
+        """A game as a file."""
+        form = choice_of(request, "format", FORMATS)
+        room = await self.rooms.get(request.path_params["id"])
+        text = await asyncio.to_thread(record_of, room.session, form)
+        headers = {"content-disposition": f'attachment; filename="{room.session.setup.host.id}-{room.id}.{form}"'}
+        return Response(text, media_type="application/octet-stream", headers=headers)
+
+    async def replay(self, request: Request) -> Response:
+        """A game so far, for ``<tilewe-game>``."""
+        room = await self.rooms.get(request.path_params["id"])
+        return JSONResponse(await asyncio.to_thread(replay_of, room.session))
+
+    async def picture(self, request: Request) -> Response:
+        """A position of a game as a picture."""
+        session = (await self.rooms.get(request.path_params["id"])).session
+        number = integer_of(request, "move", 0, len(session.moves), len(session.moves))
+        picture = await asyncio.to_thread(picture_of, session, number, choice_of(request, "theme", THEMES))
+        return Response(picture, media_type="image/svg+xml")
+
+    async def animation(self, request: Request) -> Response:
+        """A game as a moving picture."""
+        form, theme = choice_of(request, "format", ANIMATIONS), choice_of(request, "theme", THEMES)
+        room = await self.rooms.get(request.path_params["id"])
+        async with self._animating:
+            content = await asyncio.to_thread(animation_of, room.session, form, theme)
+        headers = {"content-disposition": f'attachment; filename="{room.session.setup.host.id}-{room.id}.{form}"'}
+        return Response(content, media_type="image/gif" if form == "gif" else "image/svg+xml", headers=headers)
+
+    async def add_study(self, request: Request) -> Response:
+        """Keep the games of a file."""
+        self._creates(request)
+        return JSONResponse(await self.studies.add(await request.body()), 201)
+
+    async def study(self, request: Request) -> Response:
+        """A game of a study, for ``<tilewe-game>``."""
+        number = integer_of(request, "number", 1, 1 << 20, 1)
+        return JSONResponse(await self.studies.replay(request.path_params["id"], number))
+
+    async def study_analysis(self, request: Request) -> Response:
+        """The analysis of a position of a study."""
+        if not self.analyses.take(address_of(request)):
+            raise RefusedError("too many analyses; wait for some of them", None, 429)
+        return JSONResponse(await self.studies.analysis(request.path_params["id"], await body_of(request)))
+
+    async def list_runs(self, request: Request) -> Response:
+        """The runs of training."""
+        return JSONResponse({"runs": await asyncio.to_thread(self.runs.listed)})
+
+    async def run_metrics(self, request: Request) -> Response:
+        """The curves of a run."""
+        after = integer_of(request, "after", 0, 1 << 30, 0)
+        return JSONResponse(await asyncio.to_thread(self.runs.metrics, request.path_params["name"], after))
+
+    async def run_games(self, request: Request) -> Response:
+        """The newest games of a run."""
+        return JSONResponse({"games": await asyncio.to_thread(self.runs.games, request.path_params["name"])})
+
+    # ---- WebSockets
+
+    async def game_socket(self, websocket: WebSocket) -> None:
+        """Serve a WebSocket of a game."""
+        await self._accept(websocket, self._talk)
+
+    async def live_socket(self, websocket: WebSocket) -> None:
+        """Serve a WebSocket that shows games of self-play."""
+        await self._accept(websocket, self._show)
+
+    async def _accept(self, websocket: WebSocket, serve: Callable[[WebSocket, str], Awaitable[None]]) -> None:
+        address = address_of(websocket)
+        await websocket.accept()
+        try:
+            if not self.requests.take(address):
+                raise RefusedError("too many requests; send fewer", None, 429)
+            if self.connections.total() >= self.limits.connections:
+                raise RefusedError("the server has too many connections; try again later", None, 429)
+            if self.connections[address] >= self.limits.connections_per_address:
+                raise RefusedError("too many connections from this address", None, 429)
+            self.connections[address] += 1
+            try:
+                await serve(websocket, address)
+            finally:
+                self.connections[address] -= 1
+                if not self.connections[address]:
+                    del self.connections[address]
+        except RefusedError as refusal:
+            with contextlib.suppress(Exception):  # the client may be gone
+                await websocket.send_json({"type": "error", "ref": None, "error": str(refusal), "field": refusal.field})
+                await websocket.close(4000 + refusal.status)
+
+    async def _show(self, websocket: WebSocket, address: str) -> None:
+        if not self.live:
+            raise RefusedError("this server shows no games of self-play", None, 404)
+        watching = asyncio.create_task(self.live.watch(websocket.send_text, self.limits.send_seconds))
+        leaving = asyncio.create_task(_until_gone(websocket))
+        try:
+            await asyncio.wait({watching, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (watching, leaving):
+                task.cancel()
+            await asyncio.wait({watching, leaving})
+
+    async def _talk(self, websocket: WebSocket, address: str) -> None:
+        room = await self.rooms.get(websocket.path_params["id"])
+        connection = Connection(websocket.send_text, address, self.limits)
+        client = Client(self.rooms, room, connection, self.analyses)
+
+        async def receive() -> str | bytes | None:
+            message = await websocket.receive()
+            if message["type"] == "websocket.disconnect":
+                raise EOFError
+            return message.get("text") if message.get("text") is not None else message.get("bytes")
+
+        reading = asyncio.create_task(converse(receive, client))
+        writing = asyncio.create_task(connection.run(room))
+        try:
+            await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            room.leave(connection)
+            for task in (reading, writing):
+                task.cancel()
+            await asyncio.wait({reading, writing})
+        for result in (None if task.cancelled() else task.exception() for task in (reading, writing)):
+            if isinstance(result, RefusedError):
+                raise result
+            # A client that goes away while something is sent to it: WebSocketDisconnect, or a RuntimeError of Starlette's.
+            gone = EOFError, TimeoutError, OSError, RuntimeError, WebSocketDisconnect
+            if result and not isinstance(result, gone):
+                log.error("a connection has failed", exc_info=result)
+        with contextlib.suppress(Exception):
+            await websocket.close(1013)  # cut off, because it does not read, or asks too much; it may come again
+
+
+async def _until_gone(websocket: WebSocket) -> None:
+    """Return when the client has gone; what it says is not listened to."""
+    while (await websocket.receive())["type"] != "websocket.disconnect":
+        pass
+
+
+def address_of(connection: Request | WebSocket) -> str:
+    """The address that a request comes from."""
+    return connection.client.host if connection.client else ""
+
+
+async def body_of(request: Request) -> Any:
+    """The body of a request, JSON. Raises ``RefusedError``."""
+    try:
+        return parse_json(await request.body())
+    except ValueError:
+        raise RefusedError("the body must be JSON") from None
+
+
+def integer_of(request: Request, name: str, low: int, high: int, default: int) -> int:
+    """An integer in the query of a request. Raises ``RefusedError``."""
+    text = request.query_params.get(name, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) < 12 and low <= int(text) <= high):
+        raise RefusedError(f"{name} must be an integer from {low} to {high}", name)
+    return int(text)
+
+
+def choice_of(request: Request, name: str, choices: Sequence[str]) -> str:
+    """A word in the query of a request, by default the first choice. Raises ``RefusedError``."""
+    word = request.query_params.get(name, choices[0])
+    if word not in choices:
+        raise RefusedError(f"{name} must be one of {', '.join(choices)}", name)
+    return word
+
+
+async def _error(request: Request, error: Exception) -> Response:
+    """The answer where a path or method is wrong."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    text = {404: "there is no such page", 405: "that method is not for this path"}.get(status, "the server has made a mistake")
+    return JSONResponse({"error": text, "field": None}, status, getattr(error, "headers", None))
+
+
+class _Static(StaticFiles):
+    """Files that browsers keep, but ask about: after an update, nobody runs an old script with a new server."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "no-cache"
+        return response
+
+
+async def _page(request: Request) -> Response:
+    return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+
+
+def create_app(
+    store: Store,
+    engines: EnginePool | None = None,
+    agents: Mapping[str, Sequence[Agent]] | None = None,
+    *,
+    analysis_agent: str = "puct:num_simulations=64",
+    host_names: Sequence[str] = LOCAL_NAMES,
+    runs: Path | None = None,
+    live: Live | None = None,
+    limits: Limits | None = None,
+) -> Starlette:
+    """The application of a server.
+
+    Args:
+      store: the file of its games; closed when the server ends.
+      engines: the engines; ``None`` for a server without.
+      agents: by game, the agents that are offered.
+      analysis_agent: the agent that analyses where no other is asked for.
+      host_names: names besides IP addresses under which the server is reached.
+      runs: a folder with runs of training to show.
+      live: games of self-play to show.
+      limits: what others may ask.
+    """
+    limits = limits or Limits()
+    server = Server(store, engines, agents or {}, analysis_agent, limits, runs, live)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        await store.delete_older(MAX_DAYS * 86_400)
+        if engines:
+            engines.start()
+        sweeping = asyncio.create_task(server.rooms.sweep())
+        try:
+            yield
+        finally:
+            sweeping.cancel()
+            server.rooms.close()
+            if engines:
+                await engines.stop()
+            if live:
+                await live.stop()
+            store.close()
+
+    def api(path: str, method: str, endpoint: Endpoint) -> Route:
+        return Route(path, server.api(endpoint), methods=[method])
+
+    routes = [
+        *(Route(path, _page) for path in ("/", "/game/{id}", "/study", "/study/{id}", "/dashboard")),
+        api("/api/catalog", "GET", server.catalog),
+        api("/api/games", "POST", server.create_game),
+        api("/api/games", "GET", server.list_games),
+        api("/api/games/{id}", "GET", server.game),
+        api("/api/games/{id}/seats/{seat:int}", "POST", server.take_seat),
+        api("/api/games/{id}/rematch", "POST", server.rematch),
+        api("/api/games/{id}/record", "GET", server.record),
+        api("/api/games/{id}/replay", "GET", server.replay),
+        api("/api/games/{id}/picture", "GET", server.picture),
+        api("/api/games/{id}/animation", "GET", server.animation),
+        api("/api/studies", "POST", server.add_study),
+        api("/api/studies/{id}", "GET", server.study),
+        api("/api/studies/{id}/analysis", "POST", server.study_analysis),
+        api("/api/runs", "GET", server.list_runs),
+        api("/api/runs/{name}/metrics", "GET", server.run_metrics),
+        api("/api/runs/{name}/games", "GET", server.run_games),
+        WebSocketRoute("/api/games/{id}/socket", server.game_socket),
+        WebSocketRoute("/api/live", server.live_socket),
+        Mount("/static/render", _Static(directory=RENDER_STATIC, check_dir=False)),
+        Mount("/static", _Static(directory=STATIC, check_dir=False)),
+    ]
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, host_names=host_names, limits=limits)],
+        exception_handlers={HTTPException: _error, 500: _error},
+        lifespan=lifespan,
+    )
+    app.state.server = server
+    return app

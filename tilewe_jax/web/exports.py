@@ -1,0 +1,249 @@
+"""What a game can be taken away as: records, replays, pictures; and studies, the games of others' files."""
+
+import asyncio
+import json
+import logging
+import os
+import secrets
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+from tilewe_jax import records
+from tilewe_jax.files import parse_json
+from tilewe_jax.host import HostGame
+from tilewe_jax.interop import blksgf
+from tilewe_jax.interop.blokus import blokus_game
+from tilewe_jax.render import Options, draw
+from tilewe_jax.render.animation import MissingRenderError, animated_svg, gif
+from tilewe_jax.render.replay import replay
+from tilewe_jax.web.catalog import make_game, new_deal
+from tilewe_jax.web.room import encoded
+from tilewe_jax.web.rooms import Rooms
+from tilewe_jax.web.session import RefusedError, Session, Setup, started
+from tilewe_jax.web.store import StoreError
+
+log = logging.getLogger("tilewe_jax.web")
+
+Json = dict[str, Any]
+
+MAX_STUDY_GAMES = 10_000
+MAX_SGF_MOVES = 20_000
+"""Moves of a ``.blksgf`` file; each is replayed when the file is read."""
+FORMATS = ("jsonl", "blksgf")
+
+
+def require_shown(session: Session) -> None:
+    """Refuse to give away a game while something in it is hidden."""
+    if session.setup.is_hidden and not session.over:
+        raise RefusedError("the game has hidden information, and is not over", None, 409)
+
+
+def record_of(session: Session, form: str) -> str:
+    """The text of a file with the game so far. Raises ``RefusedError``."""
+    require_shown(session)
+    host = session.setup.host
+    names = [seat.name for seat in session.seats]
+    if form == "blksgf":
+        try:
+            return blksgf.render(blokus_game(host), session.actions, names)
+        except ValueError as error:
+            raise RefusedError(str(error), "format", 409) from None
+    over = session.over or {"scores": list(session.position.scores()), "returns": [0.0] * host.num_players}
+    options = dict(session.setup.options)
+    header = {"format": records.FORMAT, "game": host.id, "options": options, "version": host.version, "seed": None}
+    game = {
+        "deal": session.setup.deal,
+        "actions": session.actions,
+        "scores": over["scores"],
+        "returns": over["returns"],
+        "players": names,
+    }
+    return f"{json.dumps(header)}\n{json.dumps(game)}\n"
+
+
+def replay_of(session: Session) -> Json:
+    """The replay of a game so far, as everybody may see it."""
+    analyses: list[Json | None] = [None] * (len(session.moves) + 1)
+    if not session.setup.is_hidden or session.over:
+        for number, move in enumerate(session.moves):
+            analyses[number] = dict(move.analysis) if move.analysis else None
+    return replay(
+        session.setup.host,
+        session.setup.deal,
+        session.actions,
+        names=[seat.name for seat in session.seats],
+        result=dict(session.over) if session.over else None,
+        analyses=analyses,
+        open=session.over is not None,
+    )
+
+
+def picture_of(session: Session, number: int, theme: str) -> str:
+    """The position after so many moves as the text of an SVG file, without what is hidden."""
+    view = session.position_at(number).view(open=session.over is not None)
+    last = dict(session.moves[number - 1].view) if number else None
+    return str(draw(view, Options(theme=theme, last=last), names=[seat.name for seat in session.seats]))
+
+
+def animation_of(session: Session, form: str, theme: str) -> bytes:
+    """The game so far as a moving picture, without what is hidden. Raises ``RefusedError``."""
+    if not session.moves:
+        raise RefusedError("nothing has moved yet", None, 409)
+    values = replay_of(session)
+    if form == "svg":
+        return str(animated_svg(values, theme=theme)).encode()
+    try:
+        return gif(values, theme=theme)
+    except (MissingRenderError, ValueError) as error:
+        raise RefusedError(str(error), "format", 409) from None
+
+
+class Studies:
+    """Games of files that people have uploaded, to be looked at and analysed.
+
+    Args:
+      rooms: all games; studies share their file, engines and limits.
+    """
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self._reading = asyncio.Semaphore(1)
+        """One file is read at a time, so that large ones do not take the processor from those who play."""
+
+    async def add(self, content: bytes) -> Json:
+        """Keep the games of a file. Raises ``RefusedError``."""
+        async with self._reading:
+            games = await asyncio.to_thread(_games_of, content)
+        if await asyncio.to_thread(self._rooms.store.count_studies) >= self._rooms.limits.studies:
+            raise RefusedError("the server keeps no more studies", None, 429)
+        study_id = secrets.token_urlsafe(9)
+        try:
+            await self._rooms.store.add_study(study_id, encoded(games))
+        except StoreError as error:
+            log.error("a study could not be added: %s", error)
+            raise RefusedError("the server cannot save the study; try again later", None, 503) from None
+        return {"id": study_id, "games": len(games)}
+
+    async def replay(self, study_id: str, number: int) -> Json:
+        """The replay of a game of a study, from 1. Raises ``RefusedError``."""
+        values, count = await self._game(study_id, number)
+
+        def build() -> Json:
+            host = make_game(values["game"], values["options"])
+            result = values["result"]
+            return replay(host, values["deal"], values["actions"], names=values["players"], result=result)
+
+        async with self._reading:
+            try:
+                return {**await asyncio.to_thread(build), "number": number, "games": count}
+            except ValueError as error:
+                raise RefusedError(f"game {number}: {error}", "number") from None
+
+    async def analysis(self, study_id: str, request: Any) -> Json:
+        """The analysis of a position of a study. Raises ``RefusedError``."""
+        if not isinstance(request, dict):
+            raise RefusedError("the body must be a JSON object")
+        number, move = request.get("number", 1), request.get("move")
+        if type(number) is not int:
+            raise RefusedError("number must be an integer", "number")
+        values, _ = await self._game(study_id, number)
+        if type(move) is not int or not 0 <= move <= len(values["actions"]):
+            raise RefusedError(f"move must be an integer from 0 to {len(values['actions'])}", "move")
+
+        def build() -> Session:
+            session = _session(make_game(values["game"], values["options"]), values)
+            for action in values["actions"][:move]:
+                session = session.played(session.mover, action)
+            return session
+
+        try:
+            async with self._reading:
+                session = await asyncio.to_thread(build)
+        except (RefusedError, ValueError) as error:
+            raise RefusedError(f"game {number}: {error}", "number") from None
+        return await self._rooms.analysis(session, move, request.get("agent"), request.get("simulations"))
+
+    async def _game(self, study_id: str, number: int) -> tuple[Json, int]:
+        content = await asyncio.to_thread(self._rooms.store.study, study_id)
+        if content is None:
+            raise RefusedError("there is no such study", None, 404)
+        games = json.loads(content)
+        if not 1 <= number <= len(games):
+            raise RefusedError(f"number must be 1 to {len(games)}, the games of the study", "number")
+        return games[number - 1], len(games)
+
+
+def _session(host: HostGame, values: Mapping[str, Any]) -> Session:
+    """A session at the start of a game of a study, in which nobody sits."""
+    deal = values["deal"] if values["deal"] is not None else new_deal(host, values["options"])
+    return started(Setup(host, values["options"], deal, None, True, False), ())
+
+
+def _games_of(content: bytes) -> list[Json]:
+    """The games of a file, in either of the two formats. Raises ``RefusedError``."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise RefusedError("a study is a file of games, which is text") from None
+    games = _of_blksgf(text) if text.lstrip().startswith("(") else _of_records(content)
+    if not games:
+        raise RefusedError("the file has no games")
+    return games
+
+
+def _of_blksgf(text: str) -> list[Json]:
+    if text.count(";") > MAX_SGF_MOVES:
+        raise RefusedError(f"at most {MAX_SGF_MOVES:,} moves are read")
+    try:
+        games = blksgf.parse(text)
+    except ValueError as error:
+        raise RefusedError(str(error)) from None
+    return [_game_json(game.game.host.id, {}, None, game.actions, game.players, None) for game in games]
+
+
+def _of_records(content: bytes) -> list[Json]:
+    try:
+        header = parse_json(content.split(b"\n", 1)[0].decode("utf-8-sig"))
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or header.get("format") != records.FORMAT:
+        raise RefusedError("this is no file of games: neither records, whose first line is a header, nor .blksgf")
+    try:
+        # Before the records are read, which would import a game of somebody else by its name.
+        make_game(header.get("game"), header.get("options"))
+    except (TypeError, ValueError) as error:
+        raise RefusedError(f"line 1: {error}") from None
+    descriptor, path = tempfile.mkstemp(prefix="tilewe-study-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        host, recorded = records.read_on_host(path)
+    except records.RecordError as error:
+        raise RefusedError(str(error).replace(path, "the file")) from None
+    finally:
+        os.unlink(path)
+    if len(recorded) > MAX_STUDY_GAMES:
+        raise RefusedError(f"at most {MAX_STUDY_GAMES:,} games are read")
+    return [
+        _game_json(
+            host.id,
+            header["options"],
+            record.deal,
+            record.actions,
+            record.players,
+            {"scores": list(record.scores), "returns": list(record.returns)},
+        )
+        for record in recorded
+    ]
+
+
+def _game_json(game: str, options: Mapping[str, Any], deal: Any, actions: Any, players: Any, result: Json | None) -> Json:
+    return {
+        "game": game,
+        "options": dict(options),
+        "deal": deal,
+        "actions": list(actions),
+        "players": list(players),
+        "result": result,
+    }

@@ -1,0 +1,82 @@
+"""Games of self-play that are shown as they go on: lines of a process, handed to everybody who watches."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+
+log = logging.getLogger("tilewe_jax.web")
+
+LINE_LIMIT = 1 << 24
+"""Maximum size of a line, in bytes."""
+SECONDS_AFTER_LAST = 10.0
+"""The process ends when nobody has watched for so long."""
+NICENESS = 10
+
+
+class Live:
+    """A process that plays while somebody watches.
+
+    Args:
+      command: its command line; it writes a message for clients in each line.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._task: asyncio.Task[None] | None = None
+        self._watching = 0
+        self._last = ""
+        self._news = asyncio.Condition()
+
+    async def watch(self, send: Callable[[str], Awaitable[None]], send_seconds: float) -> None:
+        """Send lines as they come, until that fails; one that comes while another is sent is left out."""
+        self._watching += 1
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        try:
+            last = ""
+            while True:
+                async with self._news:
+                    await self._news.wait_for(lambda last=last: self._last is not last)  # type: ignore[misc]
+                    last = self._last
+                async with asyncio.timeout(send_seconds):
+                    await send(last)
+        finally:
+            self._watching -= 1
+
+    async def stop(self) -> None:
+        """End the process."""
+        if self._task:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            limit=LINE_LIMIT,
+            start_new_session=True,
+        )
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+        assert process.stdout
+        idle = 0.0
+        loop = asyncio.get_running_loop()
+        try:
+            while line := await process.stdout.readline():
+                idle = 0.0 if self._watching else idle or loop.time()
+                if idle and loop.time() - idle > SECONDS_AFTER_LAST:
+                    return
+                async with self._news:
+                    self._last = line.decode().rstrip("\n")
+                    self._news.notify_all()
+            log.warning("the process of live games has ended")
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await asyncio.shield(process.wait())

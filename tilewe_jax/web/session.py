@@ -1,0 +1,545 @@
+"""The authoritative game: the rules of a table over those of a game - seats, turns, clocks, undo, resignation, rounds.
+
+Pure Python without input and output. A session checks everything that is asked of it and raises ``RefusedError`` for what it
+does not allow. It is a value: what changes it gives a new one, so that a change that could not be saved never happened.
+"""
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from tilewe_jax.games.polyomino.position import PolyominoPosition
+from tilewe_jax.games.triominos.figure import Figure
+from tilewe_jax.games.triominos.host import Position as TriominosPosition
+from tilewe_jax.host import HostGame, HostPosition
+from tilewe_jax.web.catalog import GAMES
+
+Kind = Literal["human", "engine", "open"]
+
+
+class RefusedError(Exception):
+    """What is not done, and why, in one sentence; ``field`` is the field to blame, ``status`` that of an HTTP response."""
+
+    def __init__(self, message: str, field: str | None = None, status: int = 400) -> None:
+        super().__init__(" ".join(message.split()))
+        self.field, self.status = field, status
+
+
+def new_token() -> str:
+    """A token that nobody guesses."""
+    return secrets.token_urlsafe(24)
+
+
+def hash_of(token: str) -> str:
+    """What is kept of a token. A token has 192 random bits, so that one round of a hash is enough."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A seat of a game."""
+
+    kind: Kind
+    name: str
+    agent: str | None = None
+    """The agent of an engine."""
+    token_hash: str | None = None
+    """Hash of the token of a person or a bot, see ``hash_of``."""
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The seat as it is kept in a file."""
+        return {"kind": self.kind, "name": self.name, "agent": self.agent, "token_hash": self.token_hash}
+
+
+@dataclass(frozen=True)
+class ClockSettings:
+    """Seconds for all moves of a seat, and seconds that are added after each of its moves."""
+
+    seconds: float
+    increment: float
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The clocks of people. An engine has no clock: its agent has a budget of time for each move.
+
+    A clock runs from the first move of the game on. While the server is down no clock runs.
+    """
+
+    settings: ClockSettings
+    remaining: tuple[float, ...]
+    """Seconds by seat, when the last move was made."""
+    running_since: float | None = None
+    """Monotonic time since which the clock of the seat to move runs; ``None`` before the first move and after the last."""
+
+    def left(self, seat: int, is_running: bool, now: float) -> float:
+        """Seconds that a seat has now."""
+        gone = now - self.running_since if is_running and self.running_since is not None else 0.0
+        return max(0.0, self.remaining[seat] - gone)
+
+
+@dataclass(frozen=True)
+class PlayedMove:
+    """A move that was made."""
+
+    player: int
+    action: int
+    view: Mapping[str, Any]
+    """See ``HostPosition.action_view``; shows nothing that is hidden."""
+    analysis: Mapping[str, Any] | None = None
+    """What the engine that made it thought of the position before it."""
+    note: str | None = None
+    """What people are told about it."""
+
+    @property
+    def stored(self) -> dict[str, Any] | None:
+        """What is kept of it besides the action."""
+        values = {"analysis": self.analysis, "note": self.note}
+        return {name: value for name, value in values.items() if value is not None} or None
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The move as clients are told of it."""
+        note = {} if self.note is None else {"note": self.note}
+        return {"player": self.player, **self.view, **note}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What never changes in a game."""
+
+    host: HostGame
+    options: Mapping[str, Any]
+    deal: Any
+    clock: ClockSettings | None
+    is_casual: bool
+    """Whether moves may be taken back, and hints and analyses be asked for, before the end."""
+    is_public: bool
+    """Whether the game is listed."""
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether players have what others may not see."""
+        return GAMES[self.host.id].is_hidden
+
+    @cached_property
+    def start(self) -> HostPosition:
+        """The initial position."""
+        return self.host.init_from_deal(self.deal)
+
+
+@dataclass(frozen=True)
+class Session:
+    """A game under way, or over."""
+
+    setup: Setup
+    seats: tuple[Seat, ...]
+    moves: tuple[PlayedMove, ...]
+    position: HostPosition
+    clock: Clock | None
+    undo: int | None = None
+    """The seat that asks to take moves back."""
+    undos: int = 0
+    """Number of times that moves were taken back."""
+    undone: tuple[PlayedMove, ...] = ()
+    """The moves that were taken back last, until another one is made."""
+    over: Mapping[str, Any] | None = None
+    """How the game has ended: scores, returns, reason."""
+    rounds: tuple[Mapping[str, Any], ...] = field(default=())
+    """The table of rounds of Triominos, the current one last."""
+    rematch: str | None = None
+    """Id of the game that follows."""
+
+    # ---- Questions
+
+    @property
+    def mover(self) -> int | None:
+        """The seat to move; ``None`` at the end."""
+        return None if self.over else self.position.current_player
+
+    @property
+    def engine_to_move(self) -> Seat | None:
+        """The engine to move, where it is one."""
+        seat = None if self.mover is None else self.seats[self.mover]
+        return seat if seat and seat.kind == "engine" else None
+
+    @property
+    def actions(self) -> list[int]:
+        """The actions since the start."""
+        return [move.action for move in self.moves]
+
+    def seat_of(self, token: str) -> int | None:
+        """The seat of a token. Takes as long for a wrong one as for a right one."""
+        given = hash_of(token)
+        matches = [index for index, seat in enumerate(self.seats) if hmac.compare_digest(seat.token_hash or "-", given)]
+        return matches[0] if matches else None
+
+    def positions(self) -> Iterator[HostPosition]:
+        """All positions, from the start."""
+        position = self.setup.start
+        yield position
+        for move in self.moves:
+            position = position.after(move.action)
+            yield position
+
+    def position_at(self, number: int) -> HostPosition:
+        """The position after so many moves."""
+        if number == len(self.moves):
+            return self.position
+        position = self.setup.start
+        for move in self.moves[:number]:
+            position = position.after(move.action)
+        return position
+
+    def explain(self, seat: int | None, action: int) -> str | None:
+        """The rule that an action breaks; ``None`` where it is legal. What is hidden is explained to the seat to move only."""
+        if self.setup.is_hidden and (self.over or seat != self.mover):
+            return "the game is over" if self.over else "it is not your turn"
+        return "the game is over" if self.over else self.position.explain(action)
+
+    def clock_runs(self) -> bool:
+        """Whether the clock of the seat to move runs."""
+        return self.clock is not None and bool(self.moves) and self.mover is not None and self.engine_to_move is None
+
+    def seconds_left(self, now: float | None = None) -> list[float] | None:
+        """Seconds on the clocks, by seat."""
+        if self.clock is None:
+            return None
+        now = time.monotonic() if now is None else now
+        return [self.clock.left(seat, self.clock_runs() and seat == self.mover, now) for seat in range(len(self.seats))]
+
+    # ---- Changes: each gives a new session, or raises ``RefusedError``
+
+    def played(
+        self,
+        seat: int | None,
+        action: int,
+        known_moves: int | None = None,
+        *,
+        analysis: Mapping[str, Any] | None = None,
+        note: str | None = None,
+        now: float | None = None,
+    ) -> "Session":
+        """The session after a move.
+
+        Args:
+          seat: who moves.
+          action: the action.
+          known_moves: number of moves that the mover knows of.
+          analysis: what an engine thought.
+          note: what people are told about the move.
+          now: monotonic time.
+        """
+        self._require_seat(seat)
+        self._require_running()
+        if known_moves is not None and known_moves != len(self.moves):
+            raise RefusedError(
+                f"the game has {len(self.moves)} moves, not {known_moves}: the position has changed", "move", 409
+            )
+        if seat != self.mover:
+            raise RefusedError("it is not your turn", None, 409)
+        if not 0 <= action < self.setup.host.num_actions:
+            raise RefusedError(f"action must be an integer from 0 to {self.setup.host.num_actions - 1}", "action")
+        if rule := self.position.explain(action):
+            raise RefusedError(rule, "action")
+        now = time.monotonic() if now is None else now
+        if self.clock_runs() and not self._left(seat, now):
+            raise RefusedError("your time is over", None, 409)
+        position = self.position.after(action)
+        move = PlayedMove(self.position.current_player, action, self.position.action_view(action), analysis, note)
+        after = replace(
+            self,
+            moves=(*self.moves, move),
+            position=position,
+            clock=self._clock_after(seat, now),
+            undo=None,
+            undone=(),
+            rounds=table_of_rounds(self.rounds, self.position, action, position),
+        )
+        if position.is_terminal:
+            return after._ended(returns_of(position), "finished")
+        return after
+
+    def resigned(self, seat: int | None) -> "Session":
+        """The session after a seat has resigned; the win goes to the others, to those with the most points among them."""
+        seat = self._require_seat(seat)
+        self._require_running()
+        return self._ended(self._returns_without(seat), "resignation", seat)
+
+    def flagged(self, now: float | None = None) -> "Session":
+        """The session after the time of the seat to move is over; itself, where it is not."""
+        now = time.monotonic() if now is None else now
+        seat = self.mover
+        if seat is None or not self.clock_runs() or self._left(seat, now):
+            return self
+        return self._ended(self._returns_without(seat), "time", seat)
+
+    def undo_asked(self, seat: int | None) -> "Session":
+        """The session after a seat has asked to take back its last move and those since; engines agree at once."""
+        seat = self._require_seat(seat)
+        self._require_running()
+        if not self.setup.is_casual:
+            raise RefusedError("moves are taken back in casual games only", None, 409)
+        if self.setup.is_hidden:
+            raise RefusedError("what was drawn cannot be forgotten, so no move is taken back in this game", None, 409)
+        if self._undo_target(seat) is None:
+            raise RefusedError("you have not moved yet", None, 409)
+        if self.undo is not None:
+            raise RefusedError("somebody has asked already", None, 409)
+        asked = replace(self, undo=seat)
+        return asked if asked.people_but(seat) else asked._taken_back()
+
+    def undo_answered(self, seat: int | None, accepts: bool) -> "Session":
+        """The session after another seat has agreed to take moves back, or has declined."""
+        seat = self._require_seat(seat)
+        self._require_running()
+        if self.undo is None:
+            raise RefusedError("nobody asks to take a move back", None, 409)
+        if seat == self.undo and accepts:
+            raise RefusedError("somebody else must agree", None, 409)
+        return self._taken_back() if accepts else replace(self, undo=None)
+
+    def redone(self, seat: int | None) -> "Session":
+        """The session after the moves that were taken back last are made again; where no other people play."""
+        seat = self._require_seat(seat)
+        self._require_running()
+        if not self.undone:
+            raise RefusedError("there is nothing to make again", None, 409)
+        if self.people_but(seat):
+            raise RefusedError("moves are made again where no other people play", None, 409)
+        session = self
+        for move in self.undone:
+            session = session.played(session.mover, move.action, analysis=move.analysis, note=move.note)
+        return session
+
+    def seated(self, seat: int, name: str | None, token_hash: str | None = None) -> "Session":
+        """The session after somebody has taken an open seat; with ``token_hash``, by another token than the invited one."""
+        old = self.seats[seat]
+        taken = replace(old, kind="human", name=name or old.name, token_hash=token_hash or old.token_hash)
+        return replace(self, seats=(*self.seats[:seat], taken, *self.seats[seat + 1 :]))
+
+    def followed_by(self, game_id: str) -> "Session":
+        """The session after a rematch has begun."""
+        return replace(self, rematch=game_id)
+
+    def with_clock_started(self, now: float | None = None) -> "Session":
+        """The session as it goes on after it was read from a file."""
+        if self.clock is None or not self.clock_runs():
+            return self
+        return replace(self, clock=replace(self.clock, running_since=time.monotonic() if now is None else now))
+
+    def people_but(self, seat: int) -> list[int]:
+        """The seats of other people."""
+        return [index for index, other in enumerate(self.seats) if other.kind != "engine" and index != seat]
+
+    # ---- Form in a file
+
+    @property
+    def stored_setup(self) -> dict[str, Any]:
+        """What never changes, as JSON values."""
+        setup = self.setup
+        clock = None if setup.clock is None else {"seconds": setup.clock.seconds, "increment": setup.clock.increment}
+        return {
+            "game": setup.host.id,
+            "version": setup.host.version,
+            "options": dict(setup.options),
+            "deal": setup.deal,
+            "clock": clock,
+            "casual": setup.is_casual,
+            "public": setup.is_public,
+        }
+
+    @property
+    def stored_state(self) -> dict[str, Any]:
+        """What changes besides the moves, as JSON values."""
+        return {
+            "seats": [seat.json for seat in self.seats],
+            "remaining": None if self.clock is None else [round(seconds, 3) for seconds in self.clock.remaining],
+            "undo": self.undo,
+            "undos": self.undos,
+            "undone": [move.action for move in self.undone],
+            "over": self.over,
+            "rematch": self.rematch,
+        }
+
+    # ---- Helpers
+
+    def _left(self, seat: int | None, now: float) -> float:
+        assert self.clock is not None
+        assert seat is not None
+        return self.clock.left(seat, True, now)
+
+    def _require_seat(self, seat: int | None) -> int:
+        if seat is None:
+            raise RefusedError("spectators only watch; join with the token of a seat", None, 403)
+        return seat
+
+    def _require_running(self) -> None:
+        if self.over:
+            raise RefusedError("the game is over", None, 409)
+
+    def _clock_after(self, seat: int | None, now: float) -> Clock | None:
+        """The clocks after a move of ``seat``."""
+        if self.clock is None:
+            return None
+        remaining = list(self.clock.remaining)
+        if self.clock_runs():
+            assert seat is not None
+            remaining[seat] = self._left(seat, now) + self.clock.settings.increment
+        return replace(self.clock, remaining=tuple(remaining), running_since=now)
+
+    def _ended(self, returns: Sequence[float], reason: str, seat: int | None = None) -> "Session":
+        """The session at its end; ``seat`` is who has lost by resignation or time."""
+        over = {"scores": list(self.position.scores()), "returns": list(returns), "reason": reason}
+        remaining = self.seconds_left()
+        return replace(
+            self,
+            over=over if seat is None else {**over, "seat": seat},
+            undo=None,
+            clock=None if self.clock is None else replace(self.clock, remaining=tuple(remaining or ()), running_since=None),
+        )
+
+    def _returns_without(self, loser: int) -> list[float]:
+        """The returns where a seat has given up: those with the most points among the others share the win."""
+        scores = self.position.scores()
+        others = [score for seat, score in enumerate(scores) if seat != loser]
+        if not others:
+            return [0.0]
+        winners = [seat != loser and score == max(others) for seat, score in enumerate(scores)]
+        return [won / sum(winners) for won in winners]
+
+    def _undo_target(self, seat: int) -> int | None:
+        """Number of moves before the last one of a seat; ``None`` where it has made none."""
+        return next((number for number in reversed(range(len(self.moves))) if self.moves[number].player == seat), None)
+
+    def _taken_back(self) -> "Session":
+        assert self.undo is not None
+        number = self._undo_target(self.undo)
+        clock = None if self.clock is None else replace(self.clock, running_since=time.monotonic())
+        return replace(
+            self,
+            moves=self.moves[:number],
+            position=self.position_at(number or 0),
+            clock=clock,
+            undo=None,
+            undos=self.undos + 1,
+            undone=self.moves[number:],
+        )
+
+
+def restored(setup: Setup, state: Mapping[str, Any], moves: Sequence[tuple[int, Mapping[str, Any]]]) -> Session:
+    """A session of its form in a file. Raises ``ValueError`` where that contradicts the rules."""
+    seats = tuple(Seat(**seat) for seat in state["seats"])
+    clock = None
+    if setup.clock is not None:
+        clock = Clock(setup.clock, tuple(state["remaining"]))
+    position = setup.start
+    rounds = first_round(position)
+    played = []
+    for action, extra in moves:
+        after = position.after(action)
+        view = position.action_view(action)
+        played.append(PlayedMove(position.current_player, action, view, extra.get("analysis"), extra.get("note")))
+        rounds = table_of_rounds(rounds, position, action, after)
+        position = after
+    undone = []
+    ahead = position
+    for action in state["undone"]:
+        undone.append(PlayedMove(ahead.current_player, action, ahead.action_view(action)))
+        ahead = ahead.after(action)
+    return Session(
+        setup,
+        seats,
+        tuple(played),
+        position,
+        clock,
+        undone=tuple(undone),
+        undo=state["undo"],
+        undos=state["undos"],
+        over=state["over"],
+        rounds=rounds,
+        rematch=state.get("rematch"),
+    )
+
+
+def started(setup: Setup, seats: Sequence[Seat]) -> Session:
+    """A new session."""
+    clock = None if setup.clock is None else Clock(setup.clock, (setup.clock.seconds,) * len(seats))
+    session = Session(setup, tuple(seats), (), setup.start, clock, rounds=first_round(setup.start))
+    return session._ended(returns_of(setup.start), "finished") if setup.start.is_terminal else session
+
+
+def returns_of(position: HostPosition) -> list[float]:
+    """The outcome by seat at the end of a game, see ``Game.returns``: shares of the win."""
+    scores = position.scores()
+    if len(scores) == 1:
+        assert isinstance(position, PolyominoPosition)
+        return [scores[0] / position.config.max_score]
+    winners = scores.count(max(scores))
+    return [(score == max(scores)) / winners for score in scores]
+
+
+# ---- The table of rounds of Triominos
+
+
+def first_round(position: HostPosition) -> tuple[Mapping[str, Any], ...]:
+    """The table at the start of a game; empty for games without rounds."""
+    return (_empty_round(position),) if isinstance(position, TriominosPosition) else ()
+
+
+_COLUMNS = ("tiles", "bonus", "hexagons", "bridges", "draws", "passes", "end")
+"""Where points come from: numbers of placed tiles, opening bonuses, hexagons, bridges, draws, passes, the end of a round."""
+
+
+def _empty_round(position: TriominosPosition) -> dict[str, Any]:
+    points = [dict.fromkeys((*_COLUMNS, "total"), 0) for _ in position.trays]
+    return {"round": position.round, "starter": position.current_player, "points": points, "reason": None, "winners": None}
+
+
+def table_of_rounds(
+    rounds: tuple[Mapping[str, Any], ...], before: HostPosition, action: int, after: HostPosition
+) -> tuple[Mapping[str, Any], ...]:
+    """The table after an action: for each round and seat where its points came from, and how the round has ended."""
+    if not isinstance(before, TriominosPosition) or not isinstance(after, TriominosPosition):
+        return rounds
+    mover = before.current_player
+    gains = _gains(before, action)
+    points = [dict(row) for row in rounds[-1]["points"]]
+    for column, gain in gains.items():
+        points[mover][column] += gain
+        points[mover]["total"] += gain
+    current = {**rounds[-1], "points": points}
+    has_ended = after.is_terminal or after.round != before.round
+    if not has_ended:
+        return (*rounds[:-1], current)
+    for seat, row in enumerate(points):
+        end = after.points[seat] - before.points[seat] - (sum(gains.values()) if seat == mover else 0)
+        row["end"] += end
+        row["total"] += end
+    is_out = action < before.config.draw and len(before.trays[mover]) == 1
+    current["reason"] = "out" if is_out else "stuck"
+    current["winners"] = [seat for seat, row in enumerate(points) if row["end"]] or ([mover] if is_out else [])
+    return (*rounds[:-1], current) if after.is_terminal else (*rounds[:-1], current, _empty_round(after))
+
+
+def _gains(position: TriominosPosition, action: int) -> dict[str, int]:
+    """The points that an action brings at once, by where they come from."""
+    gain = int(position.action_view(action)["gain"])
+    what = position.describe(action)
+    if isinstance(what, str):
+        return {"draws" if what == "draw" else "passes": gain}
+    tile = tuple(map(int, what[0]))
+    numbers = sum(tile)
+    figure: Figure = position.figure
+    column = "bonus"
+    if position.placements and figure.hexagons(what[2]):
+        column = "hexagons"
+    elif position.placements and figure.bridge(what[2]):
+        column = "bridges"
+    return {"tiles": numbers, column: gain - numbers}

@@ -1,0 +1,54 @@
+// The server's HTTP interface. Every failure is an Error whose message can be shown to people.
+
+async function request(path, options = {}) {
+  let response;
+  try {
+    response = await fetch(path, { headers: { Accept: "application/json", ...options.headers }, ...options });
+  } catch {
+    throw new Error("The server cannot be reached.");
+  }
+  const body = await response.json().catch(() => null);
+  if (!response.ok) {
+    const error = new Error(sentence(body?.error ?? `The server answered with an error (${response.status}).`));
+    error.status = response.status;
+    error.field = body?.field ?? null;
+    throw error;
+  }
+  return body;
+}
+
+/** A message of the server as a sentence: they begin in lower case and end without a full stop, as those of programs do. */
+export function sentence(text) {
+  const first = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?…]$/.test(first) ? first : `${first}.`;
+}
+
+const post = (path, body, headers = {}) =>
+  request(path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json", ...headers } });
+
+export const api = {
+  catalog: () => request("/api/catalog"),
+  games: () => request("/api/games"),
+  game: (id) => request(`/api/games/${id}`),
+  create: (settings) => post("/api/games", settings),
+  takeSeat: (id, seat, name) => post(`/api/games/${id}/seats/${seat}`, { name }),
+  rematch: (id, token) => post(`/api/games/${id}/rematch`, { token }),
+  replay: (id) => request(`/api/games/${id}/replay`),
+  upload: (text) => request("/api/studies", { method: "POST", body: text, headers: { "Content-Type": "text/plain" } }),
+  study: (id, number) => request(`/api/studies/${id}?number=${number}`),
+  analyseStudy: (id, number, move) => post(`/api/studies/${id}/analysis`, { number, move }),
+  runs: () => request("/api/runs"),
+  runGames: (run) => request(`/api/runs/${encodeURIComponent(run)}/games`),
+  metrics: (run, after) => request(`/api/runs/${encodeURIComponent(run)}/metrics?after=${after}`),
+};
+
+let known;
+
+/** The catalogue of games, asked for once; `fresh` asks again (the state of the engine changes). */
+export function catalog(fresh = false) {
+  if (fresh || !known) {
+    known = api.catalog();
+    known.catch(() => (known = undefined));
+  }
+  return known;
+}

@@ -1,0 +1,43 @@
+// Pieces and their orientations, as the server lists them: [{id, name, piece, cells}].
+
+const key = (cells) => cells.map(String).sort().join(" ");
+
+function normalized(cells) {
+  const left = Math.min(...cells.map(([x]) => x));
+  const bottom = Math.min(...cells.map(([, y]) => y));
+  return cells.map(([x, y]) => [x - left, y - bottom]);
+}
+
+const TURNS = {
+  right: ([x, y]) => [y, -x],
+  left: ([x, y]) => [-y, x],
+  flip: ([x, y]) => [-x, y],
+};
+
+/** The orientations of a game by id, and how one becomes another. */
+export class Orientations {
+  constructor(list) {
+    this.byId = new Map(list.map((orientation) => [orientation.id, orientation]));
+    this.byPiece = new Map();
+    for (const orientation of list) {
+      if (!this.byPiece.has(orientation.piece)) this.byPiece.set(orientation.piece, []);
+      this.byPiece.get(orientation.piece).push(orientation);
+    }
+    this.pieces = [...this.byPiece.keys()];
+    this.byCells = new Map(list.map((orientation) => [key(orientation.cells), orientation]));
+  }
+
+  first(piece) {
+    return this.byPiece.get(piece)[0];
+  }
+
+  /** An orientation turned "right" or "left" by 90 degrees, or mirrored by "flip". */
+  turned(orientation, turn) {
+    return this.byCells.get(key(normalized(orientation.cells.map(TURNS[turn]))));
+  }
+}
+
+/** Width and height of normalized cells. */
+export function extent(cells) {
+  return [1 + Math.max(...cells.map(([x]) => x)), 1 + Math.max(...cells.map(([, y]) => y))];
+}

@@ -1,0 +1,403 @@
+// Polyomino games: trays, the piece under the pointer, and its placement.
+
+import { debounce, h, plural, render } from "../dom.js";
+import { icon } from "../icons.js";
+import { colorSwatch } from "../seats.js";
+import { pieceSvg, PIECES } from "../render/tilewe-game.js";
+import { BoardArea, cellName } from "./area.js";
+import { extent, Orientations } from "./pieces.js";
+
+const COARSE = matchMedia("(pointer: coarse)").matches; // fingers, not a mouse
+
+export class PolyominoBoard extends BoardArea {
+  #legal = new Set();
+  #legalOf = null; // the list that #legal was made of
+  #fitting = null; // the pieces that can be placed now; null while others are to move
+  #rules = new Map(); // why actions of this position are illegal, as the server says it
+  #rulesAt = null;
+
+  constructor(table) {
+    super(table);
+    this.tray = h("section.tray-area", { ariaLabel: "Pieces" });
+    this.tools = h("div.tools", { role: "toolbar", ariaLabel: "The piece" });
+    this.orientation = null;
+    this.ask = debounce((action) => this.#askWhy(action), 160);
+    this.element.addEventListener("contextmenu", (event) => {
+      if (!this.orientation) return;
+      event.preventDefault();
+      this.act("flip");
+    });
+    this.element.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
+  }
+
+  // ---- What the position says
+
+  /** The colours that are the user's own; those of the seat to move for a record or a spectator. */
+  get ownColors() {
+    const view = this.game.view;
+    const seat = this.game.you;
+    return seat === null ? [] : view.colors.map((color, index) => ({ ...color, index })).filter(({ player }) => player === seat);
+  }
+
+  /** The colour whose piece is being placed: the own one to move, else the first own one. */
+  get color() {
+    const own = this.ownColors;
+    const current = this.game.view.current_color;
+    return own.find(({ index }) => index === current) ?? own[0] ?? null;
+  }
+
+  update() {
+    const { game } = this;
+    if (game.orientations && !this.orientations) this.orientations = new Orientations(game.orientations);
+    const turned = game.legal !== this.#legalOf;
+    if (turned) {
+      this.#legalOf = game.legal;
+      this.#legal = new Set(game.legal ?? []);
+      const cells = game.view.size ** 2;
+      this.#fitting = game.legal && this.orientations && new Set(game.legal.map((action) => this.orientations.byId.get(Math.floor(action / cells))?.piece));
+    }
+    if (this.#rulesAt !== game.last) {
+      this.#rulesAt = game.last;
+      this.#rules.clear();
+      if (this.pointing === "touch") this.cursor = null; // the finger is gone
+    }
+    this.#keepPiece(turned);
+    this.#drawTray();
+    this.#drawTools();
+    this.redraw();
+  }
+
+  /** Whatever was selected may have been placed meanwhile, or at the begin of a turn fit nowhere any more. */
+  #keepPiece(turned) {
+    const color = this.orientations && !this.game.over ? this.color : null;
+    if (!color?.pieces.length) {
+      this.orientation = null;
+    } else if (!this.orientation || !color.pieces.includes(this.orientation.piece) || (turned && this.#fitting && !this.#fitting.has(this.orientation.piece))) {
+      const order = this.orientations.pieces;
+      const from = this.orientation ? order.indexOf(this.orientation.piece) : order.length;
+      // The largest piece first, then downwards: large pieces are hard to place later.
+      const available = order.filter((piece) => color.pieces.includes(piece));
+      const fitting = available.filter((piece) => this.#fitting?.has(piece));
+      const left = fitting.length ? fitting : available;
+      this.orientation = this.orientations.first(left.findLast((piece) => order.indexOf(piece) < from) ?? left.at(-1));
+    }
+  }
+
+  // ---- The ghost
+
+  /** Where the selected piece would lie: {action, cells, legal, at}, or null. It is centred on the cursor, and kept on the board. */
+  get ghost() {
+    if (!this.cursor || !this.orientation || !this.game.live || this.game.over) return null;
+    if (!this.game.yourTurn && this.pointing !== "mouse") return null; // only a pointer is moved to plan ahead
+    const { size } = this.game.view;
+    const [width, height] = extent(this.orientation.cells);
+    const x = Math.max(0, Math.min(size - width, this.cursor[0] - ((width - 1) >> 1)));
+    const y = Math.max(0, Math.min(size - height, this.cursor[1] - (height >> 1)));
+    if (width > size || height > size) return null;
+    const action = this.orientation.id * size * size + y * size + x;
+    return { action, at: [x, y], cells: this.orientation.cells.map(([dx, dy]) => [x + dx, y + dy]), legal: this.game.yourTurn ? this.#legal.has(action) : null };
+  }
+
+  decoration() {
+    const ghost = this.ghost;
+    const marks = {};
+    if (this.table.corners && this.game.yourTurn && this.game.live) marks.legal = this.#openCorners;
+    this.element.classList.toggle("planning", ghost?.legal === null);
+    if (ghost) marks.ghost = { cells: ghost.cells, color: String(this.color.index), legal: ghost.legal };
+    return marks;
+  }
+
+  /** The free cells diagonal to an own piece and beside none: a piece must cover one of them. */
+  get #openCorners() {
+    const { size, cells, current_color: color, start_cells: starts } = this.game.view;
+    const at = (x, y) => (x >= 0 && y >= 0 && x < size && y < size ? cells[y * size + x] : undefined);
+    const own = String(color);
+    const open = [...starts];
+    for (let y = 0; y < size; y++) {
+      for (let x = 0; x < size; x++) {
+        const beside = [at(x + 1, y), at(x - 1, y), at(x, y + 1), at(x, y - 1)];
+        const diagonal = [at(x + 1, y + 1), at(x + 1, y - 1), at(x - 1, y + 1), at(x - 1, y - 1)];
+        if (at(x, y) === "." && diagonal.includes(own) && !beside.includes(own)) open.push([x, y]);
+      }
+    }
+    return open;
+  }
+
+  hover() {
+    const ghost = this.ghost;
+    if (ghost && ghost.legal === false && !this.#rules.has(ghost.action)) this.ask(ghost.action);
+    if (ghost && this.pointing === "keyboard") this.#sayGhost();
+  }
+
+  #sayGhost = debounce(() => {
+    const ghost = this.ghost;
+    if (!ghost) return;
+    const state = { true: "fits", false: `does not fit: ${this.#rules.get(ghost.action) ?? ""}`, null: "" }[ghost.legal];
+    this.table.say(`${this.orientation.piece} at ${cellName(ghost.at)} ${state}`);
+  }, 400);
+
+  async #askWhy(action) {
+    const at = this.game.last;
+    try {
+      const { rule } = await this.table.explain(action);
+      if (this.game.last !== at) return;
+      this.#rules.set(action, rule);
+      this.changed();
+    } catch {
+      // without a connection the piece stays red, without a reason
+    }
+  }
+
+  /** What is said about the ghost below the board: {text, kind}. */
+  get note() {
+    const { game } = this;
+    if (game.over || !game.live || game.you === null) return null;
+    if (!game.yourTurn) return null;
+    const ghost = this.ghost;
+    if (!ghost) {
+      if (!this.orientation) return null;
+      if (!this.#fitting?.has(this.orientation.piece)) return { text: `${this.orientation.piece} fits nowhere now. Choose another piece.`, kind: "bad" };
+      return { text: COARSE ? "Tap the board to lay the piece there, then place it." : "Point at the board to place the piece, or press L to find a place for it.", kind: "info" };
+    }
+    if (ghost.legal) return { text: `${this.orientation.piece} fits here.`, kind: "good" };
+    const rule = this.#rules.get(ghost.action);
+    return { text: rule ? rule.charAt(0).toUpperCase() + rule.slice(1) + "." : "Not here …", kind: "bad" };
+  }
+
+  // ---- Acting
+
+  pick(cell, pointer) {
+    if (pointer === "touch") return; // a finger hides what it points at: it is placed with the button
+    this.#place();
+  }
+
+  #place() {
+    const ghost = this.ghost;
+    if (!ghost || !this.active) return;
+    if (ghost.legal) {
+      this.table.submit(ghost.action);
+      return;
+    }
+    const rule = this.#rules.get(ghost.action);
+    this.element.classList.remove("shake");
+    void this.element.offsetWidth; // restarts the animation
+    this.element.classList.add("shake");
+    if (rule) this.table.say(rule);
+    else this.ask(ghost.action);
+  }
+
+  command(name) {
+    if (name === "pass") return this.#pass();
+    if (!this.orientation) return false;
+    if (name === "place") {
+      if (!this.cursor) this.act("up");
+      else this.#place();
+    } else if (name === "right" || name === "left" || name === "flip") this.#turn(name);
+    else if (name === "next" || name === "previous") this.#another(name === "next" ? 1 : -1);
+    else if (name === "find" || name === "findBack") this.#find(name === "find" ? 1 : -1);
+    else if (name === "why") this.table.say(this.note?.text ?? "Nothing is chosen");
+    else if (name === "cancel") {
+      this.cursor = null;
+      this.changed();
+    } else return false;
+    return true;
+  }
+
+  select(piece) {
+    this.orientation = this.orientations.first(piece);
+    this.#moved();
+  }
+
+  #turn(turn) {
+    this.orientation = this.orientations.turned(this.orientation, turn);
+    this.#moved();
+  }
+
+  #another(step) {
+    const left = this.orientations.pieces.filter((piece) => this.color.pieces.includes(piece));
+    const index = left.indexOf(this.orientation.piece);
+    this.select(left[(index + step + left.length) % left.length]);
+    if (this.pointing === "keyboard" || !this.cursor) this.table.say(`${this.orientation.piece}, ${plural(this.orientation.cells.length, "cell")}`);
+  }
+
+  #moved() {
+    this.hover();
+    this.#drawTray();
+    this.#drawTools();
+    this.changed();
+  }
+
+  /** The places where the piece may lie, in this orientation or, where there is none, in any: as [orientation, x, y]. */
+  #placesOf(orientation, any = false) {
+    if (!orientation) return [];
+    const { size } = this.game.view;
+    const places = (id) => [...this.#legal].filter((action) => Math.floor(action / (size * size)) === id);
+    const here = places(orientation.id);
+    if (here.length || !any) return here;
+    return this.orientations.byPiece.get(orientation.piece).flatMap(({ id }) => places(id));
+  }
+
+  /** Put the ghost on the next place where the piece may lie. */
+  #find(step) {
+    const { size } = this.game.view;
+    const places = this.#placesOf(this.orientation, true);
+    if (!places.length) {
+      this.table.say(`${this.orientation.piece} fits nowhere now`);
+      return;
+    }
+    const current = places.indexOf(this.ghost?.action ?? -1);
+    const action = places[current < 0 ? (step > 0 ? 0 : places.length - 1) : (current + step + places.length) % places.length];
+    this.#showAction(action, size);
+    this.pointing = "keyboard";
+    this.#moved();
+  }
+
+  /** Select a legal action, as a hint does. */
+  suggest(move) {
+    if (move.kind !== "place") return;
+    this.#showAction(move.id, this.game.view.size);
+    this.pointing = "keyboard";
+    this.#moved();
+  }
+
+  #showAction(action, size) {
+    this.orientation = this.orientations.byId.get(Math.floor(action / (size * size)));
+    const [width, height] = extent(this.orientation.cells);
+    const anchor = action % (size * size);
+    this.cursor = [(anchor % size) + ((width - 1) >> 1), Math.floor(anchor / size) + (height >> 1)];
+  }
+
+  #pass() {
+    const pass = this.#passAction;
+    if (pass === undefined || !this.active) return false;
+    this.table.confirm("Pass for the rest of the game?", "A pass is final: the others place as long as they can.", "Pass").then((yes) => yes && this.table.submit(pass));
+    return true;
+  }
+
+  get #passAction() {
+    const view = this.game.view;
+    return view?.voluntary_pass && this.game.yourTurn ? this.game.legal.at(-1) : undefined;
+  }
+
+  #wheel(event) {
+    if (!this.orientation || !this.cursor || this.pointing !== "mouse") return;
+    event.preventDefault();
+    // Wheels turn in steps, touchpads in floods of small ones: one turn for so many pixels.
+    this.turned = (this.turned ?? 0) + (event.deltaY || event.deltaX);
+    if (Math.abs(this.turned) < 40) return;
+    const forward = this.turned > 0;
+    this.turned = 0;
+    this.act(event.shiftKey ? (forward ? "next" : "previous") : forward ? "right" : "left");
+  }
+
+  // ---- Trays and tools
+
+  #drawTray() {
+    const view = this.game.view;
+    if (!view) return;
+    const own = this.orientations ? this.ownColors : [];
+    const others = view.colors.map((color, index) => ({ ...color, index })).filter(({ index }) => !own.some((color) => color.index === index));
+    render(
+      this.tray,
+      own.sort((a, b) => (b.index === this.color?.index) - (a.index === this.color?.index)).map((color) => this.#ownTray(color)),
+      h("div.small-trays", {}, others.map((color) => this.#smallTray(color))),
+    );
+  }
+
+  #ownTray(color) {
+    const chosen = this.game.over || this.color?.index !== color.index ? null : this.orientation?.piece;
+    const left = new Set(color.pieces);
+    const stuck = (piece) => this.#fitting !== null && this.color?.index === color.index && !this.#fitting.has(piece);
+    const own = this.game.shared ? `${this.game.nameOf(color.player)}: ` : "Your ";
+    const title = this.ownColors.length > 1 ? `${own}${color.name} pieces` : `${own}pieces`;
+    return h(
+      "div.tray",
+      { className: `${this.color?.index === color.index ? "current" : "waiting"} ${this.ownColors.length > 1 ? "of-two" : ""}` },
+      h("h2.tray-title", {}, title, h("span.muted", {}, `${color.pieces.length} left`)),
+      h(
+        "div.tray-pieces",
+        { role: "radiogroup", ariaLabel: `${title}, ${color.pieces.length} left`, onkeydown: (event) => this.#trayKey(event) },
+        this.orientations.pieces.map((piece) => {
+          const shown = piece === chosen ? this.orientation.cells : PIECES[piece];
+          if (!left.has(piece)) return h("span.piece.used", { ariaHidden: "true" }, this.#pieceSvg(shown, color.index));
+          return h(
+            "button.piece",
+            {
+              role: "radio",
+              className: stuck(piece) ? "stuck" : "",
+              ariaChecked: String(piece === chosen),
+              ariaLabel: `${piece}, ${plural(shown.length, "cell")}${stuck(piece) ? ", fits nowhere now" : ""}`,
+              title: stuck(piece) ? `${piece}: fits nowhere now` : piece,
+              tabIndex: piece === chosen ? 0 : -1,
+              dataset: { focus: `piece-${color.index}-${piece}`, piece },
+              disabled: this.color?.index !== color.index,
+              onclick: () => this.select(piece),
+            },
+            this.#pieceSvg(shown, color.index),
+          );
+        }),
+      ),
+    );
+  }
+
+  #trayKey(event) {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.#another(step);
+    this.tray.querySelector('[aria-checked="true"]')?.focus();
+  }
+
+  #pieceSvg(cells, color) {
+    const svg = pieceSvg(cells, String(color));
+    const [width, height] = extent(cells);
+    svg.style.setProperty("--w", width);
+    svg.style.setProperty("--h", height);
+    svg.setAttribute("aria-hidden", "true");
+    return svg;
+  }
+
+  #smallTray(color) {
+    const { game } = this;
+    return h(
+      "details.small-tray",
+      { open: true, ariaLabel: `${color.name} pieces` },
+      h("summary", {}, colorSwatch(color.name), h("span", {}, game.you === null || game.view.colors.length > game.seats.length ? `${game.nameOf(color.player)} · ${color.name}` : game.nameOf(color.player)), h("span.muted", {}, `${color.pieces.length} left`)),
+      h(
+        "div.tray-pieces",
+        { role: "img", ariaLabel: `Pieces left: ${color.pieces.join(", ") || "none"}` },
+        color.pieces.map((piece) => h("span.piece", { title: piece }, this.#pieceSvg(PIECES[piece], color.index))),
+      ),
+    );
+  }
+
+  #drawTools() {
+    this.tools.dataset.orientation = this.orientation?.name ?? "";
+    const usable = this.orientation && this.game.you !== null && !this.game.over;
+    if (!usable) {
+      render(this.tools);
+      return;
+    }
+    const tool = (name, title, picture, properties = {}) =>
+      h("button.tool", { ariaLabel: title, title, dataset: { focus: `tool-${name}` }, onclick: () => this.act(name), ...properties }, icon(picture));
+    const pass = this.#passAction;
+    render(
+      this.tools,
+      tool("previous", "Previous piece (P)", "previous"),
+      tool("left", "Rotate left (Shift+R)", "rotateLeft"),
+      h("span.chosen", { ariaHidden: "true" }, this.#pieceSvg(this.orientation.cells, this.color.index)),
+      tool("right", "Rotate right (R)", "rotateRight"),
+      tool("flip", "Flip (F)", "flip"),
+      tool("next", "Next piece (N)", "next"),
+      h("button.primary.place", { disabled: !this.active || !this.ghost?.legal, dataset: { focus: "tool-place" }, onclick: () => this.act("place") }, icon("check"), "Place"),
+      pass !== undefined && h("button.pass", { dataset: { focus: "tool-pass" }, onclick: () => this.act("pass") }, "Pass"),
+    );
+  }
+
+  changed() {
+    const place = this.tools.querySelector(".place");
+    if (place) place.disabled = !this.active || !this.ghost?.legal;
+    super.changed();
+  }
+}

@@ -1,0 +1,138 @@
+// The WebSocket of a game: reconnects by itself, and resumes from the last move it knows.
+
+import { sentence } from "./api.js";
+
+const FIRST_DELAY = 400;
+const LONGEST_DELAY = 15_000;
+const PING_EVERY = 15_000;
+const PONG_WITHIN = 8_000;
+
+/** Send one message as another seat, by a connection of its own; gives the server's answer to it. */
+export function sendOnce(id, token, known, message) {
+  return new Promise((resolve, reject) => {
+    let sent = false;
+    const connection = new Connection(id, token, {
+      known,
+      state() {
+        if (sent) return;
+        sent = true;
+        connection.send(message).then(resolve, reject).finally(() => connection.close());
+      },
+      message() {},
+      status: (name, text) => name === "refused" && reject(new Error(text)),
+    });
+  });
+}
+
+/**
+ * `handlers`: `state(message)` and `message(message)` for what the server says by itself; `status(name, text)` with the names
+ * "connecting", "open", "waiting" (the text says for how long) and "refused"; `known()`, what the page knows already: {after, undos}.
+ */
+export class Connection {
+  #socket;
+  #pending = new Map();
+  #count = 0;
+  #delay = FIRST_DELAY;
+  #timer;
+  #ping;
+  #closed = false;
+  #joined = false;
+
+  constructor(id, token, handlers) {
+    this.id = id;
+    this.token = token;
+    this.handlers = handlers;
+    this.retry = () => document.visibilityState !== "hidden" && this.#reconnectNow();
+    addEventListener("online", this.retry);
+    document.addEventListener("visibilitychange", this.retry);
+    this.#connect();
+  }
+
+  close() {
+    this.#closed = true;
+    removeEventListener("online", this.retry);
+    document.removeEventListener("visibilitychange", this.retry);
+    clearTimeout(this.#timer);
+    clearInterval(this.#ping);
+    this.#socket?.close();
+    this.#reject("the page was left");
+  }
+
+  /** Send a message; gives the server's answer to it, or throws with what was wrong. */
+  send(message) {
+    if (this.#socket?.readyState !== WebSocket.OPEN || !this.#joined) {
+      return Promise.reject(new Error("There is no connection to the server at the moment."));
+    }
+    const ref = ++this.#count;
+    this.#socket.send(JSON.stringify({ ...message, ref }));
+    return new Promise((resolve, reject) => this.#pending.set(ref, { resolve, reject }));
+  }
+
+  #connect() {
+    this.handlers.status("connecting");
+    this.#joined = false;
+    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+    const socket = new WebSocket(`${scheme}//${location.host}/api/games/${this.id}/socket`);
+    this.#socket = socket;
+    let heard = Date.now();
+    socket.onopen = () => {
+      socket.send(JSON.stringify({ type: "join", token: this.token, ...this.handlers.known() }));
+      clearInterval(this.#ping);
+      this.#ping = setInterval(() => {
+        if (Date.now() - heard > PING_EVERY + PONG_WITHIN) socket.close(); // a connection can die without a word
+        else socket.send(JSON.stringify({ type: "ping" }));
+      }, PING_EVERY);
+    };
+    socket.onmessage = (event) => {
+      heard = Date.now();
+      this.#receive(JSON.parse(event.data));
+    };
+    socket.onclose = () => this.#lost(socket);
+  }
+
+  #receive(message) {
+    if (message.type === "pong") return;
+    if (!this.#joined && message.type === "error") {
+      this.#closed = true;
+      this.handlers.status("refused", sentence(message.error));
+      return;
+    }
+    if (message.type === "state" && !this.#joined) {
+      this.#joined = true;
+      this.#delay = FIRST_DELAY;
+      this.handlers.status("open");
+    }
+    const waiting = message.ref !== undefined ? this.#pending.get(message.ref) : undefined;
+    if (waiting) {
+      this.#pending.delete(message.ref);
+      if (message.type === "error") waiting.reject(Object.assign(new Error(sentence(message.error)), { field: message.field }));
+      else waiting.resolve(message);
+    }
+    if (message.type === "state") this.handlers.state(message);
+    else if (!waiting) this.handlers.message(message);
+  }
+
+  #lost(socket) {
+    if (socket !== this.#socket) return;
+    clearInterval(this.#ping);
+    this.#reject("The connection was lost.");
+    if (this.#closed) return;
+    const delay = this.#delay * (0.75 + Math.random() / 2); // not everybody at once after a restart of the server
+    this.#delay = Math.min(2 * this.#delay, LONGEST_DELAY);
+    this.handlers.status("waiting", `No connection; trying again in ${Math.max(1, Math.round(delay / 1000))} s.`);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#connect(), delay);
+  }
+
+  #reconnectNow() {
+    if (this.#closed || this.#socket?.readyState !== WebSocket.CLOSED) return;
+    clearTimeout(this.#timer);
+    this.#delay = FIRST_DELAY;
+    this.#connect();
+  }
+
+  #reject(text) {
+    for (const { reject } of this.#pending.values()) reject(new Error(text));
+    this.#pending.clear();
+  }
+}

@@ -1,0 +1,86 @@
+// Making and replacing elements of the page.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * An element: `h("button.primary#go", {onclick, ariaLabel: "Go"}, "text", child, ...)`.
+ * Properties that the element has are set as such (so that handlers are functions, never text), all others as attributes;
+ * `dataset` and `style` are objects. Children that are null, undefined or false are left out; lists are flattened.
+ */
+export function h(selector, properties = {}, ...children) {
+  const [, tag, rest] = selector.match(/^([\w-]+)(.*)$/);
+  const element = document.createElement(tag);
+  for (const [, mark, name] of rest.matchAll(/([.#])([\w-]+)/g)) {
+    if (mark === ".") element.classList.add(name);
+    else element.id = name;
+  }
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null) continue;
+    if (name === "dataset") Object.assign(element.dataset, value);
+    else if (name === "style") for (const [key, text] of Object.entries(value)) element.style.setProperty(key, text);
+    else if (name === "className") element.classList.add(...value.split(" ").filter(Boolean));
+    else if (name in element && !READ_ONLY.has(name)) element[name] = value;
+    else if (value !== false) element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...nodes(children));
+  return element;
+}
+
+const READ_ONLY = new Set(["list", "form", "role"]); // properties of elements that only attributes can set
+
+/** An SVG element with attributes. */
+export function s(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null) continue;
+    if (name.startsWith("on")) element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...nodes(children));
+  return element;
+}
+
+function nodes(children) {
+  return children.flat(3).filter((child) => child !== null && child !== undefined && child !== false);
+}
+
+/**
+ * Put new children into a container. The element with the focus is found again by its `data-focus`, so that whoever plays
+ * by keyboard is not thrown out when a move arrives; what was scrolled stays where it was.
+ */
+export function render(container, ...children) {
+  const active = document.activeElement;
+  const key = container.contains(active) ? active.dataset.focus : undefined;
+  const top = container.scrollTop;
+  container.replaceChildren(...nodes(children));
+  if (top) container.scrollTop = top;
+  if (key !== undefined) container.querySelector(`[data-focus="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+  return container;
+}
+
+/** Call `run` once `wait` milliseconds have gone by without another call. */
+export function debounce(run, wait) {
+  let timer;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => run(...given), wait);
+  };
+}
+
+/** Whether the keys that are pressed belong to what has the focus: a field of a form, or an open dialog. */
+export function typing(target) {
+  return target instanceof Element && target.closest("input:not([type=range],[type=checkbox],[type=radio]), select, textarea, dialog[open], [contenteditable]") !== null;
+}
+
+/** A number with a sign and a real minus. */
+export function signed(number) {
+  return number > 0 ? `+${number}` : String(number).replace("-", "−");
+}
+
+export function percent(share) {
+  return `${Math.round(100 * share)} %`;
+}
+
+export function plural(count, noun, nouns = `${noun}s`) {
+  return `${count} ${count === 1 ? noun : nouns}`;
+}

@@ -1,0 +1,158 @@
+// The first page: the games, the form that begins one, and what others play.
+
+import { api, catalog } from "./api.js";
+import { h, plural, render } from "./dom.js";
+import { icon } from "./icons.js";
+import { optionsInWords } from "./options.js";
+import { about } from "./rules.js";
+import { playersInWords, Setup } from "./setup.js";
+import { attempt } from "./speech.js";
+import { keepToken, ownGames, preference, tokenOf } from "./storage.js";
+import { dropField } from "./study.js";
+import { boardSvg } from "./render/tilewe-game.js";
+
+const REFRESH = 4000; // milliseconds
+
+export function lobby(container, { go }) {
+  const page = new Lobby(container, go);
+  return () => page.end();
+}
+
+class Lobby {
+  constructor(container, go) {
+    this.go = go;
+    document.title = "tilewe_jax · play";
+    this.badge = h("div.engine-state", { role: "status" });
+    this.cards = h("div.cards", { role: "radiogroup", ariaLabel: "Games", onkeydown: (event) => this.#cardKey(event) });
+    this.form = h("div.form-place", {});
+    this.lists = h("div.lists", {});
+    render(
+      container,
+      h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, "Against an engine at your level, with a friend, or with whoever is here.")), this.badge),
+      h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.cards), this.form, h("div.below", {}, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go)))),
+    );
+    this.#begin();
+  }
+
+  end() {
+    this.ended = true;
+    clearTimeout(this.timer);
+    clearTimeout(this.engineTimer);
+  }
+
+  async #begin() {
+    const [catalogue, samples] = await Promise.all([attempt(() => catalog(true)), fetch("/static/samples.json").then((response) => response.json())]);
+    if (this.ended) return;
+    if (!catalogue) {
+      this.timer = setTimeout(() => this.#begin(), REFRESH);
+      return;
+    }
+    this.catalogue = catalogue;
+    this.samples = samples;
+    this.setup = new Setup(catalogue, this.go);
+    render(this.form, this.setup.element);
+    const last = preference.get("game", catalogue.games[0].id);
+    this.#choose(catalogue.games.some(({ id }) => id === last) ? last : catalogue.games[0].id);
+    this.#engine();
+    this.#refresh();
+  }
+
+  #choose(id) {
+    this.chosen = id;
+    preference.set("game", id);
+    render(
+      this.cards,
+      this.catalogue.games.map((game) => {
+        const { title, tagline } = about(game.id, this.catalogue);
+        this.pictures ??= {};
+        this.pictures[game.id] ??= this.#picture(game.id);
+        return h(
+          "button.card.game",
+          { role: "radio", ariaChecked: String(game.id === id), tabIndex: game.id === id ? 0 : -1, dataset: { focus: `game-${game.id}`, game: game.id }, onclick: () => this.#pick(game.id) },
+          h("span.picture", { ariaHidden: "true" }, this.pictures[game.id]),
+          h("span.title", {}, title),
+          h("span.tagline", {}, tagline || playersInWords(game.players)),
+          h("span.players-count", {}, icon("person"), playersInWords(game.players)),
+        );
+      }),
+    );
+    this.setup.choose(id);
+  }
+
+  #pick(id) {
+    this.#choose(id);
+    if (matchMedia("(max-width: 899px)").matches) this.form.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  }
+
+  #cardKey(event) {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const ids = this.catalogue.games.map(({ id }) => id);
+    this.#choose(ids[(ids.indexOf(this.chosen) + step + ids.length) % ids.length]);
+    this.cards.querySelector('[aria-checked="true"]').focus();
+  }
+
+  #picture(id) {
+    const view = this.samples[id];
+    if (!view) return icon("text");
+    return boardSvg(view, { coordinates: false });
+  }
+
+  async #engine() {
+    const { state } = this.catalogue.engine ?? { state: "off" };
+    const texts = {
+      starting: ["thinking", "The engines are warming up. You can begin already; their first moves take a little longer."],
+      ready: ["", "Engines are ready"],
+      failed: ["", "The engines do not start: play with people"],
+      off: ["", "No engines on this server: play with people"],
+    };
+    const [className, text] = texts[state] ?? ["", state];
+    this.badge.className = `engine-state ${state} ${className}`;
+    render(this.badge, icon("engine"), text, className && [h("i", {}), h("i", {}), h("i", {})]);
+    if (state !== "starting" || this.ended) return;
+    this.engineTimer = setTimeout(async () => {
+      this.catalogue.engine = (await catalog(true).catch(() => this.catalogue)).engine;
+      this.#engine();
+    }, 2000);
+  }
+
+  // ---- Games of others
+
+  async #refresh() {
+    const games = await api.games().catch(() => null);
+    if (this.ended) return;
+    if (games) this.#drawLists(games.games ?? games);
+    this.timer = setTimeout(() => this.#refresh(), REFRESH);
+  }
+
+  #drawLists(games) {
+    const mine = new Set(ownGames());
+    const own = games.filter(({ id, over }) => mine.has(id) && !over && tokenOf(id));
+    const open = games.filter(({ id, over, open_seats: seats }) => !over && seats.length && !mine.has(id));
+    const running = games.filter((game) => !game.over && !own.includes(game) && !open.includes(game));
+    const over = games.filter((game) => game.over).slice(0, 4);
+    const list = (title, items, empty, action) =>
+      (items.length || empty) &&
+      h("section", {}, h("h2", {}, title), items.length ? h("ul.game-list", {}, items.slice(0, 6).map((game) => this.#item(game, action))) : h("p.muted", {}, empty));
+    render(
+      this.lists,
+      list("Your games", own, "", (game) => h("a.button.primary", { href: `/game/${game.id}`, dataset: { link: "", focus: `own-${game.id}` } }, "Go on")),
+      list("Open games", open, "Nobody is waiting. Begin a game for anyone, and it appears here.", (game) => h("button.primary", { dataset: { focus: `join-${game.id}` }, onclick: () => this.#join(game) }, "Join")),
+      list("Being played", running, "", (game) => h("a.button", { href: `/game/${game.id}`, dataset: { link: "", focus: `watch-${game.id}` } }, icon("eye"), "Watch")),
+      list("Just finished", over, "", (game) => h("a.button", { href: `/game/${game.id}`, dataset: { link: "", focus: `over-${game.id}` } }, "Look")),
+    );
+  }
+
+  #item(game, action) {
+    const details = [optionsInWords(game.options), plural(game.moves, "move")].filter(Boolean).join(" · ");
+    return h("li", {}, h("span.what", {}, h("b", {}, about(game.game, this.catalogue).title), h("span", {}, game.names.map((name) => name.replace(/^p(?=layer \d$)/, "P")).join(" – ")), h("span.muted", {}, details)), action(game));
+  }
+
+  async #join(game) {
+    const taken = await attempt(() => api.takeSeat(game.id, game.open_seats[0], preference.get("name", "") || null));
+    if (!taken) return;
+    keepToken(game.id, taken.token);
+    this.go(`/game/${game.id}`);
+  }
+}

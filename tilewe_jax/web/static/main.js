@@ -1,0 +1,64 @@
+// The page: which of its views an address shows, and what all of them share.
+
+import { h, render } from "./dom.js";
+import { dashboard } from "./dashboard.js";
+import { helpButton, helpKeys } from "./help.js";
+import { lobby } from "./lobby.js";
+import { play } from "./play.js";
+import { study } from "./study.js";
+import { applyTheme, themeButton } from "./theme.js";
+
+// A view is a function of the container, the address and the parts of its path; it gives a function that ends it.
+const VIEWS = [
+  [/^\/game\/([\w-]+)$/, play],
+  [/^\/study(?:\/([\w-]+))?$/, study],
+  [/^\/dashboard$/, dashboard],
+  [/^\/$/, lobby],
+];
+
+const main = document.getElementById("main");
+let leave = () => {};
+
+export function go(address) {
+  history.pushState(null, "", address);
+  show();
+}
+
+function show() {
+  leave();
+  leave = () => {};
+  for (const link of document.querySelectorAll(".top nav a")) {
+    const path = new URL(link.href).pathname;
+    const current = path === "/" ? location.pathname === "/" : location.pathname.startsWith(path);
+    if (current) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  main.className = "";
+  for (const [pattern, view] of VIEWS) {
+    const match = location.pathname.match(pattern);
+    if (match) {
+      leave = view(main, { go, parts: match.slice(1) });
+      return;
+    }
+  }
+  document.title = "tilewe_jax";
+  render(main, h("div.notice", {}, h("h1", {}, "There is no such page"), h("p", {}, h("a", { href: "/", dataset: { link: "" } }, "To the games"))));
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-link]");
+  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  event.preventDefault();
+  go(link.href);
+  main.focus({ preventScroll: true });
+  scrollTo(0, 0);
+});
+addEventListener("popstate", show);
+addEventListener("hashchange", () => {
+  if (location.pathname.startsWith("/game/") && location.hash.length > 8) show(); // an invitation was pasted into the address
+});
+
+applyTheme();
+document.getElementById("top-tools").append(themeButton(), helpButton());
+addEventListener("keydown", helpKeys);
+show();

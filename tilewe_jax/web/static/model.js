@@ -1,0 +1,153 @@
+// A game as the page knows it: its moves, a view of the position after each, and which of them is shown.
+
+/** Emits "change" for everything that changes, and "moved" with the new moves when the game has gone on. */
+export class Game extends EventTarget {
+  id = null;
+  game = "";
+  options = {};
+  frames = []; // frames[n] is the view after n moves; the first may be unknown for a moment
+  moves = [];
+  seats = [];
+  you = null;
+  legal = null;
+  clock = null;
+  clockAt = 0; // when the clock was told, by performance.now()
+  undo = null;
+  redo = false;
+  undos = 0; // how often moves were taken back, by which the server sees what we know
+  engine = null;
+  over = null;
+  thinking = false;
+  casual = false;
+  rounds = null;
+  orientations = null;
+  rematch = null;
+  analyses = new Map(); // by the number of moves
+  shown = null; // the frame that is shown; null follows the game
+  studied = false; // a record, which nobody plays
+  sharedSeats = new Set(); // where several people play at this screen: their seats
+
+  /** Take in a state message. */
+  merge(message) {
+    const moves = message.moves ?? [];
+    const base = message.move - moves.length;
+    const wentBack = base < this.moves.length;
+    const live = this.shown === null;
+    if (wentBack) for (const move of this.analyses.keys()) if (move > base) this.analyses.delete(move);
+    this.moves = [...this.moves.slice(0, base), ...moves];
+    this.frames.length = Math.min(this.frames.length, base + 1);
+    const frames = message.frames ?? []; // of long games only the last
+    frames.forEach((frame, index) => (this.frames[message.move + 1 - frames.length + index] = frame));
+    if (message.start) this.frames[0] = message.start;
+    this.frames[message.move] = message.view;
+    for (const name of ["id", "game", "options", "seats", "you", "legal", "undo", "over", "thinking", "rounds", "orientations", "rematch", "casual", "redo", "undos", "engine"]) {
+      if (message[name] !== undefined) this[name] = message[name];
+    }
+    if (message.clock !== undefined) {
+      this.clock = message.clock;
+      this.clockAt = performance.now();
+    }
+    if (!live && this.shown > message.move) this.shown = null;
+    this.changed();
+    if (moves.length && !wentBack) this.dispatchEvent(new CustomEvent("moved", { detail: moves }));
+  }
+
+  /** Take in a replay, as the server gives those of records. */
+  load(replay) {
+    this.studied = true;
+    this.game = replay.game;
+    this.options = replay.options;
+    this.frames = replay.frames;
+    this.moves = replay.moves;
+    this.seats = replay.names.map((name) => ({ kind: "record", name, connected: true }));
+    this.over = replay.result ? { ...replay.result, reason: null } : null;
+    this.orientations = replay.orientations ?? null;
+    this.analyses.clear();
+    (replay.analyses ?? []).forEach((analysis, move) => analysis && this.analyses.set(move, analysis));
+    this.shown = 0;
+    this.changed();
+  }
+
+  changed() {
+    this.dispatchEvent(new Event("change"));
+  }
+
+  get last() {
+    return this.moves.length;
+  }
+
+  /** The number of moves before the position that is shown. */
+  get at() {
+    return this.shown ?? this.last;
+  }
+
+  get view() {
+    return this.frames[this.at] ?? this.frames[this.last];
+  }
+
+  get live() {
+    return this.at === this.last;
+  }
+
+  get kind() {
+    return this.view?.kind;
+  }
+
+  /** Whether several people play at this screen, so that nobody is "you". */
+  get shared() {
+    return this.sharedSeats.size > 0;
+  }
+
+  /** Whether the user may move now. */
+  get yourTurn() {
+    return this.you !== null && !this.over && this.legal !== null && this.frames[this.last]?.current_player === this.you;
+  }
+
+  /** The move that led to what is shown. */
+  get lastMove() {
+    return this.moves[this.at - 1] ?? null;
+  }
+
+  goTo(move) {
+    const target = Math.max(0, Math.min(this.last, move));
+    if (target < this.last && !this.frames[target]) return;
+    this.shown = target === this.last && !this.studied ? null : target;
+    this.changed();
+  }
+
+  nameOf(seat) {
+    const { name, kind } = this.seats[seat] ?? {};
+    if (seat === this.you && !this.shared) return "You";
+    if (kind === "open") return "Open seat";
+    return name && !/^player \d$/.test(name) ? name : `Player ${seat + 1}`;
+  }
+
+  /** The analysis of a position, once the server has made it. */
+  analysed(move, analysis) {
+    this.analyses.set(move, analysis);
+    this.changed();
+  }
+
+  /**
+   * What each analysed move has cost its player: {move, player, played, best, loss}, by falling loss. The value of the best
+   * move is its mean value in the search before it; that of another move is the value of the position after it, and where
+   * nothing is known of that, its mean value in the search before it.
+   */
+  mistakes() {
+    const hidden = this.view?.kind === "triominos"; // the position after a move is another player's, who sees other tiles
+    const found = [];
+    this.moves.forEach((played, move) => {
+      const before = this.analyses.get(move);
+      const best = before?.candidates?.[0];
+      if (!best || best.id === played.id) return;
+      const candidate = before.candidates.find(({ id }) => id === played.id);
+      const after = hidden ? null : this.analyses.get(move + 1);
+      const value = after?.value ?? candidate?.value;
+      if (!value) return;
+      const player = played.player;
+      const loss = (best.value ?? before.value)[player] - value[player];
+      if (loss > 0.02) found.push({ move, player, played, best, loss });
+    });
+    return found.sort((a, b) => b.loss - a.loss);
+  }
+}

@@ -1,0 +1,354 @@
+// A game that is played or watched: the table, connected to the server.
+
+import { api } from "./api.js";
+import { Connection, sendOnce } from "./connection.js";
+import { confirmDialog } from "./dialogs.js";
+import { h, render } from "./dom.js";
+import { icon } from "./icons.js";
+import { Game } from "./model.js";
+import { shortMove, spokenMove } from "./moves.js";
+import { resultCard, verdict } from "./result.js";
+import { about } from "./rules.js";
+import { linkField, shareDialog } from "./share.js";
+import { attempt, say, toast } from "./speech.js";
+import { forgetToken, invitations, keepToken, preference, sharedSeats, tokenOf } from "./storage.js";
+import { Table } from "./table.js";
+
+export function play(container, { parts: [id], go }) {
+  const page = new PlayPage(container, id, go);
+  return () => page.end();
+}
+
+class PlayPage {
+  link = { name: "connecting", text: "" };
+  hinting = false; // the engine looks for a move to suggest
+
+  constructor(container, id, go) {
+    this.container = container;
+    this.id = id;
+    this.go = go;
+    this.game = new Game();
+    this.showMove = Number(new URLSearchParams(location.search).get("move") ?? NaN);
+    if (location.hash.length > 1) {
+      // The token of an invitation must not stay in the address, which people copy and browsers keep.
+      keepToken(id, decodeURIComponent(location.hash.slice(1)));
+      history.replaceState(null, "", location.pathname + location.search);
+    }
+    this.shared = sharedSeats.get(id);
+    this.game.sharedSeats = new Set(Object.keys(this.shared).map(Number));
+    render(container, h("p.loading", {}, "Joining the game …"));
+    this.game.addEventListener("moved", (event) => this.#moved(event.detail));
+    this.#connect();
+  }
+
+  end() {
+    this.connection.close();
+    this.table?.end();
+    document.title = "tilewe_jax";
+  }
+
+  #connect() {
+    this.connection = new Connection(this.id, tokenOf(this.id), {
+      state: (message) => this.#state(message),
+      message: (message) => this.#message(message),
+      status: (name, text) => this.#status(name, text),
+      known: () => this.#known(),
+    });
+  }
+
+  #known() {
+    return { after: this.game.last, undos: this.game.undos };
+  }
+
+  /** Where several play at this screen: sit down on the seat that is to move. */
+  #changeSeat() {
+    const { game } = this;
+    const mover = game.frames[game.last].current_player;
+    if (game.over || mover === game.you || !this.shared[mover] || this.table.busy) return;
+    keepToken(this.id, this.shared[mover]);
+    this.connection.close();
+    this.#connect();
+  }
+
+  // ---- From the server
+
+  #state(message) {
+    if (!this.table) {
+      this.table = new Table(this.container, this.game, {
+        submit: (action) => this.#submit(action),
+        explain: (action) => this.connection.send({ type: "explain", action }),
+        analyse: (move) => this.connection.send({ type: "analyze", move }),
+        analysisReason: () => this.#analysisReason(),
+        status: () => this.#statusLine(),
+        header: (above, card) => this.#header(above, card),
+        actions: () => this.#actions(),
+        key: (event) => this.#key(event),
+      });
+      this.container.classList.add("wide");
+    }
+    const wasOver = this.game.over;
+    const wasTurn = this.game.yourTurn;
+    const before = this.game.rematch;
+    this.game.merge(message);
+    if (Number.isFinite(this.showMove)) {
+      this.game.goTo(this.showMove);
+      this.showMove = NaN;
+    }
+    document.title = `${this.game.yourTurn ? "● Your turn · " : ""}${about(this.game.game).title} · tilewe_jax`;
+    if (!wasTurn && this.game.yourTurn && !this.game.over) setTimeout(() => this.game.yourTurn && say("Your turn"), 900);
+    if (this.game.over && !wasOver) {
+      say(`The game is over. ${verdict(this.game)}.`);
+      invitations.set(this.id, null);
+    }
+    if (this.game.rematch && !before) this.#rematchOffered();
+    this.#changeSeat();
+  }
+
+  #message(message) {
+    if (message.type === "rematch") {
+      this.game.rematch = message;
+      this.#rematchOffered();
+    } else if (message.type === "error") toast(message.error, "bad");
+  }
+
+  #status(name, text = "") {
+    this.link = { name, text };
+    if (name === "refused") {
+      const mine = tokenOf(this.id) !== null;
+      render(
+        this.container,
+        h(
+          "div.notice",
+          {},
+          h("h1", {}, "This game cannot be joined"),
+          h("p", {}, text),
+          h("div.row", {}, h("a.button", { href: "/", dataset: { link: "" } }, "To the lobby"), mine && h("button", { onclick: () => { forgetToken(this.id); this.go(location.pathname); } }, "Watch instead")),
+        ),
+      );
+    } else if (name !== "connecting") this.table?.update();
+    // To say so for the blink of an eye would only flicker.
+    else setTimeout(() => this.link.name === "connecting" && this.table?.update(), 800);
+  }
+
+  #moved(moves) {
+    const move = moves.at(-1);
+    if (move.player !== this.game.you) say(`${this.game.nameOf(move.player)} ${spokenMove(move)}`);
+    const [before, after] = [this.game.frames[this.game.last - 1], this.game.frames[this.game.last]];
+    if (after?.kind === "triominos" && before && before.round !== after.round) {
+      toast(`Round ${after.round} is over: ${this.game.seats.map((_, seat) => `${this.game.nameOf(seat)} ${after.scores[seat]}`).join(", ")}.`);
+    }
+  }
+
+  // ---- What the user does
+
+  async #submit(action) {
+    if (this.table.busy) return;
+    this.table.busy = true;
+    this.table.element.classList.add("busy");
+    await attempt(() => this.connection.send({ type: "move", action, move: this.game.last }));
+    this.table.busy = false;
+    this.table.element.classList.remove("busy");
+    this.table.update();
+    this.#changeSeat();
+  }
+
+  /** Take back: where all sit at this screen, the last move of anybody, to which another seat agrees at once. */
+  #undo() {
+    const { sharedSeats: here } = this.game;
+    const last = this.game.moves.at(-1)?.player;
+    if (!here.has(last)) return this.#ask({ type: "undo" });
+    return attempt(async () => {
+      const as = (seat, message) => sendOnce(this.id, this.shared[seat], () => this.#known(), message);
+      await as(last, { type: "undo" });
+      await as([...here].find((seat) => seat !== last), { type: "answer_undo", accept: true });
+    });
+  }
+
+  #ask(message) {
+    return attempt(() => this.connection.send(message));
+  }
+
+  async #hint() {
+    const at = this.game.last;
+    this.hinting = true;
+    this.table.update();
+    const hint = await this.#ask({ type: "hint" });
+    this.hinting = false;
+    this.table.update();
+    if (!hint || this.game.last !== at) return;
+    this.table.board.suggest(hint);
+    this.table.board.element.focus({ preventScroll: true });
+    say(`Hint: ${shortMove(hint)}`);
+  }
+
+  async #resign() {
+    const { you, last } = this.game;
+    const yes = await confirmDialog("Resign this game?", "The others win.", "Resign", true);
+    if (yes && you !== null && last >= 0) this.#ask({ type: "resign" });
+  }
+
+  async #rematch() {
+    if (this.game.rematch && !this.game.shared) {
+      this.#joinRematch(this.game.rematch);
+      return;
+    }
+    const tokens = this.game.shared ? Object.values(this.shared) : [tokenOf(this.id)];
+    const created = await attempt(() => Promise.all(tokens.map((token) => api.rematch(this.id, token))));
+    if (!created) return;
+    if (this.game.shared) sharedSeats.set(created[0].id, Object.fromEntries(created.map(({ seat, token }) => [seat, token])));
+    this.#joinRematch(created[0]);
+  }
+
+  #joinRematch(rematch) {
+    const id = rematch.id ?? rematch;
+    const token = rematch.token ?? rematch.seats?.find(({ token }) => token)?.token;
+    if (token) keepToken(id, token);
+    this.go(`/game/${id}`);
+  }
+
+  #rematchOffered() {
+    toast("There is a rematch.");
+    this.table?.update();
+  }
+
+  async #takeSeat(seat) {
+    const name = preference.get("name", "");
+    const taken = await attempt(() => api.takeSeat(this.id, seat, name));
+    if (!taken) return;
+    keepToken(this.id, taken.token);
+    this.connection.close();
+    this.#connect();
+  }
+
+  #key(event) {
+    const { game } = this;
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() !== "z") return false;
+    if (event.altKey) return false;
+    const name = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) ? (event.shiftKey ? "y" : "u") : event.key.toLowerCase();
+    if (name === "u" && this.#mayUndo) this.#undo();
+    else if (name === "y" && game.redo) this.#ask({ type: "redo" });
+    else if (name === "h" && this.#mayHint) this.#hint();
+    else return false;
+    return true;
+  }
+
+  get #mayUndo() {
+    const { game } = this;
+    return game.casual && !this.#hidden && game.you !== null && !game.over && game.undo === null && game.moves.some(({ player }) => player === game.you || game.sharedSeats.has(player));
+  }
+
+  /** Whether tiles are hidden: what somebody has drawn cannot be forgotten, so nothing is taken back. */
+  get #hidden() {
+    return this.game.kind === "triominos";
+  }
+
+  get #hasEngine() {
+    return !["off", "failed"].includes(this.game.engine?.state);
+  }
+
+  get #mayHint() {
+    return this.game.casual && this.game.yourTurn && this.game.live && this.#hasEngine && !this.hinting;
+  }
+
+  #analysisReason() {
+    const { game } = this;
+    if (!this.#hasEngine) return "This server runs without engines, so there is no analysis.";
+    if (!game.over && !game.casual) return "The analysis opens when the game is over: this is not a casual game.";
+    if (this.#hidden && !game.over && !(game.yourTurn && game.live)) return "Tiles are hidden: before the end, only the position in which you are to move can be analysed.";
+    return null;
+  }
+
+  // ---- What is shown
+
+  #statusLine() {
+    const { game } = this;
+    const parts = [];
+    if (this.link.name === "waiting" || this.link.name === "connecting") {
+      parts.push(h("span.connection", { role: "status" }, h("i.presence.away", {}), this.link.text || "Connecting …"));
+    }
+    if (!game.live) {
+      parts.push(h("span", {}, `After move ${game.at} of ${game.last}`), h("button.link", { onclick: () => game.goTo(game.last) }, game.over ? "To the end" : "Back to the game"));
+    } else if (game.over) parts.push(h("strong", {}, `Game over: ${verdict(game)}`));
+    else parts.push(...this.#turn());
+    return parts;
+  }
+
+  #turn() {
+    const { game } = this;
+    const player = game.view.current_player;
+    const color = game.kind === "polyomino" && game.view.colors.length > game.seats.length ? ` (${game.view.colors[game.view.current_color].name})` : "";
+    if (game.yourTurn) return [h("strong.your-turn", {}, game.shared ? `${game.nameOf(player)} to move${color}` : `Your turn${color}`)];
+    const seat = game.seats[player];
+    if (seat?.kind === "engine") {
+      if (game.engine?.state === "starting" || game.engine?.warm === false) return [h("span.thinking", {}, `The engine is warming up; ${game.nameOf(player)} moves in a moment`, h("i", {}), h("i", {}), h("i", {}))];
+      return [h("span.thinking", {}, `${game.nameOf(player)}${color} is thinking`, h("i", {}), h("i", {}), h("i", {}))];
+    }
+    if (seat?.kind === "open") return [h("span", {}, "Waiting for somebody to take the open seat")];
+    return [h("span", {}, `${game.nameOf(player)}${color} to move`)];
+  }
+
+  #header(element, card) {
+    const { game } = this;
+    if (!this.invite) {
+      this.invite = h("section.invite", { ariaLabel: "Invitations and requests" });
+      render(element, this.invite);
+    }
+    resultCard(card, game, [
+      game.you !== null && h("button.primary", { dataset: { focus: "rematch" }, onclick: () => this.#rematch() }, game.rematch ? "Join the rematch" : "Rematch"),
+      h("button", { dataset: { focus: "review" }, onclick: () => this.#review() }, icon("chart"), "Analyse"),
+      h("a.button", { href: "/", dataset: { link: "" } }, "New game"),
+    ]);
+    const cards = [...this.#invitations(), this.#openSeat(), this.#undoRequest()].filter(Boolean);
+    this.invite.hidden = cards.length === 0;
+    if (this.inviteKey !== cards.map((card) => card.textContent).join()) {
+      this.inviteKey = cards.map((card) => card.textContent).join();
+      render(this.invite, cards);
+    }
+  }
+
+  #review() {
+    this.table.openTab("analysis");
+    this.game.goTo(0);
+    if (!this.#analysisReason()) this.table.analysis.askAll();
+    this.table.panel.scrollIntoView({ block: "nearest", behavior: "smooth" });
+  }
+
+  #invitations() {
+    const { game } = this;
+    if (game.over) return [];
+    return (invitations.get(this.id) ?? [])
+      .filter(({ seat }) => seat !== game.you && game.seats[seat] && !game.seats[seat].connected)
+      .map(({ seat, token }) =>
+        h("div.card", {}, h("p", {}, h("b", {}, `Invite ${game.seats[seat].name || `player ${seat + 1}`}: `), "send this link to whom you want to play with. It is the key of the seat."), linkField(`Invitation for seat ${seat + 1}`, `${location.origin}/game/${this.id}#${token}`)),
+      );
+  }
+
+  #openSeat() {
+    const { game } = this;
+    const seat = game.seats.findIndex(({ kind }) => kind === "open");
+    if (seat < 0 || game.you !== null || game.over) return null;
+    return h("div.card.row", {}, h("p", {}, "A seat is free in this game."), h("button.primary", { onclick: () => this.#takeSeat(seat) }, "Take the seat"));
+  }
+
+  #undoRequest() {
+    const { game } = this;
+    if (game.undo === null || game.you === null || game.shared) return null;
+    if (game.undo === game.you) return h("div.card", {}, h("p", {}, "You have asked to take back your move. The others have to agree."));
+    const answer = (accept) => () => this.#ask({ type: "answer_undo", accept });
+    return h("div.card.row", {}, h("p", {}, `${game.nameOf(game.undo)} asks to take back a move.`), h("button.primary", { onclick: answer(true) }, "Agree"), h("button", { onclick: answer(false) }, "Refuse"));
+  }
+
+  #actions() {
+    const { game } = this;
+    const button = (name, title, picture, run, properties = {}) =>
+      h("button", { ariaLabel: title, title, dataset: { focus: `action-${picture}` }, onclick: run, ...properties }, icon(picture), h("span", {}, name));
+    const playing = game.you !== null && !game.over;
+    return [
+      playing && game.casual && !this.#hidden && button("Undo", "Take back (U)", "undo", () => this.#undo(), { disabled: !this.#mayUndo }),
+      playing && game.casual && game.redo && button("Redo", "Redo (Y)", "redo", () => this.#ask({ type: "redo" })),
+      playing && game.casual && this.#hasEngine && button(this.hinting ? "Searching" : "Hint", "Hint (H)", "bulb", () => this.#hint(), { disabled: !this.#mayHint }),
+      playing && button("Resign", "Resign", "flag", () => this.#resign()),
+      button("Share", "Share and download", "share", () => shareDialog(game)),
+    ];
+  }
+}

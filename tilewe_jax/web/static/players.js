@@ -1,0 +1,101 @@
+// The players: names, points, clocks, and what the game counts of each of them.
+
+import { h, render } from "./dom.js";
+import { icon } from "./icons.js";
+import { swatch } from "./seats.js";
+
+export class Players {
+  constructor(game) {
+    this.game = game;
+    this.element = h("section.players", { ariaLabel: "Players" });
+    this.timer = setInterval(() => this.#tick(), 200);
+  }
+
+  end() {
+    clearInterval(this.timer);
+  }
+
+  update() {
+    const { game } = this;
+    const { view } = game;
+    if (!view) return;
+    this.clocks = [];
+    const best = Math.max(...view.scores);
+    render(
+      this.element,
+      game.seats.map((seat, index) => {
+        const moves = !view.terminal && view.current_player === index;
+        const thinking = moves && game.live && game.thinking;
+        const clock = game.clock && h("span.clock", { role: "timer", ariaLabel: `Clock of ${game.nameOf(index)}` });
+        if (clock) this.clocks[index] = clock;
+        return h(
+          "div.player",
+          { className: [moves ? "to-move" : "", game.over && game.over.scores?.[index] === best ? "winner" : ""].join(" "), "aria-current": moves ? "true" : null },
+          swatch(view, index),
+          h(
+            "div.player-name",
+            {},
+            h("span.name", {}, game.nameOf(index)),
+            h("span.muted.role", {}, this.#role(seat, index), thinking && h("span.thinking", { ariaLabel: "thinking" }, "thinking", h("i", {}), h("i", {}), h("i", {}))),
+          ),
+          clock,
+          view.kind !== "santorini" && h("span.score", { ariaLabel: `${view.scores[index]} points` }, String(view.scores[index]).replace("-", "−")),
+          this.#details(view, index),
+        );
+      }),
+    );
+    this.#tick();
+  }
+
+  #role(seat, index) {
+    if (seat.kind === "engine") return [icon("engine"), seat.agent?.replace(/^level:/, "level ") ?? "engine"];
+    if (seat.kind === "record") return null;
+    if (seat.kind === "open") return [icon("open"), "waiting for somebody"];
+    if (index === this.game.you || this.game.sharedSeats.has(index)) return seat.name && !/^player \d$/.test(seat.name) ? [icon("person"), seat.name] : null;
+    return [h("i.presence", { className: seat.connected ? "here" : "away" }), seat.connected ? "connected" : "not here"];
+  }
+
+  #details(view, index) {
+    if (view.kind === "polyomino") {
+      const colors = view.colors.filter(({ player }) => player === index);
+      const sum = (count) => colors.reduce((total, color) => total + count(color), 0);
+      const out = colors.filter(({ out }) => out);
+      return h(
+        "dl.counts",
+        {},
+        count("pieces left", sum((color) => color.pieces.length)),
+        count("void tiles", sum((color) => color.void), "Empty cells that share an edge with an own piece"),
+        out.length > 0 && !view.terminal && h("span.badge", { title: "Has passed, or can place nothing any more" }, out.length < colors.length ? `${out.map(({ name }) => name).join(", ")} out` : "out"),
+      );
+    }
+    if (view.kind === "triominos") {
+      const tray = view.trays[index];
+      return h("dl.counts", {}, count("tiles", typeof tray === "number" ? tray : tray.length));
+    }
+    return null;
+  }
+
+  #tick() {
+    const { game } = this;
+    if (!game.clock || !this.clocks) return;
+    const gone = game.over ? 0 : (performance.now() - game.clockAt) / 1000;
+    this.clocks.forEach((clock, seat) => {
+      const left = Math.max(0, game.clock.remaining[seat] - (game.clock.running === seat ? gone : 0));
+      clock.textContent = clockText(left);
+      clock.classList.toggle("low", left < 20);
+      clock.classList.toggle("running", game.clock.running === seat && !game.over);
+    });
+  }
+}
+
+function count(label, number, title) {
+  return h("div", { title }, h("dt", {}, label), h("dd", {}, String(number)));
+}
+
+function clockText(seconds) {
+  if (seconds < 10) return seconds.toFixed(1);
+  const whole = Math.ceil(seconds); // so that a minute is shown as one
+  const two = (number) => String(number).padStart(2, "0");
+  const hours = Math.floor(whole / 3600);
+  return `${hours ? `${hours}:${two(Math.floor(whole / 60) % 60)}` : Math.floor(whole / 60)}:${two(whole % 60)}`;
+}

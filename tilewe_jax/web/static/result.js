@@ -1,0 +1,59 @@
+// The end of a game: who has won, and what the game counts.
+
+import { h, plural, render } from "./dom.js";
+import { swatch } from "./seats.js";
+
+/** Who has won, in words. */
+export function verdict(game) {
+  const { over, you } = game;
+  if (!over) return "";
+  const returns = over.returns ?? over.scores;
+  const best = Math.max(...returns);
+  const winners = returns.flatMap((value, seat) => (value === best ? [seat] : []));
+  if (winners.length === returns.length && returns.length > 1) return "A draw";
+  if (winners.length === 1) return winners[0] === you && !game.shared ? "You win" : `${game.nameOf(winners[0])} wins`;
+  return `${winners.map((seat) => game.nameOf(seat)).join(" and ")} share the win`;
+}
+
+const REASONS = {
+  resignation: (name) => (name === "You" ? "You have resigned." : `${name} has resigned.`),
+  time: (name) => (name === "You" ? "Your time is over." : `The time of ${name} is over.`),
+};
+
+/** The card of the end of a game. `buttons` are put below the table. */
+export function resultCard(element, game, buttons) {
+  const view = game.frames[game.last];
+  element.hidden = !game.over || !game.live;
+  if (element.hidden) return;
+  const { scores } = game.over;
+  const order = scores.map((_, seat) => seat).sort((a, b) => scores[b] - scores[a]);
+  const columns = columnsOf(view);
+  render(
+    element,
+    h("h2", {}, verdict(game)),
+    REASONS[game.over.reason] && h("p.muted", {}, REASONS[game.over.reason](game.over.seat === undefined ? "" : game.nameOf(game.over.seat))),
+    view.kind !== "santorini" &&
+      h(
+        "table",
+        {},
+        h("thead", {}, h("tr", {}, h("th", {}, "Player"), h("th", {}, "Points"), columns.map(({ title }) => h("th", {}, title)))),
+        h("tbody", {}, order.map((seat) => h("tr", {}, h("td", {}, swatch(view, seat), game.nameOf(seat)), h("td.number", {}, h("b", {}, String(scores[seat]))), columns.map(({ of }) => h("td.number", {}, String(of(seat))))))),
+      ),
+    view.kind === "polyomino" && h("p.muted", {}, `${plural(view.empty, "cell")} of ${view.size * view.size} stayed empty.`),
+    h("div.row", {}, buttons),
+  );
+}
+
+function columnsOf(view) {
+  if (view.kind === "polyomino") {
+    const sum = (count) => (seat) => view.colors.filter(({ player }) => player === seat).reduce((total, color) => total + count(color), 0);
+    return [
+      { title: "Pieces left", of: sum((color) => color.pieces.length) },
+      { title: "Void tiles", of: sum((color) => color.void) },
+    ];
+  }
+  if (view.kind === "triominos") {
+    return [{ title: "Tiles left", of: (seat) => (Array.isArray(view.trays[seat]) ? view.trays[seat].length : view.trays[seat]) }];
+  }
+  return [];
+}

@@ -1,0 +1,251 @@
+// The form that begins a game: seats, options, clock.
+
+import { api } from "./api.js";
+import { h, plural, render } from "./dom.js";
+import { icon } from "./icons.js";
+import { applies, optionLabel, valueLabel } from "./options.js";
+import { about } from "./rules.js";
+import { seatColor } from "./render/tilewe-game.js";
+import { attempt } from "./speech.js";
+import { invitations, keepToken, preference, sharedSeats } from "./storage.js";
+
+const KINDS = { you: "You", here: "You too, at this screen", engine: "Engine", friend: "A friend, by a link", open: "Anyone, from the lobby" };
+const PRESETS = { engine: ["engine", "Engine"], friend: ["link", "A friend"], open: ["open", "Anyone"], here: ["person", "Same screen"], watch: ["eye", "Watch engines"] };
+const CLOCKS = [[0, 0], [60, 1], [180, 2], [300, 5], [600, 5], [900, 10], [1800, 20]];
+
+export class Setup {
+  constructor(catalogue, go) {
+    this.catalogue = catalogue;
+    this.go = go;
+    this.element = h("form.setup", { ariaLabel: "New game", onsubmit: (event) => this.#submit(event) });
+    this.clock = 0;
+    this.casual = true;
+    this.listed = true;
+  }
+
+  choose(id) {
+    this.game = this.catalogue.games.find((game) => game.id === id);
+    this.options = {};
+    const levels = this.game.levels.length;
+    this.level = Math.min(preference.get(`level.${id}`, Math.floor(levels / 3)), Math.max(0, levels - 1));
+    this.#preset(this.canEngine ? preference.get("preset", "engine") : "friend");
+  }
+
+  get canEngine() {
+    return !["off", "failed"].includes(this.catalogue.engine?.state) && this.game.levels.length > 0;
+  }
+
+  /** Whether a preset or a kind of seat is there: engines may be off, and hidden tiles need a screen each. */
+  #offers(name) {
+    if (name === "engine" || name === "watch") return this.canEngine;
+    return name !== "here" || !this.game.hidden;
+  }
+
+  value(name) {
+    return this.options[name] ?? this.game.options[name].default;
+  }
+
+  get players() {
+    if (this.game.options.players) return Number(this.value("players"));
+    return this.game.players[0];
+  }
+
+  #preset(name) {
+    this.preset = this.#offers(name) ? name : "friend";
+    const other = this.preset === "watch" ? "engine" : this.preset;
+    this.seats = Array.from({ length: this.players }, (_, seat) => ({ kind: seat === 0 && this.preset !== "watch" ? "you" : other, level: this.level }));
+    this.update();
+  }
+
+  update() {
+    const { game } = this;
+    const { title, tagline } = about(game.id, this.catalogue);
+    render(
+      this.element,
+      h("header", {}, h("h2", {}, title), h("p.muted", {}, tagline)),
+      this.players > 1 &&
+        h(
+          "fieldset.presets",
+          {},
+          h("legend", {}, "Play against"),
+          Object.entries(PRESETS)
+            .filter(([name]) => this.#offers(name))
+            .map(([name, [picture, text]]) =>
+              h("button", { type: "button", "aria-pressed": String(this.preset === name), dataset: { focus: `preset-${name}` }, onclick: () => { preference.set("preset", name); this.#preset(name); } }, icon(picture), text),
+            ),
+        ),
+      game.options.players && this.#field("players"),
+      this.#levels(),
+      this.#seats(),
+      h("details.more", { open: this.open, ontoggle: (event) => (this.open = event.target.open) }, h("summary", { dataset: { focus: "more" } }, "Board, clock and rules"), this.#more()),
+      h("button.primary.large", { type: "submit", dataset: { focus: "start" } }, "Start game"),
+    );
+  }
+
+  // ---- Seats
+
+  /** One level for all engines; seats of their own levels are in the list of seats. */
+  #levels() {
+    if (!this.seats.some(({ kind }) => kind === "engine")) return null;
+    const { levels } = this.game;
+    const shown = levels[this.level];
+    return h(
+      "fieldset.levels",
+      {},
+      h("legend", {}, "Level"),
+      h(
+        "div.level-row",
+        { role: "radiogroup", ariaLabel: "Level of the engine", onkeydown: (event) => this.#levelKey(event) },
+        levels.map(({ title }, index) =>
+          h("button", { type: "button", role: "radio", ariaChecked: String(index === this.level), ariaLabel: `Level ${index + 1}: ${title}`, title, tabIndex: index === this.level ? 0 : -1, dataset: { focus: `level-${index}` }, onclick: () => this.#setLevel(index) }, String(index + 1)),
+        ),
+      ),
+      h("p.level-name", {}, shown.title, shown.elo !== null && shown.elo !== undefined && h("span.muted", {}, ` · rating ${shown.elo}`)),
+    );
+  }
+
+  #setLevel(level) {
+    this.level = level;
+    preference.set(`level.${this.game.id}`, level);
+    for (const seat of this.seats) seat.level = level;
+    this.update();
+  }
+
+  #levelKey(event) {
+    const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const count = this.game.levels.length;
+    this.#setLevel((this.level + step + count) % count);
+    this.element.querySelector('.level-row [aria-checked="true"]').focus();
+  }
+
+  #seats() {
+    const { game } = this;
+    const order = game.id === "triominos" ? null : this.seats.length > 1;
+    return h(
+      "fieldset.seats",
+      {},
+      h("legend", {}, this.seats.length > 1 ? "Seats" : "Seat", order && h("span.muted", {}, " · seat 1 begins")),
+      this.seats.map((seat, index) =>
+        h(
+          "div.seat-row",
+          {},
+          h("span.seat-number", { style: { "--a": this.#color(index) } }, String(index + 1)),
+          h(
+            "select",
+            { ariaLabel: `Seat ${index + 1}`, dataset: { focus: `seat-${index}` }, onchange: (event) => this.#setKind(index, event.target.value) },
+            Object.entries(KINDS)
+              .filter(([kind]) => this.#offers(kind))
+              .map(([kind, text]) => h("option", { value: kind, selected: seat.kind === kind }, text)),
+          ),
+          seat.kind === "engine" &&
+            h(
+              "select",
+              { ariaLabel: `Level of seat ${index + 1}`, dataset: { focus: `seat-level-${index}` }, onchange: (event) => { seat.level = Number(event.target.value); } },
+              game.levels.map(({ title }, level) => h("option", { value: level, selected: seat.level === level }, `${level + 1} ${title}`)),
+            ),
+          seat.kind === "you" && h("input", { type: "text", maxLength: 40, placeholder: "Your name", ariaLabel: "Your name", value: preference.get("name", ""), dataset: { focus: "name" }, oninput: (event) => preference.set("name", event.target.value) }),
+        ),
+      ),
+      this.seats.length === 2 && this.seats.some(({ kind }) => kind === "you") && h("button.quiet.swap", { type: "button", dataset: { focus: "swap" }, onclick: () => { this.seats.reverse(); this.update(); } }, icon("redo"), "Swap seats"),
+    );
+  }
+
+  #color(seat) {
+    const kind = ["santorini", "triominos"].includes(this.game.id) ? this.game.id : "polyomino";
+    return `var(--tilewe-${seatColor(kind, seat)})`;
+  }
+
+  #setKind(index, kind) {
+    if (kind === "you") for (const seat of this.seats) if (seat.kind === "you") seat.kind = this.canEngine ? "engine" : "friend";
+    this.seats[index].kind = kind;
+    this.preset = null;
+    this.update();
+  }
+
+  // ---- Options
+
+  #more() {
+    return [
+      Object.keys(this.game.options)
+        .filter((name) => name !== "players" && applies(name, { ...defaults(this.game), ...this.options }))
+        .map((name) => this.#field(name)),
+      h(
+        "label.field",
+        {},
+        h("span", {}, "Clock"),
+        h(
+          "select",
+          { dataset: { focus: "clock" }, onchange: (event) => { this.clock = Number(event.target.value); } },
+          CLOCKS.map(([seconds, increment], index) => h("option", { value: index, selected: index === this.clock }, seconds ? `${seconds / 60} min + ${increment} s a move` : "no clock")),
+        ),
+      ),
+      h("label.switch", {}, h("input", { type: "checkbox", checked: this.casual, onchange: (event) => { this.casual = event.target.checked; } }), h("span", {}, "Casual", h("small.muted", {}, "take moves back, hints and analysis during the game"))),
+      h("label.switch", {}, h("input", { type: "checkbox", checked: this.listed, onchange: (event) => { this.listed = event.target.checked; } }), h("span", {}, "Listed", h("small.muted", {}, "others find the game in the lobby, and may watch"))),
+    ];
+  }
+
+  #field(name) {
+    const option = this.game.options[name];
+    const value = this.value(name);
+    const set = (given) => {
+      if (given === option.default) delete this.options[name];
+      else this.options[name] = given;
+      if (name === "players") this.#preset(this.preset ?? "engine");
+      else this.update();
+    };
+    const focus = { focus: `option-${name}` };
+    let control;
+    if (typeof option.default === "boolean") {
+      return h("label.switch", {}, h("input", { type: "checkbox", checked: value, dataset: focus, onchange: (event) => set(event.target.checked) }), optionLabel(name));
+    }
+    if (option.choices || (option.range && option.range[1] - option.range[0] < 8)) {
+      const choices = option.choices ?? Array.from({ length: option.range[1] - option.range[0] + 1 }, (_, index) => option.range[0] + index);
+      control = h("select", { dataset: focus, onchange: (event) => set(choices[event.target.selectedIndex]) }, choices.map((choice) => h("option", { selected: choice === value }, valueLabel(name, choice))));
+    } else if (option.range) {
+      control = h("input", { type: "number", min: option.range[0], max: option.range[1], value, required: true, dataset: focus, onchange: (event) => event.target.checkValidity() && set(Number(event.target.value)) });
+    } else {
+      control = h("input", { type: typeof option.default === "number" ? "number" : "text", value: value ?? "", dataset: focus, onchange: (event) => set(typeof option.default === "number" ? Number(event.target.value) : event.target.value) });
+    }
+    return h("label.field", {}, h("span", {}, optionLabel(name), name === "size" && h("small.muted", {}, `${option.range?.join(" to ")} cells a side`)), control);
+  }
+
+  // ---- Begin
+
+  async #submit(event) {
+    event.preventDefault();
+    const { game } = this;
+    const name = preference.get("name", "");
+    const engines = this.seats.filter(({ kind }) => kind === "engine").length;
+    const seats = this.seats.map(({ kind, level }, index) => {
+      if (kind === "engine") return { kind, agent: game.levels[level].agent, name: engines > 1 ? `Engine ${index + 1}` : "Engine" };
+      if (kind === "you") return name ? { kind: "human", name } : { kind: "human" };
+      if (kind === "friend") return { kind: "human", name: "Friend" };
+      return { kind: kind === "open" ? kind : "human" };
+    });
+    const [seconds, increment] = CLOCKS[this.clock];
+    const settings = { game: game.id, options: this.options, seats, clock: seconds ? { seconds, increment } : null, casual: this.casual, public: this.listed };
+    const button = this.element.querySelector("[type=submit]");
+    button.disabled = true;
+    const created = await attempt(() => api.create(settings));
+    button.disabled = false;
+    if (!created) return;
+    const mine = this.seats.findIndex(({ kind }) => kind === "you");
+    const own = created.seats.find(({ seat }) => seat === mine);
+    if (own) keepToken(created.id, own.token);
+    const shared = created.seats.filter(({ seat }) => seat === mine || this.seats[seat].kind === "here");
+    if (shared.length > 1) sharedSeats.set(created.id, Object.fromEntries(shared.map(({ seat, token }) => [seat, token])));
+    invitations.set(created.id, created.seats.filter(({ seat }) => this.seats[seat].kind === "friend"));
+    this.go(`/game/${created.id}`);
+  }
+}
+
+function defaults(game) {
+  return Object.fromEntries(Object.entries(game.options).map(([name, option]) => [name, option.default]));
+}
+
+/** "2 players", "1 to 4 players". */
+export function playersInWords([fewest, most]) {
+  return fewest === most ? plural(fewest, "player") : `${fewest} to ${most} players`;
+}

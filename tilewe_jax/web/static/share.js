@@ -1,0 +1,48 @@
+// Links, and downloads of a game: picture, animation, record.
+
+import { infoDialog } from "./dialogs.js";
+import { h } from "./dom.js";
+import { icon } from "./icons.js";
+import { shownTheme } from "./theme.js";
+import { toast } from "./speech.js";
+
+/** Copy a text, also where the clipboard needs a secure address. */
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = h("textarea", { value: text, className: "visually-hidden" });
+    (document.querySelector("dialog[open]") ?? document.body).append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+  toast("Link copied.", "good");
+}
+
+/** A link with a button that copies it. */
+export function linkField(label, address) {
+  const field = h("input", { type: "text", readOnly: true, value: address, ariaLabel: label, onfocus: () => field.select() });
+  return h("div.link-field", {}, field, h("button", { onclick: () => copy(address), ariaLabel: `Copy: ${label}` }, icon("copy"), "Copy"));
+}
+
+export function shareDialog(game) {
+  const base = `/api/games/${game.id}`;
+  const records = game.over || game.view.kind !== "triominos";
+  const blksgf = ["duo", "duo_official", "classic", "classic_2"].includes(game.game);
+  const item = (href, name, text) => h("a.button", { href, download: name }, icon("download"), text);
+  infoDialog(
+    "Share",
+    h("p", {}, "Whoever has this link can watch, and step through the moves:"),
+    linkField("Link for spectators", `${location.origin}/game/${game.id}${game.live ? "" : `?move=${game.at}`}`),
+    h(
+      "div.downloads",
+      {},
+      item(`${base}/picture?move=${game.at}&theme=${shownTheme()}`, `${game.id}-${game.at}.svg`, "Picture (SVG)"),
+      item(`${base}/animation?theme=${shownTheme()}`, `${game.id}.gif`, "Animation (GIF)"),
+      records && item(`${base}/record?format=jsonl`, `${game.id}.jsonl`, "Record"),
+      records && blksgf && item(`${base}/record?format=blksgf`, `${game.id}.blksgf`, "Record (.blksgf)"),
+    ),
+    !records && h("p.muted", {}, "The record can be had when the game is over: it holds everybody's tiles."),
+  );
+}

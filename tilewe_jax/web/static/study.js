@@ -1,0 +1,122 @@
+// Records: upload one, step through it, and have it analysed.
+
+import { api } from "./api.js";
+import { h, render } from "./dom.js";
+import { icon } from "./icons.js";
+import { Game } from "./model.js";
+import { about } from "./rules.js";
+import { linkField } from "./share.js";
+import { infoDialog } from "./dialogs.js";
+import { attempt, toast } from "./speech.js";
+import { Table } from "./table.js";
+
+const LARGEST = 1_000_000; // bytes of an upload, as the server has it
+
+export function study(container, { parts: [id], go }) {
+  if (!id) {
+    upload(container, go);
+    return () => {};
+  }
+  const page = new StudyPage(container, id, go);
+  return () => page.end();
+}
+
+/** The field on which files can be dropped; it opens the study of what it gets. */
+export function dropField(go) {
+  const input = h("input.visually-hidden", { type: "file", accept: ".jsonl,.json,.blksgf,.txt", id: "record-file", onchange: () => input.files[0] && send(input.files[0]) });
+  const send = async (file) => {
+    if (file.size > LARGEST) {
+      toast(`${file.name} is larger than 1 MB.`, "bad");
+      return;
+    }
+    const created = await attempt(async () => api.upload(await file.text()));
+    if (created) go(`/study/${created.id}`);
+  };
+  const field = h("label.drop", { htmlFor: "record-file" }, input, icon("upload"), h("span", {}, h("b", {}, "Open a record"), h("span.muted", {}, "a .jsonl file of this program, or a .blksgf file; or drop it here")));
+  field.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    field.classList.add("over");
+  });
+  field.addEventListener("dragleave", () => field.classList.remove("over"));
+  field.addEventListener("drop", (event) => {
+    event.preventDefault();
+    field.classList.remove("over");
+    if (event.dataTransfer.files[0]) send(event.dataTransfer.files[0]);
+  });
+  return field;
+}
+
+function upload(container, go) {
+  document.title = "Study · tilewe_jax";
+  render(
+    container,
+    h(
+      "div.narrow",
+      {},
+      h("h1", {}, "Study a game"),
+      h("p.lead", {}, "Step through any recorded game, see what the engine thinks of each position, and where the game was lost."),
+      dropField(go),
+      h("p.muted", {}, "Games that are played here can be studied from their own page, once they are over."),
+    ),
+  );
+}
+
+class StudyPage {
+  constructor(container, id, go) {
+    this.container = container;
+    this.id = id;
+    this.go = go;
+    const query = new URLSearchParams(location.search);
+    this.number = Number(query.get("number") ?? 1);
+    this.move = Number(query.get("move") ?? 0);
+    render(container, h("p.loading", {}, "Loading the record …"));
+    this.#load();
+  }
+
+  end() {
+    this.ended = true;
+    this.table?.end();
+  }
+
+  async #load() {
+    let replay;
+    try {
+      replay = await api.study(this.id, this.number);
+    } catch (error) {
+      if (!this.ended) render(this.container, h("div.notice", {}, h("h1", {}, "There is no such study"), h("p", {}, error.message), h("a.button", { href: "/study", dataset: { link: "" } }, "Open another record")));
+      return;
+    }
+    if (this.ended) return;
+    this.container.classList.add("wide");
+    const game = (this.game = new Game());
+    this.games = replay.games ?? this.number;
+    this.table = new Table(this.container, game, {
+      submit: () => {},
+      explain: () => Promise.reject(new Error("A record is not played on.")),
+      analyse: (move) => api.analyseStudy(this.id, this.number, move),
+      analysisReason: () => null,
+      status: () => [h("strong", {}, about(game.game).title), h("span.muted", {}, game.at === 0 ? "Start" : `After move ${game.at} of ${game.last}`), this.#chooser()],
+      actions: () => [h("button", { dataset: { focus: "share" }, onclick: () => this.#share() }, icon("share"), h("span", {}, "Share"))],
+    });
+    game.load(replay);
+    game.goTo(this.move);
+    document.title = `${game.seats.map(({ name }) => name).join(" – ")} · Study`;
+  }
+
+  #share() {
+    infoDialog("Share", h("p", {}, "A link to this position:"), linkField("Link to this position", `${location.origin}/study/${this.id}?number=${this.number}&move=${this.game.at}`));
+  }
+
+  /** Which game of the file. */
+  #chooser() {
+    if (!(this.games > 1)) return null;
+    const open = (number) => this.go(`/study/${this.id}?number=${number}`);
+    return h(
+      "span.row.chooser",
+      {},
+      h("button.quiet", { ariaLabel: "Previous game", disabled: this.number <= 1, onclick: () => open(this.number - 1) }, icon("previous")),
+      `Game ${this.number} of ${this.games}`,
+      h("button.quiet", { ariaLabel: "Next game", disabled: this.number >= this.games, onclick: () => open(this.number + 1) }, icon("next")),
+    );
+  }
+}

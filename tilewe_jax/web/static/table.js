@@ -1,0 +1,267 @@
+// The page about one game: board, trays, players, moves, analysis. Games that are played and records share it.
+
+import { AnalysisPanel } from "./analysis.js";
+import { boardFor } from "./boards/index.js";
+import { confirmDialog } from "./dialogs.js";
+import { h, render, signed, typing } from "./dom.js";
+import { watchGamepads } from "./gamepad.js";
+import { icon } from "./icons.js";
+import { Players } from "./players.js";
+import { about } from "./rules.js";
+import { say } from "./speech.js";
+import { preference } from "./storage.js";
+import { describe, numbersOf } from "./render/tilewe-game.js";
+import { Timeline } from "./timeline.js";
+
+/**
+ * `services` is what the page around it can do: `submit(action)`, `explain(action)`, `analyse(move)`, `analysisReason()`;
+ * `status()`, what stands above the board; `header(above, result)`, which fills what stands above the board and the card of the
+ * end; `actions()`, the buttons below the players;
+ * `key(event)`, further keys.
+ */
+export class Table {
+  busy = false; // a move is on its way to the server
+  board = null;
+  #ending = [];
+
+  constructor(container, game, services) {
+    this.game = game;
+    this.services = services;
+    this.players = new Players(game);
+    this.timeline = new Timeline(game);
+    this.analysis = new AnalysisPanel(this, services.analyse, services.analysisReason);
+    this.tab = preference.get("tab", "moves");
+    this.textBoard = preference.get("text", false);
+    this.numbers = preference.get("numbers", false);
+    this.coordinates = preference.get("coordinates", true);
+    this.corners = preference.get("corners", true);
+
+    this.status = h("div.status", {});
+    this.header = h("div.header", {});
+    this.result = h("section.result", { ariaLabel: "Result", hidden: true });
+    this.boardPlace = h("div.board-place", {});
+    this.noteLine = h("p.note", { ariaLive: "off" });
+    this.toolsPlace = h("div.tools-place", {});
+    this.trayPlace = h("aside.side.left", { ariaLabel: "Pieces" });
+    this.text = h("pre.board-text", { tabIndex: 0, ariaLabel: "Board as text" });
+    this.actions = h("div.row.actions", { role: "toolbar", ariaLabel: "Game" });
+    this.panel = h("section.panel", {});
+    this.element = h(
+      "div.table",
+      {},
+      this.trayPlace,
+      h("section.center", { ariaLabel: "Board" }, this.status, this.boardPlace, this.noteLine, this.toolsPlace, this.timeline.bar, this.text),
+      h("aside.side.right", { ariaLabel: "Game" }, this.header, this.result, this.players.element, this.actions, this.panel),
+    );
+    render(container, this.element);
+
+    this.onchange = () => this.update();
+    game.addEventListener("change", this.onchange);
+    this.onkey = (event) => this.#key(event);
+    addEventListener("keydown", this.onkey);
+    this.stopGamepads = watchGamepads((name) => this.board?.act(name));
+  }
+
+  end() {
+    this.game.removeEventListener("change", this.onchange);
+    removeEventListener("keydown", this.onkey);
+    this.stopGamepads();
+    this.players.end();
+  }
+
+  // ---- For the board
+
+  submit(action) {
+    return this.services.submit(action);
+  }
+
+  explain(action) {
+    return this.services.explain(action);
+  }
+
+  say(text) {
+    say(text);
+  }
+
+  confirm(title, text, yes) {
+    return confirmDialog(title, text, yes);
+  }
+
+  /** What is drawn on the board besides the game's own marks. */
+  marks() {
+    const marks = { coordinates: this.coordinates, ...this.analysis.marks() };
+    if (this.numbers) marks.numbers = numbersOf(this.game, this.game.at);
+    return marks;
+  }
+
+  /** The board's own state has changed: the ghost moved, a worker was chosen. */
+  changed() {
+    const note = this.board?.note;
+    this.noteLine.className = `note ${note?.kind ?? ""}`;
+    this.noteLine.textContent = note?.text ?? "";
+  }
+
+  // ---- Drawing
+
+  update() {
+    const { game } = this;
+    if (!game.view) return;
+    if (!this.board) {
+      // Whoever plays a game for the first time sees its rules until the first move.
+      this.teaching = game.you !== null && !preference.get(`played.${game.game}`, false);
+      if (this.teaching) this.tab = "rules";
+      this.board = boardFor(this);
+      this.element.classList.add(`kind-${game.kind}`);
+      this.element.classList.toggle("watching", game.you === null);
+      render(this.boardPlace, this.board.element);
+      render(this.trayPlace, this.board.tray);
+      this.trayPlace.hidden = !this.board.tray;
+      render(this.toolsPlace, this.board.tools);
+    }
+    this.element.classList.toggle("watching", game.you === null);
+    this.element.classList.toggle("past", !game.live || Boolean(game.over));
+    if (this.teaching && game.moves.some(({ player }) => player === game.you)) {
+      preference.set(`played.${game.game}`, true);
+      this.teaching = false;
+      if (this.tab === "rules") this.tab = "moves";
+    }
+    this.board.update();
+    this.players.update();
+    this.timeline.update();
+    render(this.status, this.services.status());
+    this.services.header?.(this.header, this.result);
+    const menuIsOpen = this.actions.querySelector(".menu")?.open;
+    render(this.actions, this.services.actions?.(), this.#viewMenu(menuIsOpen));
+    this.#drawPanel();
+    this.text.hidden = !this.textBoard;
+    if (this.textBoard) this.text.textContent = describe(game.view);
+    this.changed();
+  }
+
+  #drawPanel() {
+    const { game } = this;
+    const tabs = { moves: "Moves", analysis: "Analysis", ...(game.rounds?.length ? { rounds: "Rounds" } : {}), rules: "Rules" };
+    if (!tabs[this.tab]) this.tab = "moves";
+    const content = { moves: () => this.timeline.list, analysis: () => this.analysis.element, rounds: () => roundsTable(game), rules: () => rulesOf(game) }[this.tab]();
+    render(
+      this.panel,
+      h(
+        "div.tabs",
+        { role: "tablist", ariaLabel: "About the game", onkeydown: (event) => this.#tabKey(event, Object.keys(tabs)) },
+        Object.entries(tabs).map(([name, title]) =>
+          h("button.tab", { role: "tab", id: `tab-${name}`, ariaSelected: String(name === this.tab), "aria-controls": "panel-content", tabIndex: name === this.tab ? 0 : -1, dataset: { focus: `tab-${name}` }, onclick: () => this.openTab(name) }, title),
+        ),
+      ),
+      h("div.panel-content", { id: "panel-content", role: "tabpanel", "aria-labelledby": `tab-${this.tab}` }, content),
+    );
+    if (this.tab === "moves") this.timeline.update();
+    else if (this.tab === "analysis") this.analysis.update();
+  }
+
+  #tabKey(event, names) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.openTab(names[(names.indexOf(this.tab) + step + names.length) % names.length]);
+    this.panel.querySelector('[aria-selected="true"]').focus();
+  }
+
+  openTab(name) {
+    this.tab = name;
+    preference.set("tab", name);
+    this.update();
+  }
+
+  #viewMenu(open = false) {
+    const toggle = (name, title) =>
+      h("label.switch", {}, h("input", { type: "checkbox", checked: this[name], onchange: (event) => this.#toggle(name, event.target.checked) }), title);
+    return h(
+      "details.menu",
+      { open },
+      h("summary.button", { ariaLabel: "What is shown", title: "What is shown", dataset: { focus: "view-menu" } }, icon("eye"), h("span", {}, "View")),
+      h("div.menu-content", {}, toggle("coordinates", "Coordinates"), toggle("numbers", "Move numbers"), this.game.kind === "polyomino" && !this.game.studied && toggle("corners", "Open corners"), toggle("textBoard", "Board as text")),
+    );
+  }
+
+  #toggle(name, value = !this[name]) {
+    this[name] = value;
+    preference.set({ textBoard: "text" }[name] ?? name, value);
+    this.update();
+  }
+
+  // ---- Keys
+
+  #key(event) {
+    if (typing(event.target) || event.defaultPrevented || !this.board) return;
+    const onControl = event.target.closest?.("button, a, summary, input, [role=radiogroup], [role=tablist]");
+    const onBoard = this.board.element.contains(event.target);
+    if (onControl && ["Enter", " ", "Escape"].includes(event.key)) return; // these belong to the control
+    if (onControl?.matches("input") && event.key.startsWith("Arrow")) return;
+    if ((onBoard || (this.game.yourTurn && this.game.live)) && this.board.key(event)) {
+      event.preventDefault();
+      this.board.element.focus({ preventScroll: true }); // whoever plays by keys means the board from now on
+      return;
+    }
+    if (this.#command(event)) event.preventDefault();
+  }
+
+  #command(event) {
+    if (event.altKey || event.metaKey || event.ctrlKey) return this.services.key?.(event) ?? false;
+    const { game } = this;
+    const commands = {
+      ",": () => game.goTo(game.at - 1),
+      ".": () => game.goTo(game.at + 1),
+      ArrowLeft: () => game.goTo(game.at - 1),
+      ArrowRight: () => game.goTo(game.at + 1),
+      Home: () => game.goTo(0),
+      End: () => game.goTo(game.last),
+      t: () => this.#toggle("textBoard"),
+      m: () => this.analysis.toggleHeat(),
+      v: () => say(this.summary()),
+    };
+    const command = commands[event.key] ?? commands[event.key.toLowerCase()];
+    if (command) command();
+    else return this.services.key?.(event) ?? false;
+    return true;
+  }
+
+  /** The position in a few sentences. */
+  summary() {
+    const { game } = this;
+    const scores = game.kind === "santorini" ? "" : game.seats.map((_, seat) => `${game.nameOf(seat)} ${game.view.scores[seat]}`).join(", ");
+    return `${this.status.textContent}. ${scores}. ${describe(game.view)}`;
+  }
+}
+
+const COLUMNS = { tiles: "Tiles", hexagons: "Hexagons", bridges: "Bridges", bonus: "First tile", draws: "Draws", passes: "Passes", end: "End" };
+
+/** Where the points of each round came from. */
+function roundsTable(game) {
+  return game.rounds.map((round, index) => {
+    const columns = Object.keys(COLUMNS).filter((name) => round.points.some((row) => row[name]));
+    const ended = { out: (names) => `${names} ${names === "You" ? "have" : "has"} placed all tiles`, stuck: () => "nobody could move" }[round.reason];
+    const winners = (round.winners ?? []).map((seat) => game.nameOf(seat)).join(", ");
+    return h(
+      "div.round",
+      {},
+      h("h3", {}, `Round ${index + 1}`, ended && h("span.muted", {}, ended(winners))),
+      h(
+        "div.scroll",
+        {},
+        h(
+          "table.rounds",
+          {},
+          h("thead", {}, h("tr", {}, h("th", {}, ""), columns.map((name) => h("th", {}, COLUMNS[name])), h("th", {}, "Sum"))),
+          h("tbody", {}, round.points.map((row, seat) => h("tr", {}, h("td", {}, game.nameOf(seat)), columns.map((name) => h("td.number", {}, row[name] ? signed(row[name]) : "–")), h("td.number", {}, h("b", {}, String(row.total)))))),
+        ),
+      ),
+    );
+  });
+}
+
+function rulesOf(game) {
+  const { title, rules } = about(game.game);
+  const target = game.view?.target;
+  return h("div.rules", {}, h("h3", {}, title), h("ul", {}, rules.map((rule) => h("li", {}, rule)), target && h("li", {}, `Rounds are played until somebody has ${target} points.`)));
+}

@@ -1,0 +1,39 @@
+// Light and dark: as the system has it, until somebody chooses.
+
+import { h, render } from "./dom.js";
+import { icon } from "./icons.js";
+import { preference } from "./storage.js";
+
+const THEMES = { system: "as the system has it", light: "light", dark: "dark" };
+const ICONS = { system: "system", light: "sun", dark: "moon" };
+
+export function applyTheme() {
+  const theme = preference.get("theme", "system");
+  if (theme === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+}
+
+/** "dark" or "light", whichever is shown. */
+export function shownTheme() {
+  const chosen = preference.get("theme", "system");
+  if (chosen !== "system") return chosen;
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
+export function themeButton() {
+  const button = h("button.quiet", {
+    onclick() {
+      const names = Object.keys(THEMES);
+      preference.set("theme", names[(names.indexOf(preference.get("theme", "system")) + 1) % names.length]);
+      applyTheme();
+      draw();
+    },
+  });
+  const draw = () => {
+    const theme = preference.get("theme", "system");
+    button.ariaLabel = button.title = `Colours: ${THEMES[theme]}. Change.`;
+    render(button, icon(ICONS[theme]));
+  };
+  draw();
+  return button;
+}

@@ -1,0 +1,63 @@
+// The moves of a game: the list, the slider, and the buttons that step through them.
+
+import { h, plural, render } from "./dom.js";
+import { icon } from "./icons.js";
+import { gainOf, shortMove } from "./moves.js";
+import { moveSwatch } from "./seats.js";
+
+export class Timeline {
+  constructor(game) {
+    this.game = game;
+    this.slider = h("input", { type: "range", min: 0, ariaLabel: "Move", oninput: () => game.goTo(Number(this.slider.value)) });
+    const step = (name, title, to) => h("button.quiet", { ariaLabel: title, title, onclick: () => game.goTo(to()) }, icon(name));
+    this.count = h("output.muted", {});
+    this.bar = h(
+      "div.timeline",
+      { role: "group", ariaLabel: "Step through the game" },
+      step("first", "To the start (Home)", () => 0),
+      step("previous", "One move back (,)", () => game.at - 1),
+      this.slider,
+      step("next", "One move forward (.)", () => game.at + 1),
+      step("last", "To the latest move (End)", () => game.last),
+      this.count,
+    );
+    this.list = h("ol.moves", { ariaLabel: "Moves", tabIndex: 0 });
+  }
+
+  update() {
+    const { game } = this;
+    this.bar.hidden = game.last === 0;
+    this.slider.max = game.last;
+    this.slider.value = game.at;
+    this.slider.setAttribute("aria-valuetext", game.at ? `after ${plural(game.at, "move")}` : "start");
+    this.count.textContent = `${game.at} / ${game.last}`;
+    render(
+      this.list,
+      game.moves.map((move, index) =>
+        h(
+          "li",
+          {},
+          h(
+            "button",
+            {
+              className: `move ${game.at === index + 1 ? "shown" : ""}`,
+              title: move.name,
+              "aria-current": game.at === index + 1 ? "true" : null,
+              dataset: { focus: `move-${index}` },
+              onclick: () => game.goTo(index + 1),
+            },
+            h("span.number", {}, String(index + 1)),
+            moveSwatch(game, move),
+            h("span", {}, shortMove(move)),
+            move.reason && h("span.reason", {}, move.reason),
+            h("span.gain", {}, gainOf(move)),
+          ),
+        ),
+      ),
+      game.last === 0 && h("li.muted.empty", {}, "No moves yet."),
+    );
+    const scroller = this.list.parentElement;
+    const shown = this.list.querySelector(".shown") ?? this.list.lastElementChild;
+    if (scroller && shown) scroller.scrollTop = Math.max(0, shown.offsetTop - scroller.clientHeight / 2);
+  }
+}

@@ -1,0 +1,321 @@
+"""The games of the server in one SQLite file. A change is committed before whoever asked for it hears of it.
+
+Changes are written by one thread, which commits all that wait at once: the event loop never waits for the disk, and many games
+share the price of a commit.
+"""
+
+import asyncio
+import fcntl
+import json
+import os
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+APPLICATION_ID = 0x54494C45
+"""Marks the file as one of this server; the letters TILE."""
+SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE games (
+  id TEXT PRIMARY KEY, created REAL NOT NULL, updated REAL NOT NULL,
+  setup TEXT NOT NULL, -- what never changes: the game, its options and deal, the clock
+  state TEXT NOT NULL, -- what changes besides the moves: seats, remaining seconds, undo request, end
+  is_public INTEGER NOT NULL, is_over INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX games_updated ON games (updated);
+CREATE INDEX games_public ON games (is_public, created);
+CREATE TABLE moves (
+  game TEXT NOT NULL, number INTEGER NOT NULL, action INTEGER NOT NULL,
+  note TEXT, -- what is said of the move, such as the engine's analysis
+  PRIMARY KEY (game, number)
+) WITHOUT ROWID;
+CREATE TABLE studies (id TEXT PRIMARY KEY, created REAL NOT NULL, content TEXT NOT NULL) WITHOUT ROWID;
+"""
+_MAX_BATCH = 256
+"""Maximum number of changes in a commit."""
+_QUICK_CHECK_LIMIT = 1 << 26
+"""A file up to this size, in bytes, is checked for damage when it is opened; that takes a fraction of a second."""
+
+
+class StoreError(Exception):
+    """The file cannot be used; the message says why in one line."""
+
+
+@dataclass(frozen=True)
+class StoredMove:
+    """A move of a game."""
+
+    action: int
+    note: str | None = None
+    """JSON text."""
+
+
+@dataclass(frozen=True)
+class StoredGame:
+    """A game as it is kept."""
+
+    id: str
+    created: float
+    """Seconds since 1970, as all times in the file."""
+    setup: dict[str, Any]
+    state: dict[str, Any]
+    moves: tuple[StoredMove, ...]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a request changes of a game: its state, and the moves from ``first_move`` on."""
+
+    game: str
+    state: str
+    """JSON text."""
+    is_over: bool
+    first_move: int
+    """Moves from this number on, from 0, are replaced by ``moves``."""
+    moves: tuple[StoredMove, ...] = ()
+
+
+@dataclass(frozen=True)
+class NewGame:
+    """A game that is added."""
+
+    id: str
+    setup: str
+    state: str
+    is_public: bool
+
+
+_Task = tuple[Callable[[sqlite3.Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+
+
+class Store:
+    """The file of the games.
+
+    Args:
+      path: the file, which is made where there is none.
+      sync: whether each commit waits for the disk. Without, a commit survives the end of this process in any way, but not that
+        of the machine: after a power failure the last changes may be missing.
+
+    Raises ``StoreError`` where the file is used by another server, is no such file, or is damaged.
+    """
+
+    def __init__(self, path: str | Path, sync: bool = False) -> None:
+        self.path, self._sync = Path(path), sync
+        self._lock = self._locked()
+        try:
+            self._writer = self._open()
+            # Read where they are needed, and the writer never waits for them: that is what the write-ahead log gives.
+            self._reader = self._connect()
+        except sqlite3.Error as error:
+            os.close(self._lock)
+            raise StoreError(f"{self.path} cannot be used ({error}): move it away, or name another file with --data") from None
+        self._reading = threading.Lock()
+        self._tasks: queue.Queue[_Task | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._write_all, name="store")
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write what waits, and close the file."""
+        self._tasks.put(None)
+        self._thread.join()
+        self._reader.close()
+        self._writer.close()
+        os.close(self._lock)
+
+    # ---- Changes
+
+    async def add(self, game: NewGame) -> None:
+        """Add a game."""
+        now = time.time()
+        row = game.id, now, now, game.setup, game.state, game.is_public, False
+        await self._write(lambda file: file.execute("INSERT INTO games VALUES (?, ?, ?, ?, ?, ?, ?)", row))
+
+    async def change(self, change: Change) -> None:
+        """Change a game. It is committed when this returns; after an error nothing has changed."""
+
+        def write(file: sqlite3.Connection) -> None:
+            file.execute(
+                "UPDATE games SET state = ?, is_over = ?, updated = ? WHERE id = ?",
+                (change.state, change.is_over, time.time(), change.game),
+            )
+            file.execute("DELETE FROM moves WHERE game = ? AND number >= ?", (change.game, change.first_move))
+            rows = [
+                (change.game, number, move.action, move.note) for number, move in enumerate(change.moves, change.first_move)
+            ]
+            file.executemany("INSERT INTO moves VALUES (?, ?, ?, ?)", rows)
+
+        await self._write(write)
+
+    async def add_study(self, study_id: str, content: str) -> None:
+        """Add a study."""
+        await self._write(lambda file: file.execute("INSERT INTO studies VALUES (?, ?, ?)", (study_id, time.time(), content)))
+
+    async def delete_older(self, seconds: float, *, keep: Sequence[str] = ()) -> None:
+        """Delete games that have not changed for so long, but for those to ``keep``, and studies as old."""
+        limit = time.time() - seconds
+
+        def write(file: sqlite3.Connection) -> None:
+            rows = file.execute("SELECT id FROM games WHERE updated < ?", (limit,)).fetchall()
+            old = [row for row in rows if row[0] not in keep]
+            file.executemany("DELETE FROM moves WHERE game = ?", old)
+            file.executemany("DELETE FROM games WHERE id = ?", old)
+            file.execute("DELETE FROM studies WHERE created < ?", (limit,))
+
+        await self._write(write)
+
+    # ---- Questions; from any thread
+
+    def game(self, game_id: str) -> StoredGame | None:
+        """A game; ``None`` where there is none of this id."""
+        with self._reading:
+            file = self._reader
+            file.execute("BEGIN")  # both questions see the same moment
+            try:
+                row = file.execute("SELECT created, setup, state FROM games WHERE id = ?", (game_id,)).fetchone()
+                moves = file.execute("SELECT action, note FROM moves WHERE game = ? ORDER BY number", (game_id,)).fetchall()
+            finally:
+                file.execute("COMMIT")
+        if row is None:
+            return None
+        return StoredGame(game_id, row[0], json.loads(row[1]), json.loads(row[2]), tuple(StoredMove(*move) for move in moves))
+
+    def newest(self, count: int) -> list[tuple[str, dict[str, Any], dict[str, Any], int]]:
+        """The public games that were made last: id, setup, state, and number of moves."""
+        with self._reading:
+            rows = self._reader.execute(
+                "SELECT id, setup, state, (SELECT count(*) FROM moves WHERE game = games.id) FROM games"
+                " WHERE is_public ORDER BY created DESC LIMIT ?",
+                (count,),
+            ).fetchall()
+        return [(row[0], json.loads(row[1]), json.loads(row[2]), row[3]) for row in rows]
+
+    def count_games(self) -> int:
+        """Number of games."""
+        with self._reading:
+            return int(self._reader.execute("SELECT count(*) FROM games").fetchone()[0])
+
+    def count_studies(self) -> int:
+        """Number of studies."""
+        with self._reading:
+            return int(self._reader.execute("SELECT count(*) FROM studies").fetchone()[0])
+
+    def study(self, study_id: str) -> str | None:
+        """The content of a study; ``None`` where there is none of this id."""
+        with self._reading:
+            row = self._reader.execute("SELECT content FROM studies WHERE id = ?", (study_id,)).fetchone()
+        return None if row is None else str(row[0])
+
+    # ---- The file
+
+    def _locked(self) -> int:
+        """The descriptor of a locked file beside the database; the system unlocks it even if this process is killed."""
+        try:
+            descriptor = os.open(f"{self.path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise StoreError(f"{self.path} is used by another server; name another file with --data") from None
+        return descriptor
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+
+    def _open(self) -> sqlite3.Connection:
+        """The connection that writes, to a file that has our tables. Raises ``sqlite3.Error`` and ``StoreError``."""
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)  # games of people: not for everybody
+        os.close(descriptor)
+        file = self._connect()
+        try:
+            self._prepare(file)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def _prepare(self, file: sqlite3.Connection) -> None:
+        """Set up the connection that writes, and check the file."""
+        file.execute("PRAGMA journal_mode = WAL")
+        file.execute(f"PRAGMA synchronous = {'FULL' if self._sync else 'NORMAL'}")
+        tables = file.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        if not tables:
+            file.executescript(
+                f"BEGIN; {_SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+            )
+        application = file.execute("PRAGMA application_id").fetchone()[0]
+        version = file.execute("PRAGMA user_version").fetchone()[0]
+        if application != APPLICATION_ID:
+            raise sqlite3.DatabaseError("it is a database of another program")
+        if version != SCHEMA_VERSION:
+            raise sqlite3.DatabaseError(f"it has version {version} of the tables, and this program version {SCHEMA_VERSION}")
+        if self.path.stat().st_size <= _QUICK_CHECK_LIMIT:
+            verdict = file.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if verdict != "ok":
+                raise sqlite3.DatabaseError(f"it is damaged: {' '.join(str(verdict).split())[:200]}")
+
+    # ---- The thread that writes
+
+    async def _write(self, task: Callable[[sqlite3.Connection], Result]) -> None:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        self._tasks.put((task, loop, future))
+        # A request that is given up must not hide from its game that the change was written.
+        await asyncio.shield(future)
+
+    def _write_all(self) -> None:
+        is_open = True
+        while is_open:
+            batch = [self._tasks.get()]
+            while len(batch) < _MAX_BATCH and not self._tasks.empty():
+                batch.append(self._tasks.get_nowait())
+            is_open = None not in batch
+            tasks = [task for task in batch if task is not None]
+            if tasks:
+                self._commit(tasks)
+
+    def _commit(self, tasks: list[_Task]) -> None:
+        """Write changes in one transaction; after an error, each in its own, so that only those fail that are to blame."""
+        try:
+            self._transact([task for task, _, _ in tasks])
+        except sqlite3.Error as error:
+            if len(tasks) == 1:
+                self._answer(tasks, StoreError(f"the game could not be saved: {error}"))
+                return
+            for task in tasks:
+                self._commit([task])
+            return
+        self._answer(tasks, None)
+
+    def _transact(self, functions: list[Callable[[sqlite3.Connection], Any]]) -> None:
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            for function in functions:
+                function(self._writer)
+            self._writer.execute("COMMIT")
+        except sqlite3.Error:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            raise
+
+    @staticmethod
+    def _answer(tasks: list[_Task], error: StoreError | None) -> None:
+        def settle(futures: list["asyncio.Future[Any]"]) -> None:
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error) if error else future.set_result(None)
+
+        by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[Any]]] = {}
+        for _, loop, future in tasks:
+            by_loop.setdefault(loop, []).append(future)
+        for loop, futures in by_loop.items():
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(settle, futures)
