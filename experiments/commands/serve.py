@@ -46,8 +46,9 @@ class Serve:
     """Have each move wait for the disk, so that not even a power failure loses one; it takes up to a tenth of a second then."""
     runs: OptionalFolder = None
     """Folder with the folders of training runs, to be shown while they go on and after."""
-    engines: int = 1
-    """Number of engine processes; each takes a core and about a gigabyte while it searches."""
+    engines: int = 2
+    """Number of engine processes, each of which takes a core and about a gigabyte. With more than one, one of them makes the
+    analyses and is started with the first, so that no game waits for them."""
     no_engine: Flag = False
     """Start no engine: people and bots play."""
 

@@ -58,6 +58,8 @@ class Question:
     seed: int = 0
     """Seed of the agent's random numbers."""
     max_candidates: int = 10
+    is_analysis: bool = False
+    """Whether it is asked for an analysis or a hint, and no game waits for the answer."""
 
     @property
     def key(self) -> str:
@@ -103,6 +105,8 @@ class _Process:
     on_change: Callable[[], None]
     first_delay: float
     hang_seconds: float
+    is_lazy: bool = False
+    """Whether the process is started with the first question."""
     state: State = "starting"
     reason: str | None = None
     """The last words of a process that failed."""
@@ -116,6 +120,8 @@ class _Process:
     _last_id: int = 0
     _last_words: deque[str] = field(default_factory=lambda: deque(maxlen=_LAST_LINES))
     _last_heard: float = 0.0
+    _asked: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by the first question."""
     _was_ready: bool = False
     """Whether the process of now has said that it is ready."""
 
@@ -143,6 +149,7 @@ class _Process:
         self._last_id += 1
         pending = _Pending(self._last_id, question, asyncio.get_running_loop().create_future())
         self._pending[pending.id] = pending
+        self._asked.set()
         self._send_waiting()
         try:
             return await pending.answer
@@ -205,6 +212,8 @@ class _Process:
     async def _run(self) -> None:
         delay, failed_starts = self.first_delay, 0
         await asyncio.sleep(START_DELAY)
+        if self.is_lazy:
+            await self._asked.wait()
         while True:
             self.state = "starting" if failed_starts < MAX_FAILED_STARTS else "failed"
             self._was_ready = False
@@ -302,6 +311,8 @@ class _Process:
 class EnginePool:
     """The processes of the engines; questions of the same game and agent go to the same one.
 
+    Where there are several, one of them answers all analyses, so that no game waits for what they have to compile.
+
     Args:
       command: the command line of a process.
       processes: number of processes.
@@ -313,7 +324,12 @@ class EnginePool:
         self, command: Sequence[str], processes: int = 1, *, first_delay: float = 1.0, hang_seconds: float = 300.0
     ) -> None:
         self._listeners: list[Callable[[], None]] = []
-        self._processes = [_Process(command, self._changed, first_delay, hang_seconds) for _ in range(processes)]
+        self._processes = [_Process(command, self._changed, first_delay, hang_seconds) for _ in range(max(1, processes - 1))]
+        self._analyst = self._processes[0]
+        if processes > 1:
+            self._analyst = _Process(command, self._changed, first_delay, hang_seconds, is_lazy=True)
+            self._processes.append(self._analyst)
+        self._players = self._processes[: max(1, processes - 1)]
 
     def start(self) -> None:
         """Start the processes, in the running event loop."""
@@ -331,7 +347,7 @@ class EnginePool:
     @property
     def state(self) -> State:
         """Ready once one process is."""
-        states = {process.state for process in self._processes}
+        states = {process.state for process in self._players}
         return next((state for state in ("ready", "starting", "failed") if state in states), "off")
 
     @property
@@ -353,8 +369,9 @@ class EnginePool:
         return await self._process_of(question).ask(question)
 
     def _process_of(self, question: Question) -> _Process:
-        digest = sum(question.key.encode())  # hash() of texts differs from run to run
-        return self._processes[digest % len(self._processes)]
+        if question.is_analysis:
+            return self._analyst
+        return self._players[sum(question.key.encode()) % len(self._players)]
 
     def _changed(self) -> None:
         for listener in self._listeners:

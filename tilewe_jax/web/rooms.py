@@ -325,7 +325,14 @@ class Rooms:
     # ---- Questions to engines
 
     def question(
-        self, session: Session, number: int, agent: str, *, seed: int = 0, num_simulations: int | None = None
+        self,
+        session: Session,
+        number: int,
+        agent: str,
+        *,
+        seed: int = 0,
+        num_simulations: int | None = None,
+        is_analysis: bool = False,
     ) -> Question:
         """The question what to do after so many moves."""
         setup = session.setup
@@ -339,6 +346,7 @@ class Rooms:
             max_seconds=offered.max_seconds if offered and num_simulations is None else None,
             num_simulations=num_simulations,
             seed=seed,
+            is_analysis=is_analysis,
         )
 
     async def analysis(self, session: Session, number: int, agent: Any = None, simulations: Any = None) -> Json:
@@ -352,7 +360,7 @@ class Rooms:
         position = await asyncio.to_thread(session.position_at, number)
         if position.is_terminal:
             raise RefusedError("the game is over there, so there is nothing to analyse", "move")
-        question = self.question(session, number, name, num_simulations=simulations)
+        question = self.question(session, number, name, num_simulations=simulations, is_analysis=True)
         try:
             async with self._analyses:
                 answer = await self.engines.ask(question)

@@ -44,6 +44,20 @@ def test_a_game_against_an_engine(tmp_path: Path, game: str) -> None:
             assert replay["analyses"][number]["candidates"] == known["candidates"]
 
 
+def test_several_processes(tmp_path: Path) -> None:
+    """Analyses have a process of their own, which is started with the first."""
+    with serving(tmp_path / "games", engine(processes=3)) as client:
+        engines = client.app.state.server.engines  # type: ignore[attr-defined]
+        soon(lambda: [process.state for process in engines._processes] == ["ready", "ready", "starting"])
+        made = new_game(client, "santorini", {}, [HUMAN, ENGINE])
+        with joined(client, made, 0) as (player,):
+            player.move_at_random(random.Random(0))
+            player.wait_for_move(2)
+            assert not engines._analyst.warm
+            assert player.ask({"type": "analyze"})["type"] == "analysis"
+            assert len(engines._analyst.warm) == 1
+
+
 def test_engines_play_while_somebody_watches(tmp_path: Path) -> None:
     with serving(tmp_path / "games", engine()) as client:
         made = new_game(client, "santorini", {}, [ENGINE, ENGINE])
