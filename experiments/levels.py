@@ -23,32 +23,43 @@ class Level(NamedTuple):
     """Its rating among the levels of the game."""
 
 
+_POLYOMINO = (
+    "puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=0.05",
+    "puct:num_simulations=8,num_candidates=8,candidate_pool=8,root_candidate_pool=8,max_depth=2,value_temperature=0.1",
+    "puct:num_simulations=16,num_candidates=16,candidate_pool=32,root_candidate_pool=32,max_depth=3,value_temperature=0.05",
+    "puct:num_simulations=16",
+    "puct:num_simulations=256",
+    "puct:num_simulations=1024",
+)
+_SANTORINI = (
+    "puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=1.0",
+    "puct:num_simulations=16,num_candidates=16,root_candidate_pool=16,num_playouts=0,max_depth=1,value_temperature=0.1",
+    "puct:num_simulations=32,num_playouts=0,max_depth=2,value_temperature=0.05",
+    "puct:num_simulations=32,num_playouts=0",
+    "puct:num_simulations=32",
+    "puct:num_simulations=512",
+)
+_TRIOMINOS = (
+    "puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=1.0,num_determinizations=1",
+    "puct:num_simulations=8,num_candidates=8,num_playouts=0,max_depth=2,value_temperature=0.1,num_determinizations=1",
+    "puct:num_simulations=16,num_candidates=16,num_playouts=0,num_determinizations=2",
+    "puct:num_simulations=8,num_candidates=8,candidate_pool=32,num_determinizations=1",
+    "puct:num_simulations=32,num_candidates=32,candidate_pool=64,num_determinizations=2",
+)
+
+
+def _levels(agents: tuple[str, ...], *ratings: int) -> tuple[Level, ...]:
+    return tuple(Level(agent, elo) for agent, elo in zip(agents, ratings, strict=True))
+
+
 LEVELS: dict[str, tuple[Level, ...]] = {
-    "duo_official": (
-        Level("puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=0.05", 0),
-        Level(
-            "puct:num_simulations=8,num_candidates=8,candidate_pool=8,root_candidate_pool=8,max_depth=2,value_temperature=0.1",
-            985,
-        ),
-        Level(
-            "puct:num_simulations=16,num_candidates=16,candidate_pool=32,root_candidate_pool=32,max_depth=3,value_temperature=0.05",
-            1484,
-        ),
-        Level("puct:num_simulations=16", 1795),
-        Level("puct:num_simulations=256", 2079),
-        Level("puct:num_simulations=1024", 2354),
-    ),
-    "santorini": (
-        Level("puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=1.0", 0),
-        Level(
-            "puct:num_simulations=16,num_candidates=16,root_candidate_pool=16,num_playouts=0,max_depth=1,value_temperature=0.1",
-            941,
-        ),
-        Level("puct:num_simulations=32,num_playouts=0,max_depth=2,value_temperature=0.05", 1435),
-        Level("puct:num_simulations=32,num_playouts=0", 1648),
-        Level("puct:num_simulations=128,num_playouts=0,num_candidates=128", 2052),
-        Level("gumbel:num_simulations=64,network=santorini", 2658),
-    ),
+    "tilewe": _levels(_POLYOMINO, 0, 1, 2, 3, 4, 5),
+    "duo": _levels(_POLYOMINO, 0, 1, 2, 3, 4, 5),
+    "duo_official": _levels(_POLYOMINO, 0, 985, 1484, 1795, 2079, 2354),
+    "classic": _levels(_POLYOMINO, 0, 1, 2, 3, 4, 5),
+    "classic_2": _levels(_POLYOMINO, 0, 1, 2, 3, 4, 5),
+    "santorini": _levels(_SANTORINI, 0, 941, 1435, 1648, 2052, 2658),
+    "triominos": _levels(_TRIOMINOS, 0, 1, 2, 3, 4),
 }
 """The levels of games by their id, the weakest first."""
 
