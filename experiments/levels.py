@@ -44,7 +44,7 @@ _TRIOMINOS = (
     "puct:num_simulations=8,num_candidates=8,num_playouts=0,max_depth=2,value_temperature=0.1,num_determinizations=1",
     "puct:num_simulations=16,num_candidates=16,num_playouts=0,num_determinizations=2",
     "puct:num_simulations=8,num_candidates=8,candidate_pool=32,num_determinizations=1",
-    "puct:num_simulations=32,num_candidates=32,candidate_pool=64,num_determinizations=2",
+    "puct:num_simulations=32,num_candidates=32,candidate_pool=64,num_determinizations=1",
 )
 
 

@@ -1,19 +1,21 @@
 """Games of self-play that go on side by side, for the game server to show: grids of boards in JSON lines on standard output.
 
-    python -m experiments.live --game duo_official --games 256 --policy most_open_corners --seconds 0.5
+    python -m experiments.live --game duo_official --games 1024 --policy most_open_corners --seconds 0.5
 
-Each line is a grid: ``{"type": "grid", "game", "kind": "polyomino", "size", "step", "cells": [...], "over": [...]}``.
-``cells`` has a text for each game, as views of polyomino games have it; games that are ``over`` are begun again with the next
-line.
+Each line is a grid: ``{"type": "grid", "game", "kind", "size", "step", "cells": [...], "over": [...]}``. ``cells`` has a text
+for each game, with a character for each cell, the bottom row first: of a polyomino game the digit of the colour or ".", as its
+views have it; of Santorini the height, or 5 and 6 for the workers of the two players. Games that are ``over`` are begun again
+with the next line.
 """
 
 import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +24,13 @@ import numpy as np
 from experiments.parsing import parse
 from tilewe_jax.batching.reset import auto_reset, init_batch
 from tilewe_jax.games.polyomino.game import PolyominoGame
+from tilewe_jax.games.santorini import rules as santorini
+from tilewe_jax.games.santorini.config import Config
+from tilewe_jax.games.santorini.game import SantoriniGame
 from tilewe_jax.registry import make
+
+ONE_PLY = {PolyominoGame: "most_open_corners", SantoriniGame: "one_ply"}
+"""The policy that plays unless one is named."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +38,11 @@ class Live:
     """Play games side by side, and print a grid of their boards after each move."""
 
     game: str = "duo_official"
-    """A polyomino game."""
-    games: int = 256
+    """A polyomino game, or Santorini."""
+    games: int = 1024
     """Number of games."""
-    policy: str = "most_open_corners"
-    """Built-in policy that plays."""
+    policy: str = ""
+    """Built-in policy of the game that plays; by default one that looks one move ahead."""
     seconds: float = 0.5
     """Seconds from one move to the next, at least."""
     seed: int = 0
@@ -43,12 +51,18 @@ class Live:
 def grids(options: Live) -> Iterator[dict[str, Any]]:
     """The grid after each move, for ever. Raises ``ValueError`` for another kind of game, or an unknown policy."""
     game = make(options.game)
-    if not isinstance(game, PolyominoGame):
-        raise ValueError(f"live games are polyomino games, and {options.game} is none")
-    policies = game.policies()
-    if options.policy not in policies:
-        raise ValueError(f"{options.game} has no policy {options.policy!r}; it has {', '.join(policies)}")
-    policy, batch = policies[options.policy], options.games
+    if not isinstance(game, (PolyominoGame, SantoriniGame)):
+        raise ValueError(f"live games are polyomino games or Santorini, and {options.game} is neither")
+    policies, name = game.policies(), options.policy or ONE_PLY[type(game)]
+    if name not in policies:
+        raise ValueError(f"{options.game} has no policy {name!r}; it has {', '.join(policies)}")
+    policy, batch = policies[name], options.games
+    boards_of: Callable[[Any], Any]
+    texts: Callable[[np.ndarray], list[str]]
+    if isinstance(game, PolyominoGame):
+        kind, boards_of, texts = "polyomino", lambda states: states.occupied, partial(cells_of, cells=game.config.cells)
+    else:
+        kind, boards_of, texts = "santorini", jax.vmap(partial(_cells, game.config)), texts_of
 
     @jax.jit
     def step(states: Any, key: Any) -> tuple[Any, Any, Any]:
@@ -56,23 +70,36 @@ def grids(options: Live) -> Iterator[dict[str, Any]]:
         states = auto_reset(game, jax.random.split(key_reset, batch), jax.vmap(game.is_terminal)(states), states)
         actions = jax.vmap(policy)(states, jax.random.split(key_actions, batch))
         states = jax.vmap(game.apply)(states, actions)
-        return states, states.occupied, jax.vmap(game.is_terminal)(states)
+        return states, boards_of(states), jax.vmap(game.is_terminal)(states)
 
     key = jax.random.key(options.seed)
-    states = init_batch(game, key, batch)
+    states: Any = init_batch(cast(Any, game), key, batch)
     number = 0
     while True:
-        states, occupied, over = step(states, jax.random.fold_in(key, number))
+        states, boards, over = step(states, jax.random.fold_in(key, number))
         number += 1
         yield {
             "type": "grid",
             "game": game.id,
-            "kind": "polyomino",
+            "kind": kind,
             "size": game.config.size,
             "step": number,
-            "cells": cells_of(np.asarray(occupied), game.config.cells),
+            "cells": texts(np.asarray(boards)),
             "over": np.flatnonzero(jnp.asarray(over)).tolist(),
         }
+
+
+def _cells(config: Config, state: Any) -> jax.Array:
+    """The heights of the cells of a game of Santorini, and 5 and 6 where the workers of the two players stand."""
+    pieces, heights = santorini.board_of(config, state)
+    player = jnp.where(pieces > 0, state.current_player, 1 - state.current_player)
+    cells: jax.Array = jnp.where(pieces != 0, 5 + player, heights.astype(jnp.int32)).astype(jnp.uint8)[::-1]
+    return cells.ravel()
+
+
+def texts_of(digits: np.ndarray) -> list[str]:
+    """Rows of digits as texts."""
+    return [row.tobytes().decode() for row in digits + np.uint8(ord("0"))]
 
 
 def cells_of(occupied: np.ndarray, cells: int) -> list[str]:

@@ -46,6 +46,8 @@ class Serve:
     """Have each move wait for the disk, so that not even a power failure loses one; it takes up to a tenth of a second then."""
     runs: OptionalFolder = None
     """Folder with the folders of training runs, to be shown while they go on and after."""
+    live: Annotated[str, arg(metavar="GAME")] = "duo_official"
+    """Game whose self-play the page shows as it goes on, a grid of a thousand boards: a polyomino game or santorini."""
     engines: int = 2
     """Number of engine processes, each of which takes a core and about a gigabyte. With more than one, one of them makes the
     analyses and is started with the first, so that no game waits for them."""
@@ -59,6 +61,10 @@ class Serve:
         missing = [name for name in ("starlette", "uvicorn", "websockets") if importlib.util.find_spec(name) is None]
         if missing:
             raise UsageError(f"serve needs {', '.join(missing)}: pip install 'tilewe-jax[web]'")
+        from tilewe_jax.web.catalog import GAMES
+
+        if self.live not in (choices := [name for name in GAMES if name != "triominos"]):
+            raise UsageError(f"--live must be one of {', '.join(choices)}, not {self.live!r}")
         if self.runs is not None and not self.runs.is_dir():
             raise UsageError(f"--runs: there is no folder {self.runs}")
         import uvicorn
@@ -83,7 +89,7 @@ class Serve:
             analysis_agent=AGENT,
             host_names=(*LOCAL_NAMES, socket.gethostname(), *self.names),
             runs=self.runs,
-            live=None if self.no_engine else Live([sys.executable, "-m", "experiments.live"]),
+            live=None if self.no_engine else Live([sys.executable, "-m", "experiments.live", "--game", self.live]),
         )
         config = uvicorn.Config(
             app,

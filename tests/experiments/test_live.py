@@ -1,39 +1,38 @@
-"""Grids of games that go on, for the game server."""
+"""Games of self-play for the page, as grids."""
 
 from itertools import islice
 
-import numpy as np
+import jax
 import pytest
 
+import tilewe_jax
 from experiments.live import Live, cells_of, grids
-from tilewe_jax.games.polyomino.config import duo_official
-from tilewe_jax.host_games import make_host_game
-from tilewe_jax.registry import make
+from tests.support import rows
 
 
-def test_cells_are_those_of_views() -> None:
-    config = duo_official()
-    position = make_host_game("duo_official").init_from_deal(None)
-    for _ in range(6):
-        position = position.after(position.legal_actions()[-1])
-    words = -(-config.cells // 32)
-    occupied = np.zeros((1, config.colors, 32 * words), np.uint8)
-    for color in range(config.colors):
-        for x, y in position.cells(color):  # type: ignore[attr-defined]
-            occupied[0, color, config.bit((x, y))] = 1
-    packed = np.packbits(occupied, axis=-1, bitorder="little").view(np.uint32)
-    assert cells_of(packed, config.cells) == [position.view()["cells"]]
+def test_a_grid_of_santorini_has_heights_and_workers() -> None:
+    for step, grid in enumerate(islice(grids(Live("santorini", games=3, policy="random", seconds=0)), 4), 1):
+        assert (grid["kind"], grid["size"], grid["step"], len(grid["cells"])) == ("santorini", 5, step, 3)
+        for text in grid["cells"]:
+            assert len(text) == 25
+            assert (text.count("5"), text.count("6")) == (2, 2)
+            assert sum(map(int, text.replace("5", "").replace("6", ""))) <= step
+    first = next(grids(Live("santorini", games=3, policy="random", seconds=0)))["cells"][0]
+    assert first[12 - 1] == first[12 + 1] == "6"  # the second player has not moved
 
 
-def test_grids() -> None:
-    defaults = Live()
-    assert defaults.policy in make(defaults.game).policies()
-    sizes = []
-    for grid in islice(grids(Live(games=2, policy="random")), 4):
-        assert [len(cells) for cells in grid["cells"]] == [196, 196]
-        sizes.append(sum(cells.count("0") + cells.count("1") for cells in grid["cells"]))
-    assert sizes == sorted(set(sizes))
-    with pytest.raises(ValueError, match="santorini is none"):
-        next(grids(Live(game="santorini")))
-    with pytest.raises(ValueError, match="no policy 'nosuch'"):
-        next(grids(Live(policy="nosuch")))
+def test_boards_of_polyomino_games_are_those_of_views() -> None:
+    game = tilewe_jax.make("duo", size=6)
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 2))
+    for _ in range(3):
+        position = game.host(rows(states, 1))
+        assert cells_of(jax.device_get(states.occupied), 36)[1] == (view := position.view())["cells"]
+        states = jax.vmap(game.step, in_axes=(0, None))(states, position.legal_actions()[-1])
+    assert set(view["cells"]) == {".", "0", "1"}
+
+
+def test_games_that_cannot_be_shown_are_refused() -> None:
+    with pytest.raises(ValueError, match="neither"):
+        next(grids(Live("triominos")))
+    with pytest.raises(ValueError, match="no policy 'worst'"):
+        next(grids(Live("duo", policy="worst")))
