@@ -134,6 +134,8 @@ class Server:
         """Begin the game that follows one."""
         body = await body_of(request)
         token = body.get("token") if isinstance(body, dict) else None
+        if not (await self.rooms.get(request.path_params["id"])).session.rematch:
+            self._creates(request)
         return JSONResponse(await self.rooms.rematch(request.path_params["id"], token), 201)
 
     async def record(self, request: Request) -> Response:

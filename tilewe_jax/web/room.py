@@ -191,14 +191,14 @@ class Room:
             connection.notify()
 
     @property
+    def is_left(self) -> bool:
+        """Whether nobody has been here for a while."""
+        return not self.connections and not self.lock.locked() and time.monotonic() - self.last_used > SECONDS_UNTIL_VANISHED
+
+    @property
     def is_idle(self) -> bool:
         """Whether nobody has been here for a while, and nothing goes on."""
-        return (
-            not self.connections
-            and not self.lock.locked()
-            and self._flag is None
-            and time.monotonic() - self.last_used > SECONDS_UNTIL_VANISHED
-        )
+        return self.is_left and self._flag is None
 
     def close(self) -> None:
         """Stop what goes on, for good; the game is in the file, and another room may go on with it."""

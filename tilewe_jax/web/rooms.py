@@ -93,9 +93,11 @@ class Rooms:
         await self.store.delete_older(MAX_DAYS * DAY, keep={*self._rooms, *self._loading})
 
     def _sweep(self) -> None:
+        # Where there is no room for more, games go too whose clocks run while nobody is there: these stand still then.
+        is_full = len(self._rooms) >= self.limits.rooms
         for room in list(self._rooms.values()):
             room.rest()
-            if room.is_idle:
+            if room.is_left if is_full else room.is_idle:
                 room.close()
                 del self._rooms[room.id]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import random
 import re
@@ -381,6 +382,27 @@ def test_a_room_that_was_left_changes_nothing(client: TestClient) -> None:
         client.app.state.server.rooms._rooms[made["id"]].close()  # type: ignore[attr-defined]
         assert "try again" in player.move(legal(player.state)[0])["error"]
         assert not stored(client, made["id"]).moves
+
+
+def test_games_that_nobody_is_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They leave the memory; while there is room, those whose clock runs stay, so that it runs out."""
+    monkeypatch.setattr("tilewe_jax.web.room.SECONDS_UNTIL_VANISHED", 0.0)
+    with serving(tmp_path / "games", limits=dataclasses.replace(GENEROUS, rooms=2)) as client:
+        rooms = client.app.state.server.rooms  # type: ignore[attr-defined]
+        made = [new_game(client, "duo", clock={"seconds": 86_400}) for _ in range(2)]
+        for game in made:
+            with joined(client, game, 0, 1) as players:
+                play_out(players, random.Random(0), 1)
+        rooms.limits = GENEROUS
+        rooms._sweep()
+        assert set(rooms._rooms) == {game["id"] for game in made}
+        rooms.limits = dataclasses.replace(GENEROUS, rooms=2)
+        other = new_game(client, "duo")
+        assert client.get(f"/api/games/{other['id']}").status_code == 200
+        assert set(rooms._rooms) == {other["id"]}
+        with joined(client, made[0], 1) as (player,):
+            assert player.state["move"] == 1
+            assert player.state["clock"]["running"] == 1
 
 
 def test_many_messages_at_once(client: TestClient) -> None:

@@ -197,8 +197,10 @@ class PlayPage {
   }
 
   async #rematch() {
-    if (this.game.rematch && !this.game.shared) {
-      this.#joinRematch(this.game.rematch);
+    const { rematch, shared } = this.game;
+    // Without a token for it, as after a restart of the server, it gives one for that of this game.
+    if (rematch && !shared && (rematch.token || tokenOf(rematch.id))) {
+      this.#joinRematch(rematch);
       return;
     }
     const tokens = this.game.shared ? Object.values(this.shared) : [tokenOf(this.id)];
