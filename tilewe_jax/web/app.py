@@ -231,9 +231,10 @@ class Server:
                 if not self.connections[address]:
                     del self.connections[address]
         except RefusedError as refusal:
-            with contextlib.suppress(Exception):  # the client may be gone
-                await websocket.send_json({"type": "error", "ref": None, "error": str(refusal), "field": refusal.field})
-                await websocket.close(4000 + refusal.status)
+            with contextlib.suppress(Exception):  # the client may be gone, or not read
+                async with asyncio.timeout(self.limits.send_seconds):
+                    await websocket.send_json({"type": "error", "ref": None, "error": str(refusal), "field": refusal.field})
+                    await websocket.close(4000 + refusal.status)
 
     async def _show(self, websocket: WebSocket, address: str) -> None:
         if not self.live:
@@ -275,7 +276,8 @@ class Server:
             if result and not isinstance(result, gone):
                 log.error("a connection has failed", exc_info=result)
         with contextlib.suppress(Exception):
-            await websocket.close(1013)  # cut off, because it does not read, or asks too much; it may come again
+            async with asyncio.timeout(self.limits.send_seconds):
+                await websocket.close(1013)  # cut off, because it does not read, or asks too much; it may come again
 
 
 async def _until_gone(websocket: WebSocket) -> None:

@@ -326,10 +326,10 @@ class Room:
         # From here on it is a move like any other, and is not taken back half-way.
         self._thinking = None
 
-        def play(now: Session) -> Session:
-            if (len(now.moves), now.undos) != (len(session.moves), session.undos) or now.over:
-                return now
-            return now.played(mover, action, analysis=analysis, note=note)
+        def play(current: Session) -> Session:
+            if (len(current.moves), current.undos) != (len(session.moves), session.undos) or current.over:
+                return current
+            return current.played(mover, action, analysis=analysis, note=note)
 
         try:
             await self.change(play)
