@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SECONDS = 10.0
 """Limit of the time of a search, for agents that can keep one."""
+SECONDS_WITHOUT_READING = 60
 TITLES = ("beginner", "easy", "medium", "hard", "expert", "master")
 
 
@@ -123,6 +124,9 @@ class Serve:
             raise UsageError(f"--host: {self.host} is no address of this machine ({error.strerror})") from None
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform == "linux":
+            # A connection whose other end does not read is lost after this time; to close it would wait for that, for ever.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SECONDS_WITHOUT_READING * 1000)
         try:
             listener.bind(address)
             listener.listen(1024)

@@ -21,7 +21,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from tilewe_jax.files import parse_json
 from tilewe_jax.web.catalog import Agent, catalog
 from tilewe_jax.web.engines import EnginePool
-from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of
+from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of, replay_text
 from tilewe_jax.web.limits import Buckets, Guard, Limits
 from tilewe_jax.web.live import Live
 from tilewe_jax.web.messages import Client, converse
@@ -37,8 +37,8 @@ STATIC = Path(__file__).parent / "static"
 RENDER_STATIC = Path(__file__).parents[1] / "render" / "static"
 """The element that draws games is part of ``render``, as it works without a server too."""
 LOCAL_NAMES = ("localhost",)
-MAX_DAYS = 90
-"""Games and studies that nobody has touched for so many days are deleted."""
+MAX_ANIMATIONS = 8
+"""Animations that wait to be drawn; one is drawn at a time, and takes seconds."""
 
 THEMES = ("light", "dark")
 ANIMATIONS = ("gif", "svg")
@@ -74,8 +74,11 @@ class Server:
         self.requests = Buckets(limits.request_rate, limits.request_burst)
         self.creations = Buckets(limits.creation_rate, limits.creation_burst)
         self.analyses = Buckets(limits.analysis_rate, limits.analysis_burst)
+        self._replaying = asyncio.Semaphore(1)
+        """One game is replayed at a time: a long one takes seconds, and those who play need the processor."""
         self._animating = asyncio.Semaphore(1)
-        """One animation is drawn at a time; it takes seconds."""
+        self._num_animations = 0
+        """Number of animations that are drawn or wait for that."""
         self.connections: Counter[str] = Counter()
         """Number of WebSockets by address."""
         try:
@@ -131,6 +134,8 @@ class Server:
         """Begin the game that follows one."""
         body = await body_of(request)
         token = body.get("token") if isinstance(body, dict) else None
+        if not (await self.rooms.get(request.path_params["id"])).session.rematch:
+            self._creates(request)
         return JSONResponse(await self.rooms.rematch(request.path_params["id"], token), 201)
 
     async def record(self, request: Request) -> Response:
@@ -144,7 +149,8 @@ class Server:
     async def replay(self, request: Request) -> Response:
         """A game so far, for ``<tilewe-game>``."""
         room = await self.rooms.get(request.path_params["id"])
-        return JSONResponse(await asyncio.to_thread(replay_of, room.session))
+        async with self._replaying:
+            return Text(await asyncio.to_thread(lambda: replay_text(replay_of(room.session))))
 
     async def picture(self, request: Request) -> Response:
         """A position of a game as a picture."""
@@ -157,8 +163,14 @@ class Server:
         """A game as a moving picture."""
         form, theme = choice_of(request, "format", ANIMATIONS), choice_of(request, "theme", THEMES)
         room = await self.rooms.get(request.path_params["id"])
-        async with self._animating:
-            content = await asyncio.to_thread(animation_of, room.session, form, theme)
+        if self._num_animations >= MAX_ANIMATIONS:
+            raise RefusedError("too many animations are being drawn; try again in a minute", None, 503)
+        self._num_animations += 1
+        try:
+            async with self._animating:
+                content = await asyncio.to_thread(animation_of, room.session, form, theme)
+        finally:
+            self._num_animations -= 1
         headers = {"content-disposition": f'attachment; filename="{room.session.setup.host.id}-{room.id}.{form}"'}
         return Response(content, media_type="image/gif" if form == "gif" else "image/svg+xml", headers=headers)
 
@@ -170,7 +182,7 @@ class Server:
     async def study(self, request: Request) -> Response:
         """A game of a study, for ``<tilewe-game>``."""
         number = integer_of(request, "number", 1, 1 << 20, 1)
-        return JSONResponse(await self.studies.replay(request.path_params["id"], number))
+        return Text(await self.studies.replay(request.path_params["id"], number))
 
     async def study_analysis(self, request: Request) -> Response:
         """The analysis of a position of a study."""
@@ -219,9 +231,10 @@ class Server:
                 if not self.connections[address]:
                     del self.connections[address]
         except RefusedError as refusal:
-            with contextlib.suppress(Exception):  # the client may be gone
-                await websocket.send_json({"type": "error", "ref": None, "error": str(refusal), "field": refusal.field})
-                await websocket.close(4000 + refusal.status)
+            with contextlib.suppress(Exception):  # the client may be gone, or not read
+                async with asyncio.timeout(self.limits.send_seconds):
+                    await websocket.send_json({"type": "error", "ref": None, "error": str(refusal), "field": refusal.field})
+                    await websocket.close(4000 + refusal.status)
 
     async def _show(self, websocket: WebSocket, address: str) -> None:
         if not self.live:
@@ -263,7 +276,8 @@ class Server:
             if result and not isinstance(result, gone):
                 log.error("a connection has failed", exc_info=result)
         with contextlib.suppress(Exception):
-            await websocket.close(1013)  # cut off, because it does not read, or asks too much; it may come again
+            async with asyncio.timeout(self.limits.send_seconds):
+                await websocket.close(1013)  # cut off, because it does not read, or asks too much; it may come again
 
 
 async def _until_gone(websocket: WebSocket) -> None:
@@ -349,11 +363,11 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        await store.delete_older(MAX_DAYS * 86_400)
-        if engines:
-            engines.start()
         sweeping = asyncio.create_task(server.rooms.sweep())
         try:
+            await server.rooms.clean()
+            if engines:
+                engines.start()
             yield
         finally:
             sweeping.cancel()

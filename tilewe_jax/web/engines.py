@@ -220,7 +220,7 @@ class _Process:
             begun = time.monotonic()
             try:
                 await self._live()
-            except OSError as error:
+            except Exception as error:  # it cannot be started, or writes what nobody expects: another one is tried
                 self._last_words.append(str(error))
             was_ready = self._was_ready
             self.warm.clear()

@@ -61,7 +61,7 @@ class Client:
     """
 
     def __init__(self, rooms: Rooms, room: Room, connection: Connection, analyses: Buckets) -> None:
-        self._rooms, self._room, self._connection, self._analyses = rooms, room, connection, analyses
+        self._rooms, self._room, self.connection, self._analyses = rooms, room, connection, analyses
         self.limits = rooms.limits
         self._bucket = TokenBucket(self.limits.message_rate, self.limits.message_burst)
         self._ignored = 0
@@ -87,7 +87,7 @@ class Client:
         after = _integer(message, "after", 0, MAX_MOVES, 0)
         undos = _integer(message, "undos", 0, MAX_MOVES) if "undos" in message else None
         name = name_of(message.get("name"))
-        room, connection = self._room, self._connection
+        room, connection = self._room, self.connection
         if len(room.connections) >= self._rooms.limits.connections_per_game:
             raise RefusedError("too many are connected to this game", None, 429)
         room.join(connection, token, after, undos)
@@ -101,7 +101,7 @@ class Client:
 
     async def handle(self, text: str | bytes | None) -> bool:
         """Do what a message asks for, and answer it; whether the connection goes on."""
-        connection = self._connection
+        connection = self.connection
         message: Any = None
         try:
             if not self._bucket.take():
@@ -128,38 +128,38 @@ class Client:
         host = self._room.session.setup.host
         action = _integer(message, "action", 0, host.num_actions - 1)
         known = _integer(message, "move", 0, MAX_MOVES) if "move" in message else None
-        seat = self._connection.seat
+        seat = self.connection.seat
         return self._done(await self._room.change(lambda session: session.played(seat, action, known)))
 
     async def _explain(self, message: Json) -> Json:
         host = self._room.session.setup.host
         action = _integer(message, "action", 0, host.num_actions - 1)
-        rule = self._room.session.explain(self._connection.seat, action)
+        rule = self._room.session.explain(self.connection.seat, action)
         return {"type": "explained", "action": action, "rule": rule}
 
     async def _undo(self, message: Json) -> Json:
-        seat = self._connection.seat
+        seat = self.connection.seat
         return self._done(await self._room.change(lambda session: session.undo_asked(seat)))
 
     async def _answer_undo(self, message: Json) -> Json:
-        seat, accepts = self._connection.seat, message.get("accept")
+        seat, accepts = self.connection.seat, message.get("accept")
         if not isinstance(accepts, bool):
             raise RefusedError("accept must be true or false", "accept")
         return self._done(await self._room.change(lambda session: session.undo_answered(seat, accepts)))
 
     async def _redo(self, message: Json) -> Json:
-        seat = self._connection.seat
+        seat = self.connection.seat
         return self._done(await self._room.change(lambda session: session.redone(seat)))
 
     async def _resign(self, message: Json) -> Json:
-        seat = self._connection.seat
+        seat = self.connection.seat
         return self._done(await self._room.change(lambda session: session.resigned(seat)))
 
     async def _ping(self, message: Json) -> Json:
         return {"type": "pong"}
 
     async def _hint(self, message: Json) -> None:
-        session, seat = self._room.session, self._connection.seat
+        session, seat = self._room.session, self.connection.seat
         if seat is None:
             raise RefusedError("spectators only watch; join with the token of a seat", None, 403)
         if not session.setup.is_casual:
@@ -177,7 +177,7 @@ class Client:
         self._answer_later(hint, message)
 
     async def _analyze(self, message: Json) -> Json | None:
-        session, seat = self._room.session, self._connection.seat
+        session, seat = self._room.session, self.connection.seat
         number = _integer(message, "move", 0, len(session.moves), len(session.moves))
         agent, simulations = message.get("agent"), message.get("simulations")
         if not session.over:
@@ -197,7 +197,7 @@ class Client:
 
     def _answer_later(self, work: Callable[[], Coroutine[Any, Any, Json]], message: Json) -> None:
         """Have an engine asked while the client goes on; it is given up when the client is gone."""
-        connection, ref = self._connection, ref_of(message)
+        connection, ref = self.connection, ref_of(message)
         if len(connection.tasks) >= _MAX_TASKS or not self._analyses.take(connection.address):
             raise RefusedError("too many analyses; wait for some of them", None, 429)
 
@@ -234,4 +234,4 @@ async def converse(
         raise RefusedError("nobody has joined", None, 408) from None
     await client.join(read_message(first, client.limits))
     while await client.handle(await receive()):
-        pass
+        await client.connection.has_room()  # who asks faster than it reads is read more slowly

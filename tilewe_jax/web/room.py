@@ -87,6 +87,8 @@ class Connection:
         self._replies: deque[str] = deque()
         self._has_news = False
         self._wake = asyncio.Event()
+        self._has_room = asyncio.Event()
+        self._has_room.set()
         self._is_lost = False
 
     def notify(self) -> None:
@@ -100,7 +102,13 @@ class Connection:
             self._is_lost = True
         else:
             self._replies.append(encoded(message))
+            if len(self._replies) > self._limits.replies // 2:
+                self._has_room.clear()
         self._wake.set()
+
+    async def has_room(self) -> None:
+        """Wait until it has read so much that it may ask for more."""
+        await self._has_room.wait()
 
     async def run(self, room: "Room") -> None:
         """Send what there is to send, until the client does not read any more, or is gone."""
@@ -114,6 +122,8 @@ class Connection:
                     text = await room.state_text(self)
                 else:
                     text = self._replies.popleft()
+                    if len(self._replies) <= self._limits.replies // 2:
+                        self._has_room.set()
                 async with asyncio.timeout(self._limits.send_seconds):
                     await self._send(text)
 
@@ -133,6 +143,7 @@ class Room:
         self._rooms = rooms
         self._thinking: asyncio.Task[None] | None = None
         self._flag: asyncio.TimerHandle | None = None
+        self._is_closed = False
         self._moves: list[str] = [encoded(move.json) for move in session.moves]
         self._positions: dict[int, HostPosition] = {len(session.moves): session.position}
         self._views: dict[tuple[int, int | None], str] = {}
@@ -180,17 +191,18 @@ class Room:
             connection.notify()
 
     @property
+    def is_left(self) -> bool:
+        """Whether nobody has been here for a while."""
+        return not self.connections and not self.lock.locked() and time.monotonic() - self.last_used > SECONDS_UNTIL_VANISHED
+
+    @property
     def is_idle(self) -> bool:
         """Whether nobody has been here for a while, and nothing goes on."""
-        return (
-            not self.connections
-            and not self.lock.locked()
-            and self._flag is None
-            and time.monotonic() - self.last_used > SECONDS_UNTIL_VANISHED
-        )
+        return self.is_left and self._flag is None
 
     def close(self) -> None:
-        """Stop what goes on; the game is in the file."""
+        """Stop what goes on, for good; the game is in the file, and another room may go on with it."""
+        self._is_closed = True
         if self._thinking:
             self._thinking.cancel()
         if self._flag:
@@ -209,6 +221,8 @@ class Room:
 
     async def _change(self, change: Callable[[Session], Session]) -> Session:
         async with self.lock:
+            if self._is_closed:
+                raise RefusedError("the game was left meanwhile; try again", None, 503)
             old = self.session
             new = change(old)
             if new is old:
@@ -255,6 +269,8 @@ class Room:
         if self._flag:
             self._flag.cancel()
             self._flag = None
+        if self._is_closed:
+            return
         session = self.session
         if session.clock_runs():
             if session.clock and session.clock.running_since is None:
@@ -273,7 +289,11 @@ class Room:
 
     async def _drop_flag(self) -> None:
         self._flag = None
-        await self.change(lambda session: session.flagged())
+        try:
+            await self.change(lambda session: session.flagged())
+        except RefusedError as error:
+            log.error("%s: the end of the time was not saved: %s", self.id, error)
+            await asyncio.sleep(SECONDS_UNTIL_ASKED_AGAIN)
         self._follow()
 
     def rest(self) -> None:
@@ -299,17 +319,17 @@ class Room:
             except UnavailableError:
                 self.notify()
                 await asyncio.sleep(SECONDS_UNTIL_ASKED_AGAIN)
-            except (EngineError, KeyError, TypeError, ValueError) as error:
+            except Exception as error:  # whatever an engine answers, its game goes on
                 log.warning("%s: the engine %s has failed: %s", self.id, seat.agent, error)
                 action = random.choice(session.position.legal_actions())
                 note, analysis = "the engine has failed, so a random move was made", None
         # From here on it is a move like any other, and is not taken back half-way.
         self._thinking = None
 
-        def play(now: Session) -> Session:
-            if (len(now.moves), now.undos) != (len(session.moves), session.undos) or now.over:
-                return now
-            return now.played(mover, action, analysis=analysis, note=note)
+        def play(current: Session) -> Session:
+            if (len(current.moves), current.undos) != (len(session.moves), session.undos) or current.over:
+                return current
+            return current.played(mover, action, analysis=analysis, note=note)
 
         try:
             await self.change(play)

@@ -20,6 +20,9 @@ log = logging.getLogger("tilewe_jax.web")
 Json = dict[str, Any]
 
 MAX_NAME = 40
+DAY = 86_400.0
+MAX_DAYS = 90
+"""Games and studies that nobody has touched for so many days are deleted."""
 SIMULATIONS = (16, 64, 256, 1024)
 """Numbers of simulations that an analysis may be asked for; each is compiled once."""
 ANALYSES_AT_ONCE = 16
@@ -73,15 +76,28 @@ class Rooms:
             log.error("a task has failed", exc_info=error)
 
     async def sweep(self) -> None:
-        """Forget idle games, for ever; they are in the file."""
+        """Forget idle games, for ever; they are in the file. Every day, delete those that nobody has touched for long."""
+        cleaned = time.monotonic()
         while True:
             await asyncio.sleep(SECONDS_UNTIL_VANISHED / 4)
             self._sweep()
+            if time.monotonic() - cleaned > DAY:
+                cleaned = time.monotonic()
+                try:
+                    await self.clean()
+                except StoreError as error:
+                    log.error("old games could not be deleted: %s", error)
+
+    async def clean(self) -> None:
+        """Delete games and studies that nobody has touched for ``MAX_DAYS``, except for games in memory."""
+        await self.store.delete_older(MAX_DAYS * DAY, keep={*self._rooms, *self._loading})
 
     def _sweep(self) -> None:
+        # Where there is no room for more, games go too whose clocks run while nobody is there: these stand still then.
+        is_full = len(self._rooms) >= self.limits.rooms
         for room in list(self._rooms.values()):
             room.rest()
-            if room.is_idle:
+            if room.is_left if is_full else room.is_idle:
                 room.close()
                 del self._rooms[room.id]
 
@@ -147,15 +163,15 @@ class Rooms:
         if stored is None:
             return None
         setup = stored.setup
-        host = make_game(setup["game"], setup["options"])
-        clock = ClockSettings(**setup["clock"]) if setup["clock"] else None
-        values = Setup(host, setup["options"], setup["deal"], clock, setup["casual"], setup["public"])
         try:
+            host = make_game(setup["game"], setup["options"])
+            clock = ClockSettings(**setup["clock"]) if setup["clock"] else None
+            values = Setup(host, setup["options"], setup["deal"], clock, setup["casual"], setup["public"])
             if setup["version"] != host.version:
                 raise ValueError(f"it was played by version {setup['version']} of the rules")
             moves = [(move.action, json.loads(move.note) if move.note else {}) for move in stored.moves]
             return stored, restored(values, stored.state, moves)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             log.error("game %s in %s cannot be read: %s", game_id, self.store.path, error)
             raise RefusedError("the game is damaged, or of other rules than today's", None, 500) from None
 

@@ -336,7 +336,7 @@ class Session:
 
     def people_but(self, seat: int) -> list[int]:
         """The seats of other people."""
-        return [index for index, other in enumerate(self.seats) if other.kind != "engine" and index != seat]
+        return [index for index, each in enumerate(self.seats) if each.kind != "engine" and index != seat]
 
     # ---- Form in a file
 

@@ -12,7 +12,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -118,7 +118,8 @@ class Store:
             raise StoreError(f"{self.path} cannot be used ({error}): move it away, or name another file with --data") from None
         self._reading = threading.Lock()
         self._tasks: queue.Queue[_Task | None] = queue.Queue()
-        self._thread = threading.Thread(target=self._write_all, name="store")
+        # A daemon: whatever ends this process before ``close``, it ends; what was acknowledged is committed.
+        self._thread = threading.Thread(target=self._write_all, name="store", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -141,10 +142,12 @@ class Store:
         """Change a game. It is committed when this returns; after an error nothing has changed."""
 
         def write(file: sqlite3.Connection) -> None:
-            file.execute(
+            updated = file.execute(
                 "UPDATE games SET state = ?, is_over = ?, updated = ? WHERE id = ?",
                 (change.state, change.is_over, time.time(), change.game),
             )
+            if not updated.rowcount:
+                raise sqlite3.DataError(f"there is no game {change.game}")
             file.execute("DELETE FROM moves WHERE game = ? AND number >= ?", (change.game, change.first_move))
             rows = [
                 (change.game, number, move.action, move.note) for number, move in enumerate(change.moves, change.first_move)
@@ -157,7 +160,7 @@ class Store:
         """Add a study."""
         await self._write(lambda file: file.execute("INSERT INTO studies VALUES (?, ?, ?)", (study_id, time.time(), content)))
 
-    async def delete_older(self, seconds: float, *, keep: Sequence[str] = ()) -> None:
+    async def delete_older(self, seconds: float, *, keep: Collection[str] = ()) -> None:
         """Delete games that have not changed for so long, but for those to ``keep``, and studies as old."""
         limit = time.time() - seconds
 
@@ -244,19 +247,23 @@ class Store:
 
     def _prepare(self, file: sqlite3.Connection) -> None:
         """Set up the connection that writes, and check the file."""
+        tables = file.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        if tables:
+            # Before anything is changed: a file of another program stays as it is.
+            application = file.execute("PRAGMA application_id").fetchone()[0]
+            version = file.execute("PRAGMA user_version").fetchone()[0]
+            if application != APPLICATION_ID:
+                raise sqlite3.DatabaseError("it is a database of another program")
+            if version != SCHEMA_VERSION:
+                raise sqlite3.DatabaseError(
+                    f"it has version {version} of the tables, and this program version {SCHEMA_VERSION}"
+                )
         file.execute("PRAGMA journal_mode = WAL")
         file.execute(f"PRAGMA synchronous = {'FULL' if self._sync else 'NORMAL'}")
-        tables = file.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
         if not tables:
             file.executescript(
                 f"BEGIN; {_SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
             )
-        application = file.execute("PRAGMA application_id").fetchone()[0]
-        version = file.execute("PRAGMA user_version").fetchone()[0]
-        if application != APPLICATION_ID:
-            raise sqlite3.DatabaseError("it is a database of another program")
-        if version != SCHEMA_VERSION:
-            raise sqlite3.DatabaseError(f"it has version {version} of the tables, and this program version {SCHEMA_VERSION}")
         if self.path.stat().st_size <= _QUICK_CHECK_LIMIT:
             verdict = file.execute("PRAGMA quick_check(1)").fetchone()[0]
             if verdict != "ok":
@@ -286,7 +293,7 @@ class Store:
         """Write changes in one transaction; after an error, each in its own, so that only those fail that are to blame."""
         try:
             self._transact([task for task, _, _ in tasks])
-        except sqlite3.Error as error:
+        except Exception as error:  # whatever it is, the thread goes on, and whoever waits is answered
             if len(tasks) == 1:
                 self._answer(tasks, StoreError(f"the game could not be saved: {error}"))
                 return
@@ -301,7 +308,7 @@ class Store:
             for function in functions:
                 function(self._writer)
             self._writer.execute("COMMIT")
-        except sqlite3.Error:
+        except Exception:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             raise

@@ -499,6 +499,15 @@ def test_a_wrong_token_is_refused_and_the_game_can_be_watched(open_page: Any) ->
     stranger.errors.clear()  # a refusal is in the console
 
 
+def test_a_wrong_invitation_takes_no_seat_away(open_page: Any) -> None:
+    page = open_page()
+    page.create("duo_official", size=8)
+    other = open_page(page.context)
+    other.open(f"/game/{page.state['id']}#{'x' * 32}").page.wait_for_selector(".your-turn")
+    assert other.state["you"] == 0
+    other.errors.clear()  # a refusal is in the console
+
+
 def test_what_the_rules_forbid_is_said_in_words(open_page: Any) -> None:
     page = open_page()
     page.create("duo_official", size=8)

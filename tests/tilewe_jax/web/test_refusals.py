@@ -1,8 +1,12 @@
 """What the server refuses: nothing of it changes a game, and every refusal says what is wrong."""
 
+import asyncio
+import contextlib
+import dataclasses
 import json
 import random
 import re
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,9 @@ from starlette.websockets import WebSocketDisconnect
 
 from tests.tilewe_jax.web.support import GENEROUS, joined, legal, new_game, play_out, serving
 from tilewe_jax.web.limits import SECURITY_HEADERS, Limits, TokenBucket, allows_host, allows_origin
-from tilewe_jax.web.store import Store, StoreError
+from tilewe_jax.web.messages import Client, converse
+from tilewe_jax.web.room import Connection
+from tilewe_jax.web.store import Change, NewGame, Store, StoredMove, StoreError
 
 
 @pytest.fixture(scope="module")
@@ -325,6 +331,106 @@ def test_files_that_are_no_store(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be written"):
         Store(tmp_path / "missing" / "games")
     Store(good).close()
+
+
+def test_another_program_keeps_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "other"
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="another program"):
+        Store(path)
+    assert path.read_bytes() == before
+
+
+def test_changes_that_cannot_be_written(tmp_path: Path) -> None:
+    """Whatever is wrong with a change: whoever asked for it hears of it, and the next one is written."""
+    store = Store(tmp_path / "games")
+
+    async def change() -> None:
+        for name in ("old", "played"):
+            await store.add(NewGame(name, "{}", "{}", True))
+        for game, action in (("played", 1 << 70), ("missing", 0)):
+            with pytest.raises(StoreError, match="could not be saved"):
+                await asyncio.wait_for(store.change(Change(game, "{}", False, 0, (StoredMove(action),))), 10)
+        await store.change(Change("played", "{}", False, 0, (StoredMove(7),)))
+        await store.delete_older(0, keep={"played"})
+
+    asyncio.run(change())
+    assert store.game("old") is None
+    kept = store.game("played")
+    assert kept
+    assert kept.moves == (StoredMove(7),)
+    store.close()
+
+
+def test_a_game_that_is_damaged(tmp_path: Path) -> None:
+    with serving(tmp_path / "games") as client:
+        made = [new_game(client, "duo")["id"] for _ in range(2)]
+    with contextlib.closing(sqlite3.connect(tmp_path / "games")) as file:
+        file.execute("UPDATE games SET setup = replace(setup, 'duo', 'chess') WHERE id = ?", (made[0],))
+        file.commit()
+    with serving(tmp_path / "games") as client:
+        assert "damaged" in client.get(f"/api/games/{made[0]}").json()["error"]
+        assert client.get(f"/api/games/{made[1]}").status_code == 200
+
+
+def test_a_room_that_was_left_changes_nothing(client: TestClient) -> None:
+    """Its game may go on in another room."""
+    made = new_game(client, "duo_official")
+    with joined(client, made, 0) as (player,):
+        client.app.state.server.rooms._rooms[made["id"]].close()  # type: ignore[attr-defined]
+        assert "try again" in player.move(legal(player.state)[0])["error"]
+        assert not stored(client, made["id"]).moves
+
+
+def test_games_that_nobody_is_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They leave the memory; while there is room, those whose clock runs stay, so that it runs out."""
+    monkeypatch.setattr("tilewe_jax.web.room.SECONDS_UNTIL_VANISHED", 0.0)
+    with serving(tmp_path / "games", limits=dataclasses.replace(GENEROUS, rooms=2)) as client:
+        rooms = client.app.state.server.rooms  # type: ignore[attr-defined]
+        made = [new_game(client, "duo", clock={"seconds": 86_400}) for _ in range(2)]
+        for game in made:
+            with joined(client, game, 0, 1) as players:
+                play_out(players, random.Random(0), 1)
+        rooms.limits = GENEROUS
+        rooms._sweep()
+        assert set(rooms._rooms) == {game["id"] for game in made}
+        rooms.limits = dataclasses.replace(GENEROUS, rooms=2)
+        other = new_game(client, "duo")
+        assert client.get(f"/api/games/{other['id']}").status_code == 200
+        assert set(rooms._rooms) == {other["id"]}
+        with joined(client, made[0], 1) as (player,):
+            assert player.state["move"] == 1
+            assert player.state["clock"]["running"] == 1
+
+
+def test_many_messages_at_once(client: TestClient) -> None:
+    """Each is answered, though more come in one piece than answers may wait: the server reads them as the client does."""
+    made = new_game(client, "duo_official")
+    server = client.app.state.server  # type: ignore[attr-defined]
+    count = 3 * GENEROUS.replies
+    messages = [{"type": "join"}, *({"type": "ping", "ref": number} for number in range(count))]
+    answers: list[Any] = []
+
+    async def receive() -> str:
+        if not messages:
+            await asyncio.sleep(60)
+        return json.dumps(messages.pop(0))
+
+    async def send(text: str) -> None:
+        answers.append(json.loads(text))
+
+    async def talk() -> None:
+        room = await server.rooms.get(made["id"])
+        connection = Connection(send, "", GENEROUS)
+        reading = converse(receive, Client(server.rooms, room, connection, server.analyses))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(reading, connection.run(room)), 0.5)
+        room.leave(connection)
+
+    client.portal.call(talk)  # type: ignore[union-attr]
+    assert [answer["ref"] for answer in answers if "ref" in answer] == list(range(count))
 
 
 def test_a_client_that_does_not_read_is_cut_off(client: TestClient) -> None:

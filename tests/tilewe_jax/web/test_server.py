@@ -1,16 +1,31 @@
 """The server as a process, as people start it."""
 
 import asyncio
+import contextlib
+import dataclasses
+import json
+import socket
 import subprocess
 import sys
+import threading
+import time
+import urllib.request
 from pathlib import Path
 
 import psutil
 import pytest
+import uvicorn
+from websockets.client import ClientProtocol
+from websockets.protocol import OPEN
+from websockets.uri import parse_uri
 
+from experiments.commands.serve import Serve
 from experiments.examples import web_bot
 from tests.experiments.test_cli import run
 from tests.tilewe_jax.web.killing import Process, kill_often
+from tests.tilewe_jax.web.support import GENEROUS
+from tilewe_jax.web.app import create_app
+from tilewe_jax.web.store import Store
 
 HUMANS = [{"kind": "human"}] * 2
 
@@ -79,6 +94,47 @@ def test_a_server_that_is_killed_loses_no_acknowledged_move(tmp_path: Path) -> N
 def test_a_server_that_is_killed_twenty_times(tmp_path: Path) -> None:
     result = kill_often(tmp_path / "games", 20)
     assert result["acknowledged"] > 500
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system decides how long it holds such a connection")
+def test_a_client_that_never_reads_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks until nothing more goes through, and neither reads nor leaves: the server forgets it all the same."""
+    monkeypatch.setattr("experiments.commands.serve.SECONDS_WITHOUT_READING", 1)
+    listener = Serve(port=0)._listen()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
+    limits = dataclasses.replace(GENEROUS, send_seconds=0.2)
+    app = create_app(Store(tmp_path / "games"), limits=limits)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="websockets-sansio"))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+            client.connect(listener.getsockname())
+            address = f"127.0.0.1:{listener.getsockname()[1]}"
+            body = json.dumps({"game": "duo", "seats": HUMANS}).encode()
+            request = urllib.request.Request(f"http://{address}/api/games", body)
+            with urllib.request.urlopen(request) as response:
+                game = json.load(response)["id"]
+            protocol = ClientProtocol(parse_uri(f"ws://{address}/api/games/{game}/socket"))
+            protocol.send_request(protocol.connect())
+            client.sendall(b"".join(protocol.data_to_send()))
+            protocol.receive_data(client.recv(1 << 12))
+            assert protocol.state is OPEN
+            protocol.send_text(b'{"type": "join"}')
+            client.settimeout(1)
+            with contextlib.suppress(OSError):  # it times out, or is cut off
+                while True:
+                    client.sendall(b"".join(protocol.data_to_send()))
+                    for _ in range(100):
+                        protocol.send_text(b'{"type": "ping", "ref": "%s"}' % (b"x" * 90))
+            end = time.monotonic() + 20
+            while app.state.server.connections or server.server_state.connections:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def test_the_first_page_comes_soon(tmp_path: Path) -> None:

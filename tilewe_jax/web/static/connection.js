@@ -6,6 +6,7 @@ const FIRST_DELAY = 400;
 const LONGEST_DELAY = 15_000;
 const PING_EVERY = 15_000;
 const PONG_WITHIN = 8_000;
+const NOT_NOW = [4408, 4429, 4503]; // codes with which the server closes where it may be asked again
 
 /** Send one message as another seat, by a connection of its own; gives the server's answer to it. */
 export function sendOnce(id, token, known, message) {
@@ -37,6 +38,7 @@ export class Connection {
   #ping;
   #closed = false;
   #joined = false;
+  #refusal = null;
 
   constructor(id, token, handlers) {
     this.id = id;
@@ -71,6 +73,7 @@ export class Connection {
   #connect() {
     this.handlers.status("connecting");
     this.#joined = false;
+    this.#refusal = null;
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
     const socket = new WebSocket(`${scheme}//${location.host}/api/games/${this.id}/socket`);
     this.#socket = socket;
@@ -87,14 +90,13 @@ export class Connection {
       heard = Date.now();
       this.#receive(JSON.parse(event.data));
     };
-    socket.onclose = () => this.#lost(socket);
+    socket.onclose = (event) => this.#lost(socket, event.code);
   }
 
   #receive(message) {
     if (message.type === "pong") return;
     if (!this.#joined && message.type === "error") {
-      this.#closed = true;
-      this.handlers.status("refused", sentence(message.error));
+      this.#refusal = sentence(message.error); // the code with which it closes says whether for good
       return;
     }
     if (message.type === "state" && !this.#joined) {
@@ -112,11 +114,16 @@ export class Connection {
     else if (!waiting) this.handlers.message(message);
   }
 
-  #lost(socket) {
+  #lost(socket, code) {
     if (socket !== this.#socket) return;
     clearInterval(this.#ping);
     this.#reject("The connection was lost.");
     if (this.#closed) return;
+    if (this.#refusal && code >= 4000 && !NOT_NOW.includes(code)) {
+      this.close();
+      this.handlers.status("refused", this.#refusal);
+      return;
+    }
     const delay = this.#delay * (0.75 + Math.random() / 2); // not everybody at once after a restart of the server
     this.#delay = Math.min(2 * this.#delay, LONGEST_DELAY);
     this.handlers.status("waiting", `No connection; trying again in ${Math.max(1, Math.round(delay / 1000))} s.`);

@@ -11,7 +11,7 @@ import { resultCard, verdict } from "./result.js";
 import { about } from "./rules.js";
 import { linkField, shareDialog } from "./share.js";
 import { attempt, say, toast } from "./speech.js";
-import { forgetToken, invitations, keepToken, preference, sharedSeats, tokenOf } from "./storage.js";
+import { dropTriedToken, forgetToken, invitations, keepToken, preference, sharedSeats, tokenOf, tryToken } from "./storage.js";
 import { Table } from "./table.js";
 
 export function play(container, { parts: [id], go }) {
@@ -31,7 +31,8 @@ class PlayPage {
     this.showMove = Number(new URLSearchParams(location.search).get("move") ?? NaN);
     if (location.hash.length > 1) {
       // The token of an invitation must not stay in the address, which people copy and browsers keep.
-      keepToken(id, decodeURIComponent(location.hash.slice(1)));
+      tryToken(id, location.hash.slice(1));
+      this.invited = true;
       history.replaceState(null, "", location.pathname + location.search);
     }
     this.shared = sharedSeats.get(id);
@@ -113,7 +114,15 @@ class PlayPage {
 
   #status(name, text = "") {
     this.link = { name, text };
-    if (name === "refused") {
+    if (name === "open" && this.invited) {
+      this.invited = false;
+      keepToken(this.id, tokenOf(this.id));
+    }
+    if (name === "refused" && dropTriedToken(this.id)) {
+      this.invited = false;
+      toast(text, "bad");
+      this.#connect();
+    } else if (name === "refused") {
       const mine = tokenOf(this.id) !== null;
       render(
         this.container,
@@ -188,8 +197,10 @@ class PlayPage {
   }
 
   async #rematch() {
-    if (this.game.rematch && !this.game.shared) {
-      this.#joinRematch(this.game.rematch);
+    const { rematch, shared } = this.game;
+    // Without a token for it, as after a restart of the server, it gives one for that of this game.
+    if (rematch && !shared && (rematch.token || tokenOf(rematch.id))) {
+      this.#joinRematch(rematch);
       return;
     }
     const tokens = this.game.shared ? Object.values(this.shared) : [tokenOf(this.id)];

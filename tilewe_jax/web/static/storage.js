@@ -35,6 +35,19 @@ export function keepToken(game, token) {
   write("games", [game, ...read("games", []).filter((id) => id !== game)].slice(0, 30));
 }
 
+/** Use a token in this tab, until the server has accepted it: a wrong one must not replace that of a seat. */
+export function tryToken(game, token) {
+  sessionStorage.setItem(`${PREFIX}token.${game}`, token);
+}
+
+/** Go back to the browser's token for a game from another one of this tab; whether there is one to go back to. */
+export function dropTriedToken(game) {
+  const kept = read(`token.${game}`, null);
+  if (kept === null || kept === tokenOf(game)) return false;
+  sessionStorage.removeItem(`${PREFIX}token.${game}`);
+  return true;
+}
+
 export function forgetToken(game) {
   sessionStorage.removeItem(`${PREFIX}token.${game}`);
   write(`token.${game}`, null);
