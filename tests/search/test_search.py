@@ -500,7 +500,7 @@ def test_a_search_stops_once_it_is_settled() -> None:
 def test_searches_under_a_limit_of_time_each_have_it(seconds: float) -> None:
     """Also in a loop around them, and never without a simulation."""
     game = TicTacToe()
-    settings = SearchSettings(1 << 30, 9, max_depth=9, leaves=4, seconds=seconds)
+    settings = SearchSettings(1 << 18, 9, max_depth=9, leaves=4, seconds=seconds)
     search = Search(game, playout_evaluator(game), PuctRule(), settings, capacity=100)
 
     def several(key: Any) -> Any:
