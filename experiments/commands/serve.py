@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import arg
 
 from experiments.commands.analyze import AGENT
-from experiments.commands.common import Agents, Flag, OptionalFolder, UsageError, check_positive, err, out
+from experiments.commands.common import Agents, Flag, OptionalFolder, UsageError, err, out
 
 if TYPE_CHECKING:
     from tilewe_jax.web.catalog import Agent
@@ -51,14 +51,13 @@ class Serve:
     """Game whose self-play the page shows as it goes on, a grid of a thousand boards: a polyomino game or santorini."""
     engines: int = 2
     """Number of engine processes, each of which takes a core and about a gigabyte. With more than one, one of them makes the
-    analyses and is started with the first, so that no game waits for them."""
-    no_engine: Flag = False
-    """Start no engine: people and bots play."""
+    analyses and is started with the first, so that no game waits for them. 0 starts none: people and bots play."""
 
     def run(self) -> None:
         if not 0 <= self.port < 1 << 16:
             raise UsageError(f"--port must be 0 to 65535, not {self.port}")
-        check_positive(engines=self.engines)
+        if self.engines < 0:
+            raise UsageError(f"--engines must be at least 0, not {self.engines}")
         missing = [name for name in ("starlette", "uvicorn", "websockets") if importlib.util.find_spec(name) is None]
         if missing:
             raise UsageError(f"serve needs {', '.join(missing)}: pip install 'tilewe-jax[web]'")
@@ -75,7 +74,7 @@ class Serve:
         from tilewe_jax.web.live import Live
         from tilewe_jax.web.store import Store, StoreError
 
-        agents = {} if self.no_engine else offered_agents(self.agents)
+        agents = offered_agents(self.agents) if self.engines else {}
         listener = self._listen()
         try:
             store = Store(self.data, self.sync)
@@ -85,12 +84,12 @@ class Serve:
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
         app = create_app(
             store,
-            None if self.no_engine else EnginePool(engine_command(agents), self.engines),
+            EnginePool(engine_command(agents), self.engines) if self.engines else None,
             agents,
             analysis_agent=AGENT,
             host_names=(*LOCAL_NAMES, socket.gethostname(), *self.names),
             runs=self.runs,
-            live=None if self.no_engine else Live([sys.executable, "-m", "experiments.live", "--game", self.live]),
+            live=Live([sys.executable, "-m", "experiments.live", "--game", self.live]) if self.engines else None,
         )
         config = uvicorn.Config(
             app,

@@ -35,6 +35,7 @@ async def play(link: str) -> dict[str, Any]:
                 if message["type"] == "error":
                     print(message["error"], file=sys.stderr)
                 elif message["type"] == "state" and message["over"]:
+                    await socket.close()
                     return dict(message["over"])
                 elif message["type"] == "state" and message["legal"] and message["move"] > asked:
                     asked = message["move"]

@@ -119,7 +119,7 @@ def kill_often(data: Path, kills: int, games: int = 12, seed: int = 0) -> dict[s
     scripts: list[Script] = []
     checks = 0
     for round_number in range(kills + 1):
-        server = Process(data, "--no-engine")
+        server = Process(data, "--engines", "0")
         try:
             while sum(not script.over for script in scripts) < 2 * games:
                 game, options = GAMES[len(scripts) // 2 % len(GAMES)]

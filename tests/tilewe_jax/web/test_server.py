@@ -31,7 +31,7 @@ HUMANS = [{"kind": "human"}] * 2
 
 
 def test_a_bot_plays_by_an_invite_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    server = Process(tmp_path / "games", "--no-engine")
+    server = Process(tmp_path / "games", "--engines", "0")
     try:
         made = server.post("/api/games", {"game": "duo_official", "seats": HUMANS})
         links = [f"http://127.0.0.1:{server.port}/game/{made['id']}#{seat['token']}" for seat in made["seats"]]
