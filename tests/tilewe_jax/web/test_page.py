@@ -551,6 +551,40 @@ def test_touch_places_with_the_button(open_page: Any) -> None:
     page.wait_for_move(2)
 
 
+def test_a_dragged_piece_lies_above_the_finger(open_page: Any) -> None:
+    page = open_page(viewport={"width": 375, "height": 740}, has_touch=True, is_mobile=True)
+    page.create("duo_official", size=8)
+    box = page.page.locator(".board").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    touch = page.context.new_cdp_session(page.page)
+
+    def send(kind: str, *points: tuple[float, float]) -> None:
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y} for x, y in points]})
+
+    send("touchStart", (x, y))
+    for step in range(1, 6):
+        send("touchMove", (x + 4 * step, y))
+    page.page.wait_for_timeout(100)
+    ghost = page.page.locator(".tilewe-ghost").bounding_box()
+    assert ghost["y"] + ghost["height"] < y - box["height"] / 9 / 2
+    send("touchEnd")
+    assert page.state["move"] == 0
+
+
+def test_options_that_do_not_go_together(open_page: Any) -> None:
+    """What the server says of them stays beside them until one of them is changed."""
+    page = open_page().open()
+    page.page.click('[data-game="triominos"]')
+    page.page.click('[data-focus="more"]')
+    page.page.locator('[data-focus="option-players"]').select_option(label="3")
+    page.page.locator('[data-focus="option-tiles"]').select_option(label="20")
+    page.page.click('[data-focus="start"]')
+    page.page.wait_for_selector(".refusal:has-text('tiles')")
+    page.page.locator('[data-focus="option-tiles"]').select_option(label="56")
+    page.page.wait_for_selector(".refusal", state="hidden")
+    page.errors.clear()  # a refusal is in the console
+
+
 def test_wheel_keys_and_gamepad_turn_the_piece(open_page: Any) -> None:
     page = open_page()
     page.context.add_init_script(
