@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -711,6 +712,14 @@ def test_a_record_is_studied(open_page: Any, tmp_path: Path) -> None:
     shared = page.page.locator("dialog input").input_value()
     assert shared.startswith(address)
     assert shared.endswith("move=1")
+    files = []
+    for ending in ("svg", "json"):
+        with page.page.expect_download() as download:
+            page.page.click(f'[data-focus="download-{ending}"]')
+        files.append(Path(download.value.path()).read_text())
+    assert ET.fromstring(files[0]).tag.endswith("svg")
+    assert "var(" not in files[0]
+    assert json.loads(files[1])["game"] == "santorini"
     other = open_page()
     other.open(shared.removeprefix(page.server.address)).page.wait_for_selector(".board svg")
     assert other.page.locator(".timeline output").inner_text().startswith("1 /")
