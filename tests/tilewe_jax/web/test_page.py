@@ -314,9 +314,14 @@ def check_whole_game(page: Page, game: str, options: Json, move: Callable[[Page,
 
 
 @pytest.mark.parametrize(("game", "options"), GAMES, ids=[game for game, _ in GAMES])
-@pytest.mark.parametrize("move", [move_by_mouse, move_by_keyboard], ids=["mouse", "keyboard"])
-def test_a_whole_game_against_the_engine(open_page: Any, game: str, options: Json, move: Any) -> None:
-    check_whole_game(open_page(), game, options, move)
+def test_a_whole_game_against_the_engine(open_page: Any, game: str, options: Json) -> None:
+    check_whole_game(open_page(), game, options, move_by_mouse)
+
+
+@pytest.mark.slow  # other tests play games of the first two kinds by keyboard, and look back at them
+@pytest.mark.parametrize(("game", "options"), GAMES, ids=[game for game, _ in GAMES])
+def test_a_whole_game_by_keyboard(open_page: Any, game: str, options: Json) -> None:
+    check_whole_game(open_page(), game, options, move_by_keyboard)
 
 
 @pytest.mark.slow
@@ -404,7 +409,7 @@ def test_anyone_takes_an_open_seat_from_the_lobby(open_page: Any) -> None:
 
 def test_two_people_play_at_one_screen(open_page: Any) -> None:
     page = open_page()
-    page.create("santorini", preset="here", size=4)
+    page.create("santorini", preset="here", size=3)
     chance = random.Random(2)
     for number in range(3):
         page.wait(lambda number=number: page.state["you"] == page.state["view"]["current_player"] == number % 2)
@@ -421,6 +426,7 @@ def test_two_people_play_at_one_screen(open_page: Any) -> None:
     page.page.wait_for_selector(".your-turn:has-text('Player 1')")
 
 
+@pytest.mark.slow
 def test_two_tabs_hold_one_seat(open_page: Any) -> None:
     first = open_page()
     first.create("duo_official", size=8)
@@ -488,6 +494,7 @@ def test_the_page_comes_back_after_the_server_was_killed(browser: Any, tmp_path:
         server.kill()
 
 
+@pytest.mark.slow
 def test_a_wrong_token_is_refused_and_the_game_can_be_watched(open_page: Any) -> None:
     page = open_page()
     page.create("duo_official", size=8)
@@ -562,12 +569,15 @@ def test_a_dragged_piece_lies_above_the_finger(open_page: Any) -> None:
     def send(kind: str, *points: tuple[float, float]) -> None:
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y} for x, y in points]})
 
+    def lowest() -> float:
+        bottom: float = page.page.evaluate("() => document.querySelector('.tilewe-ghost')?.getBoundingClientRect().bottom ?? 0")
+        return bottom
+
+    page.wait_for_turn()
     send("touchStart", (x, y))
     for step in range(1, 6):
         send("touchMove", (x + 4 * step, y))
-    page.page.wait_for_timeout(100)
-    ghost = page.page.locator(".tilewe-ghost").bounding_box()
-    assert ghost["y"] + ghost["height"] < y - box["height"] / 9 / 2
+    page.wait(lambda: 0 < lowest() < y - box["height"] / 9 / 2)
     send("touchEnd")
     assert page.state["move"] == 0
 
@@ -643,6 +653,7 @@ def test_pass_undo_and_redo(open_page: Any) -> None:
     page.page.wait_for_selector(".player .badge:has-text('out'), .result:not([hidden])")
 
 
+@pytest.mark.slow
 def test_clocks_tick(open_page: Any) -> None:
     page = open_page()
     page.open().page.click('[data-game="duo_official"]')
@@ -733,6 +744,7 @@ def test_curves_of_a_run(open_page: Any) -> None:
     assert page.page.locator(".stat:has-text('State')").inner_text().endswith("finished")
 
 
+@pytest.mark.slow
 def test_games_of_self_play_are_drawn_as_they_go_on(open_page: Any) -> None:
     page = open_page()
 
