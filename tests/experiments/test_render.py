@@ -130,8 +130,9 @@ def test_pages_in_a_browser(files: dict[str, Path], tmp_path: Path, capsys: pyte
         answers.write_text("".join(json.dumps(answer) + "\n" for answer in answers_of(name)))
         code, _, err = run(capsys, "render", str(file), "--out", str(page_file), "--analyses", str(answers))
         assert (code, err) == (0, "")
-    for width in (1280, 375):
-        with browser_page(width) as page:
+    with browser_page() as page:
+        for width in (1280, 375):
+            page.set_viewport_size({"width": width, "height": 900})
             for name in files:
                 game = recorded(name)
                 page.goto(f"file://{tmp_path / name}.html")

@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -313,9 +314,14 @@ def check_whole_game(page: Page, game: str, options: Json, move: Callable[[Page,
 
 
 @pytest.mark.parametrize(("game", "options"), GAMES, ids=[game for game, _ in GAMES])
-@pytest.mark.parametrize("move", [move_by_mouse, move_by_keyboard], ids=["mouse", "keyboard"])
-def test_a_whole_game_against_the_engine(open_page: Any, game: str, options: Json, move: Any) -> None:
-    check_whole_game(open_page(), game, options, move)
+def test_a_whole_game_against_the_engine(open_page: Any, game: str, options: Json) -> None:
+    check_whole_game(open_page(), game, options, move_by_mouse)
+
+
+@pytest.mark.slow  # other tests play games of the first two kinds by keyboard, and look back at them
+@pytest.mark.parametrize(("game", "options"), GAMES, ids=[game for game, _ in GAMES])
+def test_a_whole_game_by_keyboard(open_page: Any, game: str, options: Json) -> None:
+    check_whole_game(open_page(), game, options, move_by_keyboard)
 
 
 @pytest.mark.slow
@@ -403,7 +409,7 @@ def test_anyone_takes_an_open_seat_from_the_lobby(open_page: Any) -> None:
 
 def test_two_people_play_at_one_screen(open_page: Any) -> None:
     page = open_page()
-    page.create("santorini", preset="here", size=4)
+    page.create("santorini", preset="here", size=3)
     chance = random.Random(2)
     for number in range(3):
         page.wait(lambda number=number: page.state["you"] == page.state["view"]["current_player"] == number % 2)
@@ -420,6 +426,7 @@ def test_two_people_play_at_one_screen(open_page: Any) -> None:
     page.page.wait_for_selector(".your-turn:has-text('Player 1')")
 
 
+@pytest.mark.slow
 def test_two_tabs_hold_one_seat(open_page: Any) -> None:
     first = open_page()
     first.create("duo_official", size=8)
@@ -487,6 +494,7 @@ def test_the_page_comes_back_after_the_server_was_killed(browser: Any, tmp_path:
         server.kill()
 
 
+@pytest.mark.slow
 def test_a_wrong_token_is_refused_and_the_game_can_be_watched(open_page: Any) -> None:
     page = open_page()
     page.create("duo_official", size=8)
@@ -560,6 +568,43 @@ def test_touch_places_with_the_button(open_page: Any) -> None:
     page.wait_for_move(2)
 
 
+def test_a_dragged_piece_lies_above_the_finger(open_page: Any) -> None:
+    page = open_page(viewport={"width": 375, "height": 740}, has_touch=True, is_mobile=True)
+    page.create("duo_official", size=8)
+    box = page.page.locator(".board").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    touch = page.context.new_cdp_session(page.page)
+
+    def send(kind: str, *points: tuple[float, float]) -> None:
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y} for x, y in points]})
+
+    def lowest() -> float:
+        bottom: float = page.page.evaluate("() => document.querySelector('.tilewe-ghost')?.getBoundingClientRect().bottom ?? 0")
+        return bottom
+
+    page.wait_for_turn()
+    send("touchStart", (x, y))
+    for step in range(1, 6):
+        send("touchMove", (x + 4 * step, y))
+    page.wait(lambda: 0 < lowest() < y - box["height"] / 9 / 2)
+    send("touchEnd")
+    assert page.state["move"] == 0
+
+
+def test_options_that_do_not_go_together(open_page: Any) -> None:
+    """What the server says of them stays beside them until one of them is changed."""
+    page = open_page().open()
+    page.page.click('[data-game="triominos"]')
+    page.page.click('[data-focus="more"]')
+    page.page.locator('[data-focus="option-players"]').select_option(label="3")
+    page.page.locator('[data-focus="option-tiles"]').select_option(label="20")
+    page.page.click('[data-focus="start"]')
+    page.page.wait_for_selector(".refusal:has-text('tiles')")
+    page.page.locator('[data-focus="option-tiles"]').select_option(label="56")
+    page.page.wait_for_selector(".refusal", state="hidden")
+    page.errors.clear()  # a refusal is in the console
+
+
 def test_wheel_keys_and_gamepad_turn_the_piece(open_page: Any) -> None:
     page = open_page()
     page.context.add_init_script(
@@ -617,6 +662,7 @@ def test_pass_undo_and_redo(open_page: Any) -> None:
     page.page.wait_for_selector(".player .badge:has-text('out'), .result:not([hidden])")
 
 
+@pytest.mark.slow
 def test_clocks_tick(open_page: Any) -> None:
     page = open_page()
     page.open().page.click('[data-game="duo_official"]')
@@ -686,6 +732,14 @@ def test_a_record_is_studied(open_page: Any, tmp_path: Path) -> None:
     shared = page.page.locator("dialog input").input_value()
     assert shared.startswith(address)
     assert shared.endswith("move=1")
+    files = []
+    for ending in ("svg", "json"):
+        with page.page.expect_download() as download:
+            page.page.click(f'[data-focus="download-{ending}"]')
+        files.append(Path(download.value.path()).read_text())
+    assert ET.fromstring(files[0]).tag.endswith("svg")
+    assert "var(" not in files[0]
+    assert json.loads(files[1])["game"] == "santorini"
     other = open_page()
     other.open(shared.removeprefix(page.server.address)).page.wait_for_selector(".board svg")
     assert other.page.locator(".timeline output").inner_text().startswith("1 /")
@@ -699,6 +753,7 @@ def test_curves_of_a_run(open_page: Any) -> None:
     assert page.page.locator(".stat:has-text('State')").inner_text().endswith("finished")
 
 
+@pytest.mark.slow
 def test_games_of_self_play_are_drawn_as_they_go_on(open_page: Any) -> None:
     page = open_page()
 

@@ -78,6 +78,7 @@ export class Setup {
       this.#levels(),
       this.#seats(),
       h("details.more", { open: this.open, ontoggle: (event) => (this.open = event.target.open) }, h("summary", { dataset: { focus: "more" } }, "Board, clock and rules"), this.#more()),
+      this.refusalLine = h("p.refusal", { role: "alert", hidden: true }),
       h("button.primary.large", { type: "submit", dataset: { focus: "start" } }, "Start game"),
     );
   }
@@ -213,6 +214,14 @@ export class Setup {
 
   // ---- Begin
 
+  /** Options that do not go together: the server's reason stays beside them until one of them is changed. */
+  #refused(error) {
+    if (error.field !== "options") throw error;
+    this.element.querySelector("details.more").open = true;
+    this.refusalLine.textContent = error.message;
+    this.refusalLine.hidden = false;
+  }
+
   async #submit(event) {
     event.preventDefault();
     const { game } = this;
@@ -228,7 +237,7 @@ export class Setup {
     const settings = { game: game.id, options: this.options, seats, clock: seconds ? { seconds, increment } : null, casual: this.casual, public: this.listed };
     const button = this.element.querySelector("[type=submit]");
     button.disabled = true;
-    const created = await attempt(() => api.create(settings));
+    const created = await attempt(() => api.create(settings).catch((error) => this.#refused(error)));
     button.disabled = false;
     if (!created) return;
     const mine = this.seats.findIndex(({ kind }) => kind === "you");

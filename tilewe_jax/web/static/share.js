@@ -3,6 +3,7 @@
 import { infoDialog } from "./dialogs.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
+import { PALETTE } from "./render/tilewe-game.js";
 import { shownTheme } from "./theme.js";
 import { toast } from "./speech.js";
 
@@ -24,6 +25,32 @@ export async function copy(text) {
 export function linkField(label, address) {
   const field = h("input", { type: "text", readOnly: true, value: address, ariaLabel: label, onfocus: () => field.select() });
   return h("div.link-field", {}, field, h("button", { onclick: () => copy(address), ariaLabel: `Copy: ${label}` }, icon("copy"), "Copy"));
+}
+
+/** The text of an SVG file with the board as it is drawn now: its colours are values there, not properties of the page. */
+function pictureOf(svg) {
+  const colors = PALETTE[shownTheme()];
+  const alone = svg.cloneNode(true);
+  alone.setAttribute("font-family", "system-ui, sans-serif"); // which the style sheet says on the page
+  return new XMLSerializer().serializeToString(alone).replace(/var\(--tilewe-([\w-]+)\)/g, (text, name) => colors[name] ?? text);
+}
+
+/** Downloads of a record that is studied: the position as a picture, and the game as data for `<tilewe-game>`. */
+export function studyDownloads(name, svg, replay) {
+  const item = (text, kind, ending, content) => {
+    const save = () => {
+      const address = URL.createObjectURL(new Blob([content()], { type: kind }));
+      h("a", { href: address, download: `${name}.${ending}` }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 10_000);
+    };
+    return h("button", { dataset: { focus: `download-${ending}` }, onclick: save }, icon("download"), text);
+  };
+  return h(
+    "div.downloads",
+    {},
+    item("Picture (SVG)", "image/svg+xml", "svg", () => pictureOf(svg())),
+    item("Game for <tilewe-game> (JSON)", "application/json", "json", () => JSON.stringify(replay)),
+  );
 }
 
 export function shareDialog(game) {

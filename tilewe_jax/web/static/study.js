@@ -5,7 +5,7 @@ import { h, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { Game } from "./model.js";
 import { about } from "./rules.js";
-import { linkField } from "./share.js";
+import { linkField, studyDownloads } from "./share.js";
 import { infoDialog } from "./dialogs.js";
 import { attempt, toast } from "./speech.js";
 import { Table } from "./table.js";
@@ -98,13 +98,14 @@ class StudyPage {
       status: () => [h("strong", {}, about(game.game).title), h("span.muted", {}, game.at === 0 ? "Start" : `After move ${game.at} of ${game.last}`), this.#chooser()],
       actions: () => [h("button", { dataset: { focus: "share" }, onclick: () => this.#share() }, icon("share"), h("span", {}, "Share"))],
     });
+    this.replay = replay;
     game.load(replay);
     game.goTo(this.move);
     document.title = `${game.seats.map(({ name }) => name).join(" – ")} · Study`;
   }
 
   #share() {
-    infoDialog("Share", h("p", {}, "A link to this position:"), linkField("Link to this position", `${location.origin}/study/${this.id}?number=${this.number}&move=${this.game.at}`));
+    infoDialog("Share", h("p", {}, "A link to this position:"), linkField("Link to this position", `${location.origin}/study/${this.id}?number=${this.number}&move=${this.game.at}`), studyDownloads(`${this.game.game}-${this.number}-${this.game.at}`, () => this.table.board.svg, this.replay));
   }
 
   /** Which game of the file. */

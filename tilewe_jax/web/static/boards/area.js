@@ -3,6 +3,8 @@
 import { boardSvg, cellAt } from "../render/tilewe-game.js";
 import { h } from "../dom.js";
 
+const DRAG = 8; // pixels after which a finger drags
+
 /**
  * The board of a game, with its cursor. A game's own class says what a cell means (`pick`, `hover`), what is drawn
  * (`decoration`) and which keys it has besides the arrows (`command`).
@@ -11,6 +13,7 @@ import { h } from "../dom.js";
  */
 export class BoardArea {
   cursor = null; // [x, y]; null until the board is pointed at or gets the focus
+  dragged = false; // whether a finger that is down has moved
   pointing = null; // the type of pointer that moved the cursor last, "keyboard" for keys
 
   constructor(table) {
@@ -105,11 +108,21 @@ export class BoardArea {
   // ---- Pointer
 
   cellAt(event) {
-    return this.svg ? cellAt(this.svg, event.clientX, event.clientY) : null;
+    return this.svg ? cellAt(this.svg, event.clientX, event.clientY - this.lift(event)) : null;
+  }
+
+  /** By how many pixels what is moved lies above the pointer. */
+  lift() {
+    return 0;
   }
 
   #pointed(event) {
-    if (event.pointerType === "touch" && !event.buttons) return;
+    if (event.pointerType === "touch") {
+      if (!event.buttons || !this.pressedAt) return;
+      // A tap means the cell under it; only what is dragged from there would be hidden by the finger.
+      this.dragged ||= Math.hypot(event.clientX - this.pressedAt[0], event.clientY - this.pressedAt[1]) > DRAG;
+      if (!this.dragged) return;
+    }
     this.#moveTo(event);
   }
 
@@ -127,6 +140,8 @@ export class BoardArea {
   #pressed(event) {
     if (event.button) return;
     this.element.focus({ preventScroll: true });
+    this.dragged = false;
+    this.pressedAt = [event.clientX, event.clientY];
     if (event.pointerType === "touch") this.element.setPointerCapture?.(event.pointerId);
     this.#moveTo(event);
   }
@@ -134,6 +149,7 @@ export class BoardArea {
   #released(event) {
     if (event.button) return;
     const cell = this.cellAt(event);
+    this.dragged = false;
     if (cell && String(cell) === String(this.cursor)) this.pick(cell, event.pointerType);
   }
 

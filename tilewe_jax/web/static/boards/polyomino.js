@@ -166,6 +166,13 @@ export class PolyominoBoard extends BoardArea {
 
   // ---- Acting
 
+  /** A piece that a finger drags is shown above it: its lowest row is a cell and a half above. */
+  lift(event) {
+    if (event.pointerType !== "touch" || !this.dragged || !this.orientation) return 0;
+    const cell = this.element.clientWidth / (this.game.view.size + 1);
+    return cell * (1.5 + (extent(this.orientation.cells)[1] >> 1)); // the ghost is centred on the cursor
+  }
+
   pick(cell, pointer) {
     if (pointer === "touch") return; // a finger hides what it points at: it is placed with the button
     this.#place();
