@@ -19,8 +19,8 @@ class Level(NamedTuple):
 
     agent: str
     """The agent, see ``search.AgentSpec``."""
-    elo: int
-    """Its rating among the levels of the game."""
+    elo: int | None
+    """Its rating among the levels of the game; ``None`` where it was not measured."""
 
 
 _POLYOMINO = (
@@ -42,24 +42,23 @@ _SANTORINI = (
 _TRIOMINOS = (
     "puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=1.0,num_determinizations=1",
     "puct:num_simulations=8,num_candidates=8,num_playouts=0,max_depth=2,value_temperature=0.1,num_determinizations=1",
-    "puct:num_simulations=16,num_candidates=16,num_playouts=0,num_determinizations=2",
     "puct:num_simulations=8,num_candidates=8,candidate_pool=32,num_determinizations=1",
     "puct:num_simulations=32,num_candidates=32,candidate_pool=64,num_determinizations=1",
 )
 
 
 def _levels(agents: tuple[str, ...], *ratings: int) -> tuple[Level, ...]:
-    return tuple(Level(agent, elo) for agent, elo in zip(agents, ratings, strict=True))
+    return tuple(Level(agent, elo) for agent, elo in zip(agents, ratings or (None,) * len(agents), strict=True))
 
 
 LEVELS: dict[str, tuple[Level, ...]] = {
-    "tilewe": _levels(_POLYOMINO, 0, 1, 2, 3, 4, 5),
-    "duo": _levels(_POLYOMINO, 0, 1, 2, 3, 4, 5),
+    "tilewe": _levels(_POLYOMINO),
+    "duo": _levels(_POLYOMINO, 0, 985, 1487, 1537, 1892, 2193),
     "duo_official": _levels(_POLYOMINO, 0, 985, 1484, 1795, 2079, 2354),
-    "classic": _levels(_POLYOMINO, 0, 1, 2, 3, 4, 5),
-    "classic_2": _levels(_POLYOMINO, 0, 1, 2, 3, 4, 5),
-    "santorini": _levels(_SANTORINI, 0, 941, 1435, 1648, 2052, 2658),
-    "triominos": _levels(_TRIOMINOS, 0, 1, 2, 3, 4),
+    "classic": _levels(_POLYOMINO),
+    "classic_2": _levels(_POLYOMINO),
+    "santorini": _levels(_SANTORINI, 0, 1010, 1399, 1820, 2108, 3144),
+    "triominos": _levels(_TRIOMINOS, 0, 450, 666, 667),
 }
 """The levels of games by their id, the weakest first."""
 

@@ -176,6 +176,7 @@ def main(data: str) -> None:
         request_burst=1e6,
         creation_rate=1e6,
         creation_burst=1e6,
+        engine_seconds=0,
     )
     agents = offered_agents(())
     app = create_app(Store(data), EnginePool(engine_command(agents)), agents, limits=limits)

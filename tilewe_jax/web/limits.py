@@ -50,6 +50,8 @@ class Limits:
     analysis_rate: float = 4.0
     analysis_burst: float = 300.0
     """Analyses and hints that an address asks for: a whole game may be asked for at once."""
+    engine_seconds: float = 0.6
+    """Seconds from a move to the move of an engine, at least, so that people can follow a game of fast engines."""
 
 
 class TokenBucket:

@@ -142,6 +142,7 @@ class Room:
         """By seat of this game, the tokens of the game that follows."""
         self._rooms = rooms
         self._thinking: asyncio.Task[None] | None = None
+        self._moved = 0.0
         self._flag: asyncio.TimerHandle | None = None
         self._is_closed = False
         self._moves: list[str] = [encoded(move.json) for move in session.moves]
@@ -242,6 +243,7 @@ class Room:
     def _take(self, new: Session) -> None:
         """Take a session that is kept in the file, and tell everybody."""
         old, self.session = self.session, new
+        self._moved = time.monotonic()
         number = len(new.moves)
         if new.undos != old.undos:
             del self._moves[number:]
@@ -323,6 +325,7 @@ class Room:
                 log.warning("%s: the engine %s has failed: %s", self.id, seat.agent, error)
                 action = random.choice(session.position.legal_actions())
                 note, analysis = "the engine has failed, so a random move was made", None
+        await asyncio.sleep(self._moved + self._rooms.limits.engine_seconds - time.monotonic())
         # From here on it is a move like any other, and is not taken back half-way.
         self._thinking = None
 

@@ -19,7 +19,13 @@ from tilewe_jax.web.store import Store
 Json = dict[str, Any]
 
 GENEROUS = Limits(
-    message_rate=1e6, message_burst=1e6, request_rate=1e6, request_burst=1e6, creation_rate=1e6, creation_burst=1e6
+    message_rate=1e6,
+    message_burst=1e6,
+    request_rate=1e6,
+    request_burst=1e6,
+    creation_rate=1e6,
+    creation_burst=1e6,
+    engine_seconds=0,
 )
 """Limits that no test comes to by chance."""
 AGENTS = {name: [Agent("level:1", "beginner", 0), Agent("level:2", "easy", 300)] for name in GAMES}
