@@ -58,7 +58,7 @@ LEVELS: dict[str, tuple[Level, ...]] = {
     "classic": _levels(_POLYOMINO),
     "classic_2": _levels(_POLYOMINO),
     "santorini": _levels(_SANTORINI, 0, 1010, 1399, 1820, 2108, 3144),
-    "triominos": _levels(_TRIOMINOS, 0, 450, 666, 667),
+    "triominos": _levels(_TRIOMINOS, 0, 450, 666, 785),
 }
 """The levels of games by their id, the weakest first."""
 
