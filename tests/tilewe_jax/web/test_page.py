@@ -218,7 +218,8 @@ def move_by_mouse(page: Page, chance: random.Random) -> None:
         for cell in [move["to"]] if move["kind"] == "place" else [move["from"], move["to"], move["build"]]:
             page.click_cell(cell)
     else:
-        move = chance.choice(state["legal"])
+        # Who passes at random, and twice in a row, ends the round before anything was seen.
+        move = chance.choice([move for move in state["legal"] if move["kind"] != "pass"] or state["legal"])
         if move["kind"] != "place":
             page.page.click(f'[data-focus="tool-{move["kind"]}"]')
             return
