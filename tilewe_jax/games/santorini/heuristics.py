@@ -165,11 +165,9 @@ def logit_features(config: Config, after: State) -> LogitFeatures:
 
     own_on_1, own_on_2, own_near, own_steps_up, own_threats = both(own)
     _, _, opponent_near, opponent_steps_up, _ = both(opponent)
-    wins = rules.is_terminal(config, after).astype(jnp.float32)
-    loses = (popcount_sum([*rules.winning_turns(config, after)]) > 0).astype(jnp.float32)
-    replies = popcount_sum([*after.turns]).astype(jnp.float32) / 10
+    wins, loses, _, replies = (feature.astype(jnp.float32) for feature in action_features(config, after))
     own_counts = (own_on_1, own_on_2, *own_near, own_steps_up, own_threats)
-    return LogitFeatures(*(wins, loses, *own_counts, *opponent_near, opponent_steps_up, replies))
+    return LogitFeatures(*(wins, loses, *own_counts, *opponent_near, opponent_steps_up, replies / 10))
 
 
 def heuristic_value(config: Config, state: State) -> Float32[Array, "2"]:

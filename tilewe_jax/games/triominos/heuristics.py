@@ -114,17 +114,15 @@ def heuristic_weights(config: Config) -> np.ndarray:
 def heuristic_features(config: Config, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k two_weights"]:
     """What the logits of legal actions are linear in: ``LOGIT_FEATURES``, then the same times the fraction of tiles placed."""
     unseen, tray = rules.unseen_tiles(config, state), rules.tray_of(state)
-    words = (("draw", config.draw), ("pass", config.pass_))
     draws = state.draws.astype(jnp.float32)
 
     def look(action: Action) -> Float32[Array, "features"]:
         placed = placement_features(config, state, tray, unseen, action)
         drawn_places = placed.unseen_places / jnp.maximum(placed.num_unseen, 1)
         numbers = [placed.score / 10, placed.kept_value / 3, placed.own_places / 10, placed.unseen_places / 100, drawn_places]
-        is_word = [(action == word).astype(jnp.float32) for _, word in words]
-        is_placement = 1.0 - sum(is_word)
-        placement = [number.astype(jnp.float32) * is_placement for number in numbers]
-        return jnp.stack([*placement, is_word[0], is_word[0] * draws, is_word[1]])
+        is_draw, is_pass = ((action == word).astype(jnp.float32) for word in (config.draw, config.pass_))
+        placement = [number.astype(jnp.float32) * (1.0 - (is_draw + is_pass)) for number in numbers]
+        return jnp.stack([*placement, is_draw, is_draw * draws, is_pass])
 
     features = jax.vmap(look)(actions)
     fraction = jnp.mean((state.table.placed_at >= 0).astype(jnp.float32))
