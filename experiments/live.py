@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -20,12 +20,13 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, UInt8
 
 from experiments.parsing import parse
 from tilewe_jax.batching.reset import auto_reset, init_batch
+from tilewe_jax.bits import unpack_words
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.santorini import rules as santorini
-from tilewe_jax.games.santorini.config import Config
 from tilewe_jax.games.santorini.game import SantoriniGame
 from tilewe_jax.registry import make
 
@@ -57,12 +58,7 @@ def grids(options: Live) -> Iterator[dict[str, Any]]:
     if name not in policies:
         raise ValueError(f"{options.game} has no policy {name!r}; it has {', '.join(policies)}")
     policy, batch = policies[name], options.games
-    boards_of: Callable[[Any], Any]
-    texts: Callable[[np.ndarray], list[str]]
-    if isinstance(game, PolyominoGame):
-        kind, boards_of, texts = "polyomino", lambda states: states.occupied, partial(cells_of, cells=game.config.cells)
-    else:
-        kind, boards_of, texts = "santorini", jax.vmap(partial(_cells, game.config)), texts_of
+    kind = "polyomino" if isinstance(game, PolyominoGame) else "santorini"
 
     @jax.jit
     def step(states: Any, key: Any) -> tuple[Any, Any, Any]:
@@ -70,7 +66,7 @@ def grids(options: Live) -> Iterator[dict[str, Any]]:
         states = auto_reset(game, jax.random.split(key_reset, batch), jax.vmap(game.is_terminal)(states), states)
         actions = jax.vmap(policy)(states, jax.random.split(key_actions, batch))
         states = jax.vmap(game.apply)(states, actions)
-        return states, boards_of(states), jax.vmap(game.is_terminal)(states)
+        return states, jax.vmap(partial(characters, game))(states), jax.vmap(game.is_terminal)(states)
 
     key = jax.random.key(options.seed)
     states: Any = init_batch(cast(Any, game), key, batch)
@@ -84,31 +80,22 @@ def grids(options: Live) -> Iterator[dict[str, Any]]:
             "kind": kind,
             "size": game.config.size,
             "step": number,
-            "cells": texts(np.asarray(boards)),
+            "cells": [row.tobytes().decode() for row in np.asarray(boards)],
             "over": np.flatnonzero(jnp.asarray(over)).tolist(),
         }
 
 
-def _cells(config: Config, state: Any) -> jax.Array:
-    """The heights of the cells of a game of Santorini, and 5 and 6 where the workers of the two players stand."""
-    pieces, heights = santorini.board_of(config, state)
+def characters(game: PolyominoGame | SantoriniGame, state: Any) -> UInt8[Array, "cells"]:
+    """The characters of a game, see above, as ASCII codes."""
+    if isinstance(game, PolyominoGame):
+        codes = jnp.full(game.config.cells, ord("."), jnp.uint8)
+        for color in range(game.config.colors):
+            codes = jnp.where(unpack_words(state.occupied[color], game.config.cells), np.uint8(ord("0") + color), codes)
+        return codes
+    pieces, heights = santorini.board_of(game.config, state)
     player = jnp.where(pieces > 0, state.current_player, 1 - state.current_player)
-    cells: jax.Array = jnp.where(pieces != 0, 5 + player, heights.astype(jnp.int32)).astype(jnp.uint8)[::-1]
-    return cells.ravel()
-
-
-def texts_of(digits: np.ndarray) -> list[str]:
-    """Rows of digits as texts."""
-    return [row.tobytes().decode() for row in digits + np.uint8(ord("0"))]
-
-
-def cells_of(occupied: np.ndarray, cells: int) -> list[str]:
-    """The boards of packed cells by colour, ``[batch, colors, words]``: for each cell "." or the digit of its colour."""
-    flags = np.unpackbits(np.ascontiguousarray(occupied).view(np.uint8), axis=-1, bitorder="little")[..., :cells]
-    digits = np.full((len(flags), cells), ord("."), np.uint8)
-    for color in range(flags.shape[1]):
-        digits[flags[:, color].astype(np.bool_)] = ord("0") + color
-    return [row.tobytes().decode() for row in digits]
+    digits = jnp.where(pieces != 0, 5 + player, heights.astype(jnp.int32))
+    return (ord("0") + digits).astype(jnp.uint8)[::-1].ravel()
 
 
 def main(arguments: list[str]) -> None:
