@@ -8,9 +8,8 @@ from typing import Any
 
 from experiments.analysis import AgentAnalyzer, SearchProgram
 from tilewe_jax import records
-from tilewe_jax.host_games import make_host_game
-from tilewe_jax.interop import blksgf
 from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Request, RequestError, answer_of, json_number, read_moves
+from tilewe_jax.render import replay
 
 
 @dataclass(frozen=True)
@@ -43,15 +42,10 @@ def read_games(path: Path) -> list[RecordedGame]:
 
     Raises ``OSError`` where it cannot be read, ``RecordError`` where its content is wrong, or a move is illegal.
     """
-    if path.suffix == ".blksgf":
-        games = [
-            RecordedGame(number, GameSpec(game.game.host, {}), None, game.actions, game.players)
-            for number, game in enumerate(blksgf.read(path), 1)
-        ]
-    else:
-        device_game, recorded = records.read(path)
-        spec = GameSpec(make_host_game(device_game.id, **device_game.options), device_game.options)
-        games = [RecordedGame(n, spec, record.deal, record.actions, record.players) for n, record in enumerate(recorded, 1)]
+    games = [
+        RecordedGame(number, GameSpec(each.game, each.game.options), each.deal, each.actions, each.names)
+        for number, each in enumerate(replay.read_games(path), 1)
+    ]
     if not games:
         raise records.RecordError(f"{path}: it has no games")
     for game in games:

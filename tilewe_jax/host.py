@@ -1,6 +1,6 @@
 """Positions on the host: the plain-Python form in which a game explains its rules to people. Needs no JAX."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -88,6 +88,12 @@ class HostGame:
     """The initial position of a deal, see ``Game.deal``. Raises ``ValueError`` for what is no deal of this game."""
     options: dict[str, Any] = field(default_factory=dict, hash=False)
     """The options that were given to ``make_host_game``."""
+
+
+def shared_win(scores: Sequence[float]) -> tuple[float, ...]:
+    """One win, shared among those with the highest score: the returns of most games of several players, by seat."""
+    is_best = [score == max(scores) for score in scores]
+    return tuple(best / sum(is_best) for best in is_best)
 
 
 def common_view(position: HostPosition, kind: str, seat: int | None) -> dict[str, Any]:

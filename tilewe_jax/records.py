@@ -63,12 +63,17 @@ def write(path: str | Path, game: "Game[Any]", games: Iterable[Record], seed: in
 
     Raises ``OSError`` where the file cannot be written.
     """
-    header = {"format": FORMAT, "game": game.id, "options": game.options, "version": game.version, "seed": seed}
     with replacing(path) as file:
-        file.write(json.dumps(header) + "\n")
-        for record in games:
-            fields = {name: value for name, value in vars(record).items() if value or name != "players"}
-            file.write(json.dumps(fields) + "\n")
+        file.writelines(lines(game, games, seed))
+
+
+def lines(game: "Game[Any] | HostGame", games: Iterable[Record], seed: int | None = None) -> Iterator[str]:
+    """The lines of a file of records; arguments are those of ``write``."""
+    header = {"format": FORMAT, "game": game.id, "options": game.options, "version": game.version, "seed": seed}
+    yield json.dumps(header) + "\n"
+    for record in games:
+        fields = {name: value for name, value in vars(record).items() if value or name != "players"}
+        yield json.dumps(fields) + "\n"
 
 
 def read(path: str | Path) -> "tuple[Game[Any], list[Record]]":

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewe_jax.files import read_input, replacing
-from tilewe_jax.host import HostGame, IllegalActionError
+from tilewe_jax.host import HostGame, IllegalActionError, shared_win
 from tilewe_jax.interop.blokus import BlokusGame, blokus_game, game_of_name
 from tilewe_jax.records import FILE_LIMIT, Record, RecordError
 
@@ -39,9 +39,7 @@ class SgfGame:
         if not position.is_terminal:
             raise ValueError(f"the game is not over after its {len(self.actions)} moves")
         scores = position.scores()
-        winners = scores.count(max(scores))
-        returns = tuple((score == max(scores)) / winners for score in scores)
-        return Record(None, self.actions, scores, returns, self.players)
+        return Record(None, self.actions, scores, shared_win(scores), self.players)
 
 
 def parse(text: str) -> list[SgfGame]:

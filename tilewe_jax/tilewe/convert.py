@@ -12,6 +12,7 @@ from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.polyomino.host import Position, bits
 from tilewe_jax.games.polyomino.position import position_of_state
 from tilewe_jax.games.polyomino.rules import State
+from tilewe_jax.host import shared_win
 from tilewe_jax.records import Record
 from tilewe_jax.tilewe.board import Board
 from tilewe_jax.tilewe.move import Move
@@ -78,9 +79,6 @@ def record_of_board(board: Board, players: Sequence[str] = ()) -> Record:
     """The record of a finished game, with who played it, by seat. Raises ``ValueError`` where it is not finished."""
     if not board.finished:
         raise ValueError("only finished games have a record")
-    if board.n_players == 1:
-        returns = [board.scores[0] / board._position.config.max_score]
-    else:
-        returns = [(player in board.winners) / len(board.winners) for player in range(board.n_players)]
+    returns = (board.scores[0] / board._position.config.max_score,) if board.n_players == 1 else shared_win(board.scores)
     actions = tuple(action_of_move(move) for move in board.moves)
-    return Record(None, actions, tuple(board.scores), tuple(returns), tuple(players))
+    return Record(None, actions, tuple(board.scores), returns, tuple(players))

@@ -116,15 +116,15 @@ def make_game(name: Any, options: Any, *, only_offered: bool = False) -> HostGam
     return make_host_game(name, **options)
 
 
-def new_deal(host: HostGame, options: Mapping[str, Any]) -> Any:
+def new_deal(host: HostGame) -> Any:
     """What chance decides at the start of a game, from the random numbers of the system: nobody can predict them."""
     chance = SystemRandom()
-    if host.id == "santorini" and options.get("placement") == "random":
-        board = SantoriniBoard.start(options.get("size", 5), "random", chance)
+    if host.id == "santorini" and host.options.get("placement") == "random":
+        board = SantoriniBoard.start(host.options.get("size", 5), "random", chance)
         return [list(cell) for cell in board.workers if cell]
     if host.id != "triominos":
         return None
-    order = [digits(tile) for tile in tiles(SETS[options.get("tiles", 56)])]
+    order = [digits(tile) for tile in tiles(SETS[host.options.get("tiles", 56)])]
     chance.shuffle(order)
     seed = [chance.getrandbits(32), chance.getrandbits(32)]
     for starter in chance.sample(range(host.num_players), host.num_players):

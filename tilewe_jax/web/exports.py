@@ -50,16 +50,10 @@ def record_of(session: Session, form: str) -> str:
         except ValueError as error:
             raise RefusedError(str(error), "format", 409) from None
     over = session.over or {"scores": list(session.position.scores()), "returns": [0.0] * host.num_players}
-    options = dict(session.setup.options)
-    header = {"format": records.FORMAT, "game": host.id, "options": options, "version": host.version, "seed": None}
-    game = {
-        "deal": session.setup.deal,
-        "actions": session.actions,
-        "scores": over["scores"],
-        "returns": over["returns"],
-        "players": names,
-    }
-    return f"{json.dumps(header)}\n{json.dumps(game)}\n"
+    record = records.Record(
+        session.setup.deal, tuple(session.actions), tuple(over["scores"]), tuple(over["returns"]), tuple(names)
+    )
+    return "".join(records.lines(host, [record]))
 
 
 def replay_of(session: Session) -> Json:
@@ -186,8 +180,8 @@ class Studies:
 
 def _session(host: HostGame, values: Mapping[str, Any]) -> Session:
     """A session at the start of a game of a study, in which nobody sits."""
-    deal = values["deal"] if values["deal"] is not None else new_deal(host, values["options"])
-    return started(Setup(host, values["options"], deal, None, True, False), ())
+    deal = values["deal"] if values["deal"] is not None else new_deal(host)
+    return started(Setup(host, deal, None, True, False), ())
 
 
 def _games_of(content: bytes) -> list[Json]:

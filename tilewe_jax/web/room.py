@@ -142,7 +142,10 @@ class Room:
         """By seat of this game, the tokens of the game that follows."""
         self._rooms = rooms
         self._thinking: asyncio.Task[None] | None = None
+        self._thinking_of: tuple[int, int] | None = None
+        """The number of moves, and of times that some were taken back, of the position that the engine thinks about."""
         self._moved = 0.0
+        """Monotonic time of the last change."""
         self._flag: asyncio.TimerHandle | None = None
         self._is_closed = False
         self._moves: list[str] = [encoded(move.json) for move in session.moves]
@@ -287,8 +290,6 @@ class Room:
             self._thinking_of = question_of
             self._thinking = asyncio.create_task(self._think(session, session.engine_to_move))
 
-    _thinking_of: tuple[int, int] | None = None
-
     async def _drop_flag(self) -> None:
         self._flag = None
         try:
@@ -375,7 +376,7 @@ class Room:
             "type": "state",
             "id": self.id,
             "game": setup.host.id,
-            "options": setup.options,
+            "options": setup.host.options,
             "move": len(session.moves),
             "undos": session.undos,
             "seats": [

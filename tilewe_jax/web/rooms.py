@@ -166,7 +166,7 @@ class Rooms:
         try:
             host = make_game(setup["game"], setup["options"])
             clock = ClockSettings(**setup["clock"]) if setup["clock"] else None
-            values = Setup(host, setup["options"], setup["deal"], clock, setup["casual"], setup["public"])
+            values = Setup(host, setup["deal"], clock, setup["casual"], setup["public"])
             if setup["version"] != host.version:
                 raise ValueError(f"it was played by version {setup['version']} of the rules")
             moves = [(move.action, json.loads(move.note) if move.note else {}) for move in stored.moves]
@@ -237,7 +237,7 @@ class Rooms:
             seats.append(seat)
         clock = _clock_settings(request.get("clock"))
         is_casual = request.get("casual", True)
-        setup = Setup(host, options, new_deal(host, options), clock, is_casual, request.get("public", True))
+        setup = Setup(host, new_deal(host), clock, is_casual, request.get("public", True))
         return setup, seats, tokens
 
     def _described_seat(self, game: str, index: int, values: Any) -> Seat:
@@ -331,8 +331,8 @@ class Rooms:
                     tokens[before] = new_token()
                     seat = Seat(seat.kind, seat.name, None, hash_of(tokens[before]))
                 seats.append(seat)
-            deal = await asyncio.to_thread(new_deal, setup.host, setup.options)
-            again = Setup(setup.host, setup.options, deal, setup.clock, setup.is_casual, setup.is_public)
+            deal = await asyncio.to_thread(new_deal, setup.host)
+            again = Setup(setup.host, deal, setup.clock, setup.is_casual, setup.is_public)
             new_id = await self._add(started(again, seats))
             room.rematch_tokens = tokens
             await room.change(lambda session: session.followed_by(new_id))
@@ -355,7 +355,7 @@ class Rooms:
         offered = next((entry for entry in self.agents.get(setup.host.id, ()) if entry.agent == agent), None)
         return Question(
             game=setup.host.id,
-            options=setup.options,
+            options=setup.host.options,
             deal=setup.deal,
             actions=session.actions[:number],
             agent=agent,

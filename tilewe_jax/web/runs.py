@@ -1,12 +1,12 @@
 """Runs of training, read from their folders: curves and games, while they go on and after."""
 
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from tilewe_jax.files import parse_json, read_input
 from tilewe_jax.records import FORMAT, RecordError, read_on_host
-from tilewe_jax.render.replay import of_record
 from tilewe_jax.web.catalog import GAMES
 from tilewe_jax.web.session import RefusedError
 
@@ -68,9 +68,11 @@ class Runs:
             try:
                 host, recorded = read_on_host(path)
                 for record in reversed(recorded[-(MAX_GAMES - len(shown)) :]):
-                    last = of_record(host, record).replay()
-                    view = last["frames"][-1]
-                    shown.append({"file": path.name, "names": last["names"], "moves": len(last["moves"]), "view": view})
+                    position = reduce(
+                        lambda position, action: position.after(action), record.actions, host.init_from_deal(record.deal)
+                    )
+                    view, names = position.view(open=True), list(record.players)
+                    shown.append({"file": path.name, "names": names, "moves": len(record.actions), "view": view})
             except (OSError, RecordError, ValueError):
                 continue  # it is being written
             if len(shown) >= MAX_GAMES:

@@ -6,6 +6,7 @@ does not allow. It is a value: what changes it gives a new one, so that a change
 
 import hashlib
 import hmac
+import math
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any, Literal
 from tilewe_jax.games.polyomino.position import PolyominoPosition
 from tilewe_jax.games.triominos.figure import Figure
 from tilewe_jax.games.triominos.host import Position as TriominosPosition
-from tilewe_jax.host import HostGame, HostPosition
+from tilewe_jax.host import HostGame, HostPosition, shared_win
 from tilewe_jax.web.catalog import GAMES
 
 Kind = Literal["human", "engine", "open"]
@@ -115,7 +116,6 @@ class Setup:
     """What never changes in a game."""
 
     host: HostGame
-    options: Mapping[str, Any]
     deal: Any
     clock: ClockSettings | None
     is_casual: bool
@@ -348,7 +348,7 @@ class Session:
         return {
             "game": setup.host.id,
             "version": setup.host.version,
-            "options": dict(setup.options),
+            "options": dict(setup.host.options),
             "deal": setup.deal,
             "clock": clock,
             "casual": setup.is_casual,
@@ -408,11 +408,9 @@ class Session:
     def _returns_without(self, loser: int) -> list[float]:
         """The returns where a seat has given up: those with the most points among the others share the win."""
         scores = self.position.scores()
-        others = [score for seat, score in enumerate(scores) if seat != loser]
-        if not others:
+        if len(scores) == 1:
             return [0.0]
-        winners = [seat != loser and score == max(others) for seat, score in enumerate(scores)]
-        return [won / sum(winners) for won in winners]
+        return [*shared_win([-math.inf if seat == loser else score for seat, score in enumerate(scores)])]
 
     def _undo_target(self, seat: int) -> int | None:
         """Number of moves before the last one of a seat; ``None`` where it has made none."""
@@ -481,8 +479,7 @@ def returns_of(position: HostPosition) -> list[float]:
     if len(scores) == 1:
         assert isinstance(position, PolyominoPosition)
         return [scores[0] / position.config.max_score]
-    winners = scores.count(max(scores))
-    return [(score == max(scores)) / winners for score in scores]
+    return [*shared_win(scores)]
 
 
 # ---- The table of rounds of Triominos
