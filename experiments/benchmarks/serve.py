@@ -111,8 +111,8 @@ class _Load:
         seats = [{"kind": "human"}, {"kind": "engine", "agent": ENGINE} if against_engine else {"kind": "human"}]
         await asyncio.sleep(MEAN_SECONDS * self._chance.random())
         while True:
-            made = await asyncio.to_thread(self._post, "/api/games", {"game": game, "seats": seats})
-            await asyncio.gather(*(self._sit(made["id"], seat["token"]) for seat in made["seats"]))
+            created = await asyncio.to_thread(self._post, "/api/games", {"game": game, "seats": seats})
+            await asyncio.gather(*(self._sit(created["id"], seat["token"]) for seat in created["seats"]))
             self._ended += self._is_measuring
 
     async def _sit(self, game: str, token: str) -> None:

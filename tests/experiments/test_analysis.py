@@ -153,9 +153,9 @@ def test_searches_are_kept() -> None:
 def test_agents_of_requests() -> None:
     analyzer = AgentAnalyzer(AGENT, 4, ["gumbel:num_simulations=8"], score_playouts=0)
     duo, santorini = GameSpec(make_host_game("duo", size=5), {"size": 5}), GameSpec(make_host_game("santorini"), {})
-    other = analyzer.prepare(duo, {"agent": "gumbel:num_simulations=8"})
-    assert str(other.spec).startswith("gumbel:num_simulations=8")
-    assert analyzer.prepare(duo, {"agent": "gumbel:num_simulations=8", "num_simulations": 9}).spec != other.spec
+    gumbel = analyzer.prepare(duo, {"agent": "gumbel:num_simulations=8"})
+    assert str(gumbel.spec).startswith("gumbel:num_simulations=8")
+    assert analyzer.prepare(duo, {"agent": "gumbel:num_simulations=8", "num_simulations": 9}).spec != gumbel.spec
     level = analyzer.prepare(santorini, {"agent": "level:2"}).spec
     assert level.search.num_simulations == AgentSpec.parse(LEVELS["santorini"][1].agent).search.num_simulations
 

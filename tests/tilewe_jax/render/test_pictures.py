@@ -224,8 +224,8 @@ def test_a_replay_refuses_what_is_illegal() -> None:
     with pytest.raises(ValueError, match="so many analyses"):
         game.replay([None])
     hidden = recorded("triominos")
-    seen = replay(hidden.game, hidden.deal, hidden.actions[:4], seat=0, open=False)
-    assert all(isinstance(frame["trays"][1], int) for frame in seen["frames"])
+    partial_replay = replay(hidden.game, hidden.deal, hidden.actions[:4], seat=0, open=False)
+    assert all(isinstance(frame["trays"][1], int) for frame in partial_replay["frames"])
 
 
 def test_answers_of_a_search_become_analyses() -> None:
@@ -351,5 +351,5 @@ def test_notebooks_show_states() -> None:
     assert render.picture(game, state) == game.host(state).svg().replace('class="tilewe-last"', "")
     states = jax.tree.map(lambda leaf: jax.numpy.stack([leaf] * 5), state)
     assert render.grid(game, states, limit=4).count("<svg") == 5
-    other = TicTacToe()
-    assert "<text" in render.picture(other, other.init(jax.random.key(0)))
+    tictactoe = TicTacToe()
+    assert "<text" in render.picture(tictactoe, tictactoe.init(jax.random.key(0)))

@@ -124,8 +124,8 @@ def kill_often(data: Path, kills: int, games: int = 12, seed: int = 0) -> dict[s
             while sum(not script.over for script in scripts) < 2 * games:
                 game, options = GAMES[len(scripts) // 2 % len(GAMES)]
                 seats = [{"kind": "human"}] * 2
-                made = server.post("/api/games", {"game": game, "options": options, "seats": seats})
-                scripts += [Script(made["id"], seat["seat"], seat["token"], chance) for seat in made["seats"]]
+                created = server.post("/api/games", {"game": game, "options": options, "seats": seats})
+                scripts += [Script(created["id"], seat["seat"], seat["token"], chance) for seat in created["seats"]]
             # What the server knows at once is at least what it has acknowledged.
             for script in scripts:
                 script.take(json.loads(server.get(f"/api/games/{script.game}")))

@@ -63,8 +63,8 @@ def new_game(client: TestClient, game: str, options: Json | None = None, seats: 
     described = [{"kind": "human"}] * seats if isinstance(seats, int) else seats
     response = client.post("/api/games", json={"game": game, "options": options or {}, "seats": described, **more})
     assert response.status_code == 201, response.text
-    made = response.json()
-    return {"id": made["id"], "tokens": {seat["seat"]: seat["token"] for seat in made["seats"]}}
+    created = response.json()
+    return {"id": created["id"], "tokens": {seat["seat"]: seat["token"] for seat in created["seats"]}}
 
 
 class Player:

@@ -27,9 +27,9 @@ def soon(condition: Callable[[], Any], seconds: float = 10) -> None:
 def test_a_game_against_an_engine(tmp_path: Path, game: str) -> None:
     chance = random.Random(game)
     with serving(tmp_path / "games", engine()) as client:
-        made = new_game(client, game, {"size": 6} if game == "duo" else {}, [HUMAN, ENGINE])
-        assert list(made["tokens"]) == [0]
-        with joined(client, made, 0, None) as (player, spectator):
+        created = new_game(client, game, {"size": 6} if game == "duo" else {}, [HUMAN, ENGINE])
+        assert list(created["tokens"]) == [0]
+        with joined(client, created, 0, None) as (player, spectator):
             while not player.state["over"]:
                 state = player.wait(lambda state: state["legal"] or state["over"])
                 if not state["over"]:
@@ -37,10 +37,12 @@ def test_a_game_against_an_engine(tmp_path: Path, game: str) -> None:
             assert player.state["seats"][1] == {"kind": "engine", "name": "beginner", "agent": "level:1", "connected": False}
             told = spectator.wait(lambda state: state["over"])
             assert told["move"] == player.state["move"]
-            number = next(n for n, move in enumerate(client.get(f"/api/games/{made['id']}").json()["moves"]) if move["player"])
+            number = next(
+                n for n, move in enumerate(client.get(f"/api/games/{created['id']}").json()["moves"]) if move["player"]
+            )
             known = spectator.ask({"type": "analyze", "move": number})
             assert known["agent"] == "level:1"
-            replay = client.get(f"/api/games/{made['id']}/replay").json()
+            replay = client.get(f"/api/games/{created['id']}/replay").json()
             assert replay["analyses"][number]["candidates"] == known["candidates"]
 
 
@@ -49,8 +51,8 @@ def test_several_processes(tmp_path: Path) -> None:
     with serving(tmp_path / "games", engine(processes=3)) as client:
         engines = client.app.state.server.engines  # type: ignore[attr-defined]
         soon(lambda: [process.state for process in engines._processes] == ["ready", "ready", "starting"])
-        made = new_game(client, "santorini", {}, [HUMAN, ENGINE])
-        with joined(client, made, 0) as (player,):
+        created = new_game(client, "santorini", {}, [HUMAN, ENGINE])
+        with joined(client, created, 0) as (player,):
             player.move_at_random(random.Random(0))
             player.wait_for_move(2)
             assert not engines._analyst.warm
@@ -60,17 +62,17 @@ def test_several_processes(tmp_path: Path) -> None:
 
 def test_engines_play_while_somebody_watches(tmp_path: Path) -> None:
     with serving(tmp_path / "games", engine()) as client:
-        made = new_game(client, "santorini", {}, [ENGINE, ENGINE])
+        created = new_game(client, "santorini", {}, [ENGINE, ENGINE])
         time.sleep(0.3)
-        assert client.get(f"/api/games/{made['id']}").json()["move"] == 0
-        with joined(client, made, None) as (spectator,):
+        assert client.get(f"/api/games/{created['id']}").json()["move"] == 0
+        with joined(client, created, None) as (spectator,):
             spectator.wait(lambda state: state["over"])
 
 
 def test_hints_and_analyses(tmp_path: Path) -> None:
     with serving(tmp_path / "games", engine()) as client:
-        made = new_game(client, "duo", {"size": 8})
-        with joined(client, made, 0, 1) as (first, second):
+        created = new_game(client, "duo", {"size": 8})
+        with joined(client, created, 0, 1) as (first, second):
             hint = first.ask({"type": "hint"})
             assert hint["type"] == "hint"
             assert hint["id"] in legal(first.state)
@@ -85,7 +87,7 @@ def test_hints_and_analyses(tmp_path: Path) -> None:
             "error": "agent must be one of those that the catalog offers for duo: level:1, level:2",
             "field": "seats",
         }
-        record = client.get(f"/api/games/{made['id']}/record").text
+        record = client.get(f"/api/games/{created['id']}/record").text
         study = client.post("/api/studies", content=record.encode()).json()
         body = {"number": 1, "move": 0}
         assert client.post(f"/api/studies/{study['id']}/analysis", json=body).json()["candidates"]
@@ -95,8 +97,8 @@ def test_hints_and_analyses(tmp_path: Path) -> None:
 def test_an_engine_that_dies_of_a_position(tmp_path: Path) -> None:
     """It is tried twice; then a random move is made, and named as such. Other games wait, and go on."""
     with serving(tmp_path / "games", engine("dies")) as client:
-        made = new_game(client, "santorini", {}, [ENGINE, HUMAN])
-        with joined(client, made, 1) as (player,):
+        created = new_game(client, "santorini", {}, [ENGINE, HUMAN])
+        with joined(client, created, 1) as (player,):
             player.wait(lambda state: state["move"] == 1 and state["legal"])
             player.move_at_random(random.Random(0))
             player.wait_for_move(3)
@@ -111,8 +113,8 @@ def test_an_engine_that_dies_of_a_position(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fault", ["cheats", "silent"])
 def test_an_engine_that_does_not_play(tmp_path: Path, fault: str) -> None:
     with serving(tmp_path / "games", engine(fault, hang_seconds=0.4)) as client:
-        made = new_game(client, "santorini", {}, [ENGINE, HUMAN])
-        with joined(client, made, 1) as (player,):
+        created = new_game(client, "santorini", {}, [ENGINE, HUMAN])
+        with joined(client, created, 1) as (player,):
             player.wait(lambda state: state["move"] == 1 and state["legal"])
             player.move_at_random(random.Random(0))
             player.wait_for_move(3)
@@ -121,8 +123,8 @@ def test_an_engine_that_does_not_play(tmp_path: Path, fault: str) -> None:
 
 def test_an_engine_that_babbles(tmp_path: Path) -> None:
     with serving(tmp_path / "games", engine("babbles")) as client:
-        made = new_game(client, "santorini", {}, [ENGINE, HUMAN])
-        with joined(client, made, 1) as (player,):
+        created = new_game(client, "santorini", {}, [ENGINE, HUMAN])
+        with joined(client, created, 1) as (player,):
             player.wait(lambda state: state["move"] == 1 and state["legal"])
             player.move_at_random(random.Random(0))
             assert "note" not in player.wait_for_move(3)["moves"][-1]
@@ -132,8 +134,8 @@ def test_an_engine_that_does_not_start(tmp_path: Path) -> None:
     with serving(tmp_path / "games", engine("broken")) as client:
         soon(lambda: client.get("/api/catalog").json()["engine"]["state"] == "failed")
         assert client.get("/api/catalog").json()["engine"]["reason"] == "this engine does not start"
-        made = new_game(client, "santorini", {}, [ENGINE, HUMAN])
-        with joined(client, made, 1) as (player,):
+        created = new_game(client, "santorini", {}, [ENGINE, HUMAN])
+        with joined(client, created, 1) as (player,):
             assert "does not start" in player.ask({"type": "analyze"})["error"]
             assert player.state["engine"]["state"] == "failed"
             assert player.ask({"type": "resign"})["type"] == "ok"
@@ -143,9 +145,9 @@ def test_what_nobody_waits_for_is_taken_back(tmp_path: Path) -> None:
     with serving(tmp_path / "games", engine("slow")) as client:
         engines = client.app.state.server.engines  # type: ignore[attr-defined]
         soon(lambda: engines.state == "ready")
-        made = new_game(client, "santorini", {}, [HUMAN, ENGINE])
+        created = new_game(client, "santorini", {}, [HUMAN, ENGINE])
         soon(lambda: engines.num_waiting == 0)
-        with joined(client, made, 0) as (player,):
+        with joined(client, created, 0) as (player,):
             player.move_at_random(random.Random(0))
             assert player.state["thinking"]
             soon(lambda: engines.num_waiting == 1)

@@ -14,10 +14,10 @@ DUO = b"(;GM[Blokus Duo]PB[Ada]PW[Bo];B[e10,f10,g10,e9,e8];W[j5,i5,h5,j6,j7])"
 
 def test_pictures_and_animations(tmp_path: Path) -> None:
     with serving(tmp_path / "games") as client:
-        made = new_game(client, "triominos", {"players": 2})
-        path = f"/api/games/{made['id']}"
+        created = new_game(client, "triominos", {"players": 2})
+        path = f"/api/games/{created['id']}"
         assert client.get(f"{path}/animation").status_code == 409
-        with joined(client, made, 0, 1) as players:
+        with joined(client, created, 0, 1) as players:
             play_out(players, random.Random(0), 4)
         light, dark = (client.get(f"{path}/picture?theme={theme}") for theme in ("light", "dark"))
         assert light.headers["content-type"] == "image/svg+xml"
@@ -82,10 +82,10 @@ def test_runs(tmp_path: Path, runs: Path) -> None:
         assert metrics["metrics"][1]["loss"] is None
         assert (len(metrics["evaluations"]), metrics["next"]) == (1, 3)
         assert get("/api/runs/first/games") == {"games": []}
-        made = new_game(client, "duo_official")
-        with joined(client, made, 0, 1) as players:
+        created = new_game(client, "duo_official")
+        with joined(client, created, 0, 1) as players:
             actions = play_out(players, random.Random(0))
-        (runs / "first" / "games" / "1.jsonl").write_text(client.get(f"/api/games/{made['id']}/record").text)
+        (runs / "first" / "games" / "1.jsonl").write_text(client.get(f"/api/games/{created['id']}/record").text)
         (runs / "first" / "games" / "2.jsonl").write_text("{")
         (game,) = get("/api/runs/first/games")["games"]
         assert (game["file"], game["moves"], game["view"]["terminal"]) == ("1.jsonl", len(actions), True)

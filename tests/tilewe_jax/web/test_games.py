@@ -19,8 +19,8 @@ def test_whole_games(tmp_path: Path, game: str, options: dict[str, Any], seats: 
     """All seats and a spectator see the same game, which the host engine plays to the same end, and its record replays."""
     host = make_host_game(game, **options)
     with serving(tmp_path / "games") as client:
-        made = new_game(client, game, options, seats)
-        with joined(client, made, *range(seats), None) as clients:
+        created = new_game(client, game, options, seats)
+        with joined(client, created, *range(seats), None) as clients:
             actions = play_out(clients[:seats], random.Random(game))
             states = [player.wait(lambda state: state["over"]) for player in clients]
             first = states[0]
@@ -34,7 +34,7 @@ def test_whole_games(tmp_path: Path, game: str, options: dict[str, Any], seats: 
             assert [move["id"] for move in told] == actions
             assert all(json.loads(text).get("legal") is None for text in spectator.received)
 
-        text = client.get(f"/api/games/{made['id']}/record").text
+        text = client.get(f"/api/games/{created['id']}/record").text
         file = tmp_path / "game.jsonl"
         file.write_text(text)
         read, (record,) = read_on_host(file)
@@ -44,12 +44,12 @@ def test_whole_games(tmp_path: Path, game: str, options: dict[str, Any], seats: 
         assert (read.id, list(record.actions)) == (host.id, actions)
         assert position.is_terminal
         assert position.scores() == record.scores == tuple(first["over"]["scores"])
-        replay = client.get(f"/api/games/{made['id']}/replay").json()
+        replay = client.get(f"/api/games/{created['id']}/replay").json()
         assert len(replay["frames"]) == len(actions) + 1
         assert replay["frames"][-1] == first["view"]
-        assert client.get(f"/api/games/{made['id']}/picture?move=3").text.startswith("<svg")
+        assert client.get(f"/api/games/{created['id']}/picture?move=3").text.startswith("<svg")
         if options == {} and game == "duo_official":
-            (sgf,) = blksgf.parse(client.get(f"/api/games/{made['id']}/record?format=blksgf").text)
+            (sgf,) = blksgf.parse(client.get(f"/api/games/{created['id']}/record?format=blksgf").text)
             assert list(sgf.actions) == actions
 
 
@@ -63,12 +63,24 @@ def test_nobody_is_told_what_is_hidden(tmp_path: Path) -> None:
     """On the wire: no tile of another tray or the pile, nor the deal or its seed, in any message of any kind."""
     chance = random.Random(7)
     with serving(tmp_path / "games", engine()) as client:
-        made = new_game(client, "triominos", {"players": 3, "game": "target", "target": 10_000, "max_rounds": 2}, 3)
+        created = new_game(client, "triominos", {"players": 3, "game": "target", "target": 10_000, "max_rounds": 2}, 3)
         rooms = client.app.state.server.rooms  # type: ignore[attr-defined]
-        with joined(client, made, 0, 1, 2, None) as clients:
+        with joined(client, created, 0, 1, 2, None) as clients:
             checked = [0] * 4
+
+            def check(index: int, session: Any) -> None:
+                """Look at what a client has received since the last time."""
+                hidden = secrets_of(session.position, index if index < 3 else None)
+                for text in clients[index].received[checked[index] :]:
+                    # The tile that has ended a round may be hidden in the next one, and its move is told.
+                    played = ['"' + move["tile"] for move in json.loads(text).get("moves", ()) if "tile" in move]
+                    assert not [tile for tile in hidden if tile in text and tile not in played], text[:300]
+                    assert "seed" not in text
+                    assert "deal" not in text
+                checked[index] = len(clients[index].received)
+
             for _ in range(400):
-                session = rooms._rooms[made["id"]].session
+                session = rooms._rooms[created["id"]].session
                 number = len(session.moves)
                 for player in clients:
                     player.wait_for_move(number)
@@ -85,22 +97,16 @@ def test_nobody_is_told_what_is_hidden(tmp_path: Path) -> None:
                         assert player.ask({"type": "analyze"})["type"] == "error"
                         assert player.move(legal_of(session))["type"] == "error"
                         assert player.ask({"type": "undo"})["type"] == "error"
-                    hidden = secrets_of(session.position, seat)
-                    for text in player.received[checked[index] :]:
-                        # The tile that has ended a round may be hidden in the next one, and its move is told.
-                        played = ['"' + move["tile"] for move in json.loads(text).get("moves", ()) if "tile" in move]
-                        assert not [tile for tile in hidden if tile in text and tile not in played], text[:300]
-                        assert "seed" not in text
-                        assert "deal" not in text
-                    checked[index] = len(player.received)
+                    check(index, session)
                 mover = clients[session.mover]
                 mover.wait(lambda state: state["legal"] is not None)
                 answer = mover.ask({"type": "analyze"}) if number % 10 == 0 else {"type": "analysis", "candidates": []}
                 assert answer["type"] == "analysis"
                 assert {candidate["id"] for candidate in answer["candidates"]} <= set(legal(mover.state))
+                check(session.mover, session)  # before a move begins a round, in which the same tiles may be hidden
                 if number % 8 == 0 and session.position.round == 0:  # later, they name tiles of earlier rounds
                     for name in ("", "/record", "/replay"):
-                        response = client.get(f"/api/games/{made['id']}{name}")
+                        response = client.get(f"/api/games/{created['id']}{name}")
                         assert response.status_code == (409 if name == "/record" else 200)
                         assert not [tile for tile in secrets_of(session.position, None) if tile in response.text]
                 mover.move_at_random(chance)
@@ -122,32 +128,32 @@ def legal_of(session: Any) -> int:
 
 def test_clients_resume_from_the_last_move_they_know(tmp_path: Path) -> None:
     with serving(tmp_path / "games") as client:
-        made = new_game(client, "duo", {"size": 8})
-        with joined(client, made, 0, 1) as players:
+        created = new_game(client, "duo", {"size": 8})
+        with joined(client, created, 0, 1) as players:
             play_out(players, random.Random(1), 5)
             start, states = players[0].received[0], players[0].received
             assert json.loads(start)["start"] == make_host_game("duo", size=8).init_from_deal(None).view(seat=None)
             assert json.loads(start)["orientations"]
             frames = [frame for text in states for frame in json.loads(text).get("frames", ())]
-        with joined(client, made, 0, after=3) as (again,):
+        with joined(client, created, 0, after=3) as (again,):
             assert again.state["move"] == 5
             assert len(again.state["moves"]) == 2
             assert again.state["frames"] == frames[3:]
             assert "start" not in again.state
-        with joined(client, made, None) as (spectator,):
+        with joined(client, created, None) as (spectator,):
             assert spectator.state["frames"] == frames
-            assert client.get(f"/api/games/{made['id']}").json()["moves"] == spectator.state["moves"]
-        with joined(client, made, 0, after=99) as (confused,):
+            assert client.get(f"/api/games/{created['id']}").json()["moves"] == spectator.state["moves"]
+        with joined(client, created, 0, after=99) as (confused,):
             assert len(confused.state["moves"]) == 5
 
 
 def test_a_restart_changes_nothing(tmp_path: Path) -> None:
     with serving(tmp_path / "games") as client:
-        made = new_game(client, "triominos", {"players": 2, "game": "target"}, clock={"seconds": 600, "increment": 2})
-        with joined(client, made, 0, 1) as players:
+        created = new_game(client, "triominos", {"players": 2, "game": "target"}, clock={"seconds": 600, "increment": 2})
+        with joined(client, created, 0, 1) as players:
             play_out(players, random.Random(2), 30)
             before = [player.wait(lambda state: state["move"] == 30) for player in players]
-    with serving(tmp_path / "games") as client, joined(client, made, 0, 1) as players:
+    with serving(tmp_path / "games") as client, joined(client, created, 0, 1) as players:
         for player, old in zip(players, before, strict=True):
             player.wait(lambda state: all(seat["connected"] for seat in state["seats"]))
             for name in ("view", "legal", "rounds", "seats", "move"):
@@ -159,8 +165,8 @@ def test_a_restart_changes_nothing(tmp_path: Path) -> None:
 def test_undo_redo_and_consent(tmp_path: Path) -> None:
     chance = random.Random(4)
     with serving(tmp_path / "games", engine()) as client:
-        made = new_game(client, "santorini")
-        with joined(client, made, 0, 1) as (first, second):
+        created = new_game(client, "santorini")
+        with joined(client, created, 0, 1) as (first, second):
             assert "have not moved" in first.ask({"type": "undo"})["error"]
             play_out([first, second], chance, 4)
             board = second.state["view"]
@@ -175,9 +181,9 @@ def test_undo_redo_and_consent(tmp_path: Path) -> None:
             taken_back = first.wait(lambda state: state["move"] == 2)
             assert (taken_back["undos"], taken_back["moves"], taken_back["redo"]) == (1, [], False)
             assert "other people" in first.ask({"type": "redo"})["error"]
-        with joined(client, made, 0, after=4) as (again,):  # it knows moves that are no more
+        with joined(client, created, 0, after=4) as (again,):  # it knows moves that are no more
             assert len(again.state["moves"]) == 2
-        with joined(client, made, 0, after=2, undos=1) as (again,):
+        with joined(client, created, 0, after=2, undos=1) as (again,):
             assert again.state["moves"] == []
 
         alone = new_game(client, "santorini", seats=[{"kind": "human"}, {"kind": "engine", "agent": "level:1"}])
@@ -199,18 +205,18 @@ def test_undo_redo_and_consent(tmp_path: Path) -> None:
 
 def test_resignation_rematch_and_seats(tmp_path: Path) -> None:
     with serving(tmp_path / "games") as client:
-        made = new_game(client, "duo", {"size": 8}, [{"kind": "human", "name": "Ada\x00 \n L."}, {"kind": "human"}])
-        refused = client.post(f"/api/games/{made['id']}/rematch", json={"token": made["tokens"][0]})
+        created = new_game(client, "duo", {"size": 8}, [{"kind": "human", "name": "Ada\x00 \n L."}, {"kind": "human"}])
+        refused = client.post(f"/api/games/{created['id']}/rematch", json={"token": created["tokens"][0]})
         assert refused.status_code == 409
-        with joined(client, made, 0, 1, None) as (first, second, spectator):
+        with joined(client, created, 0, 1, None) as (first, second, spectator):
             assert first.state["seats"][0]["name"] == "Ada L."
             assert spectator.ask({"type": "resign"})["error"].startswith("spectators only watch")
             assert second.ask({"type": "resign"})["type"] == "ok"
             over = first.wait(lambda state: state["over"])["over"]
             assert (over["reason"], over["seat"], over["returns"]) == ("resignation", 1, [1.0, 0.0])
             assert first.ask({"type": "resign"})["error"] == "the game is over"
-            assert client.post(f"/api/games/{made['id']}/rematch", json={"token": "x"}).status_code == 403
-            again = client.post(f"/api/games/{made['id']}/rematch", json={"token": made["tokens"][0]}).json()
+            assert client.post(f"/api/games/{created['id']}/rematch", json={"token": "x"}).status_code == 403
+            again = client.post(f"/api/games/{created['id']}/rematch", json={"token": created["tokens"][0]}).json()
             assert again["seat"] == 1
             told = second.wait(lambda state: state.get("rematch"))["rematch"]
             assert told["id"] == again["id"]
@@ -220,7 +226,7 @@ def test_resignation_rematch_and_seats(tmp_path: Path) -> None:
                 assert [player.state["you"] for player in players] == [0, 1]
                 assert players[0].state["seats"][1]["name"] == "Ada L."
     with serving(tmp_path / "games") as client:  # tokens that were not asked for yet are made anew after a restart
-        later = client.post(f"/api/games/{made['id']}/rematch", json={"token": made["tokens"][1]}).json()
+        later = client.post(f"/api/games/{created['id']}/rematch", json={"token": created["tokens"][1]}).json()
         assert (later["id"], later["seat"]) == (again["id"], 0)
         with joined(client, {"id": later["id"], "tokens": {0: later["token"]}}, 0) as (player,):
             assert player.state["you"] == 0
@@ -228,20 +234,22 @@ def test_resignation_rematch_and_seats(tmp_path: Path) -> None:
 
 def test_open_seats(tmp_path: Path) -> None:
     with serving(tmp_path / "games") as client:
-        made = new_game(client, "duo", {"size": 8}, [{"kind": "human"}, {"kind": "open"}])
+        created = new_game(client, "duo", {"size": 8}, [{"kind": "human"}, {"kind": "open"}])
         private = new_game(client, "duo", {"size": 8}, [{"kind": "human"}, {"kind": "open"}], public=False)
         listed = client.get("/api/games").json()
-        assert [(game["id"], game["open_seats"]) for game in listed] == [(made["id"], [1])]
-        path = f"/api/games/{made['id']}/seats/1"
+        assert [(game["id"], game["open_seats"]) for game in listed] == [(created["id"], [1])]
+        path = f"/api/games/{created['id']}/seats/1"
         taken = client.post(path, json={"name": "Bo"})
         assert taken.status_code == 201
         assert client.post(path, json={}).status_code == 409
-        assert client.post(f"/api/games/{made['id']}/seats/7", json={}).status_code == 404
+        assert client.post(f"/api/games/{created['id']}/seats/7", json={}).status_code == 404
         assert client.post(f"/api/games/{private['id']}/seats/1", json={}).status_code == 403
-        with joined(client, {"id": made["id"], "tokens": {1: taken.json()["token"]}}, 1) as (player,):
+        with joined(client, {"id": created["id"], "tokens": {1: taken.json()["token"]}}, 1) as (player,):
             assert player.state["seats"][1] == {"kind": "human", "name": "Bo", "agent": None, "connected": True}
-        with client.websocket_connect(f"ws://localhost/api/games/{made['id']}/socket") as socket:  # the invitation is void now
-            socket.send_json({"type": "join", "token": made["tokens"][1]})
+        with client.websocket_connect(
+            f"ws://localhost/api/games/{created['id']}/socket"
+        ) as socket:  # the invitation is void now
+            socket.send_json({"type": "join", "token": created["tokens"][1]})
             assert "opens no seat" in socket.receive_json()["error"]
         with joined(client, private, 1, name="Cy") as (player,):
             assert player.wait(lambda state: state["seats"][1]["kind"] == "human")["seats"][1]["name"] == "Cy"
@@ -250,8 +258,8 @@ def test_open_seats(tmp_path: Path) -> None:
 def test_two_tabs_with_one_seat(tmp_path: Path) -> None:
     chance = random.Random(5)
     with serving(tmp_path / "games") as client:
-        made = new_game(client, "duo", {"size": 8})
-        with joined(client, made, 0, 0, 1) as (one, two, other):
+        created = new_game(client, "duo", {"size": 8})
+        with joined(client, created, 0, 0, 1) as (one, two, other):
             action = chance.choice(legal(one.state))
             stale = chance.choice(legal(two.state))
             assert one.move(action)["type"] == "ok"
@@ -269,8 +277,8 @@ def test_two_tabs_with_one_seat(tmp_path: Path) -> None:
 def test_clocks(tmp_path: Path) -> None:
     chance = random.Random(6)
     with serving(tmp_path / "games") as client:
-        made = new_game(client, "duo", {"size": 8}, clock={"seconds": 1.5, "increment": 10})
-        with joined(client, made, 0, 1) as players:
+        created = new_game(client, "duo", {"size": 8}, clock={"seconds": 1.5, "increment": 10})
+        with joined(client, created, 0, 1) as players:
             assert players[0].state["clock"] == {"remaining": [1.5, 1.5], "running": None}
             players[0].move_at_random(chance)
             clock = players[1].wait(lambda state: state["move"] == 1)["clock"]

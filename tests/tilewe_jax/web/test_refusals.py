@@ -65,10 +65,10 @@ def is_plain(text: str | bytes) -> bool:
 
 def harass(client: TestClient, messages: list[str | bytes]) -> None:
     """Send messages from the seat that is not to move and from a spectator: each is answered, and nothing changes."""
-    made = new_game(client, "duo", {"size": 8})
-    with joined(client, made, 0, 1, None) as players:
+    created = new_game(client, "duo", {"size": 8})
+    with joined(client, created, 0, 1, None) as players:
         play_out(players[:2], random.Random(0), 4)
-        before = stored(client, made["id"])
+        before = stored(client, created["id"])
         for player in (players[1], players[2]):
             player.wait_for_move(4)
             for text in messages:
@@ -82,7 +82,7 @@ def harass(client: TestClient, messages: list[str | bytes]) -> None:
                 assert answer["type"] in ("error", "explained", "pong"), (text, answer)
                 if answer["type"] == "error":
                     assert re.fullmatch(r"[ -~]{5,500}", answer["error"]), (text, answer)
-        assert stored(client, made["id"]) == before
+        assert stored(client, created["id"]) == before
         play_out(players[:2], random.Random(1), 2)
 
 
@@ -103,9 +103,9 @@ def test_ten_thousand_malformed_messages(client: TestClient, messages: list[str 
 
 
 def test_moves_that_are_not_allowed(client: TestClient) -> None:
-    made = new_game(client, "duo_official")
-    with joined(client, made, 0, 1, None) as (first, second, spectator):
-        before = stored(client, made["id"])
+    created = new_game(client, "duo_official")
+    with joined(client, created, 0, 1, None) as (first, second, spectator):
+        before = stored(client, created["id"])
         action = legal(first.state)[0]
         assert second.move(action)["error"] == "it is not your turn"
         assert spectator.move(action)["error"].startswith("spectators only watch")
@@ -123,13 +123,13 @@ def test_moves_that_are_not_allowed(client: TestClient) -> None:
         assert "no engines" in first.ask({"type": "analyze"})["error"]
         assert "no engines" in first.ask({"type": "hint"})["error"]
         assert "nothing to make again" in first.ask({"type": "redo"})["error"]
-        assert stored(client, made["id"]) == before
+        assert stored(client, created["id"]) == before
 
 
 def test_tokens(client: TestClient) -> None:
-    made, other = new_game(client, "duo"), new_game(client, "duo")
-    path = f"ws://localhost/api/games/{made['id']}/socket"
-    for token in (other["tokens"][0], made["tokens"][0][:-1], "", "\ud800", "x" * 201, 5):
+    created, other = new_game(client, "duo"), new_game(client, "duo")
+    path = f"ws://localhost/api/games/{created['id']}/socket"
+    for token in (other["tokens"][0], created["tokens"][0][:-1], "", "\ud800", "x" * 201, 5):
         with client.websocket_connect(path) as socket:
             socket.send_text(json.dumps({"type": "join", "token": token}))
             assert socket.receive_json()["field"] == "token"
@@ -141,10 +141,10 @@ def test_tokens(client: TestClient) -> None:
             assert socket.receive_json()["type"] == "error"
     file = client.app.state.server.store.path  # type: ignore[attr-defined]
     content = b"".join(path.read_bytes() for path in file.parent.iterdir())
-    for token in (*made["tokens"].values(), *other["tokens"].values()):
+    for token in (*created["tokens"].values(), *other["tokens"].values()):
         assert token.encode() not in content  # hashes alone are kept
-    assert len({*made["tokens"].values(), *other["tokens"].values()}) == 4
-    assert all(len(token) >= 32 for token in made["tokens"].values())
+    assert len({*created["tokens"].values(), *other["tokens"].values()}) == 4
+    assert all(len(token) >= 32 for token in created["tokens"].values())
 
 
 def test_requests_that_are_wrong(client: TestClient) -> None:
@@ -189,22 +189,22 @@ def test_requests_that_are_wrong(client: TestClient) -> None:
         assert response.status_code == 404, path
         assert response.json()["error"]
     assert client.delete("/api/games").status_code == 405
-    made = new_game(client, "duo")
+    created = new_game(client, "duo")
     for query in ("format=exe", "move=x"):
         name = "record" if "format" in query else "picture"
-        assert client.get(f"/api/games/{made['id']}/{name}?{query}").status_code == 400
-    made = new_game(client, "santorini")
-    assert "sets of cells" in client.get(f"/api/games/{made['id']}/record?format=blksgf").json()["error"]
+        assert client.get(f"/api/games/{created['id']}/{name}?{query}").status_code == 400
+    created = new_game(client, "santorini")
+    assert "sets of cells" in client.get(f"/api/games/{created['id']}/record?format=blksgf").json()["error"]
 
 
 def test_pages_of_other_sites_and_other_names(client: TestClient) -> None:
     body = {"game": "duo", "seats": [{"kind": "human"}] * 2}
     for origin in ("http://evil.example", "null", "http://localhost:99", "https://localhost.evil.example", "http://["):
         assert client.post("/api/games", json=body, headers={"origin": origin}).status_code == 403
-        made = new_game(client, "duo")
+        created = new_game(client, "duo")
         with (
             pytest.raises(WebSocketDisconnect),
-            client.websocket_connect(f"ws://localhost/api/games/{made['id']}/socket", headers={"origin": origin}),
+            client.websocket_connect(f"ws://localhost/api/games/{created['id']}/socket", headers={"origin": origin}),
         ):
             pass
     assert client.post("/api/games", json=body, headers={"origin": "http://localhost"}).status_code == 201
@@ -226,8 +226,8 @@ def test_paths_and_sizes(client: TestClient) -> None:
     parts = (b"x" * 100_000 for _ in range(20))  # of no announced length
     assert client.post("/api/studies", content=parts).status_code == 413
     assert client.post("/api/games", content=b"{}", headers={"content-length": "-5"}).status_code == 413
-    made = new_game(client, "duo")
-    with joined(client, made, 0) as (player,):
+    created = new_game(client, "duo")
+    with joined(client, created, 0) as (player,):
         player.socket.send_text("x" * (GENEROUS.message + 1))
         assert "at most" in player.until(lambda message: message["type"] == "error")["error"]
     for path in ("/", "/game/x", "/api/catalog", "/nothing", "/static/index.html"):
@@ -247,18 +247,18 @@ def test_limits(tmp_path: Path) -> None:
         games=2,
     )
     with serving(tmp_path / "games", limits=tight) as client:
-        made = [new_game(client, "duo") for _ in range(2)]
+        created = [new_game(client, "duo") for _ in range(2)]
         body = {"game": "duo", "seats": [{"kind": "human"}] * 2}
         answers = [client.post("/api/games", json=body) for _ in range(2)]
         assert [answer.status_code for answer in answers] == [429, 429]
         assert "keeps no more" in answers[0].json()["error"]
         assert "from this address" in answers[1].json()["error"]
-        with joined(client, made[0], 0) as (player,):
-            with client.websocket_connect(f"ws://localhost/api/games/{made[0]['id']}/socket") as socket:
+        with joined(client, created[0], 0) as (player,):
+            with client.websocket_connect(f"ws://localhost/api/games/{created[0]['id']}/socket") as socket:
                 socket.send_json({"type": "join", "token": None})
                 assert "too many are connected" in socket.receive_json()["error"]
-            path = f"ws://localhost/api/games/{made[1]['id']}/socket"
-            with joined(client, made[1], 0), client.websocket_connect(path) as socket:
+            path = f"ws://localhost/api/games/{created[1]['id']}/socket"
+            with joined(client, created[1], 0), client.websocket_connect(path) as socket:
                 assert "from this address" in socket.receive_json()["error"]
             answers = [player.ask({"type": "ping"})["type"] for _ in range(5)]
             assert answers == ["pong"] * 5
@@ -303,14 +303,14 @@ def test_studies_of_bad_files(client: TestClient) -> None:
     text = (
         f"{json.dumps(header)}\n{json.dumps(game)}\n"  # of the right form; that its moves are illegal shows when it is opened
     )
-    made = client.post("/api/studies", content=text.encode()).json()
-    assert made["games"] == 1
-    response = client.get(f"/api/studies/{made['id']}")
+    created = client.post("/api/studies", content=text.encode()).json()
+    assert created["games"] == 1
+    response = client.get(f"/api/studies/{created['id']}")
     assert response.status_code == 400
     assert "illegal" in response.json()["error"]
-    assert client.get(f"/api/studies/{made['id']}?number=2").status_code == 400
+    assert client.get(f"/api/studies/{created['id']}?number=2").status_code == 400
     body = {"number": 1, "move": 2}
-    assert client.post(f"/api/studies/{made['id']}/analysis", json=body).status_code == 400
+    assert client.post(f"/api/studies/{created['id']}/analysis", json=body).status_code == 400
 
 
 def test_files_that_are_no_store(tmp_path: Path) -> None:
@@ -366,22 +366,22 @@ def test_changes_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_a_game_that_is_damaged(tmp_path: Path) -> None:
     with serving(tmp_path / "games") as client:
-        made = [new_game(client, "duo")["id"] for _ in range(2)]
+        created = [new_game(client, "duo")["id"] for _ in range(2)]
     with contextlib.closing(sqlite3.connect(tmp_path / "games")) as file:
-        file.execute("UPDATE games SET setup = replace(setup, 'duo', 'chess') WHERE id = ?", (made[0],))
+        file.execute("UPDATE games SET setup = replace(setup, 'duo', 'chess') WHERE id = ?", (created[0],))
         file.commit()
     with serving(tmp_path / "games") as client:
-        assert "damaged" in client.get(f"/api/games/{made[0]}").json()["error"]
-        assert client.get(f"/api/games/{made[1]}").status_code == 200
+        assert "damaged" in client.get(f"/api/games/{created[0]}").json()["error"]
+        assert client.get(f"/api/games/{created[1]}").status_code == 200
 
 
 def test_a_room_that_was_left_changes_nothing(client: TestClient) -> None:
     """Its game may go on in another room."""
-    made = new_game(client, "duo_official")
-    with joined(client, made, 0) as (player,):
-        client.app.state.server.rooms._rooms[made["id"]].close()  # type: ignore[attr-defined]
+    created = new_game(client, "duo_official")
+    with joined(client, created, 0) as (player,):
+        client.app.state.server.rooms._rooms[created["id"]].close()  # type: ignore[attr-defined]
         assert "try again" in player.move(legal(player.state)[0])["error"]
-        assert not stored(client, made["id"]).moves
+        assert not stored(client, created["id"]).moves
 
 
 def test_games_that_nobody_is_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,25 +389,25 @@ def test_games_that_nobody_is_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("tilewe_jax.web.room.SECONDS_UNTIL_VANISHED", 0.0)
     with serving(tmp_path / "games", limits=dataclasses.replace(GENEROUS, rooms=2)) as client:
         rooms = client.app.state.server.rooms  # type: ignore[attr-defined]
-        made = [new_game(client, "duo", clock={"seconds": 86_400}) for _ in range(2)]
-        for game in made:
+        created = [new_game(client, "duo", clock={"seconds": 86_400}) for _ in range(2)]
+        for game in created:
             with joined(client, game, 0, 1) as players:
                 play_out(players, random.Random(0), 1)
         rooms.limits = GENEROUS
         rooms._sweep()
-        assert set(rooms._rooms) == {game["id"] for game in made}
+        assert set(rooms._rooms) == {game["id"] for game in created}
         rooms.limits = dataclasses.replace(GENEROUS, rooms=2)
         other = new_game(client, "duo")
         assert client.get(f"/api/games/{other['id']}").status_code == 200
         assert set(rooms._rooms) == {other["id"]}
-        with joined(client, made[0], 1) as (player,):
+        with joined(client, created[0], 1) as (player,):
             assert player.state["move"] == 1
             assert player.state["clock"]["running"] == 1
 
 
 def test_many_messages_at_once(client: TestClient) -> None:
     """Each is answered, though more come in one piece than answers may wait: the server reads them as the client does."""
-    made = new_game(client, "duo_official")
+    created = new_game(client, "duo_official")
     server = client.app.state.server  # type: ignore[attr-defined]
     count = 3 * GENEROUS.replies
     messages = [{"type": "join"}, *({"type": "ping", "ref": number} for number in range(count))]
@@ -422,7 +422,7 @@ def test_many_messages_at_once(client: TestClient) -> None:
         answers.append(json.loads(text))
 
     async def talk() -> None:
-        room = await server.rooms.get(made["id"])
+        room = await server.rooms.get(created["id"])
         connection = Connection(send, "", GENEROUS)
         reading = converse(receive, Client(server.rooms, room, connection, server.analyses))
         with contextlib.suppress(TimeoutError):
@@ -434,10 +434,10 @@ def test_many_messages_at_once(client: TestClient) -> None:
 
 
 def test_a_client_that_does_not_read_is_cut_off(client: TestClient) -> None:
-    made = new_game(client, "duo_official")
-    with joined(client, made, 0) as (player,):
+    created = new_game(client, "duo_official")
+    with joined(client, created, 0) as (player,):
         server = client.app.state.server  # type: ignore[attr-defined]
-        room = server.rooms._rooms[made["id"]]
+        room = server.rooms._rooms[created["id"]]
         (connection,) = room.connections
 
         def tell() -> None:

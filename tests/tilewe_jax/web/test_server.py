@@ -33,8 +33,8 @@ HUMANS = [{"kind": "human"}] * 2
 def test_a_bot_plays_by_an_invite_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server = Process(tmp_path / "games", "--engines", "0")
     try:
-        made = server.post("/api/games", {"game": "duo_official", "seats": HUMANS})
-        links = [f"http://127.0.0.1:{server.port}/game/{made['id']}#{seat['token']}" for seat in made["seats"]]
+        created = server.post("/api/games", {"game": "duo_official", "seats": HUMANS})
+        links = [f"http://127.0.0.1:{server.port}/game/{created['id']}#{seat['token']}" for seat in created["seats"]]
 
         async def play() -> list[dict[str, object]]:
             return await asyncio.gather(*map(web_bot.play, links))
@@ -55,7 +55,7 @@ def test_a_bot_plays_by_an_invite_link(tmp_path: Path, capsys: pytest.CaptureFix
     finally:
         server.kill()
     log = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert not any(seat["token"].encode() in log for seat in made["seats"])
+    assert not any(seat["token"].encode() in log for seat in created["seats"])
 
 
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
