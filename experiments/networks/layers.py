@@ -51,6 +51,9 @@ class BFloat16Linear(Linear):
     about as fast. Weights, outputs and gradients are float32.
     """
 
+    def __init__(self, before: int, after: int, key: PRNGKeyArray, scale: float = 1.0) -> None:
+        super().__init__(before, after, key, scale)
+
     def __call__(self, x: Float[Array, "*rows before"]) -> Float[Array, "*rows after"]:
         y = _bfloat16_product(x, self.weight)
         return y + jnp.broadcast_to(self.bias, y.shape)
@@ -148,7 +151,8 @@ def normal(key: PRNGKeyArray, shape: tuple[int, ...], deviation: float) -> Array
 @jax.custom_jvp
 def _bfloat16_product(x: Float[Array, "*rows before"], weight: Float[Array, "before after"]) -> Float32[Array, "*rows after"]:
     """``x @ weight``, added up in float32 from products of bfloat16; its derivatives are products of float32."""
-    return _product(x, weight)
+    y: Array = _product(x, weight)
+    return y
 
 
 @_bfloat16_product.defjvp
