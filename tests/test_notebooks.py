@@ -41,4 +41,4 @@ def test_notebooks_are_kept_without_output() -> None:
     for path in NOTEBOOKS:
         cells = json.loads(path.read_text())["cells"]
         assert not any(cell.get("outputs") for cell in cells)
-        assert [cell["metadata"].get("tags") for cell in cells if cell["cell_type"] == "code"][0] == ["parameters"]
+        assert next(cell for cell in cells if cell["cell_type"] == "code")["metadata"]["tags"] == ["parameters"]
