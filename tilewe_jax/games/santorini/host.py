@@ -278,7 +278,15 @@ class SantoriniBoard:
         """The inverse of ``action_name``. Raises ``IllegalActionError`` for an illegal action, and for what is no name."""
         return self.action(name)
 
-    def text(self, color: bool = False, symbols: str = SYMBOLS, *, last_action: int | None = None) -> str:
+    def text(
+        self,
+        color: bool = False,
+        symbols: str = SYMBOLS,
+        *,
+        last_action: int | None = None,
+        seat: int | None = None,
+        open: bool = True,
+    ) -> str:
         """The position for people: each cell shows the worker on it and its height.
 
         Args:
@@ -288,6 +296,7 @@ class SantoriniBoard:
 
         Raises ``ValueError`` for other than four symbols.
         """
+        del seat, open  # everybody sees everything
         if len(symbols) != len(PIECES):
             raise ValueError(f"symbols are {len(PIECES)} characters, one a worker, not {symbols!r}")
         marks = [f"\x1b[{code}m{mark}\x1b[0m" if color else mark for mark, code in zip(symbols, _ANSI_COLORS, strict=True)]
