@@ -33,10 +33,13 @@ def random_states(game: Any, seed: int) -> list[Any]:
     """Every state of a random game."""
     random, states = np.random.default_rng(seed), [game.new_initial_state()]
     while not states[-1].is_terminal():
-        state = states[-1]
-        outcomes = [outcome for outcome, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
-        states.append(state.child(int(random.choice(outcomes))))
+        states.append(states[-1].child(int(random.choice(possible(states[-1])))))
     return states
+
+
+def possible(state: Any) -> list[int]:
+    """The actions or the outcomes of chance."""
+    return [outcome for outcome, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -87,7 +90,7 @@ def test_resampled_states_cannot_be_told_apart(name: str) -> None:
             assert resampled.current_player() == state.current_player()
             replayed = game.new_initial_state()
             for action in resampled.history():
-                assert action in [outcome for outcome, _ in replayed.chance_outcomes()] or not replayed.is_chance_node()
+                assert action in possible(replayed)
                 replayed.apply_action(action)
             assert replayed.legal_actions() == resampled.legal_actions()
             assert str(replayed).splitlines()[:-1] == str(resampled).splitlines()[:-1]
