@@ -9,7 +9,8 @@ no extra: that program is no package, and its classes ask for no base class.
 """
 
 from functools import cached_property
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
 import jax
 import jax.numpy as jnp
@@ -67,9 +68,9 @@ class SantoriniGame:
         """Number of action ids, 128."""
         return int(self.game.num_actions)
 
-    def getNextState(self, board: Board, player: int, action: int) -> tuple[Board, int]:  # noqa: N802
+    def getNextState(self, board: Board, player: int, action: SupportsIndex) -> tuple[Board, int]:  # noqa: N802
         """The board after a legal action of a player, and the next player."""
-        own = self._compiled.after(self.getCanonicalForm(board, player), np.int32(action))
+        own = self._compiled.after(self.getCanonicalForm(board, player), np.int32(index(action)))
         return self.getCanonicalForm(np.array(own), -player), -player  # the state after the action is the opponent's
 
     def getValidMoves(self, board: Board, player: int) -> NDArray[np.int8]:  # noqa: N802
@@ -142,7 +143,7 @@ class PolyominoGame:
       **options: its options.
     """
 
-    def __init__(self, game: Polyomino | str = "duo", **options: Any) -> None:
+    def __init__(self, game: Polyomino | str = "duo", /, **options: Any) -> None:
         if game == "tilewe":
             options = {"players": 2, **options}
         made = as_game(game, options)
@@ -172,9 +173,9 @@ class PolyominoGame:
         """Number of action ids, the pass included."""
         return self.game.config.num_placements + 1
 
-    def getNextState(self, board: Board, player: int, action: int) -> tuple[Board, int]:  # noqa: N802
+    def getNextState(self, board: Board, player: int, action: SupportsIndex) -> tuple[Board, int]:  # noqa: N802
         """The board after a legal action of a player, and the next player."""
-        after = np.array(self._compiled.after(self.getCanonicalForm(board, player), np.int32(action)))
+        after = np.array(self._compiled.after(self.getCanonicalForm(board, player), np.int32(index(action))))
         return self.getCanonicalForm(after, player), -player
 
     def getValidMoves(self, board: Board, player: int) -> NDArray[np.int8]:  # noqa: N802

@@ -234,9 +234,7 @@ class TriominosDeal(NoChance):
         for _ in range(_RESAMPLES):
             trays, pile = self._resampled_trays(state, player, uniform)
             resampled = self._resampled_events(events, trays, player, uniform)
-            dealt = [event.action for event in resampled[: self._num_dealt + 1] if event.player < 0]
-            starter = next(event.player for event in resampled if event.player >= 0) if len(resampled) > len(dealt) else None
-            if self._could_start(resampled, starter):
+            if self._could_start(resampled, int(state.starter)):
                 break
         else:
             raise ValueError(f"no deal was drawn in {_RESAMPLES} attempts in which the same player begins")
@@ -281,14 +279,14 @@ class TriominosDeal(NoChance):
                 resampled[place] = replace(events[place], action=tile, tile=tile)
         return resampled
 
-    def _could_start(self, events: Sequence[Event], starter: int | None) -> bool:
+    def _could_start(self, events: Sequence[Event], starter: int) -> bool:
         """Whether the round begins with the highest tile, where it must."""
         if self.game.config.start != "highest":
             return True
         dealt = [event.action for event in events[: self._num_dealt]]
         starters, first = self._starters(dealt), next((event for event in events if event.player >= 0), None)
         had_choice = len(events) > self._num_dealt and events[self._num_dealt].player < 0
-        if (len(starters) > 1) != had_choice or (starter is not None and starter not in starters):
+        if (len(starters) > 1) != had_choice or starter not in starters:
             return False
         if first is None or first.tile is None:
             return True

@@ -10,7 +10,7 @@ same, and ``gymnasium.make("tilewe_jax/santorini-v1")`` a single game.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import BytesIO
 from typing import Any
 
@@ -93,6 +93,7 @@ class GameVectorEnv(vector.VectorEnv):
     def __init__(
         self,
         game: Game[Any] | str,
+        /,
         num_envs: int = 1,
         *,
         opponent: Policy | str = "random",
@@ -205,7 +206,7 @@ class GameEnv(gymnasium.Env):
 
     metadata = {"render_modes": list(RENDER_MODES), "render_fps": 2}
 
-    def __init__(self, game: Game[Any] | str, *, render_mode: str | None = None, **settings: Any) -> None:
+    def __init__(self, game: Game[Any] | str, /, *, render_mode: str | None = None, **settings: Any) -> None:
         self._vector = GameVectorEnv(game, 1, render_mode=render_mode, autoreset_mode="Disabled", **settings)
         self.game = self._vector.game
         self.render_mode = render_mode
@@ -334,9 +335,8 @@ def _register() -> None:
     for name, registered_id in single.registered_ids():
         gymnasium.register(
             registered_id,
-            entry_point="tilewe_jax.interop.gymnasium:GameEnv",
-            vector_entry_point="tilewe_jax.interop.gymnasium:GameVectorEnv",
-            kwargs={"game": name},
+            entry_point=partial(GameEnv, name),
+            vector_entry_point=partial(GameVectorEnv, name),
         )
 
 

@@ -31,7 +31,7 @@ PREFIX = "tilewe_jax_"
 """What the short names of the games begin with in OpenSpiel."""
 
 
-def load_game(game: Game[Any] | str, **given: Any) -> Any:
+def load_game(game: Game[Any] | str, /, **given: Any) -> Any:
     """A game as a ``pyspiel.Game``.
 
     Args:

@@ -32,7 +32,7 @@ ILLEGAL_REWARD = -1.0
 """Reward of an agent that ends the game by an illegal action, see ``env``."""
 
 
-def env(game: Game[Any] | str, *, render_mode: str | None = None, **options: Any) -> Any:
+def env(game: Game[Any] | str, /, *, render_mode: str | None = None, **options: Any) -> Any:
     """An environment with the wrappers of PettingZoo's classic games.
 
     An illegal action ends the game with a reward of -1 for its agent and 0 for the others; a call in the wrong order raises.
@@ -57,7 +57,7 @@ class GameEnv(pettingzoo.AECEnv):
     Unlike in ``env`` an illegal action raises ``IllegalActionError`` and leaves the game as it is.
     """
 
-    def __init__(self, game: Game[Any] | str, *, render_mode: str | None = None, **options: Any) -> None:
+    def __init__(self, game: Game[Any] | str, /, *, render_mode: str | None = None, **options: Any) -> None:
         super().__init__()
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ValueError(f"render_mode must be one of {', '.join(RENDER_MODES)} or None, not {render_mode!r}")

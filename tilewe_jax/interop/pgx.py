@@ -72,7 +72,7 @@ class PgxEnv(core.Env):
     for its player.
     """
 
-    def __init__(self, game: Game[Any] | str, **options: Any) -> None:
+    def __init__(self, game: Game[Any] | str, /, **options: Any) -> None:
         super().__init__()
         self.game = single.as_game(game, options)
 

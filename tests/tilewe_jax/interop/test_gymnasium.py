@@ -153,8 +153,8 @@ def test_wrappers_of_gymnasium_work() -> None:
 
 def test_hidden_trays_stay_hidden() -> None:
     """Resampled trays of the others change neither the observation nor the text of the learner."""
-    game = tilewe_jax.make("triominos", tiles=10, tray=2)
-    envs = GameVectorEnv(game, 3, render_mode="ansi")
+    envs = GameVectorEnv("triominos", 3, render_mode="ansi", tiles=10, tray=2, game="single")
+    game = envs.game
     observations, _ = envs.reset(seed=0)
     texts = envs.render()
     games = envs._games
