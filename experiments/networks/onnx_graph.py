@@ -170,7 +170,7 @@ class _Graph:
     def _equation(self, equation: Any, inputs: list[str]) -> list[str]:
         """The results of one equation of a jaxpr."""
         name, params = equation.primitive.name, equation.params
-        shapes = [variable.aval.shape for variable in equation.invars]
+        values = [variable.aval for variable in equation.invars]
         for variable in (*equation.invars, *equation.outvars):
             if any(not isinstance(size, int) and str(size) != "batch" for size in variable.aval.shape):
                 raise ValueError(f"the operation {name} has the shape {variable.aval.shape}, which grows with more than the batch")
@@ -187,30 +187,32 @@ class _Graph:
             return [self.node(_REDUCTIONS[name], [inputs[0], axes], keepdims=0)] if params["axes"] else inputs
         if method is None:
             raise ValueError(f"the operation {name} of this network cannot be exported to ONNX here")
-        result: str = method(inputs, shapes, params, equation.outvars[0].aval)
+        result: str = method(inputs, values, params, equation.outvars[0].aval)
         return [result]
 
-    # ---- One method a primitive: values, their shapes, its parameters, and what it gives.
+    # ---- One method a primitive: names of its arguments, what they are, its parameters, and what it gives.
 
-    def op_argmax(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
-        return self._cast(self.node("ArgMax", inputs, axis=int(params["axes"][0]), keepdims=0), out.dtype)
+    def op_argmax(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
+        # The first of equal ones, in both.
+        value = self._cast(inputs[0], "int32") if given[0].dtype == bool else inputs[0]
+        return self._cast(self.node("ArgMax", [value], axis=int(params["axes"][0]), keepdims=0), out.dtype)
 
-    def op_broadcast_in_dim(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_broadcast_in_dim(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         places = [int(axis) for axis in params["broadcast_dimensions"]]
         ones: list[Any] = [1] * len(out.shape)
-        for place, size in zip(places, shapes[0], strict=True):
+        for place, size in zip(places, given[0].shape, strict=True):
             ones[place] = size
-        value = inputs[0] if tuple(ones) == tuple(shapes[0]) else self._reshape(inputs[0], ones)
+        value = inputs[0] if tuple(ones) == tuple(given[0].shape) else self._reshape(inputs[0], ones)
         return value if tuple(ones) == tuple(out.shape) else self.node("Expand", [value, self._shape(out.shape)])
 
-    def op_clamp(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_clamp(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         low, value, high = inputs
         return self.node("Min", [self.node("Max", [value, low]), high])
 
-    def op_concatenate(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_concatenate(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         return self.node("Concat", inputs, axis=int(params["dimension"]))
 
-    def op_conv_general_dilated(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_conv_general_dilated(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         numbers = params["dimension_numbers"]
         low, high = zip(*params["padding"], strict=True)
         if any(step != 1 for step in params["lhs_dilation"]) or params["batch_group_count"] != 1:
@@ -225,12 +227,12 @@ class _Graph:
         )
         return self._transpose(value, np.argsort(numbers.out_spec).tolist())
 
-    def op_convert_element_type(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_convert_element_type(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         return self._cast(inputs[0], out.dtype)
 
-    def op_dot_general(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_dot_general(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         (left_summed, right_summed), (left_batch, right_batch) = params["dimension_numbers"]
-        left_rank, right_rank = len(shapes[0]), len(shapes[1])
+        left_rank, right_rank = len(given[0].shape), len(given[1].shape)
         if not left_batch and right_rank == 2 and tuple(left_summed) == (left_rank - 1,) and tuple(right_summed) == (0,):
             return self.node("MatMul", inputs)
         letters = iter("abcdefghijklmnopqrstuvwxyz")
@@ -244,56 +246,59 @@ class _Graph:
         result = "".join([left[i] for i in left_batch] + kept)
         return self.node("Einsum", inputs, equation=f"{''.join(left)},{''.join(right)}->{result}")
 
-    def op_gather(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_erfc(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
+        return self.node("Sub", [self.constant(np.ones((), out.dtype)), self.node("Erf", inputs)])
+
+    def op_gather(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         """Rows by their index, the same number of batch axes in front of both."""
-        numbers, rank = params["dimension_numbers"], len(shapes[0])
+        numbers, rank = params["dimension_numbers"], len(given[0].shape)
         batched = len(numbers.operand_batching_dims)
-        rows = tuple(range(batched)), tuple(range(batched, batched + shapes[1][-1]))
+        rows = tuple(range(batched)), tuple(range(batched, batched + given[1].shape[-1]))
         takes_rows = (
             tuple(numbers.operand_batching_dims) == tuple(numbers.start_indices_batching_dims) == rows[0]
             and tuple(numbers.start_index_map) == tuple(numbers.collapsed_slice_dims) == rows[1]
             and tuple(numbers.offset_dims) == tuple(range(len(out.shape) - rank + batched + len(rows[1]), len(out.shape)))
-            and tuple(params["slice_sizes"])[len(rows[0]) + len(rows[1]) :] == tuple(shapes[0])[len(rows[0]) + len(rows[1]) :]
+            and tuple(params["slice_sizes"])[len(rows[0]) + len(rows[1]) :] == tuple(given[0].shape)[len(rows[0]) + len(rows[1]) :]
         )
         if not takes_rows:
             raise ValueError(f"this gather cannot be exported to ONNX here: {numbers}")
-        limits = np.array([shapes[0][axis] - 1 for axis in rows[1]], np.int64)
+        limits = np.array([given[0].shape[axis] - 1 for axis in rows[1]], np.int64)
         indices = self.node("Min", [self.node("Max", [self._cast(inputs[1], "int64"), self._integers([0])]), self.constant(limits)])
         return self.node("GatherND", [inputs[0], indices], batch_dims=batched)
 
-    def op_integer_pow(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_integer_pow(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         return self.node("Pow", [inputs[0], self.constant(np.asarray(params["y"], out.dtype))])
 
-    def op_iota(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_iota(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         if not all(isinstance(size, int) for size in out.shape):
             raise ValueError("an iota over the batch cannot be exported to ONNX here")
         line = np.arange(out.shape[params["dimension"]]).astype(out.dtype)
         places = [-1 if axis == params["dimension"] else 1 for axis in range(len(out.shape))]
         return self.constant(np.broadcast_to(line.reshape(places), out.shape))
 
-    def op_ne(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_ne(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         return self.node("Not", [self.node("Equal", inputs)])
 
-    def op_reduce_and(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_reduce_and(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         numbers = [self._cast(inputs[0], "int32"), self._integers(params["axes"])]
         return self._cast(self.node("ReduceMin", numbers, keepdims=0), "bool")
 
-    def op_reduce_or(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_reduce_or(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         numbers = [self._cast(inputs[0], "int32"), self._integers(params["axes"])]
         return self._cast(self.node("ReduceMax", numbers, keepdims=0), "bool")
 
-    def op_rem(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_rem(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         return self.node("Mod", inputs, fmod=1)
 
-    def op_reshape(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_reshape(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         return self._reshape(inputs[0], out.shape)
 
-    def op_rsqrt(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_rsqrt(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         return self.node("Reciprocal", [self.node("Sqrt", inputs)])
 
-    def op_scatter_add(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_scatter_add(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         """Rows added to those of an index, one batch axis in front; rows with an index outside are dropped."""
-        numbers, (operand, indices, updates) = params["dimension_numbers"], shapes
+        numbers, (operand, indices, updates) = params["dimension_numbers"], (value.shape for value in given)
         count, depth = operand[1], len(indices) - 1
         adds_rows = (
             tuple(numbers.operand_batching_dims) == tuple(numbers.scatter_indices_batching_dims) == (0,)
@@ -317,25 +322,29 @@ class _Graph:
         added = self.node("ScatterND", [padded, pairs, inputs[2]], reduction="add")
         return self.node("Slice", [added, self._integers([0]), self._integers([count]), self._integers([1])])
 
-    def op_select_n(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_select_n(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         which, *cases = inputs
         if len(cases) != 2:
             raise ValueError("a choice among more than two values cannot be exported to ONNX here")
         return self.node("Where", [which, cases[1], cases[0]])
 
-    def op_slice(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_slice(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         starts, ends, steps = params["start_indices"], params["limit_indices"], params["strides"] or [1] * len(out.shape)
-        cut = [axis for axis, size in enumerate(shapes[0]) if isinstance(size, int) and size != out.shape[axis]]
+        cut = [axis for axis, size in enumerate(given[0].shape) if isinstance(size, int) and size != out.shape[axis]]
         if not cut:
             return inputs[0]
         rows = ([values[axis] for axis in cut] for values in (starts, ends))
         return self.node("Slice", [inputs[0], *map(self._integers, rows), *map(self._integers, (cut, [steps[i] for i in cut]))])
 
-    def op_square(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_square(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         return self.node("Mul", [inputs[0], inputs[0]])
 
-    def op_squeeze(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_squeeze(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         return self.node("Squeeze", [inputs[0], self._integers(params["dimensions"])])
 
-    def op_transpose(self, inputs: list[str], shapes: Any, params: Any, out: Any) -> str:
+    def op_stack(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
+        axis = self._integers([params["axis"]])
+        return self.node("Concat", [self.node("Unsqueeze", [value, axis]) for value in inputs], axis=int(params["axis"]))
+
+    def op_transpose(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         return self._transpose(inputs[0], params["permutation"])
