@@ -236,9 +236,7 @@ class _DevicePosition:
             raise ValueError(f"{name!r} is none of the {len(names)} legal moves: {', '.join(list(names)[:3])} and so on")
         return names[name]
 
-    def text(
-        self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True
-    ) -> str:
+    def text(self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True) -> str:
         del last_action, seat  # what the action has changed, and what of its text whom to show, only the game knows
         if open or self.is_terminal or not self.game.has_hidden_information:
             return self.game.text(self.state, color)

@@ -42,9 +42,7 @@ class HostPosition(Protocol):
     def action_of_name(self, name: str) -> int:
         """The inverse of ``action_name``. Raises ``ValueError`` for what is no name of a legal action."""
 
-    def text(
-        self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True
-    ) -> str:
+    def text(self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True) -> str:
         """The position for people.
 
         Args:

@@ -25,8 +25,8 @@ def save(path: Path, game: Game[Any], network: Network, name: str) -> dict[str, 
       network: the network.
       name: where it comes from, for the file.
 
-    Returns a summary, as JSON values. Raises ``ValueError`` for a network that cannot be exported, ``MissingExtraError`` without
-    the extra ``onnx``.
+    Returns a summary, as JSON values. Raises ``ValueError`` for a network that cannot be exported, and ``MissingExtraError``
+    without the extra ``onnx``.
     """
     about = {"game": game.id, "options": json.dumps(game.options), "game_version": str(game.version), "network": name}
     shape = observation_shape(game)

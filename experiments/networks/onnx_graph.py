@@ -173,7 +173,7 @@ class _Graph:
         values = [variable.aval for variable in equation.invars]
         for variable in (*equation.invars, *equation.outvars):
             if any(not isinstance(size, int) and str(size) != "batch" for size in variable.aval.shape):
-                raise ValueError(f"the operation {name} has the shape {variable.aval.shape}, which grows with more than the batch")
+                raise ValueError(f"the operation {name} has the shape {variable.aval.shape}, which is not known for a batch")
         if name in _CALLS:
             inner = next(params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if key in params)
             closed = hasattr(inner, "consts")
@@ -251,19 +251,21 @@ class _Graph:
 
     def op_gather(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         """Rows by their index, the same number of batch axes in front of both."""
-        numbers, rank = params["dimension_numbers"], len(given[0].shape)
-        batched = len(numbers.operand_batching_dims)
-        rows = tuple(range(batched)), tuple(range(batched, batched + given[1].shape[-1]))
+        numbers, shape = params["dimension_numbers"], given[0].shape
+        batched, taken = len(numbers.operand_batching_dims), given[1].shape[-1]
+        rows = tuple(range(batched)), tuple(range(batched, batched + taken))
+        rest = shape[batched + taken :]
         takes_rows = (
             tuple(numbers.operand_batching_dims) == tuple(numbers.start_indices_batching_dims) == rows[0]
             and tuple(numbers.start_index_map) == tuple(numbers.collapsed_slice_dims) == rows[1]
-            and tuple(numbers.offset_dims) == tuple(range(len(out.shape) - rank + batched + len(rows[1]), len(out.shape)))
-            and tuple(params["slice_sizes"])[len(rows[0]) + len(rows[1]) :] == tuple(given[0].shape)[len(rows[0]) + len(rows[1]) :]
+            and tuple(numbers.offset_dims) == tuple(range(len(out.shape) - len(rest), len(out.shape)))
+            and tuple(params["slice_sizes"])[batched + taken :] == tuple(rest)
         )
         if not takes_rows:
             raise ValueError(f"this gather cannot be exported to ONNX here: {numbers}")
-        limits = np.array([given[0].shape[axis] - 1 for axis in rows[1]], np.int64)
-        indices = self.node("Min", [self.node("Max", [self._cast(inputs[1], "int64"), self._integers([0])]), self.constant(limits)])
+        limits = self._integers([shape[axis] - 1 for axis in rows[1]])
+        index = self.node("Max", [self._cast(inputs[1], "int64"), self._integers([0])])
+        indices = self.node("Min", [index, limits])
         return self.node("GatherND", [inputs[0], indices], batch_dims=batched)
 
     def op_integer_pow(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
@@ -310,7 +312,9 @@ class _Graph:
             raise ValueError(f"this scatter-add cannot be exported to ONNX here: {numbers}")
         # One row more for what is dropped.
         index = self._cast(inputs[1], "int64")
-        outside = self.node("Or", [self.node("Less", [index, self._integers([0])]), self.node("Less", [self._integers([count - 1]), index])])
+        too_low = self.node("Less", [index, self._integers([0])])
+        too_high = self.node("Less", [self._integers([count - 1]), index])
+        outside = self.node("Or", [too_low, too_high])
         index = self.node("Where", [outside, self._integers([count]), index])
         extra = self.node("Expand", [self.constant(np.zeros(1, out.dtype)), self._shape([operand[0], 1, *operand[2:]])])
         padded = self.node("Concat", [inputs[0], extra], axis=1)

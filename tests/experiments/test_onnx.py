@@ -40,7 +40,8 @@ def test_networks_compute_the_same(name: str, architecture: str, tmp_path: Path)
     session = runtime.InferenceSession(tmp_path / "network.onnx")
     about = session.get_modelmeta().custom_metadata_map
     assert about == {"game": name, "options": json.dumps(game.options), "game_version": "1", "network": "random"}
-    expected, play = jax.jit(jax.vmap(network)), jax.jit(jax.vmap(lambda state, key: game.step(state, game.sample_action(state, key))))
+    expected = jax.jit(jax.vmap(network))
+    play = jax.jit(jax.vmap(lambda state, key: game.step(state, game.sample_action(state, key))))
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(1), 6))
     for step in range(4):
         states = play(states, jax.random.split(jax.random.key(step), 6))
@@ -91,7 +92,9 @@ def test_the_command_writes_shipped_weights(tmp_path: Path, capsys: pytest.Captu
     cli.main(["export", "--game", "santorini", "--out", str(path), "--json"])
     summary = json.loads(capsys.readouterr().out)
     assert (summary["game"], summary["network"], summary["bytes"]) == ("santorini", "santorini", path.stat().st_size)
-    logits, values = runtime.InferenceSession(path).run(None, {"observation": np.zeros((2, *summary["observation"]), np.float32)})
+    logits, values = runtime.InferenceSession(path).run(
+        None, {"observation": np.zeros((2, *summary["observation"]), np.float32)}
+    )
     assert (logits.shape, values.shape) == ((2, 128), (2, 2))
 
 

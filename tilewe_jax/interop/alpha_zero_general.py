@@ -4,8 +4,8 @@
 
     coach = Coach(SantoriniGame(5), network, args)
 
-Players are 1, who begins, and -1, and they alternate; a board is a NumPy array, and nothing of a game is kept outside of it. Needs
-no extra: that program is no package, and its classes ask for no base class.
+Players are 1, who begins, and -1, and they alternate; a board is a NumPy array, and nothing of a game is kept outside of it.
+Needs no extra: that program is no package, and its classes ask for no base class.
 """
 
 from functools import cached_property
@@ -25,10 +25,11 @@ from tilewe_jax.games.polyomino.observation import unpack_boards
 from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
 from tilewe_jax.games.polyomino.rules import State as PolyominoState
 from tilewe_jax.games.santorini import rules as santorini_rules
+from tilewe_jax.games.santorini.config import santorini
+from tilewe_jax.games.santorini.game import SantoriniGame as Santorini
 from tilewe_jax.games.santorini.rules import State as SantoriniState
 from tilewe_jax.interop.single import as_game
 from tilewe_jax.lanes import per_lane
-from tilewe_jax.registry import make
 
 Board = NDArray[np.int8]
 DRAW = 1e-4
@@ -38,9 +39,9 @@ DRAW = 1e-4
 class SantoriniGame:
     """Santorini on n x n cells, as the file of that name in alpha-zero-general has it, without its mistakes.
 
-    A board is ``int8[2, n, n]``: pieces (1 and 2, -1 and -2, else 0) and heights (0 to 4). An action is ``64 * worker + 8 * move
-    + build``, see ``games.santorini``. A winning move builds by the ordinary rule, and all eight symmetries of the board are
-    given, times the numbers of the workers.
+    A board is ``int8[2, n, n]``: pieces (1 and 2, -1 and -2, else 0) and heights (0 to 4). An action is
+    ``64 * worker + 8 * move + build``, see ``games.santorini``. A winning move builds by the ordinary rule, and all eight
+    symmetries of the board are given, times the numbers of the workers.
 
     Args:
       board_size: rows and columns, 3 to 10.
@@ -50,7 +51,7 @@ class SantoriniGame:
     """
 
     def __init__(self, board_size: int = 5, true_random_placement: bool = False, *, seed: int | None = None) -> None:
-        self.game = make("santorini", size=board_size, placement="random" if true_random_placement else "default")
+        self.game = Santorini(santorini(board_size, "random" if true_random_placement else "default"))
         self._chance = np.random.default_rng(seed)
         self._compiled = _SantoriniFunctions(self.game)
 
@@ -103,7 +104,7 @@ class SantoriniGame:
 class _SantoriniFunctions:
     """The compiled functions of a canonical board."""
 
-    def __init__(self, game: Any) -> None:
+    def __init__(self, game: Santorini) -> None:
         def state(board: Int8[Array, "2 size size"]) -> SantoriniState:
             return santorini_rules.state_of(game.config, board, jnp.int32(0))
 
@@ -320,4 +321,3 @@ def _symmetric(boards: NDArray[Any], pi: Any, table: NDArray[np.int32]) -> list[
         moved[actions] = pi
         forms.append((np.array(board), moved))
     return forms
-

@@ -1,7 +1,7 @@
 """The chance of games as a tree of outcomes: deals one by one, and draws from a pile when they are made.
 
-A state of a game holds all of its chance from the start, so that ``apply`` needs no key. Packages that walk trees of games, like
-OpenSpiel, ask for each outcome and its probability instead; all outcomes of an event are equally likely here.
+A state of a game holds all of its chance from the start, so that ``apply`` needs no key. Packages that walk trees of games,
+like OpenSpiel, ask for each outcome and its probability instead; all outcomes of an event are equally likely here.
 """
 
 from collections.abc import Callable, Sequence
@@ -246,9 +246,7 @@ class TriominosDeal(NoChance):
                 words[seat, tile // WORD_BITS] |= np.uint32(1 << tile % WORD_BITS)
         return replace(state, trays=words, order=order), resampled
 
-    def _resampled_trays(
-        self, state: Any, player: int, uniform: Callable[[], float]
-    ) -> tuple[list[list[int]], list[int]]:
+    def _resampled_trays(self, state: Any, player: int, uniform: Callable[[], float]) -> tuple[list[list[int]], list[int]]:
         """The tiles of each player and of the pile, those that ``player`` does not see shuffled."""
         trays = [self._tiles_of(words) for words in np.asarray(state.trays)]
         placed = np.flatnonzero(np.asarray(state.table.placed_at) >= 0).tolist()

@@ -20,6 +20,6 @@ def optional_import(module: str, extra: str = "interop") -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.split(".")[0]:  # the package is there, and one that it needs is not
+        if error.name != module.partition(".")[0]:  # the package is there, and one that it needs is not
             raise
         raise MissingExtraError(f"this needs the package {error.name}: pip install 'tilewe-jax[{extra}]'") from None

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from io import BytesIO
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,8 @@ from tilewe_jax.render.pictures import draw
 
 gymnasium = optional_import("gymnasium")
 vector = optional_import("gymnasium.vector")
+Env: Any = gymnasium.Env
+VectorEnv: Any = vector.VectorEnv
 
 AUTORESET_MODES = tuple(mode.value for mode in vector.AutoresetMode)
 ILLEGAL = ("lose", "random")
@@ -64,11 +66,12 @@ class Outcome:
     """Observation after the step, before any reset."""
 
 
-class GameVectorEnv(vector.VectorEnv):
+class GameVectorEnv(VectorEnv):
     """A batch of games, each played by one learner against opponents, all of them in one compiled call a step.
 
-    Observations are ``float32[num_envs, ...]``, from the seat of the learner. Each reset and step gives ``info["action_mask"]``,
-    ``int8[num_envs, num_actions]``: the legal actions, or all at the end of a game, where any will do; and ``info["seat"]``.
+    Observations are ``float32[num_envs, ...]``, from the seat of the learner. Each reset and step gives
+    ``info["action_mask"]``, ``int8[num_envs, num_actions]``: the legal actions, or all at the end of a game, where any will do;
+    and ``info["seat"]``.
     Rewards are given at the end of a game, from -1 to 1, see ``single.zero_sum``.
 
     A game that ends before the learner has had a turn ends with the learner's next step, whatever its action.
@@ -88,7 +91,7 @@ class GameVectorEnv(vector.VectorEnv):
       **options: the options of the game, where it is given by name.
     """
 
-    metadata = {"render_modes": list(RENDER_MODES), "render_fps": 2}
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES), "render_fps": 2}
 
     def __init__(
         self,
@@ -117,7 +120,7 @@ class GameVectorEnv(vector.VectorEnv):
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.autoreset_mode = vector.AutoresetMode(mode)
-        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}  # type: ignore[misc]
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, single.observation_shape(self.game), np.float32)
         self.single_action_space = gymnasium.spaces.Discrete(self.game.num_actions)
         self.observation_space = vector.utils.batch_space(self.single_observation_space, num_envs)
@@ -185,9 +188,7 @@ class GameVectorEnv(vector.VectorEnv):
         states, seats = jax.device_get((self._games.state, self._games.seat))
         positions = (self.game.host(jax.tree.map(lambda leaf, i=i: leaf[i], states)) for i in range(self.num_envs))
         if self.render_mode == "ansi":
-            return tuple(
-                position.text(seat=int(seat), open=False) for position, seat in zip(positions, seats, strict=True)
-            )
+            return tuple(position.text(seat=int(seat), open=False) for position, seat in zip(positions, seats, strict=True))
         image = optional_import("PIL.Image", "render")
         pictures = (png(draw(position.view(seat=int(seat)))) for position, seat in zip(positions, seats, strict=True))
         return tuple(np.asarray(image.open(BytesIO(picture)).convert("RGB")) for picture in pictures)
@@ -201,10 +202,10 @@ class GameVectorEnv(vector.VectorEnv):
         return values | {f"_{name}": np.ones(self.num_envs, np.bool_) for name in values}
 
 
-class GameEnv(gymnasium.Env):
+class GameEnv(Env):
     """A single game played by one learner against opponents; arguments, rewards and information as in ``GameVectorEnv``."""
 
-    metadata = {"render_modes": list(RENDER_MODES), "render_fps": 2}
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES), "render_fps": 2}
 
     def __init__(self, game: Game[Any] | str, /, *, render_mode: str | None = None, **settings: Any) -> None:
         self._vector = GameVectorEnv(game, 1, render_mode=render_mode, autoreset_mode="Disabled", **settings)
@@ -228,7 +229,8 @@ class GameEnv(gymnasium.Env):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal actions, ``[num_actions]``."""
-        return self._vector.action_masks()[0]
+        masks: NDArray[np.bool_] = self._vector.action_masks()[0]
+        return masks
 
     def render(self) -> Any:
         """The position as the learner sees it: a text, or the pixels of a picture."""

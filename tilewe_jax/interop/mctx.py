@@ -126,7 +126,7 @@ def heuristic_evaluator(game: Game[Any], state: Any) -> tuple[LogitsFn, Float32[
 def sample_top(
     game: Game[Any], state: Any, logits: LogitsFn, key: PRNGKeyArray, num_candidates: int
 ) -> tuple[Int32[Array, "K"], Float32[Array, "K"]]:
-    """All legal actions where they fit, else K drawn without replacement by softmax(logits), the best by logit + Gumbel noise."""
+    """All legal actions, or K drawn without replacement by softmax(logits): the best by logit + Gumbel noise."""
     key_actions, key_noise = jax.random.split(key)
     actions = game.sample_actions(state, key_actions, max(num_candidates, min(MAX_POOL, game.num_actions)))
     scores = jnp.where(actions >= 0, logits(actions), -jnp.inf)

@@ -26,6 +26,8 @@ from tilewe_jax.interop.extras import optional_import
 from tilewe_jax.registry import available_games, describe, options
 
 pyspiel = optional_import("pyspiel")
+GameBase: Any = pyspiel.Game
+StateBase: Any = pyspiel.State
 
 PREFIX = "tilewe_jax_"
 """What the short names of the games begin with in OpenSpiel."""
@@ -70,7 +72,7 @@ A ``pyspiel.Game`` loses its Python attributes when it passes through C++, as it
 """
 
 
-class SpielGame(pyspiel.Game):
+class SpielGame(GameBase):
     """A game for OpenSpiel; utilities are as in ``single.zero_sum``."""
 
     def __init__(self, game: Game[Any], parameters: Mapping[str, Any]) -> None:
@@ -103,7 +105,7 @@ class SpielGame(pyspiel.Game):
         return Observer(_RULES[str(self)].game, bool(iig_obs_type and iig_obs_type.perfect_recall))
 
 
-class SpielState(pyspiel.State):
+class SpielState(StateBase):
     """A state of a ``SpielGame``."""
 
     def __init__(self, game: SpielGame) -> None:
@@ -151,7 +153,7 @@ class SpielState(pyspiel.State):
 
     def is_terminal(self) -> bool:
         """Whether the game is over."""
-        return self._at.player == pyspiel.PlayerId.TERMINAL
+        return bool(self._at.player == pyspiel.PlayerId.TERMINAL)
 
     def returns(self) -> list[float]:
         """The outcome by seat; zero before the end."""

@@ -25,6 +25,7 @@ from tilewe_jax.render.pictures import draw
 
 spaces = optional_import("gymnasium.spaces")
 pettingzoo = optional_import("pettingzoo")
+AECEnv: Any = pettingzoo.AECEnv
 wrappers = optional_import("pettingzoo.utils.wrappers")
 
 RENDER_MODES = ("human", "ansi", "rgb_array")
@@ -46,7 +47,7 @@ def env(game: Game[Any] | str, /, *, render_mode: str | None = None, **options: 
     return wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(wrapped))
 
 
-class GameEnv(pettingzoo.AECEnv):
+class GameEnv(AECEnv):
     """A game as an AEC environment, without wrappers.
 
     Agents are ``player_0``, ``player_1`` and so on, by seat. A player who is passed over is never selected, and one who moves

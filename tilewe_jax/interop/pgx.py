@@ -21,11 +21,13 @@ from tilewe_jax.render.shapes import Options
 from tilewe_jax.render.states import grid, picture
 
 core = optional_import("pgx.core")
+Env: Any = core.Env
+State: Any = core.State
 struct = optional_import("pgx._src.struct")
 
 
 @struct.dataclass
-class PgxState(core.State):
+class PgxState(State):
     """A state of a game with what Pgx keeps beside it."""
 
     current_player: Array
@@ -64,7 +66,7 @@ class PgxState(core.State):
         Path(filename).write_text(self.to_svg(color_theme=color_theme, scale=scale), encoding="utf-8")
 
 
-class PgxEnv(core.Env):
+class PgxEnv(Env):
     """A game as an environment of Pgx.
 
     As in the games of Pgx, seats are dealt to the players at random in each game, ``current_player`` is a player, and

@@ -34,7 +34,7 @@ class Position:
 
 
 def as_game(game: Game[Any] | str, options: dict[str, Any]) -> Game[Any]:
-    """A game as it is, or by its name and options. Raises ``ValueError`` as ``make`` does, and for options of a game as it is."""
+    """A game as it is, or by its name and options. Raises ``ValueError`` as ``make`` does, and for options without a name."""
     if isinstance(game, str):
         return make(game, **options)
     if options:

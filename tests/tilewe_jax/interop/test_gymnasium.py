@@ -168,7 +168,7 @@ def test_hidden_trays_stay_hidden() -> None:
 
 
 def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match="opponent must be one of .*random.*, not 'nobody'"):
+    with pytest.raises(ValueError, match=r"opponent must be one of .*random.*, not 'nobody'"):
         GameVectorEnv("santorini", 2, opponent="nobody")
     with pytest.raises(ValueError, match="num_envs must be at least 1, not 0"):
         GameVectorEnv("santorini", 0)

@@ -293,10 +293,12 @@ class SantoriniBoard:
           color: whether to use ANSI colours.
           symbols: one character per worker, in the order of ``PIECES``.
           last_action: the action that led here: the cell left is put in parentheses, those entered and built on in brackets.
+          seat: unused, as everybody sees everything.
+          open: unused likewise.
 
         Raises ``ValueError`` for other than four symbols.
         """
-        del seat, open  # everybody sees everything
+        del seat, open
         if len(symbols) != len(PIECES):
             raise ValueError(f"symbols are {len(PIECES)} characters, one a worker, not {symbols!r}")
         marks = [f"\x1b[{code}m{mark}\x1b[0m" if color else mark for mark, code in zip(symbols, _ANSI_COLORS, strict=True)]

@@ -176,9 +176,7 @@ class Position:
             raise ValueError(f"{name!r} is no action; actions look like 125-CAB@2,-1, draw and pass") from None
         return self.action((tile, orientation, (column, row)))
 
-    def text(
-        self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True
-    ) -> str:
+    def text(self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True) -> str:
         """The placed tiles, with a dot in each; points, trays and the size of the pile.
 
         Args:
