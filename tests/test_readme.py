@@ -38,7 +38,7 @@ def test_commands_parse(command: str) -> None:
 
 def test_samples_were_found() -> None:
     assert len(CODE) == 14
-    assert len(COMMANDS) == 60
+    assert len(COMMANDS) == 61
 
 
 def test_the_map_names_what_there_is() -> None:

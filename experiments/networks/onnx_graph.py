@@ -81,8 +81,8 @@ def to_onnx(
         graph.node("Identity", [result], output=name)
         shape = ["batch" if size is batch or not isinstance(size, int) else size for size in value.aval.shape]
         outputs.append(helper.make_tensor_value_info(name, graph.type_of(value.aval.dtype), shape))
-    made = helper.make_graph(graph.nodes, "network", inputs, outputs, graph.initializers)
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="tilewe_jax", ir_version=9)
+    network = helper.make_graph(graph.nodes, "network", inputs, outputs, graph.initializers)
+    model = helper.make_model(network, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="tilewe_jax", ir_version=9)
     helper.set_model_props(model, about or {})
     onnx.checker.check_model(model, full_check=True)
     return model
@@ -318,8 +318,8 @@ class _Graph:
         index = self.node("Where", [outside, self._integers([count]), index])
         extra = self.node("Expand", [self.constant(np.zeros(1, out.dtype)), self._shape([operand[0], 1, *operand[2:]])])
         padded = self.node("Concat", [inputs[0], extra], axis=1)
-        zero, one = self.constant(np.int64(0)), self.constant(np.int64(1))
-        games = self.node("Range", [zero, self.node("Squeeze", [self._batch_size()]), one])
+        first, step = self.constant(np.int64(0)), self.constant(np.int64(1))
+        games = self.node("Range", [first, self.node("Squeeze", [self._batch_size()]), step])
         games = self.node("Reshape", [games, self._integers([-1] + [1] * depth)])
         games = self.node("Expand", [games, self._shape(indices)])
         pairs = self.node("Concat", [games, index], axis=depth)

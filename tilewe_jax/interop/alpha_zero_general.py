@@ -147,13 +147,13 @@ class PolyominoGame:
     def __init__(self, game: Polyomino | str = "duo", /, **options: Any) -> None:
         if game == "tilewe":
             options = {"players": 2, **options}
-        made = as_game(game, options)
-        if not isinstance(made, Polyomino) or made.num_players != 2:
-            raise ValueError(f"this takes a polyomino game for two players, not {made.id} for {made.num_players}")
-        if len(set(made.config.start_cells)) not in (1, made.config.colors):
+        value = as_game(game, options)
+        if not isinstance(value, Polyomino) or value.num_players != 2:
+            raise ValueError(f"this takes a polyomino game for two players, not {value.id} for {value.num_players}")
+        if len(set(value.config.start_cells)) not in (1, value.config.colors):
             raise ValueError("the start cells of the colours must be all the same or all different")
-        self.game = made
-        self._compiled = _PolyominoFunctions(made)
+        self.game = value
+        self._compiled = _PolyominoFunctions(value)
 
     @cached_property
     def plane_names(self) -> tuple[str, ...]:

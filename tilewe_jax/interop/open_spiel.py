@@ -42,8 +42,8 @@ def load_game(game: Game[Any] | str, /, **given: Any) -> Any:
 
     Raises ``ValueError`` for a game whose chance cannot be listed.
     """
-    made = single.as_game(game, given)
-    return SpielGame(made, _parameters(made))
+    value = single.as_game(game, given)
+    return SpielGame(value, _parameters(value))
 
 
 @dataclass(frozen=True)

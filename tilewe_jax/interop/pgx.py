@@ -17,8 +17,8 @@ from jaxtyping import Array, PRNGKeyArray
 from tilewe_jax.game import Game
 from tilewe_jax.interop import single
 from tilewe_jax.interop.extras import optional_import
+from tilewe_jax.render.pictures import draw, draw_grid
 from tilewe_jax.render.shapes import Options
-from tilewe_jax.render.states import grid, picture
 
 core = optional_import("pgx.core")
 Env: Any = core.Env
@@ -55,11 +55,17 @@ class PgxState(State):
         return self._game.id
 
     def to_svg(self, *, color_theme: str | None = None, scale: float | None = None) -> str:
-        """The picture of the position, or of all positions of a batch, with all that is hidden in them."""
-        options = Options(theme=color_theme or "light")
-        draw = grid if self.current_player.ndim else picture
+        """The picture of the position, or of all positions of a batch, as the player to move sees them."""
         del scale  # the file of a picture has no size in pixels
-        return draw(self._game, self._x, options)
+        options = Options(theme=color_theme or "light")
+        if not self.current_player.ndim:
+            return draw(self._view(jax.device_get(self)), options)
+        states = jax.device_get(self)
+        count = self.current_player.shape[0]
+        return draw_grid([self._view(jax.tree.map(lambda leaf, i=i: leaf[i], states)) for i in range(count)], options)
+
+    def _view(self, state: Any) -> dict[str, Any]:
+        return self._game.host(state._x).view(seat=int(state._seat_of[state.current_player]))
 
     def save_svg(self, filename: Any, *, color_theme: str | None = None, scale: float | None = None) -> None:
         """Write ``to_svg`` to a file."""

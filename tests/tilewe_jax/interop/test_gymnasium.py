@@ -188,13 +188,46 @@ def test_bad_arguments_are_refused() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_stable_baselines_trains() -> None:
-    sb3 = pytest.importorskip("sb3_contrib")
-    env = GameEnv(SANTORINI, opponent="random")
-    model = sb3.MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=32, n_epochs=1, seed=0)
+    """A learner with masks on a batch of games, and one without on single games; some steps, with all illegal actions lost."""
+    sb3 = pytest.importorskip("stable_baselines3")
+    contrib = pytest.importorskip("sb3_contrib")
+    from stable_baselines3.common.vec_env import VecMonitor
+
+    from tilewe_jax.interop.stable_baselines3 import GameVecEnv
+
+    env = VecMonitor(GameVecEnv(SANTORINI, BATCH))
+    model = contrib.MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=40, n_epochs=1, seed=0)
     before = [parameter.detach().clone() for parameter in model.policy.parameters()]
-    model.learn(128)
-    assert model.num_timesteps == 128
+    model.learn(160)
+    assert model.num_timesteps == 160
     assert any((a != b).any() for a, b in zip(before, model.policy.parameters(), strict=True))
-    observation, _ = env.reset(seed=0)
-    action, _ = model.predict(observation, action_masks=env.action_masks())
-    assert env.action_masks()[action]
+    assert {episode["r"] for episode in model.ep_info_buffer} == {-1.0, 1.0}
+    masks = np.stack(env.env_method("action_masks"))
+    actions, _ = model.predict(env.reset(), action_masks=masks)
+    assert masks[np.arange(BATCH), actions].all()
+    assert env.get_attr("game", [0, 1]) == [SANTORINI, SANTORINI]
+    alone = GameEnv(SANTORINI)
+    sb3.DQN("MlpPolicy", alone, learning_starts=8, batch_size=8, seed=0).learn(24)
+    assert alone.reset(seed=0)[0].shape == env.observation_space.shape
+
+
+def test_batches_of_stable_baselines_are_those_of_gymnasium() -> None:
+    pytest.importorskip("stable_baselines3")
+    from tilewe_jax.interop.stable_baselines3 import GameVecEnv
+
+    envs, env = GameVectorEnv(SANTORINI, BATCH), GameVecEnv(SANTORINI, BATCH)
+    env.seed(3)
+    observations, info = envs.reset(seed=3)
+    np.testing.assert_array_equal(env.reset(), observations)
+    ended = 0
+    for _ in range(12):
+        actions = np.argmax(info["action_mask"], axis=1)
+        observations, rewards, terminated, _, info = envs.step(actions)
+        result = env.step(actions)
+        for value, expected in zip(result, (observations, rewards, terminated), strict=False):
+            np.testing.assert_array_equal(value, expected)
+        for i in np.flatnonzero(terminated):
+            np.testing.assert_array_equal(result[3][i]["terminal_observation"], info["final_obs"][i])
+            assert not result[3][i]["TimeLimit.truncated"]
+            ended += 1
+    assert ended

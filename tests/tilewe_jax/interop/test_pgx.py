@@ -94,7 +94,11 @@ def test_hidden_trays_stay_hidden() -> None:
     game = env.game
     resampled = jax.jit(game.determinize)(state._x, game.current_player(state._x), jax.random.key(2))
     assert (resampled.trays != state._x.trays).any()
-    np.testing.assert_array_equal(env.observe(state.replace(_x=resampled)), state.observation)
+    after = state.replace(_x=resampled)
+    np.testing.assert_array_equal(env.observe(after), state.observation)
+    assert after.to_svg() == state.to_svg()
+    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), state, after)
+    assert batch.to_svg().count("<svg") == 3
 
 
 def test_gumbel_alphazero_trains() -> None:
