@@ -102,6 +102,20 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
     return cast(T, lax.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
 
 
+def by_platform(function: Callable[..., T], on_gpu: Callable[..., T], *args: Any) -> T:
+    """``on_gpu(*args)`` in programs for a GPU, ``function(*args)`` in all others; both give the same.
+
+    The program is lowered with the one alone. So the other does not slow it down, and which it is depends on the device that
+    the program is for, not on the devices of the machine that compiles it.
+
+    Args:
+        function: a function of pytrees of arrays.
+        on_gpu: another form of the same function.
+        *args: their arguments.
+    """
+    return cast(T, lax.platform_dependent(*args, cuda=on_gpu, rocm=on_gpu, default=function))
+
+
 @jax.custom_batching.custom_vmap
 def any_lane(flag: Bool[Array, ""]) -> Bool[Array, ""]:
     """The identity for one game; under ``vmap`` the logical OR over the batch, which is not batched itself.

@@ -112,14 +112,14 @@ def _grow(
     def join(a: tuple[Board, Board], b: tuple[Board, Board]) -> tuple[Board, Board]:
         return a[0] & b[0], a[1] | b[1]
 
-    return {i: fit & touch & in_hand(hand, i)[None] for i, (fit, touch) in grow(config, cell, join).items()}
+    return {i: fit & touch & in_hand(hand, i)[None] for i, (fit, touch) in grow(config.orientations, cell, join).items()}
 
 
-def grow(config: Config, cell: Callable[[Cell], T], join: Callable[[T, T], T]) -> dict[int, T]:
-    """Reduce the cells of each orientation in play, sharing the results of common parts.
+def grow(orientations: tuple[int, ...], cell: Callable[[Cell], T], join: Callable[[T, T], T]) -> dict[int, T]:
+    """Reduce the cells of each of some orientations, sharing the results of common parts.
 
     Args:
-      config: the variant.
+      orientations: indices of the orientations.
       cell: gives a value for one cell of a shape, by its offset from the anchor.
       join: combines two values; associative and commutative.
 
@@ -127,12 +127,12 @@ def grow(config: Config, cell: Callable[[Cell], T], join: Callable[[T, T], T]) -
       The reduction by orientation, in the order of growth.
     """
     grown: dict[Shape, T] = {}
-    for shape, parts in growth(config.orientations):
+    for shape, parts in growth(orientations):
         if parts:
             grown[shape] = join(grown[parts[0]], grown[parts[1]])
         else:
             grown[shape] = cell(*shape)
-    of_shape = {frozenset(ORIENTATIONS[i].cells): i for i in config.orientations}
+    of_shape = {frozenset(ORIENTATIONS[i].cells): i for i in orientations}
     return {of_shape[shape]: value for shape, value in grown.items() if shape in of_shape}
 
 

@@ -1,0 +1,157 @@
+"""Figures of programs compiled for a GPU, as JSON. Compiled in a process of its own, since JAX must be set up before it starts."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from experiments.benchmarks.gpu import compile, estimate, hlo, programs
+from experiments.benchmarks.gpu.targets import TARGETS, Target
+
+BATCH = {"stream": 65_536, "step": 65_536, "mask": 8_192, "search": 1_024, "selfplay": 1_024}
+"""Games at once, unless given."""
+HEAVY = 6
+"""Number of kernels that are listed for each program."""
+NOTE = "counted in the compiled program, and estimated from the data sheet; nothing is measured"
+
+
+def measure(
+    device: str,
+    name: str,
+    options: dict[str, Any],
+    chosen: tuple[str, ...],
+    batch: int | None,
+    network: str,
+    num_simulations: int,
+    num_candidates: int,
+) -> dict[str, Any]:
+    """Figures of programs, compiled for a device.
+
+    Args:
+        device: one of ``TARGETS``.
+        name: id of the game.
+        options: its options.
+        chosen: which of ``programs.PROGRAMS``.
+        batch: games at once, by default ``BATCH``.
+        network: size of the network of searches.
+        num_simulations: simulations a search.
+        num_candidates: candidate actions a node.
+
+    Raises ``RuntimeError`` where the CUDA compiler is missing or compiling fails.
+    """
+    if not compile.is_available():
+        raise RuntimeError(
+            "--compile-for needs JAX's compiler for CUDA, which is not installed: pip install 'tilewe-jax[cuda]'; a GPU is not needed"
+        )
+    settings = json.dumps([device, name, options, chosen, batch, network, num_simulations, num_candidates])
+    command = [sys.executable, "-m", "experiments.benchmarks.gpu.measure", settings]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError("compiling failed; see above")
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def _work(
+    device: str,
+    name: str,
+    options: dict[str, Any],
+    chosen: list[str],
+    batch: int | None,
+    network: str,
+    num_simulations: int,
+    num_candidates: int,
+) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        compile.prepare(Path(folder))
+        import jax
+
+        from experiments.game_options import make_game
+
+        game, target = make_game(name, options), TARGETS[device]
+        rows = []
+        for program_name in chosen:
+            program = programs.make(
+                program_name, game, batch or BATCH[program_name], network, num_simulations, num_candidates
+            )
+            rows.append(_figures(program, target, Path(folder)))
+    return {
+        "device": target.name,
+        "game": game.id,
+        "options": game.options,
+        "jax": jax.__version__,
+        "network": network,
+        "num_simulations": num_simulations,
+        "num_candidates": num_candidates,
+        "note": NOTE,
+        "programs": rows,
+    }
+
+
+def _figures(program: programs.Program, target: Target, dump: Path) -> dict[str, Any]:
+    started = time.perf_counter()
+    compiled = compile.compile_for(target, dump, program.function, *program.args, donate=program.donated)
+    seconds = time.perf_counter() - started
+    body, turns = _step(compiled, program, target)
+    return {
+        "program": program.name,
+        "batch": program.batch,
+        "compile_seconds": round(seconds, 1),
+        "peak_bytes": compiled.peak_bytes,
+        "command_buffers": compiled.graphs,
+        "step": estimate.figures(estimate.of_body(body, compiled, target, turns), program.batch),
+        "loops": [
+            {"name": inner.name, "turns": inner.turns, **estimate.figures(estimate.of_body(inner, compiled, target, turns))}
+            for inner in body.walk()
+            if inner is not body
+        ],
+        "heavy_kernels": _heavy_kernels(body, compiled, target),
+    }
+
+
+def _step(
+    compiled: compile.CompiledProgram, program: programs.Program, target: Target
+) -> tuple[hlo.Body, tuple[int, ...]]:
+    """The body that is one step of a program, and how often the loops of unknown length inside it run."""
+    body, turns = compiled.entry, program.turns
+    for _ in range(program.loops_to_step):
+        rest = turns
+
+        def cost(loop: hlo.Body, rest: tuple[int, ...] = rest) -> float:
+            return estimate.of_body(loop, compiled, target, rest[1:] if loop.turns is None else rest).seconds
+
+        body = max(body.loops, key=cost)
+        turns = rest[1:] if body.turns is None else rest
+    return body, turns
+
+
+def _heavy_kernels(body: hlo.Body, compiled: compile.CompiledProgram, target: Target) -> list[dict[str, Any]]:
+    kernels = [kernel for inner in body.walk() for kernel in inner.kernels]
+    works = [(estimate.of_kernel(kernel, compiled, target), kernel) for kernel in kernels]
+    works.sort(key=lambda pair: -pair[0].seconds)
+    rows = []
+    for work, kernel in works[:HEAVY]:
+        launched = compiled.code_of(kernel)
+        code = asdict(launched.machine_code) if launched else {}
+        rows.append(
+            {
+                "kernel": kernel.name,
+                "kind": kernel.kind,
+                "source": kernel.source[-80:],
+                "bytes": kernel.bytes,
+                "instructions": round(work.instructions),
+                "matrix_ops": kernel.matrix_ops,
+                "registers": code.get("registers"),
+                "spill_bytes": code.get("spill_bytes"),
+                "estimated_microseconds": round(1e6 * work.seconds, 1),
+            }
+        )
+    return rows
+
+
+if __name__ == "__main__":
+    print(json.dumps(_work(*json.loads(sys.argv[1]))))

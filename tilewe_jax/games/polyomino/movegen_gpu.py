@@ -1,0 +1,275 @@
+"""Legal placements on packed boards in the form that XLA compiles well for GPUs; the results are those of ``movegen``.
+
+On a CPU all shapes are one loop, in which LLVM shares what they have in common. XLA's GPU compiler would write the shapes that
+several others grow from to memory, hundreds of megabytes a ply. It makes one kernel of what is a tree: so the pieces are counted
+in groups, each grown from its own copy of the boards behind an ``optimization_barrier``. XLA sees nothing that they have in
+common, and LLVM, which comes later, computes it once all the same. For the same reason an array is read at few offsets of its
+rows, and what is read at more is written to memory once.
+
+Functions of lanes, see ``tilewe_jax.lanes``.
+"""
+
+from dataclasses import replace
+from functools import reduce
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Int32, UInt32
+
+from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount, popcount_sum
+from tilewe_jax.games.polyomino import movegen
+from tilewe_jax.games.polyomino.boards import Board, Hand, columns, pack, pick, playable, reach, words
+from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
+
+COUNT_GROUPS = 3
+"""Number of groups of pieces in ``counts``."""
+RANK_GROUPS = 4
+"""Number of groups of orientations in ``nth_placement``."""
+
+Word = UInt32[Array, "*shape"]
+"""Words of boards, in any arrangement."""
+
+
+def counts(
+    config: Config,
+    occupied: UInt32[Array, "colors words lanes"],
+    hands: UInt32[Array, "colors lanes"],
+    color: Int32[Array, "lanes"],
+) -> Int32[Array, "words lanes"]:
+    """Number of legal placements of a colour anchored in each word of the board."""
+    free, corners, hand = lax.optimization_barrier(_planes(config, occupied, hands, color))
+    totals = []
+    for pieces in _groups(config):
+        boards = lax.optimization_barrier((free, corners, hand))
+        masks = movegen.by_orientation(replace(config, pieces=pieces), *boards)
+        totals.append(popcount_sum(list(masks.values())))
+    return sum(totals[1:], start=totals[0])
+
+
+def _groups(config: Config) -> list[tuple[int, ...]]:
+    """The pieces in play, in groups of about as many orientations."""
+    sizes = {piece: sum(ORIENTATIONS[i].piece == piece for i in config.orientations) for piece in config.pieces}
+    groups: list[tuple[int, ...]] = []
+    group: tuple[int, ...] = ()
+    for piece in config.pieces:
+        group = (*group, piece)
+        if sum(sizes[member] for member in group) * COUNT_GROUPS >= len(config.orientations):
+            groups.append(group)
+            group = ()
+    return [*groups, group] if group else groups
+
+
+def _planes(
+    config: Config,
+    occupied: UInt32[Array, "colors words lanes"],
+    hands: UInt32[Array, "colors lanes"],
+    color: Int32[Array, "lanes"],
+) -> tuple[Board, Board, Hand]:
+    """``boards.planes``, with each colour read at few offsets of its rows."""
+    length, size = reach(config), words(config)
+    below = _rows_below(config)
+
+    def at(offset: int) -> list[Board]:
+        """Of each colour the words ``offset`` after each word of a plane, 0 where there is none."""
+        first = max(0, -offset)
+        part = occupied[:, max(0, offset) : size]
+        padded = jnp.pad(part, ((0, 0), (first, max(0, length - first - part.shape[1])), (0, 0)))
+        return list(padded[:, :length])
+
+    nearby = {offset: pick(at(offset), color[None]) for offset in range(-below, below + 1)}
+    taken = reduce(jnp.bitwise_or, at(0))
+    index = np.arange(length)[:, None]
+    hand = pick(list(hands), color)
+    return *_planes_of_words(config, nearby, taken, hand, color[None], index), playable(config, hand)
+
+
+def _rows_below(config: Config) -> int:
+    """Number of words before and after a word in which neighbours of its cells lie."""
+    return (config.size + 1) // WORD_BITS + 1
+
+
+def _planes_of_words(
+    config: Config,
+    own: dict[int, Word],
+    taken: Word,
+    hand: UInt32[Array, "lanes"],
+    color: Int32[Array, "*shape"],
+    index: np.ndarray | Int32[Array, "*shape"],
+) -> tuple[Word, Word]:
+    """The words of the planes of free cells and of corners, see ``boards.planes``, by their index.
+
+    Args:
+        config: the variant.
+        own: the words of the colour at the index, and by how many words they lie before or after it.
+        taken: the words of all colours together at the index.
+        hand: the pieces of the colour.
+        color: the colour.
+        index: which words; may lie beyond the planes.
+    """
+    size = config.size
+
+    def constant(board: np.ndarray) -> Word:
+        return _lookup(board, index)
+
+    def shifted(bits: int) -> Word:
+        """The own cells moved up by a number of bits, negative for down."""
+        whole, part = divmod(bits, WORD_BITS)
+        low = own[-whole] << np.uint32(part) if part else own[-whole]
+        return low | (own[-whole - 1] >> np.uint32(WORD_BITS - part)) if part else low
+
+    not_left, not_right = constant(columns(config, 1, size - 1)), constant(columns(config, 0, size - 2))
+    edges = (shifted(1) & not_left) | (shifted(-1) & not_right) | shifted(size) | shifted(-size)
+    diagonals = ((shifted(size + 1) | shifted(1 - size)) & not_left) | ((shifted(size - 1) | shifted(-1 - size)) & not_right)
+    free = constant(columns(config, 0, size - 1)) & ~(taken | edges)
+    starts = [constant(pack(config, cells)) for cells in dict.fromkeys(config.start_cells)]
+    start = starts[0] if len(starts) == 1 else pick([constant(pack(config, cells)) for cells in config.start_cells], color)
+    if config.starts_stay_open:
+        return free, diagonals | start
+    is_first = jnp.broadcast_to(hand == np.uint32(config.full_hand), diagonals.shape)
+    return free, jnp.where(is_first, start, diagonals)
+
+
+def _lookup(board: np.ndarray, index: np.ndarray | Int32[Array, "*shape"]) -> Word:
+    """The words of a constant board; zero beyond it."""
+    if isinstance(index, np.ndarray):
+        return jnp.asarray(board[index])
+    return jnp.take(jnp.asarray(board), index, mode="fill", fill_value=0)
+
+
+def nth_placement(
+    config: Config,
+    counts: list[Int32[Array, "lanes"]],
+    occupied: UInt32[Array, "colors words lanes"],
+    hands: UInt32[Array, "colors lanes"],
+    color: Int32[Array, "lanes"],
+    rank: Int32[Array, "*several lanes"],
+) -> Int32[Array, "*several lanes"]:
+    """The legal placement of a given rank, see ``rules.nth_placement``."""
+    word, before = _find_interval([count.reshape(*[1] * (rank.ndim - 1), -1) for count in counts], rank)
+    left = rank - before
+    free, corners, hand = _words_at(config, occupied, hands, color, word)
+    rooms = {dx: _lookup(board[:, 0], word) for dx, board in movegen.room(config).items()}
+    free, corners, rooms, left, hand, word = lax.optimization_barrier((free, corners, rooms, left, hand, word))
+    order = list(movegen.grow(config.orientations, lambda cell: None, lambda a, b: None))
+    found = _find_orientation(config, order, free, corners, rooms, hand, left)
+    position, before = found & 127, found >> 7
+    orientation = jnp.take(jnp.asarray(np.array(order, np.int32)), position, mode="clip")
+    mask = _anchors(config, orientation, free, corners, rooms)
+    return orientation * config.cells + word * WORD_BITS + kth_set_bit(mask, left - before)
+
+
+def _find_interval(sizes: list[Int32[Array, "*#shape"]], rank: Int32[Array, "*shape"]) -> tuple[Array, Array]:
+    """The interval in which a rank lies, of intervals of these sizes one after another, and the sizes before it."""
+    index, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
+    for size in sizes:
+        total = total + size
+        is_later = total <= rank
+        index, before = index + is_later.astype(jnp.int32), jnp.where(is_later, total, before)
+    return index, before
+
+
+def _words_at(
+    config: Config,
+    occupied: UInt32[Array, "colors words lanes"],
+    hands: UInt32[Array, "colors lanes"],
+    color: Int32[Array, "lanes"],
+    word: Int32[Array, "*several lanes"],
+) -> tuple[list[Word], list[Word], Hand]:
+    """The words of the planes from a word on, as many as a piece anchored in it reaches, each an array of its own."""
+    below, ahead, size = _rows_below(config), reach(config) - words(config) + 1, words(config)
+    lanes = word.shape[-1]
+    lane = jnp.broadcast_to(jnp.arange(lanes, dtype=jnp.int32), word.shape)
+    color = jnp.broadcast_to(color, word.shape)
+    # By one index, which XLA computes where it is used; of several it would write an array.
+    flat = occupied.ravel()
+    nearby, taken = {}, {}
+    for offset in range(-below, ahead + below):
+        index = word + offset
+        is_inside = (index >= 0) & (index < size)
+        boards = [
+            jnp.where(is_inside, jnp.take(flat, (i * size + index) * lanes + lane, mode="clip"), np.uint32(0))
+            for i in range(config.colors)
+        ]
+        nearby[offset], taken[offset] = pick(boards, color), reduce(jnp.bitwise_or, boards)
+    hand = pick(list(hands), color)
+    planes = [
+        _planes_of_words(
+            config, {i: nearby[offset + i] for i in range(-below, below + 1)}, taken[offset], hand, color, word + offset
+        )
+        for offset in range(ahead)
+    ]
+    return [free for free, _ in planes], [corners for _, corners in planes], playable(config, hand)
+
+
+def _window(boards: list[Word], start: int | Int32[Array, "*shape"]) -> Word:
+    """32 bits of consecutive words from bit ``start`` on."""
+    if isinstance(start, int):
+        whole, part = divmod(start, WORD_BITS)
+        low, high = boards[whole], boards[min(whole + 1, len(boards) - 1)]
+        return (low >> np.uint32(part)) | (high << np.uint32(WORD_BITS - part)) if part else low
+    whole, part = start >> 5, (start & 31).astype(jnp.uint32)
+    low = pick(boards, whole)
+    high = pick([*boards[1:], boards[-1]], whole)
+    return (low >> part) | lax.shift_left(high, np.uint32(WORD_BITS) - part)
+
+
+def _find_orientation(
+    config: Config,
+    order: list[int],
+    free: list[Word],
+    corners: list[Word],
+    rooms: dict[int, Word],
+    hand: Hand,
+    left: Int32[Array, "*shape"],
+) -> Int32[Array, "*shape"]:
+    """The number of orientations, in their order, that end before a rank, plus 128 times their number of placements."""
+    size = -(-len(order) // RANK_GROUPS)
+    best = jnp.zeros_like(left)
+    base = jnp.zeros_like(left)
+    for first in range(0, len(order), size):
+        group = order[first : first + size]
+        boards = lax.optimization_barrier((free, corners, rooms, hand))
+        masks = _masks(config, group, *boards)
+        total = base
+        for position, orientation in enumerate(group, first):
+            total = total + popcount(masks[orientation])
+            best = jnp.where(total <= left, (total << 7) + (position + 1), best)
+        base = total
+    return best
+
+
+def _masks(
+    config: Config, group: list[int], free: list[Word], corners: list[Word], rooms: dict[int, Word], hand: Hand
+) -> dict[int, Word]:
+    """The anchors of the legal placements in one word, by orientation."""
+
+    def cell(cell: tuple[int, int]) -> tuple[Word, Word]:
+        fit, touch = (_window(boards, config.bit(cell)) for boards in (free, corners))
+        return (fit & rooms[cell[0]] if cell[0] else fit), touch
+
+    def join(a: tuple[Word, Word], b: tuple[Word, Word]) -> tuple[Word, Word]:
+        return a[0] & b[0], a[1] | b[1]
+
+    grown = movegen.grow(tuple(group), cell, join)
+    return {i: fit & touch & movegen.in_hand(hand, i) for i, (fit, touch) in grown.items()}
+
+
+_CELLS = np.array([[o.cells[min(i, len(o.cells) - 1)] for i in range(MAX_PIECE_SIZE)] for o in ORIENTATIONS], np.int32)
+"""The cells of each orientation; of smaller ones the last is repeated."""
+_WIDTHS = _CELLS[:, :, 0].max(axis=1)
+
+
+def _anchors(
+    config: Config, orientation: Int32[Array, "*shape"], free: list[Word], corners: list[Word], rooms: dict[int, Word]
+) -> Word:
+    """The anchors in one word at which an orientation fits and touches a corner."""
+    bits = _CELLS[:, :, 1] * config.size + _CELLS[:, :, 0]
+    dx = jnp.take(jnp.asarray(_WIDTHS), orientation, mode="clip")
+    everywhere = jnp.full_like(free[0], np.uint32(0xFFFFFFFF))
+    fit, touch = pick([everywhere, *(rooms[i] for i in sorted(rooms))], dx), jnp.zeros_like(free[0])
+    for i in range(MAX_PIECE_SIZE):
+        start = jnp.take(jnp.asarray(bits[:, i]), orientation, mode="clip")
+        fit, touch = fit & _window(free, start), touch | _window(corners, start)
+    return fit & touch
