@@ -147,8 +147,9 @@ def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
         word = reduce(lambda word, more: hash32(word, more.astype(jnp.int32)), data)
         return hash32(word[None], jnp.arange(count, dtype=jnp.int32)[:, None])
 
-    # Materialized, since the words of keys are interleaved: fused with the hash, other arrays would be read with that stride.
-    return per_lane(partial(materialize, words))(jax.random.key_data(key))
+    # Materialized on a CPU, since the words of keys are interleaved: fused with the hash, other arrays would be read with that
+    # stride. A GPU would launch a kernel for it.
+    return per_lane(partial(by_platform, partial(materialize, words), words))(jax.random.key_data(key))
 
 
 def while_any(

@@ -8,6 +8,7 @@ from rich.table import Table
 from tyro.conf import arg
 
 from experiments.commands.common import (
+    FailedError,
     Flag,
     GameOptions,
     OptionalInt,
@@ -22,6 +23,8 @@ from experiments.commands.common import (
 
 _OF_SEARCH = ("num_simulations", "num_candidates")
 _OF_PLAY = ("form", "policy", "cores")
+_OF_COMPILING = ("programs", "network")
+_COMPILED = ("compile_for", *_OF_COMPILING, *_OF_SEARCH, "game", "players", "set", "batch", "json")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,14 @@ class Bench(GameOptions):
     """Measure self-play and learning instead of games, with the settings of this preset and of --set."""
     serve: Flag = False
     """Measure the game server with --games under way, half of them against engines, instead of games."""
+    compile_for: Annotated[str | None, arg(metavar="DEVICE", help_behavior_hint="")] = None
+    """Measure nothing, but compile for a GPU that need not be there, one of h100, h200, a100, rtx4090, and print what the programs
+    launch, move and compute, with an estimate of their speed."""
+    programs: str = "stream,step,mask,search,selfplay"
+    """Programs that --compile-for compiles: the stream of games, the public step, the dense mask of legal actions, a search, and
+    a round of self-play."""
+    network: str = "medium"
+    """Size of the network in the searches of --compile-for."""
     games: int = 200
     """Number of games at once, for --serve."""
     num_simulations: int = 64
@@ -69,6 +80,12 @@ class Bench(GameOptions):
             check_unused(self, "with --signature, which plays fixed games", *every)
             self._signature()
             return
+        if self.compile_for is not None:
+            every = [field.name for field in fields(self) if field.name not in _COMPILED]
+            check_unused(self, "with --compile-for, which measures nothing", *every)
+            self._compile(self.compile_for)
+            return
+        check_unused(self, "without --compile-for", *_OF_COMPILING)
         if self.serve:
             every = [field.name for field in fields(self) if field.name not in ("serve", "games", "seconds", "seed", "json")]
             check_unused(self, "with --serve", *every)
@@ -129,6 +146,39 @@ class Bench(GameOptions):
         for name, row in hashes.items():
             table.add_row(name, *(row.get(column, "") for column in COLUMNS))
         out.print(table)
+
+    def _compile(self, device: str) -> None:
+        from experiments.benchmarks.gpu import measure
+        from experiments.benchmarks.gpu.programs import PROGRAMS
+        from experiments.benchmarks.gpu.targets import TARGETS
+        from experiments.networks import SIZES
+
+        if device not in TARGETS:
+            raise UsageError(f"--compile-for must be one of {', '.join(TARGETS)}, not {device!r}")
+        chosen = tuple(self.programs.split(","))
+        if unknown := [name for name in chosen if name not in PROGRAMS]:
+            raise UsageError(
+                f"--programs must be names among {', '.join(PROGRAMS)}, with commas between them, not {unknown[0]!r}"
+            )
+        if self.network not in SIZES:
+            raise UsageError(f"--network must be one of {', '.join(SIZES)}, not {self.network!r}")
+        check_positive(num_simulations=self.num_simulations, num_candidates=self.num_candidates)
+        if self.batch is not None:
+            check_positive(batch=self.batch)
+        options = replace(self, game=self.game or "tilewe")
+        options.make()  # for the error, before a process is started
+        settings = chosen, self.batch, self.network, self.num_simulations, self.num_candidates
+        try:
+            with progress(None, "", "compiling", quiet=self.json):
+                figures = measure.measure(device, options.game, options.options(), *settings)
+        except RuntimeError as error:
+            raise FailedError(str(error)) from None
+        if self.json:
+            print(json.dumps(figures))
+            return
+        for table in measure.tables(figures):
+            out.print(table)
+        out.print(f"{measure.NOTE}; loops of unknown length run as often as assumed, see docs/gpu.md", markup=False)
 
     def _figures(self, batch: int) -> dict[str, Any]:
         if self.serve:

@@ -57,7 +57,9 @@ def prepare(dump: Path) -> None:
     os.environ["XLA_FLAGS"] = f"{flags} {os.environ.get('XLA_FLAGS', '')}"
 
 
-def compile_for(target: Target, dump: Path, function: Callable[..., Any], *args: Any, donate: tuple[int, ...] = ()) -> CompiledProgram:
+def compile_for(
+    target: Target, dump: Path, function: Callable[..., Any], *args: Any, donate: tuple[int, ...] = ()
+) -> CompiledProgram:
     """A function compiled for one device, after ``prepare``.
 
     Args:
@@ -84,7 +86,9 @@ def compile_for(target: Target, dump: Path, function: Callable[..., Any], *args:
     commands = "\n".join(path.read_text() for path in dumped if "thunk_sequence" in path.name and path.suffix == ".txt")
     entry = hlo.read(text)
     ptxas = machine_code.find_ptxas()
-    code = machine_code.assemble([path for path in dumped if path.suffix == ".ptx"], target.architecture, ptxas) if ptxas else {}
+    code = (
+        machine_code.assemble([path for path in dumped if path.suffix == ".ptx"], target.architecture, ptxas) if ptxas else {}
+    )
     threads = machine_code.parse_threads(commands)
     launched = {name: LaunchedCode(code[name], threads.get(name, 0)) for name in code}
     return CompiledProgram(

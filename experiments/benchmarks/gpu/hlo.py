@@ -6,7 +6,7 @@ what it writes. Caches are ignored.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -27,6 +27,8 @@ _MOVES = {
     *_TAKES_A_PART,
 }
 """Instructions that compute nothing for each element of their result, or are counted in another way."""
+
+_CUSTOM_CALL = re.compile(r'custom_call_target="([^"]*)"')
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Body:
     loops: list["Body"]
 
     def walk(self) -> Iterator["Body"]:
-        """This one and all the loops inside, from outside to inside."""
+        """The body itself and all the loops inside, from outside to inside."""
         yield self
         for loop in self.loops:
             yield from loop.walk()
@@ -192,6 +194,7 @@ def _kernel(computations: Computations, instructions: Mapping[str, Instruction],
     shape_of = {name: instructions[name].shape for name in instruction.operands if name in instructions}
     shapes = [shape_of.get(name, "") for name in instruction.operands]
     source = re.search(r'op_name="([^"]*)"', instruction.attributes)
+    target = _CUSTOM_CALL.search(instruction.attributes)
     called = computations.get(instruction.attribute("calls"), {})
     if called:
         read, written = _traffic_of_fusion(called, shapes)
@@ -201,15 +204,13 @@ def _kernel(computations: Computations, instructions: Mapping[str, Instruction],
         inside = [(instruction, shape_of)]
     kernel = Kernel(
         name=instruction.name,
-        kind=re.sub(r"\W", "", instruction.attribute("custom_call_target")) or instruction.opcode,
+        kind=target.group(1) if target else instruction.opcode,
         source=source.group(1) if source else "",
         bytes_read=read,
         bytes_written=written,
         integer_ops=0,
         float_ops=0,
     )
-    target = re.search(r'custom_call_target="([^"]*)"', instruction.attributes)
-    kernel.kind = target.group(1) if target else instruction.opcode
     for part, shapes_inside in inside:
         _add_operations(kernel, part, shapes_inside)
     return kernel
@@ -318,7 +319,7 @@ def _add_operations(kernel: Kernel, instruction: Instruction, shapes: Mapping[st
 
 def _matrix_ops(instruction: Instruction, operands: list[str]) -> int:
     """Multiplications and additions of a matrix product or a convolution; 0 for other instructions."""
-    target = re.search(r'custom_call_target="([^"]*)"', instruction.attributes)
+    target = _CUSTOM_CALL.search(instruction.attributes)
     name = target.group(1) if target else instruction.opcode
     if name == "convolution" or "convForward" in name or name == "__cudnn$conv":
         labels = re.search(r"dim_labels=\w+_(\w+)->(\w+)", instruction.attributes)
@@ -338,7 +339,3 @@ def _contracted(instruction: Instruction, left: str) -> int:
     sides = _sides(left)
     axes = [int(axis) for axis in re.findall(r"\d+", matched.group(1) or matched.group(2) or "")]
     return int(np.prod([sides[axis] for axis in axes], dtype=np.int64))
-
-
-Cost = Callable[[Kernel], float]
-"""Seconds of one launch of a kernel."""

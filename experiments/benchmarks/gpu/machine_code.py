@@ -1,4 +1,4 @@
-"""Machine code of compiled kernels: registers, spills, instructions and launch dimensions, from what XLA dumps and ``ptxas``."""
+"""Machine code of compiled kernels: registers, spills, instructions and threads, from what XLA dumps and ``ptxas``."""
 
 import re
 import shutil
@@ -33,8 +33,8 @@ def find_ptxas() -> Path | None:
     for folder in map(Path, sys.path):
         for path in (folder / "nvidia").glob("*/bin/ptxas"):
             return path
-    found = shutil.which("ptxas")
-    return Path(found) if found else None
+    path_of_machine = shutil.which("ptxas")
+    return Path(path_of_machine) if path_of_machine else None
 
 
 def assemble(files: Iterable[Path], architecture: str, ptxas: Path) -> dict[str, MachineCode]:

@@ -1,4 +1,4 @@
-"""Figures of programs compiled for a GPU, as JSON. Compiled in a process of its own, since JAX must be set up before it starts."""
+"""Figures of programs compiled for a GPU, as JSON. They are compiled in a process of their own, which sets JAX up for it."""
 
 import json
 import subprocess
@@ -8,6 +8,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from rich.table import Table
 
 from experiments.benchmarks.gpu import compile, estimate, hlo, programs
 from experiments.benchmarks.gpu.targets import TARGETS, Target
@@ -45,7 +47,7 @@ def measure(
     """
     if not compile.is_available():
         raise RuntimeError(
-            "--compile-for needs JAX's compiler for CUDA, which is not installed: pip install 'tilewe-jax[cuda]'; a GPU is not needed"
+            "--compile-for needs JAX's compiler for CUDA, of the extra cuda: pip install 'tilewe-jax[cuda]'; it needs no GPU"
         )
     settings = json.dumps([device, name, options, chosen, batch, network, num_simulations, num_candidates])
     command = [sys.executable, "-m", "experiments.benchmarks.gpu.measure", settings]
@@ -54,6 +56,39 @@ def measure(
         raise RuntimeError("compiling failed; see above")
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
+
+
+def tables(figures: dict[str, Any]) -> list[Table]:
+    """What ``measure`` gave, as tables: the programs, and the kernels that take longest."""
+    title = f"{figures['game']}, compiled for {figures['device']}: a step of all games, estimated"
+    steps = Table(
+        "program", "games", "kernels", "MB", "integer ops", "float ops", "peak MB", "us", "steps/s", "network", title=title
+    )
+    kernels = Table("program", "kernel", "MB", "instructions", "registers", "spilled", "us", title="The longest kernels")
+    for row in figures["programs"]:
+        step = row["step"]
+        seconds = f"{step['estimated_microseconds']:,.0f}", f"{step['estimated_steps_per_second']:.2g}"
+        steps.add_row(
+            row["program"],
+            f"{row['batch']:,}",
+            f"{step['kernels']:,.0f}",
+            f"{step['bytes'] / 1e6:,.1f}",
+            f"{step['integer_ops']:.2g}",
+            f"{step['float_ops']:.2g}",
+            f"{row['peak_bytes'] / 1e6:,.1f}",
+            *seconds,
+            f"{step['estimated_network_fraction']:.0%}",
+        )
+        for kernel in row["heavy_kernels"]:
+            kernels.add_row(
+                row["program"],
+                f"{kernel['kernel']} ({kernel['kind']})",
+                f"{kernel['bytes'] / 1e6:,.1f}",
+                f"{kernel['instructions']:.2g}",
+                *("" if kernel[name] is None else str(kernel[name]) for name in ("registers", "spill_bytes")),
+                f"{kernel['estimated_microseconds']:,.1f}",
+            )
+    return [steps, kernels]
 
 
 def _work(
@@ -75,9 +110,7 @@ def _work(
         game, target = make_game(name, options), TARGETS[device]
         rows = []
         for program_name in chosen:
-            program = programs.make(
-                program_name, game, batch or BATCH[program_name], network, num_simulations, num_candidates
-            )
+            program = programs.make(program_name, game, batch or BATCH[program_name], network, num_simulations, num_candidates)
             rows.append(_figures(program, target, Path(folder)))
     return {
         "device": target.name,
@@ -113,9 +146,7 @@ def _figures(program: programs.Program, target: Target, dump: Path) -> dict[str,
     }
 
 
-def _step(
-    compiled: compile.CompiledProgram, program: programs.Program, target: Target
-) -> tuple[hlo.Body, tuple[int, ...]]:
+def _step(compiled: compile.CompiledProgram, program: programs.Program, target: Target) -> tuple[hlo.Body, tuple[int, ...]]:
     """The body that is one step of a program, and how often the loops of unknown length inside it run."""
     body, turns = compiled.entry, program.turns
     for _ in range(program.loops_to_step):

@@ -1,15 +1,14 @@
 """Legal placements on packed boards in the form that XLA compiles well for GPUs; the results are those of ``movegen``.
 
 On a CPU all shapes are one loop, in which LLVM shares what they have in common. XLA's GPU compiler would write the shapes that
-several others grow from to memory, hundreds of megabytes a ply. It makes one kernel of what is a tree: so the pieces are counted
-in groups, each grown from its own copy of the boards behind an ``optimization_barrier``. XLA sees nothing that they have in
-common, and LLVM, which comes later, computes it once all the same. For the same reason an array is read at few offsets of its
-rows, and what is read at more is written to memory once.
+several others grow from to memory, hundreds of megabytes a ply. It makes one kernel of what is a tree: so the pieces are
+counted in groups, each grown from its own copy of the boards behind an ``optimization_barrier``. XLA sees nothing that they
+have in common, and LLVM, which comes later, computes it once all the same. For the same reason an array is read at few offsets
+of its rows, and what is read at more is written to memory once.
 
 Functions of lanes, see ``tilewe_jax.lanes``.
 """
 
-from dataclasses import replace
 from functools import reduce
 
 import jax.numpy as jnp
@@ -28,7 +27,12 @@ COUNT_GROUPS = 3
 RANK_GROUPS = 4
 """Number of groups of orientations in ``nth_placement``."""
 
-Word = UInt32[Array, "*shape"]
+_OFFSETS = np.array([[o.cells[min(i, len(o.cells) - 1)] for i in range(MAX_PIECE_SIZE)] for o in ORIENTATIONS], np.int32)
+"""The cells of each orientation; of smaller ones the last is repeated."""
+_WIDTHS = _OFFSETS[:, :, 0].max(axis=1)
+"""The largest offset to the right of an anchor, by orientation."""
+
+Word = UInt32[Array, "..."]
 """Words of boards, in any arrangement."""
 
 
@@ -41,21 +45,20 @@ def counts(
     """Number of legal placements of a colour anchored in each word of the board."""
     free, corners, hand = lax.optimization_barrier(_planes(config, occupied, hands, color))
     totals = []
-    for pieces in _groups(config):
+    for orientations in _groups(config):
         boards = lax.optimization_barrier((free, corners, hand))
-        masks = movegen.by_orientation(replace(config, pieces=pieces), *boards)
+        masks = movegen.by_orientation(config, *boards, orientations)
         totals.append(popcount_sum(list(masks.values())))
     return sum(totals[1:], start=totals[0])
 
 
 def _groups(config: Config) -> list[tuple[int, ...]]:
-    """The pieces in play, in groups of about as many orientations."""
-    sizes = {piece: sum(ORIENTATIONS[i].piece == piece for i in config.orientations) for piece in config.pieces}
+    """The orientations in play, in groups of whole pieces and about equal sizes."""
     groups: list[tuple[int, ...]] = []
     group: tuple[int, ...] = ()
     for piece in config.pieces:
-        group = (*group, piece)
-        if sum(sizes[member] for member in group) * COUNT_GROUPS >= len(config.orientations):
+        group = (*group, *(i for i in config.orientations if ORIENTATIONS[i].piece == piece))
+        if len(group) * COUNT_GROUPS >= len(config.orientations):
             groups.append(group)
             group = ()
     return [*groups, group] if group else groups
@@ -95,8 +98,8 @@ def _planes_of_words(
     own: dict[int, Word],
     taken: Word,
     hand: UInt32[Array, "lanes"],
-    color: Int32[Array, "*shape"],
-    index: np.ndarray | Int32[Array, "*shape"],
+    color: Int32[Array, "..."],
+    index: np.ndarray | Int32[Array, "..."],
 ) -> tuple[Word, Word]:
     """The words of the planes of free cells and of corners, see ``boards.planes``, by their index.
 
@@ -131,7 +134,7 @@ def _planes_of_words(
     return free, jnp.where(is_first, start, diagonals)
 
 
-def _lookup(board: np.ndarray, index: np.ndarray | Int32[Array, "*shape"]) -> Word:
+def _lookup(board: np.ndarray, index: np.ndarray | Int32[Array, "..."]) -> Word:
     """The words of a constant board; zero beyond it."""
     if isinstance(index, np.ndarray):
         return jnp.asarray(board[index])
@@ -148,8 +151,14 @@ def nth_placement(
 ) -> Int32[Array, "*several lanes"]:
     """The legal placement of a given rank, see ``rules.nth_placement``."""
     word, before = _find_interval([count.reshape(*[1] * (rank.ndim - 1), -1) for count in counts], rank)
-    left = rank - before
-    free, corners, hand = _words_at(config, occupied, hands, color, word)
+    word, left = word.ravel(), (rank - before).ravel()
+    if rank.ndim == 1:
+        free, corners, hand = _words_at(config, occupied, hands, color, word)
+    else:  # several in a lane share its planes
+        lane = jnp.broadcast_to(jnp.arange(rank.shape[-1], dtype=jnp.int32), rank.shape).ravel()
+        boards = lax.optimization_barrier(_planes(config, occupied, hands, color))
+        free, corners = (_pick_words(config, board, word, lane) for board in boards[:2])
+        hand = jnp.take(boards[2], lane, mode="clip")
     rooms = {dx: _lookup(board[:, 0], word) for dx, board in movegen.room(config).items()}
     free, corners, rooms, left, hand, word = lax.optimization_barrier((free, corners, rooms, left, hand, word))
     order = list(movegen.grow(config.orientations, lambda cell: None, lambda a, b: None))
@@ -157,7 +166,28 @@ def nth_placement(
     position, before = found & 127, found >> 7
     orientation = jnp.take(jnp.asarray(np.array(order, np.int32)), position, mode="clip")
     mask = _anchors(config, orientation, free, corners, rooms)
-    return orientation * config.cells + word * WORD_BITS + kth_set_bit(mask, left - before)
+    return (orientation * config.cells + word * WORD_BITS + kth_set_bit(mask, left - before)).reshape(rank.shape)
+
+
+def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
+    """The anchors of the legal placements of each of the 91 orientations, see ``movegen.placements``."""
+    size = words(config)
+    whole, part = divmod(_OFFSETS[:, :, 1] * config.size + _OFFSETS[:, :, 0], WORD_BITS)
+    rooms = np.stack([np.full((size, 1), 0xFFFFFFFF, np.uint32), *(room[:size] for room in movegen.room(config).values())])
+    shape = len(ORIENTATIONS), size, free.shape[1]
+    fit = jnp.broadcast_to(jnp.asarray(rooms[_WIDTHS]), shape)
+    touch = jnp.zeros(shape, jnp.uint32)
+    for i in range(MAX_PIECE_SIZE):
+        rows = whole[:, i, None] + np.arange(size)[None]
+        down = jnp.broadcast_to(part[:, i, None, None].astype(np.uint32), shape)
+        # Shifts by 32 or more give zero.
+        free_here, corners_here = (
+            (board[rows] >> down) | lax.shift_left(board[rows + 1], np.uint32(WORD_BITS) - down) for board in (free, corners)
+        )
+        fit, touch = fit & free_here, touch | corners_here
+    pieces = np.array([[orientation.piece] for orientation in ORIENTATIONS], np.uint32)
+    in_hand = (hand[None] >> pieces) & np.uint32(1) != 0
+    return jnp.where(in_hand[:, None], fit & touch, np.uint32(0))
 
 
 def _find_interval(sizes: list[Int32[Array, "*#shape"]], rank: Int32[Array, "*shape"]) -> tuple[Array, Array]:
@@ -175,35 +205,42 @@ def _words_at(
     occupied: UInt32[Array, "colors words lanes"],
     hands: UInt32[Array, "colors lanes"],
     color: Int32[Array, "lanes"],
-    word: Int32[Array, "*several lanes"],
+    word: Int32[Array, "lanes"],
 ) -> tuple[list[Word], list[Word], Hand]:
     """The words of the planes from a word on, as many as a piece anchored in it reaches, each an array of its own."""
     below, ahead, size = _rows_below(config), reach(config) - words(config) + 1, words(config)
-    lanes = word.shape[-1]
-    lane = jnp.broadcast_to(jnp.arange(lanes, dtype=jnp.int32), word.shape)
-    color = jnp.broadcast_to(color, word.shape)
+    lanes = word.shape[0]
+    lane = jnp.arange(lanes, dtype=jnp.int32)
     # By one index, which XLA computes where it is used; of several it would write an array.
     flat = occupied.ravel()
-    nearby, taken = {}, {}
-    for offset in range(-below, ahead + below):
+
+    def look_up(owner: int | Int32[Array, "lanes"], offset: int) -> Word:
         index = word + offset
-        is_inside = (index >= 0) & (index < size)
-        boards = [
-            jnp.where(is_inside, jnp.take(flat, (i * size + index) * lanes + lane, mode="clip"), np.uint32(0))
-            for i in range(config.colors)
-        ]
-        nearby[offset], taken[offset] = pick(boards, color), reduce(jnp.bitwise_or, boards)
+        content = jnp.take(flat, (owner * size + index) * lanes + lane, mode="clip")
+        return jnp.where((index >= 0) & (index < size), content, np.uint32(0))
+
+    own = {offset: look_up(color, offset) for offset in range(-below, ahead + below)}
+    taken = [reduce(jnp.bitwise_or, [look_up(i, offset) for i in range(config.colors)]) for offset in range(ahead)]
     hand = pick(list(hands), color)
     planes = [
         _planes_of_words(
-            config, {i: nearby[offset + i] for i in range(-below, below + 1)}, taken[offset], hand, color, word + offset
+            config, {i: own[offset + i] for i in range(-below, below + 1)}, taken[offset], hand, color, word + offset
         )
         for offset in range(ahead)
     ]
     return [free for free, _ in planes], [corners for _, corners in planes], playable(config, hand)
 
 
-def _window(boards: list[Word], start: int | Int32[Array, "*shape"]) -> Word:
+def _pick_words(
+    config: Config, board: Board, word: Int32[Array, "flat"], lane: Int32[Array, "flat"]
+) -> list[UInt32[Array, "flat"]]:
+    """The words of a board of other lanes from a word on, as many as a piece anchored in it reaches."""
+    flat, lanes = board.ravel(), board.shape[1]
+    ahead = reach(config) - words(config) + 1
+    return [jnp.take(flat, (word + offset) * lanes + lane, mode="clip") for offset in range(ahead)]
+
+
+def _window(boards: list[Word], start: int | Int32[Array, "lanes"]) -> Word:
     """32 bits of consecutive words from bit ``start`` on."""
     if isinstance(start, int):
         whole, part = divmod(start, WORD_BITS)
@@ -222,8 +259,8 @@ def _find_orientation(
     corners: list[Word],
     rooms: dict[int, Word],
     hand: Hand,
-    left: Int32[Array, "*shape"],
-) -> Int32[Array, "*shape"]:
+    left: Int32[Array, "lanes"],
+) -> Int32[Array, "lanes"]:
     """The number of orientations, in their order, that end before a rank, plus 128 times their number of placements."""
     size = -(-len(order) // RANK_GROUPS)
     best = jnp.zeros_like(left)
@@ -256,16 +293,11 @@ def _masks(
     return {i: fit & touch & movegen.in_hand(hand, i) for i, (fit, touch) in grown.items()}
 
 
-_CELLS = np.array([[o.cells[min(i, len(o.cells) - 1)] for i in range(MAX_PIECE_SIZE)] for o in ORIENTATIONS], np.int32)
-"""The cells of each orientation; of smaller ones the last is repeated."""
-_WIDTHS = _CELLS[:, :, 0].max(axis=1)
-
-
 def _anchors(
-    config: Config, orientation: Int32[Array, "*shape"], free: list[Word], corners: list[Word], rooms: dict[int, Word]
+    config: Config, orientation: Int32[Array, "lanes"], free: list[Word], corners: list[Word], rooms: dict[int, Word]
 ) -> Word:
     """The anchors in one word at which an orientation fits and touches a corner."""
-    bits = _CELLS[:, :, 1] * config.size + _CELLS[:, :, 0]
+    bits = _OFFSETS[:, :, 1] * config.size + _OFFSETS[:, :, 0]
     dx = jnp.take(jnp.asarray(_WIDTHS), orientation, mode="clip")
     everywhere = jnp.full_like(free[0], np.uint32(0xFFFFFFFF))
     fit, touch = pick([everywhere, *(rooms[i] for i in sorted(rooms))], dx), jnp.zeros_like(free[0])

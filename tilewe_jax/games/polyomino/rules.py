@@ -246,7 +246,10 @@ def cells_placed(config: Config, hands: UInt32[Array, "*shape"]) -> Int32[Array,
 
 def placements(config: Config, state: State) -> UInt32[Array, "orientations words lanes"]:
     """The legal placements of the current colour: for each orientation the board of its anchors."""
-    masks = _MOVEGENS[config.movegen].placements(config, *planes(config, state.occupied, state.hands, state.current_color))
+    boards = planes(config, state.occupied, state.hands, state.current_color)
+    generator = _MOVEGENS[config.movegen]
+    on_gpu = movegen_gpu if generator is movegen else generator
+    masks = by_platform(partial(generator.placements, config), partial(on_gpu.placements, config), *boards)
     return jnp.where(jnp.all(state.out, axis=0)[None, None], np.uint32(0), masks)
 
 
