@@ -50,11 +50,11 @@ class Bench(GameOptions):
     serve: Flag = False
     """Measure the game server with --games under way, half of them against engines, instead of games."""
     compile_for: Annotated[str | None, arg(metavar="DEVICE", help_behavior_hint="")] = None
-    """Measure nothing, but compile for a GPU that need not be there, one of h100, h200, a100, rtx4090, and print what the programs
+    """Measure nothing, but compile for a GPU that need not be there, one of h100, h200, a100, rtx4090, and print what programs
     launch, move and compute, with an estimate of their speed."""
     programs: str = "stream,step,mask,search,selfplay"
-    """Programs that --compile-for compiles: the stream of games, the public step, the dense mask of legal actions, a search, and
-    a round of self-play."""
+    """Programs that --compile-for compiles: the stream of games, the public step, the dense mask of legal actions, a search,
+    and a round of self-play."""
     network: str = "medium"
     """Size of the network in the searches of --compile-for."""
     games: int = 200

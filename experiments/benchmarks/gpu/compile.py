@@ -53,7 +53,8 @@ def prepare(dump: Path) -> None:
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # what comes out of a cache is not dumped
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA warns of what it cannot choose without a device
-    flags = f"--xla_gpu_autotune_level=0 --xla_dump_to={dump} --xla_dump_hlo_as_text"
+    # Without autotuning, which needs a device, Triton has no tile sizes for some small matrix products.
+    flags = f"--xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false --xla_dump_to={dump} --xla_dump_hlo_as_text"
     os.environ["XLA_FLAGS"] = f"{flags} {os.environ.get('XLA_FLAGS', '')}"
 
 

@@ -219,6 +219,9 @@ def _kernel(computations: Computations, instructions: Mapping[str, Instruction],
 def _traffic(instruction: Instruction, shapes: list[str]) -> tuple[int, int]:
     """Bytes that an instruction reads and writes as a kernel of its own."""
     written = size_in_bytes(instruction.shape)
+    if instruction.opcode == "custom-call" and "__cu" in instruction.attributes:
+        dtype, count = _arrays(instruction.shape)[0]  # what a library writes beside its result is scratch memory
+        written = count * item_bytes(dtype)
     if instruction.opcode in _TAKES_A_PART:
         return written + sum(map(size_in_bytes, shapes[1:])), written
     if instruction.opcode in ("dynamic-update-slice", "scatter"):
@@ -321,15 +324,21 @@ def _matrix_ops(instruction: Instruction, operands: list[str]) -> int:
     """Multiplications and additions of a matrix product or a convolution; 0 for other instructions."""
     target = _CUSTOM_CALL.search(instruction.attributes)
     name = target.group(1) if target else instruction.opcode
-    if name == "convolution" or "convForward" in name or name == "__cudnn$conv":
+    if name == "convolution" or name.startswith("__cudnn$conv"):
         labels = re.search(r"dim_labels=\w+_(\w+)->(\w+)", instruction.attributes)
         assert labels
         kernel_sides, result = _sides(operands[1]), instruction.shape
         taps = int(np.prod(kernel_sides)) // kernel_sides[labels.group(1).index("o")]
-        return 2 * num_elements(result) * taps
+        return 2 * _elements_of_first(result) * taps
     if name == "dot" or "cublas" in name:
-        return 2 * num_elements(instruction.shape) * _contracted(instruction, operands[0])
+        return 2 * _elements_of_first(instruction.shape) * _contracted(instruction, operands[0])
     return 0
+
+
+def _elements_of_first(shape: str) -> int:
+    """Elements of an array; of a tuple, of its first array, as the others are scratch memory."""
+    arrays = _arrays(shape)
+    return arrays[0][1] if arrays else 0
 
 
 def _contracted(instruction: Instruction, left: str) -> int:

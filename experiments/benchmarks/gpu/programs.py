@@ -71,6 +71,7 @@ def _play(name: str, game: Any, batch: int) -> Program:
 
 def _search(name: str, game: Any, batch: int, network: str, num_simulations: int, num_candidates: int) -> Program:
     import jax
+    import jax.numpy as jnp
 
     from experiments import networks
     from experiments.benchmarks.gpu.estimate import NETWORK
@@ -87,7 +88,7 @@ def _search(name: str, game: Any, batch: int, network: str, num_simulations: int
     def evaluator(model: Any) -> Any:
         def predict(observation: Any) -> Any:
             with jax.named_scope(NETWORK):
-                return networks.predict(model, observation)
+                return networks.predict(model, observation, dtype=jnp.bfloat16)
 
         return network_evaluator(game, predict)
 

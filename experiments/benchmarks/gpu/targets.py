@@ -59,6 +59,7 @@ gpu_device_info {{
   block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
   memory_bandwidth: {int(self.bandwidth)} l2_cache_size: {self.l2_bytes} clock_rate_ghz: {self.clock_ghz}
   device_memory_size: {self.memory_bytes} shared_memory_per_block_optin: {block}
+  driver_version: "13.0.0" runtime_version: "13.0.0" dnn_version: "9.10.0"
   cuda_compute_capability {{ major: {major} minor: {minor} }} registers_per_core_limit: 65536 registers_per_block_limit: 65536
 }}
 platform_name: "CUDA" dnn_version_info {{ major: 9 minor: 10 }} runtime_version {{ major: 13 minor: 0 patch: 0 }}

@@ -10,6 +10,7 @@ Functions of lanes, see ``tilewe_jax.lanes``.
 """
 
 from functools import reduce
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -36,6 +37,18 @@ Word = UInt32[Array, "..."]
 """Words of boards, in any arrangement."""
 
 
+class LocalBoards(NamedTuple):
+    """What decides about anchors in one word, each word an array of its own; see ``boards.planes`` and ``movegen.room``."""
+
+    free: list[Word]
+    """Words of the plane of free cells from that word on, as many as a piece reaches."""
+    corners: list[Word]
+    """The same words of the plane of corners."""
+    rooms: list[Word]
+    """The anchors that have so many cells of their row to their right, from 0 on."""
+    hand: Hand
+
+
 def counts(
     config: Config,
     occupied: UInt32[Array, "colors words lanes"],
@@ -47,7 +60,7 @@ def counts(
     totals = []
     for orientations in _groups(config):
         boards = lax.optimization_barrier((free, corners, hand))
-        masks = movegen.by_orientation(config, *boards, orientations)
+        masks = movegen.by_orientation(config, *boards, orientations=orientations)
         totals.append(popcount_sum(list(masks.values())))
     return sum(totals[1:], start=totals[0])
 
@@ -153,20 +166,19 @@ def nth_placement(
     word, before = _find_interval([count.reshape(*[1] * (rank.ndim - 1), -1) for count in counts], rank)
     word, left = word.ravel(), (rank - before).ravel()
     if rank.ndim == 1:
-        free, corners, hand = _words_at(config, occupied, hands, color, word)
+        boards = _local_boards(config, occupied, hands, color, word)
     else:  # several in a lane share its planes
         lane = jnp.broadcast_to(jnp.arange(rank.shape[-1], dtype=jnp.int32), rank.shape).ravel()
-        boards = lax.optimization_barrier(_planes(config, occupied, hands, color))
-        free, corners = (_pick_words(config, board, word, lane) for board in boards[:2])
-        hand = jnp.take(boards[2], lane, mode="clip")
-    rooms = {dx: _lookup(board[:, 0], word) for dx, board in movegen.room(config).items()}
-    free, corners, rooms, left, hand, word = lax.optimization_barrier((free, corners, rooms, left, hand, word))
+        planes = lax.optimization_barrier(_planes(config, occupied, hands, color))
+        boards = _look_up_local_boards(config, planes, word, lane)
+    boards, left, word = lax.optimization_barrier((boards, left, word))
     order = list(movegen.grow(config.orientations, lambda cell: None, lambda a, b: None))
-    found = _find_orientation(config, order, free, corners, rooms, hand, left)
-    position, before = found & 127, found >> 7
+    result = _find_orientation(config, order, boards, left)
+    position, before = result & 127, result >> 7
     orientation = jnp.take(jnp.asarray(np.array(order, np.int32)), position, mode="clip")
-    mask = _anchors(config, orientation, free, corners, rooms)
-    return (orientation * config.cells + word * WORD_BITS + kth_set_bit(mask, left - before)).reshape(rank.shape)
+    mask = _anchors(config, orientation, boards)
+    action: Array = orientation * config.cells + word * WORD_BITS + kth_set_bit(mask, left - before)
+    return action.reshape(rank.shape)
 
 
 def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
@@ -200,14 +212,14 @@ def _find_interval(sizes: list[Int32[Array, "*#shape"]], rank: Int32[Array, "*sh
     return index, before
 
 
-def _words_at(
+def _local_boards(
     config: Config,
     occupied: UInt32[Array, "colors words lanes"],
     hands: UInt32[Array, "colors lanes"],
     color: Int32[Array, "lanes"],
     word: Int32[Array, "lanes"],
-) -> tuple[list[Word], list[Word], Hand]:
-    """The words of the planes from a word on, as many as a piece anchored in it reaches, each an array of its own."""
+) -> LocalBoards:
+    """What decides about anchors in one word of each lane, from the boards of all colours."""
     below, ahead, size = _rows_below(config), reach(config) - words(config) + 1, words(config)
     lanes = word.shape[0]
     lane = jnp.arange(lanes, dtype=jnp.int32)
@@ -228,38 +240,47 @@ def _words_at(
         )
         for offset in range(ahead)
     ]
-    return [free for free, _ in planes], [corners for _, corners in planes], playable(config, hand)
+    return LocalBoards(
+        [free for free, _ in planes], [corners for _, corners in planes], _rooms(config, word), playable(config, hand)
+    )
 
 
-def _pick_words(
-    config: Config, board: Board, word: Int32[Array, "flat"], lane: Int32[Array, "flat"]
-) -> list[UInt32[Array, "flat"]]:
-    """The words of a board of other lanes from a word on, as many as a piece anchored in it reaches."""
-    flat, lanes = board.ravel(), board.shape[1]
-    ahead = reach(config) - words(config) + 1
-    return [jnp.take(flat, (word + offset) * lanes + lane, mode="clip") for offset in range(ahead)]
+def _look_up_local_boards(
+    config: Config, planes: tuple[Board, Board, Hand], word: Int32[Array, "flat"], lane: Int32[Array, "flat"]
+) -> LocalBoards:
+    """What decides about anchors in words of several lanes, from their planes."""
+    free, corners, hand = planes
+    ahead, lanes = reach(config) - words(config) + 1, free.shape[1]
+
+    def look_up(board: Board) -> list[Word]:
+        flat = board.ravel()
+        return [jnp.take(flat, (word + offset) * lanes + lane, mode="clip") for offset in range(ahead)]
+
+    return LocalBoards(look_up(free), look_up(corners), _rooms(config, word), jnp.take(hand, lane, mode="clip"))
 
 
-def _window(boards: list[Word], start: int | Int32[Array, "lanes"]) -> Word:
+def _rooms(config: Config, word: Int32[Array, "lanes"]) -> list[Word]:
+    """``movegen.room`` in one word of each lane, from an offset of 0 on."""
+    rooms = [_lookup(board[:, 0], word) for board in movegen.room(config).values()]
+    return [jnp.full_like(rooms[0], np.uint32(0xFFFFFFFF)), *rooms]
+
+
+def _window(boards: list[Word], start: int) -> Word:
     """32 bits of consecutive words from bit ``start`` on."""
-    if isinstance(start, int):
-        whole, part = divmod(start, WORD_BITS)
-        low, high = boards[whole], boards[min(whole + 1, len(boards) - 1)]
-        return (low >> np.uint32(part)) | (high << np.uint32(WORD_BITS - part)) if part else low
-    whole, part = start >> 5, (start & 31).astype(jnp.uint32)
-    low = pick(boards, whole)
-    high = pick([*boards[1:], boards[-1]], whole)
-    return (low >> part) | lax.shift_left(high, np.uint32(WORD_BITS) - part)
+    whole, part = divmod(start, WORD_BITS)
+    return (boards[whole] >> np.uint32(part)) | (boards[whole + 1] << np.uint32(WORD_BITS - part)) if part else boards[whole]
+
+
+def _window_at(boards: list[Word], start: Int32[Array, "lanes"]) -> Word:
+    """``_window`` from another bit in each lane."""
+    whole, part = start // WORD_BITS, (start % WORD_BITS).astype(jnp.uint32)
+    # Shifts by 32 or more give zero.
+    high = lax.shift_left(pick(boards[1:], whole), np.uint32(WORD_BITS) - part)
+    return (pick(boards[:-1], whole) >> part) | high
 
 
 def _find_orientation(
-    config: Config,
-    order: list[int],
-    free: list[Word],
-    corners: list[Word],
-    rooms: dict[int, Word],
-    hand: Hand,
-    left: Int32[Array, "lanes"],
+    config: Config, order: list[int], boards: LocalBoards, left: Int32[Array, "lanes"]
 ) -> Int32[Array, "lanes"]:
     """The number of orientations, in their order, that end before a rank, plus 128 times their number of placements."""
     size = -(-len(order) // RANK_GROUPS)
@@ -267,8 +288,7 @@ def _find_orientation(
     base = jnp.zeros_like(left)
     for first in range(0, len(order), size):
         group = order[first : first + size]
-        boards = lax.optimization_barrier((free, corners, rooms, hand))
-        masks = _masks(config, group, *boards)
+        masks = _masks(config, tuple(group), lax.optimization_barrier(boards))
         total = base
         for position, orientation in enumerate(group, first):
             total = total + popcount(masks[orientation])
@@ -277,31 +297,25 @@ def _find_orientation(
     return best
 
 
-def _masks(
-    config: Config, group: list[int], free: list[Word], corners: list[Word], rooms: dict[int, Word], hand: Hand
-) -> dict[int, Word]:
+def _masks(config: Config, group: tuple[int, ...], boards: LocalBoards) -> dict[int, Word]:
     """The anchors of the legal placements in one word, by orientation."""
 
     def cell(cell: tuple[int, int]) -> tuple[Word, Word]:
-        fit, touch = (_window(boards, config.bit(cell)) for boards in (free, corners))
-        return (fit & rooms[cell[0]] if cell[0] else fit), touch
+        fit, touch = (_window(words, config.bit(cell)) for words in (boards.free, boards.corners))
+        return (fit & boards.rooms[cell[0]] if cell[0] else fit), touch
 
     def join(a: tuple[Word, Word], b: tuple[Word, Word]) -> tuple[Word, Word]:
         return a[0] & b[0], a[1] | b[1]
 
-    grown = movegen.grow(tuple(group), cell, join)
-    return {i: fit & touch & movegen.in_hand(hand, i) for i, (fit, touch) in grown.items()}
+    grown = movegen.grow(group, cell, join)
+    return {i: fit & touch & movegen.in_hand(boards.hand, i) for i, (fit, touch) in grown.items()}
 
 
-def _anchors(
-    config: Config, orientation: Int32[Array, "lanes"], free: list[Word], corners: list[Word], rooms: dict[int, Word]
-) -> Word:
+def _anchors(config: Config, orientation: Int32[Array, "lanes"], boards: LocalBoards) -> Word:
     """The anchors in one word at which an orientation fits and touches a corner."""
     bits = _OFFSETS[:, :, 1] * config.size + _OFFSETS[:, :, 0]
-    dx = jnp.take(jnp.asarray(_WIDTHS), orientation, mode="clip")
-    everywhere = jnp.full_like(free[0], np.uint32(0xFFFFFFFF))
-    fit, touch = pick([everywhere, *(rooms[i] for i in sorted(rooms))], dx), jnp.zeros_like(free[0])
+    fit, touch = pick(boards.rooms, jnp.take(jnp.asarray(_WIDTHS), orientation, mode="clip")), jnp.zeros_like(boards.free[0])
     for i in range(MAX_PIECE_SIZE):
         start = jnp.take(jnp.asarray(bits[:, i]), orientation, mode="clip")
-        fit, touch = fit & _window(free, start), touch | _window(corners, start)
+        fit, touch = fit & _window_at(boards.free, start), touch | _window_at(boards.corners, start)
     return fit & touch

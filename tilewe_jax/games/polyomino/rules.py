@@ -265,7 +265,8 @@ def legal_counts(
 
     def count(occupied: Array, hands: Array, color: Array) -> UInt16[Array, "words lanes"]:
         boards = materialize(lambda *args: planes(config, *args), occupied, hands, color)
-        return materialize(lambda *args: generator.counts(config, *args).astype(jnp.uint16), *boards)
+        counts: Array = materialize(lambda *args: generator.counts(config, *args).astype(jnp.uint16), *boards)
+        return counts
 
     def count_on_gpu(occupied: Array, hands: Array, color: Array) -> UInt16[Array, "words lanes"]:
         return movegen_gpu.counts(config, occupied, hands, color).astype(jnp.uint16)
