@@ -84,7 +84,7 @@ def test_estimates() -> None:
     target, entry = TARGETS["h100"], hlo.read(TEXT)
     code = {"loop_xor_fusion": LaunchedCode(MachineCode(14, 0, 1000, False), 10**9)}
     program = CompiledProgram(entry, code, graphs=1, peak_bytes=0)
-    work = estimate.of_body(entry, program, target, turns=(5,))
+    work = estimate.of_body(entry, program, target, turns=(1, 5))
     assert work.kernels == 5 + 3 * (6 + 5 * 2)
     assert work.host_turns == 3 * 5
     slowest = 3 * 5 * 1e12 / target.integer_ops  # the instructions of one kernel take longer than all else

@@ -67,21 +67,20 @@ def of_kernel(kernel: Kernel, program: CompiledProgram, target: Target) -> Work:
     )
 
 
-def of_body(body: Body, program: CompiledProgram, target: Target, turns: tuple[int, ...] = ()) -> Work:
+def of_body(body: Body, program: CompiledProgram, target: Target, turns: tuple[int, int] = (1, 1)) -> Work:
     """The work of one turn of a body.
 
     Args:
         body: the entry or the body of a loop.
         program: the program that it is of.
         target: the device.
-        turns: how often loops of unknown length are assumed to run, from outside to inside; once where nothing is said.
+        turns: how often loops of unknown length are assumed to run: those with loops inside, and those without.
     """
     work = sum((of_kernel(kernel, program, target) for kernel in body.kernels), start=Work())
     for loop in body.loops:
         if loop.turns is None:
-            count, inside = (turns[0], turns[1:]) if turns else (1, ())
             ask = Work(seconds=HOST_SECONDS, host_turns=1)
-            work += (of_body(loop, program, target, inside) + ask) * count
+            work += (of_body(loop, program, target, turns) + ask) * (turns[0] if loop.loops else turns[1])
         else:
             work += of_body(loop, program, target, turns) * loop.turns
     return work

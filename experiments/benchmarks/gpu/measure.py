@@ -17,7 +17,7 @@ from experiments.benchmarks.gpu.targets import TARGETS, Target
 BATCH = {"stream": 65_536, "step": 65_536, "mask": 8_192, "search": 1_024, "selfplay": 1_024}
 """Games at once, unless given."""
 HEAVY = 6
-"""Number of kernels that are listed for each program."""
+"""Number of kernels that are listed for each program; equal ones count as one."""
 NOTE = "counted in the compiled program, and estimated from the data sheet; nothing is measured"
 
 
@@ -64,7 +64,9 @@ def tables(figures: dict[str, Any]) -> list[Table]:
     steps = Table(
         "program", "games", "kernels", "MB", "integer ops", "float ops", "peak MB", "us", "steps/s", "network", title=title
     )
-    kernels = Table("program", "kernel", "MB", "instructions", "registers", "spilled", "us", title="The longest kernels")
+    kernels = Table(
+        "program", "kernel", "times", "MB", "instructions", "registers", "spilled", "us", title="The longest kernels"
+    )
     for row in figures["programs"]:
         step = row["step"]
         seconds = f"{step['estimated_microseconds']:,.0f}", f"{step['estimated_steps_per_second']:.2g}"
@@ -83,6 +85,7 @@ def tables(figures: dict[str, Any]) -> list[Table]:
             kernels.add_row(
                 row["program"],
                 f"{kernel['kernel']} ({kernel['kind']})",
+                str(kernel["launches"]),
                 f"{kernel['bytes'] / 1e6:,.1f}",
                 f"{kernel['instructions']:.2g}",
                 *("" if kernel[name] is None else str(kernel[name]) for name in ("registers", "spill_bytes")),
@@ -129,7 +132,7 @@ def _figures(program: programs.Program, target: Target, dump: Path) -> dict[str,
     started = time.perf_counter()
     compiled = compile.compile_for(target, dump, program.function, *program.args, donate=program.donated)
     seconds = time.perf_counter() - started
-    body, turns = _step(compiled, program, target)
+    body, turns = _step(compiled, program, target), program.turns
     return {
         "program": program.name,
         "batch": program.batch,
@@ -146,33 +149,31 @@ def _figures(program: programs.Program, target: Target, dump: Path) -> dict[str,
     }
 
 
-def _step(compiled: compile.CompiledProgram, program: programs.Program, target: Target) -> tuple[hlo.Body, tuple[int, ...]]:
-    """The body that is one step of a program, and how often the loops of unknown length inside it run."""
-    body, turns = compiled.entry, program.turns
+def _step(compiled: compile.CompiledProgram, program: programs.Program, target: Target) -> hlo.Body:
+    """The body that is one step of a program: that of the longest loop, as far inside as its steps are."""
+    body = compiled.entry
     for _ in range(program.loops_to_step):
-        rest = turns
-
-        def cost(loop: hlo.Body, rest: tuple[int, ...] = rest) -> float:
-            return estimate.of_body(loop, compiled, target, rest[1:] if loop.turns is None else rest).seconds
-
-        body = max(body.loops, key=cost)
-        turns = rest[1:] if body.turns is None else rest
-    return body, turns
+        body = max(body.loops, key=lambda loop: estimate.of_body(loop, compiled, target, program.turns).seconds)
+    return body
 
 
 def _heavy_kernels(body: hlo.Body, compiled: compile.CompiledProgram, target: Target) -> list[dict[str, Any]]:
     kernels = [kernel for inner in body.walk() for kernel in inner.kernels]
     works = [(estimate.of_kernel(kernel, compiled, target), kernel) for kernel in kernels]
     works.sort(key=lambda pair: -pair[0].seconds)
-    rows = []
-    for work, kernel in works[:HEAVY]:
-        launched = compiled.code_of(kernel)
-        code = asdict(launched.machine_code) if launched else {}
-        rows.append(
-            {
+    rows: dict[Any, dict[str, Any]] = {}
+    for work, kernel in works:
+        alike = rows.get((work, kernel.kind))  # the layers of a network
+        if alike:
+            alike["launches"] += 1
+        elif len(rows) < HEAVY:
+            launched = compiled.code_of(kernel)
+            code = asdict(launched.machine_code) if launched else {}
+            rows[work, kernel.kind] = {
                 "kernel": kernel.name,
                 "kind": kernel.kind,
                 "source": kernel.source[-80:],
+                "launches": 1,
                 "bytes": kernel.bytes,
                 "instructions": round(work.instructions),
                 "matrix_ops": kernel.matrix_ops,
@@ -180,8 +181,7 @@ def _heavy_kernels(body: hlo.Body, compiled: compile.CompiledProgram, target: Ta
                 "spill_bytes": code.get("spill_bytes"),
                 "estimated_microseconds": round(1e6 * work.seconds, 1),
             }
-        )
-    return rows
+    return list(rows.values())
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ class Program:
     """Shapes of its arguments."""
     batch: int
     """Games at once."""
-    turns: tuple[int, ...] = ()
-    """How often loops of unknown length are assumed to run, from outside to inside."""
+    turns: tuple[int, int] = (1, 1)
+    """How often loops of unknown length are assumed to run: those with loops inside, and those without."""
     donated: tuple[int, ...] = ()
     """The arguments whose memory the results may use."""
     loops_to_step: int = 0

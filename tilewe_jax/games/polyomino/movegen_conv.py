@@ -1,18 +1,14 @@
 """Legal placements by convolution over dense planes: the rule as it is stated, to test ``movegen`` against.
 
 A placement is legal where the convolution of the piece with the cells that are not free is zero and that with the corners is
-not. The two are channels of one convolution, in which a cell that is not free outweighs all corners; on GPUs it is computed in
-bfloat16, which holds its small whole numbers exactly. Slower than ``movegen``, on a CPU much slower; ``docs/gpu.md`` compares
-them on GPUs. The functions take the results of ``boards.planes``, with lanes last.
+not. On GPUs the two are channels of one convolution, for the tensor cores. Much slower than ``movegen`` on a CPU, and
+``docs/gpu.md`` compares them on GPUs. The functions take the results of ``boards.planes``, with lanes last.
 """
-
-from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.typing import DTypeLike
-from jaxtyping import Array, Bool, Int32, UInt32
+from jaxtyping import Array, Bool, Float32, Int32, UInt32
 
 from tilewe_jax.bits import WORD_BITS, popcount
 from tilewe_jax.games.polyomino.boards import Board, Hand, words
@@ -21,7 +17,7 @@ from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 from tilewe_jax.lanes import by_platform
 
 _BLOCKED = 8
-"""Weight of a cell that is not free: more than the corners that a piece can cover."""
+"""Weight of a cell that is not free against a corner: more than the corners that a piece can cover."""
 
 
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
@@ -31,7 +27,7 @@ def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Arr
 
 def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
     """The anchors of the legal placements of each of the 91 orientations."""
-    fits = by_platform(_fits, partial(_fits, dtype=jnp.bfloat16), ~_dense(config, free), _dense(config, corners))
+    fits = by_platform(_fits, _fits_on_gpu, ~_dense(config, free), _dense(config, corners))
     piece = np.array([orientation.piece for orientation in ORIENTATIONS], np.uint32)
     in_hand = (hand[:, None] >> piece[None]) & np.uint32(1) != 0
     legal = fits & in_hand[:, :, None, None]
@@ -47,23 +43,37 @@ def placements_at(
     return {orientation: masks[orientation].reshape(word.shape) for orientation in config.orientations}
 
 
-def _fits(
-    blocked: Bool[Array, "lanes y x"], corners: Bool[Array, "lanes y x"], dtype: DTypeLike = jnp.float32
-) -> Bool[Array, "lanes orientations y x"]:
-    """Whether each orientation anchored at each cell covers a corner and no cell that is not free, or off the board.
+def _fits(blocked: Bool[Array, "lanes y x"], corners: Bool[Array, "lanes y x"]) -> Bool[Array, "lanes orientations y x"]:
+    """Whether each orientation anchored at each cell covers a corner, and no cell that is not free or off the board."""
+    return (_convolve(blocked, outside=True) == 0) & (_convolve(corners, outside=False) > 0)
 
-    The convolution gives the number of corners, less ``_BLOCKED`` for each cell that is not free.
-    """
+
+def _fits_on_gpu(blocked: Bool[Array, "lanes y x"], corners: Bool[Array, "lanes y x"]) -> Bool[Array, "lanes orientations y x"]:
+    """``_fits`` by one convolution in bfloat16, which holds its small whole numbers exactly."""
     kernels = np.zeros((MAX_PIECE_SIZE, MAX_PIECE_SIZE, 2, len(ORIENTATIONS)), np.float32)
     for i, orientation in enumerate(ORIENTATIONS):
         for x, y in orientation.cells:
             kernels[y, x, :, i] = -_BLOCKED, 1
     around = (0, 0), (0, MAX_PIECE_SIZE - 1), (0, MAX_PIECE_SIZE - 1)
-    padded = [jnp.pad(blocked, around, constant_values=True), jnp.pad(corners, around)]
-    names = ("NHWC", "HWIO", "NHWC")
-    images = jnp.stack(padded, axis=-1).astype(dtype)
-    weighed = lax.conv_general_dilated(images, jnp.asarray(kernels, dtype), (1, 1), "VALID", dimension_numbers=names)
+    images = jnp.stack([jnp.pad(blocked, around, constant_values=True), jnp.pad(corners, around)], axis=-1)
+    weighed = lax.conv_general_dilated(
+        images.astype(jnp.bfloat16),
+        jnp.asarray(kernels, jnp.bfloat16),
+        (1, 1),
+        "VALID",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
     return jnp.moveaxis(weighed > 0, -1, 1)
+
+
+def _convolve(planes: Bool[Array, "lanes y x"], outside: bool) -> Float32[Array, "lanes orientations y x"]:
+    """Number of set cells under each orientation anchored at each cell; cells off the board are set where ``outside``."""
+    kernels = np.zeros((len(ORIENTATIONS), 1, MAX_PIECE_SIZE, MAX_PIECE_SIZE), np.float32)
+    for kernel, orientation in zip(kernels, ORIENTATIONS, strict=True):
+        for x, y in orientation.cells:
+            kernel[0, y, x] = 1
+    padded = jnp.pad(planes, ((0, 0), (0, MAX_PIECE_SIZE - 1), (0, MAX_PIECE_SIZE - 1)), constant_values=outside)
+    return lax.conv(padded[:, None].astype(jnp.float32), jnp.asarray(kernels), (1, 1), "VALID")
 
 
 def _dense(config: Config, board: Board) -> Bool[Array, "lanes y x"]:
