@@ -59,8 +59,8 @@ def counts(
     free, corners, hand = lax.optimization_barrier(_planes(config, occupied, hands, color))
     totals = []
     for orientations in _groups(config):
-        boards = lax.optimization_barrier((free, corners, hand))
-        masks = movegen.by_orientation(config, *boards, orientations=orientations)
+        own_free, own_corners, own_hand = lax.optimization_barrier((free, corners, hand))
+        masks = movegen.by_orientation(config, own_free, own_corners, own_hand, orientations)
         totals.append(popcount_sum(list(masks.values())))
     return sum(totals[1:], start=totals[0])
 

@@ -8,7 +8,7 @@ import pytest
 import tilewe_jax
 from tilewe_jax import batching
 from tilewe_jax.bits import kth_set_bit, popcount
-from tilewe_jax.games.polyomino import movegen, movegen_gpu, rules
+from tilewe_jax.games.polyomino import movegen, movegen_conv, movegen_gpu, rules
 from tilewe_jax.games.polyomino.boards import planes
 from tilewe_jax.lanes import by_platform
 
@@ -87,6 +87,15 @@ def test_views_agree_with_those_for_cpus_on_many_positions(name: str, options: d
     compared, wrong = disagreements(name, options, batch=1024, spans=120)
     assert wrong == 0
     assert compared >= 100_000
+
+
+def test_one_convolution_in_bfloat16_finds_what_two_in_float32_do() -> None:
+    key_blocked, key_corners = jax.random.split(jax.random.key(5))
+    blocked = jax.random.bernoulli(key_blocked, 0.3, (16, 9, 9))
+    corners = jax.random.bernoulli(key_corners, 0.2, (16, 9, 9))
+    fits = jax.jit(movegen_conv._fits)(blocked, corners)
+    assert 0 < int(jnp.sum(fits)) < fits.size
+    np.testing.assert_array_equal(jax.jit(movegen_conv._fits_on_gpu)(blocked, corners), fits)
 
 
 def test_programs_for_a_gpu_have_its_form_and_others_the_other_one() -> None:
