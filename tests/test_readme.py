@@ -29,6 +29,7 @@ CODE = [
     pytest.param(code, id=f"{page}-{i}", marks=[pytest.mark.slow] if str(page).startswith("docs") else [])
     for page, text in {"README.md": README, **dict(zip(PAGES, OTHERS, strict=True)), **SITE}.items()
     for i, code in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+    if page != Path("docs/interop.md")  # whose examples `test_interop_docs.py` runs
 ]
 COMMANDS = re.findall(r"^tilewe-jax (.*?)(?: *#.*)?$", TEXT.replace("\\\n", ""), re.MULTILINE)
 

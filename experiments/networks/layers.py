@@ -165,7 +165,9 @@ def _bfloat16_product_jvp(primals: tuple[Array, Array], tangents: tuple[Array, A
 @jax.custom_batching.custom_vmap
 def _product(x: Array, weight: Array) -> Array:
     # XLA has no fast code for few rows on CPUs: one row against 512 x 512 weights takes 13 times as long as in float32.
-    dtype = jnp.bfloat16 if math.prod(x.shape[:-1]) >= 8 else jnp.float32
+    # An export for batches of any size does not know how many there are.
+    rows = math.prod(x.shape[:-1])
+    dtype = jnp.bfloat16 if isinstance(rows, int) and rows >= 8 else jnp.float32
     return jnp.matmul(x.astype(dtype), weight.astype(dtype), preferred_element_type=jnp.float32)
 
 

@@ -48,7 +48,7 @@ _SIMPLE = {
 }
 """Primitives that are one operator of ONNX with the same arguments."""
 _REDUCTIONS = {"reduce_max": "ReduceMax", "reduce_min": "ReduceMin", "reduce_sum": "ReduceSum"}
-_CALLS = ("closed_call", "custom_jvp_call", "custom_vjp_call", "jit", "pjit", "remat2")
+_CALLS = ("closed_call", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "jit", "pjit", "remat2")
 
 
 def to_onnx(
@@ -175,7 +175,7 @@ class _Graph:
             if any(not isinstance(size, int) and str(size) != "batch" for size in variable.aval.shape):
                 raise ValueError(f"the operation {name} has the shape {variable.aval.shape}, which is not known for a batch")
         if name in _CALLS:
-            inner = next(params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if key in params)
+            inner = next(params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr", "call") if key in params)
             closed = hasattr(inner, "consts")
             consts = [self.constant(value) for value in inner.consts] if closed else []
             return self.inline(inner.jaxpr if closed else inner, consts, inputs)

@@ -117,7 +117,7 @@ def test_hidden_trays_stay_hidden() -> None:
 def test_cfr_solves_the_smallest_game() -> None:
     uniform = pyspiel.exploitability(TINY, pyspiel.UniformRandomPolicy(TINY))
     solver = pyspiel.CFRSolver(TINY)
-    for _ in range(6):
+    for _ in range(4):
         solver.evaluate_and_update_policy()
     assert pyspiel.exploitability(TINY, solver.average_policy()) < uniform / 3
 
