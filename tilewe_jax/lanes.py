@@ -15,8 +15,8 @@ Lanes are the last axis so that loops over them are the innermost and fill the v
 threads of a GPU read neighbouring words.
 """
 
-from collections.abc import Callable
-from functools import partial, reduce, wraps
+from collections.abc import Callable, Hashable
+from functools import cache, partial, reduce, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 import jax
@@ -76,6 +76,26 @@ def per_lane(function: Callable[P, T]) -> Callable[P, T]:
         return cast(T, jax.tree.map(lambda leaf: leaf[..., 0], out))
 
     return of_one_game
+
+
+def rule_per_lane(rule: Callable[..., T], config: Hashable, materialized: bool = False, **settings: int) -> Callable[..., T]:
+    """``per_lane`` of a rule of a game: the same function each time, so that it is traced and compiled once for each shape.
+
+    That counts where it is called outside of ``jit``, move by move.
+
+    Args:
+      rule: a function of the settings of a game and of lanes, ``rule(config, ..., **settings)``.
+      config: the settings.
+      materialized: whether its result is written to memory once, see ``materialize``.
+      **settings: further fixed arguments.
+    """
+    return cast(Callable[..., T], _rule_per_lane(rule, config, materialized, **settings))
+
+
+@cache
+def _rule_per_lane(rule: Callable[..., Any], config: Hashable, materialized: bool, **settings: int) -> Callable[..., Any]:
+    function = partial(rule, config, **settings)
+    return per_lane(partial(materialize, function) if materialized else function)
 
 
 def materialize(function: Callable[..., T], *args: Any) -> T:
@@ -142,14 +162,17 @@ def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
       key: PRNG key, consumed.
       count: number of words.
     """
+    return rule_per_lane(_words, count)(jax.random.key_data(key))
 
-    def words(data: UInt32[Array, "data lanes"]) -> UInt32[Array, "count lanes"]:
+
+def _words(count: int, data: UInt32[Array, "data lanes"]) -> UInt32[Array, "count lanes"]:
+    def hashed(data: UInt32[Array, "data lanes"]) -> UInt32[Array, "count lanes"]:
         word = reduce(lambda word, more: hash32(word, more.astype(jnp.int32)), data)
         return hash32(word[None], jnp.arange(count, dtype=jnp.int32)[:, None])
 
-    # Materialized on a CPU, since the words of keys are interleaved: fused with the hash, other arrays would be read with that
+    # Materialized on CPUs, since the words of keys are interleaved: fused with the hash, other arrays would be read with that
     # stride. A GPU would launch a kernel for it.
-    return per_lane(partial(by_platform, partial(materialize, words), words))(jax.random.key_data(key))
+    return by_platform(partial(materialize, hashed), hashed, data)
 
 
 def while_any(

@@ -1,7 +1,8 @@
 """The command that measures."""
 
+import importlib.util
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
 from rich.table import Table
@@ -11,11 +12,13 @@ from experiments.commands.common import (
     FailedError,
     Flag,
     GameOptions,
+    OptionalFolder,
     OptionalInt,
     UsageError,
     check_positive,
     check_seed,
     check_unused,
+    err,
     named,
     out,
     progress,
@@ -39,6 +42,9 @@ class Bench(GameOptions):
     """Game to measure: by default tilewe, and with --search a made-up game with few rules, to time the search alone."""
     form: Literal["stream", "games", "step", "board"] = "stream"
     """How the games are played, see above."""
+    protocol: Literal["own", "pgx"] = "own"
+    """How play is measured: whole games without masks, or as Pgx is, with a mask and an observation at every step; then also
+    games of Pgx, where that is installed, if no game is named."""
     policy: Annotated[str | None, arg(metavar="POLICY", help_behavior_hint="")] = None
     """Built-in policy that plays, see `tilewe-jax arena --list`; by default random, in triominos random_stuck."""
     search: Flag = False
@@ -47,6 +53,12 @@ class Bench(GameOptions):
     """Measure nothing, but print hashes of fixed games, which show whether a change has altered how games are played."""
     train: Annotated[str | None, arg(metavar="PRESET", help_behavior_hint="")] = None
     """Measure self-play and learning instead of games, with the settings of this preset and of --set."""
+    all: Flag = False
+    """Measure everything, the most important first, for at most --minutes, into files in the folder of --out."""
+    minutes: float = 8.0
+    """Minutes for --all."""
+    out: OptionalFolder = None
+    """Folder for --all; what is measured in it already is left out."""
     serve: Flag = False
     """Measure the game server with --games under way, half of them against engines, instead of games."""
     compile_for: Annotated[str | None, arg(metavar="DEVICE", help_behavior_hint="")] = None
@@ -64,7 +76,8 @@ class Bench(GameOptions):
     num_candidates: int = 64
     """Number of candidate actions per node, for --search."""
     batch: OptionalInt = None
-    """Number of games side by side per process: 4000, with --search 256 by default. Powers of two are bad for CPU caches."""
+    """Number of games side by side per process: by default 4000, with --search 256, with --protocol pgx 1024, 8192 and 65536.
+    Powers of two are bad for CPU caches."""
     seconds: float = 5.0
     """Seconds to measure, after compilation."""
     cores: int = 1
@@ -91,6 +104,20 @@ class Bench(GameOptions):
             check_unused(self, "with --serve", *every)
         else:
             check_unused(self, "without --serve", "games")
+        if self.all:
+            kept = ("all", "minutes", "out", "seconds", "seed", "json")
+            check_unused(self, "with --all", *(field.name for field in fields(self) if field.name not in kept))
+            self._everything()
+            return
+        check_unused(self, "without --all", "minutes", "out")
+        if self.protocol == "pgx":
+            check_unused(self, "with --protocol pgx", "search", "train", "serve", *_OF_SEARCH, *_OF_PLAY)
+            self._by_protocol_of_pgx()
+            return
+        self._measure()
+
+    def _measure(self) -> None:
+        """Measure one thing and print its figures."""
         if self.train:
             check_unused(self, "with --train", "game", "players", "search", *_OF_SEARCH, *_OF_PLAY, "batch", "seed")
         elif self.search:
@@ -180,6 +207,56 @@ class Bench(GameOptions):
             out.print(table)
         out.print(f"{measure.NOTE}; loops of unknown length run as often as assumed, see docs/gpu.md", markup=False)
 
+    def _everything(self) -> None:
+        from experiments.benchmarks import everything
+
+        if self.out is None:
+            raise UsageError("--all needs --out, the folder of its files")
+        check_seed(self.seed)
+        check_positive(minutes=self.minutes, seconds=self.seconds)
+        done = []
+        for item in everything.measure(self.out, self.minutes, self.seconds, self.seed, _has_pgx()):
+            done.append(item)
+            if not self.json:
+                err.print(f"{item.name}: {item.failure or 'done'}, {item.seconds:.0f} s", highlight=False)
+        if self.json:
+            print(json.dumps([asdict(item) for item in done]))
+
+    def _by_protocol_of_pgx(self) -> None:
+        from experiments.benchmarks import pgx_protocol
+        from tilewe_jax.registry import available_games
+
+        check_seed(self.seed)
+        check_positive(seconds=self.seconds, **({} if self.batch is None else {"batch": self.batch}))
+        of_pgx = [pgx_protocol.PGX + name for name in pgx_protocol.PGX_GAMES]
+        if self.game in of_pgx and not _has_pgx():
+            raise UsageError(f"{self.game} is a game of Pgx, which is not installed: pip install pgx")
+        if self.game and self.game not in of_pgx:
+            self.make()  # for the error, before a process is started
+        names = [self.game] if self.game else list(available_games())
+        if not self.game and _has_pgx():
+            names += of_pgx
+        batches = pgx_protocol.BATCHES if self.batch is None else (self.batch,)
+        rows: list[dict[str, Any]] = []
+        try:
+            with progress(len(names) * len(batches), "measurements", "compiling and measuring", quiet=self.json) as shown:
+                for name in names:
+                    for batch in batches:
+                        rows.append(pgx_protocol.measure(name, self.options(), batch, self.seconds, self.seed))
+                        shown.update(len(rows))
+        except RuntimeError as error:
+            raise UsageError(str(error)) from None
+        if self.json:
+            print(json.dumps(rows))
+            return
+        table = Table("game", "actions", *(f"{batch:,} games" for batch in batches), title="moves a second, protocol of Pgx")
+        for name in names:
+            of_game = [row for row in rows if row["game"] == name]
+            figures = [f"{row['moves_per_second']:,}" if "refused" not in row else row["refused"] for row in of_game]
+            actions = next((f"{row['actions']:,}" for row in of_game if "actions" in row), "")
+            table.add_row(name, actions, *figures)
+        out.print(table)
+
     def _figures(self, batch: int) -> dict[str, Any]:
         if self.serve:
             from experiments.benchmarks.serve import serve
@@ -217,3 +294,8 @@ class Bench(GameOptions):
             self.make()  # for the error, before a process is started
         settings = batch, self.num_simulations, self.num_candidates, self.seconds, self.seed
         return search.measure(self.game or None, self.options(), *settings)
+
+
+def _has_pgx() -> bool:
+    """Whether games of Pgx can be measured."""
+    return importlib.util.find_spec("pgx") is not None
