@@ -43,11 +43,14 @@ def assemble(files: Iterable[Path], architecture: str, ptxas: Path) -> dict[str,
     with tempfile.TemporaryDirectory() as scratch:
         binary = Path(scratch) / "kernel.cubin"
         for path in files:
+            ptx = path.read_text()
+            if ".entry" not in ptx:  # constants alone
+                continue
             command = [str(ptxas), "-v", f"-arch={architecture}", str(path), "-o", str(binary)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise RuntimeError(f"ptxas refuses {path.name}: {done.stderr.strip()}")
-            ptx, sizes = path.read_text(), dict(_code_sizes(binary.read_bytes()))
+            sizes = dict(_code_sizes(binary.read_bytes()))
             for name, registers, spill_bytes in parse_verbose(done.stderr):
                 body = ptx.partition(f".entry {name}(")[2].partition(".entry ")[0]
                 code = MachineCode(registers, spill_bytes, sizes.get(name, 0) // _INSTRUCTION_BYTES, _has_loop(body))
