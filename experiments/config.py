@@ -176,6 +176,10 @@ class CheckpointConfig:
     none by time. The first checkpoint, of iteration 0, is written before anything is played."""
     num_kept: int = setting(2, minimum=1, may_change=True)
     """Number of checkpoints that are kept; older ones of this run are deleted."""
+    slim: bool = setting(False, may_change=True)
+    """Whether checkpoints leave out the replay buffer and the games under way, so that they are small enough to be carried to
+    another machine. A run that goes on from one begins new games, and learns again once the buffer holds ``min_replay_size``
+    positions of each."""
 
 
 @dataclass(frozen=True)

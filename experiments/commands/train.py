@@ -1,6 +1,7 @@
 """Commands that train, and report on training."""
 
 import json
+import math
 import os
 import sys
 from dataclasses import dataclass, fields
@@ -19,6 +20,7 @@ from experiments.commands.common import (
     OptionalFolder,
     OptionalInt,
     UsageError,
+    check_positive,
     check_unused,
     check_writable,
     err,
@@ -43,6 +45,10 @@ class Train:
     """Folder of the run, for its checkpoints, weights, metrics, evaluation games and report. Required."""
     resume: Flag = False
     """Go on with the run in the folder of --out, with its settings."""
+    minutes: Annotated[float | None, arg(help_behavior_hint="")] = None
+    """Minutes after which this command ends, with a checkpoint; max_minutes is the limit of the whole run."""
+    slim: Flag = False
+    """Write small checkpoints, without the replay buffer, to go on with on another machine: checkpoint.slim=true."""
     devices: OptionalInt = None
     """Number of devices of each process, by default all; on a CPU, as many virtual ones are made."""
     coordinator: Annotated[str | None, arg(metavar="HOST:PORT", help_behavior_hint="")] = None
@@ -70,7 +76,9 @@ class Train:
             raise UsageError("--out is needed, the folder of the run")
         if self.devices is not None:
             common.ask_for_devices(self.devices)
-        given = named(self.set)
+        if self.minutes is not None:
+            check_positive(minutes=self.minutes)
+        given = named(self.set) | ({"checkpoint.slim": "true"} if self.slim else {})
         processes = (self.coordinator, self.num_processes, self.process_id)
         if any(value is not None for value in processes) and None in processes:
             raise UsageError("--coordinator, --num-processes and --process-id are given together")
@@ -80,7 +88,8 @@ class Train:
             if self.coordinator is not None or self.distributed:
                 training.join(self.coordinator, self.num_processes, self.process_id)
             config = training.configured(self.preset, given, self.out, self.resume)
-            summary = training.train(config, self.out, self.resume, self.devices, None if self.json else err)
+            console, minutes = None if self.json else err, math.inf if self.minutes is None else self.minutes
+            summary = training.train(config, self.out, self.resume, self.devices, console, minutes)
         except (ValueError, MemoryError) as error:
             raise UsageError(str(error)) from None
         except CheckpointError as error:

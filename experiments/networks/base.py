@@ -38,10 +38,12 @@ SIZES = {
     "tiny": Size(16, 1),
     "nano": Size(32, 3),
     "small": Size(64, 6),
+    "wide": Size(128, 3),
     "medium": Size(128, 8),
     "large": Size(192, 12),
 }
-"""Sizes by name. ``nano`` is for CPUs, ``large`` the size of the strongest published network for Blokus Duo."""
+"""Sizes by name. ``nano`` is for towers on CPUs, ``wide`` for perceptrons on CPUs,
+``large`` the size of the strongest published network for Blokus Duo."""
 
 
 def evaluate(model: Model, observation: Array) -> Outputs:

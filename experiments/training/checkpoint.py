@@ -39,7 +39,13 @@ def save(folder: Path, number: int, state: Any, config: TrainConfig, game_versio
     All processes of a run call this together. Nothing is deleted but folders that are checkpoints of this run. Raises
     ``OSError``, with the checkpoint as its file, where it cannot be written; then those before it are still there.
     """
-    about = {"format": FORMAT, "config": settings.to_json(config), "game_version": game_version, "number": number}
+    about = {
+        "format": FORMAT,
+        "config": settings.to_json(config),
+        "game_version": game_version,
+        "number": number,
+        "slim": config.checkpoint.slim,
+    }
     path = folder.absolute() / f"{number:06d}"
     if path.exists() and _about(path) is not None:
         return
@@ -106,13 +112,19 @@ def delete_unfinished(folder: Path) -> None:
         shutil.rmtree(path)
 
 
+def is_slim(folder: Path, number: int) -> bool:
+    """Whether a checkpoint was written by a run whose checkpoints leave out the replay buffer and the games under way."""
+    about = _about(folder / f"{number:06d}") or {}
+    return bool(about.get("slim"))
+
+
 def restore(folder: Path, number: int, like: Any, config: TrainConfig, game_version: int) -> Any:
     """The state in a checkpoint.
 
     Args:
         folder: folder of the checkpoints.
         number: number of the checkpoint.
-        like: gives shapes and shardings, which may be those of other devices.
+        like: gives shapes and shardings, which may be those of other devices; of what a slim checkpoint holds for such a one.
         config: settings of the run that is resumed.
         game_version: version of the game.
 

@@ -1,6 +1,7 @@
 """The training loop: play, learn, evaluate, keep; for every game, on one device or on many hosts."""
 
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +21,7 @@ from experiments.training.agents import check_warmup
 from experiments.training.evaluation import Evaluation, check_evaluation
 from experiments.training.loss import Losses
 from experiments.training.metrics import Log
-from experiments.training.program import Program, TrainState, check_memory, memory_needed
+from experiments.training.program import Program, SlimState, TrainState, check_memory, memory_needed, slim
 from tilewe_jax.files import replacing
 from tilewe_jax.game import Game
 
@@ -95,8 +96,14 @@ class Run:
                 f"{self._checkpoints} has no checkpoint to go on with; begin a run in another folder, where network.init"
                 " can name weights of this one"
             )
-        state: TrainState = checkpoint.restore(self._checkpoints, newest, self.program.like, self.config, self.game.version)
-        return state
+        like, settings = self.program.like, (self.config, self.game.version)
+        if checkpoint.is_slim(self._checkpoints, newest):
+            kept: SlimState = checkpoint.restore(self._checkpoints, newest, slim(like), *settings)
+            # Not the games again with which the run began.
+            state = self.program.begin(self.config.seed + newest)
+            return replace(state, learner=kept.learner, keys=kept.keys, iteration=kept.iteration)
+        restored: TrainState = checkpoint.restore(self._checkpoints, newest, like, *settings)
+        return restored
 
     def train(
         self,
@@ -104,20 +111,26 @@ class Run:
         log: Log | None,
         stop: Callable[[], bool] = lambda: False,
         began: float | None = None,
+        minutes: float = math.inf,
     ) -> TrainState:
         """Play and learn until the iterations, or the minutes, are over, or ``stop`` says so; then keep what there is.
 
         Only the process that leads has a log. ``began`` is the ``time.monotonic()`` from which on the minutes count, by default
-        now.
+        now; ``minutes`` is a limit for this call alone, beside that of the settings for the whole run.
         """
         config, program = self.config, self.program
         every = config.evaluation.eval_every, config.checkpoint.checkpoint_every
         before = log.evaluations[-1]["iteration"] if log and log.evaluations else None
         evaluation = Evaluation(config, self.game, self.folder, before) if log else None
-        started = (time.monotonic() if began is None else began) - (log.seconds if log else 0.0)
+        began = time.monotonic() if began is None else began
+        started = began - (log.seconds if log else 0.0)
+        deadline = min(began + minutes * 60, started + (config.max_minutes * 60 or math.inf))
         iteration = saved = int(state.iteration)
+        empty_at = iteration - int(self.program.rows_filled(state)) // config.selfplay.unroll_length
         saved_at, pace = time.monotonic(), _Pace()
-        while iteration < config.iterations and not self._ends(log, started - pace.of(self._kinds(iteration)), stop):
+        while iteration < config.iterations:
+            if self._ends(log, deadline - pace.of(self._kinds(iteration, empty_at)), stop):
+                break
             begin = time.monotonic()
             warm_up = iteration < config.selfplay.warmup_iterations
             state, stats = (program.warm_up if warm_up else program.play)(state)
@@ -125,7 +138,7 @@ class Run:
             played = time.monotonic()
             iteration += 1
             losses: list[Losses] = []
-            if self._learns(iteration):
+            if self._learns(iteration - empty_at):
                 for _ in range(config.num_updates):
                     state, parts = program.learn(state)
                     losses.append(parts)
@@ -164,27 +177,27 @@ class Run:
             log.progress.phase("training")
         return self.program.accept(state) if gate and self._any(passes) else state
 
-    def _kinds(self, iteration: int) -> list[str]:
+    def _kinds(self, iteration: int, empty_at: int) -> list[str]:
         """What is done in the iteration after this one, each of which is compiled the first time."""
         config = self.config
         kinds = ["warm-up" if iteration < config.selfplay.warmup_iterations else "self-play"]
-        if self._learns(iteration + 1):
+        if self._learns(iteration + 1 - empty_at):
             kinds.append("learning")
         if (iteration + 1) % config.evaluation.eval_every == 0:
             kinds.append("evaluation")
         return kinds
 
-    def _learns(self, iteration: int) -> bool:
-        """Whether the buffer holds enough positions after the self-play of an iteration."""
-        return iteration * self.config.selfplay.unroll_length >= self.config.replay.min_replay_size
+    def _learns(self, iterations: int) -> bool:
+        """Whether the buffer holds enough positions after so many iterations of self-play since it was empty."""
+        return iterations * self.config.selfplay.unroll_length >= self.config.replay.min_replay_size
 
     def _is_due(self, seconds: float) -> bool:
         """Whether a checkpoint is to be written so many seconds after the one before."""
         return 0 < self.config.checkpoint.checkpoint_minutes * 60 < seconds
 
-    def _ends(self, log: Log | None, started: float, stop: Callable[[], bool]) -> bool:
+    def _ends(self, log: Log | None, deadline: float, stop: Callable[[], bool]) -> bool:
         """Whether to end, which all processes have to decide alike."""
-        late = log is not None and 0 < self.config.max_minutes * 60 < time.monotonic() - started
+        late = log is not None and time.monotonic() > deadline
         return self._any(late or stop())
 
     def _any(self, flag: bool) -> bool:
@@ -192,7 +205,8 @@ class Run:
         return bool(np.any(multihost_utils.process_allgather(np.array(flag)))) if jax.process_count() > 1 else flag
 
     def _save(self, number: int, state: TrainState) -> None:
-        checkpoint.save(self._checkpoints, number, state, self.config, self.game.version)
+        kept = slim(state) if self.config.checkpoint.slim else state
+        checkpoint.save(self._checkpoints, number, kept, self.config, self.game.version)
 
     def _keep(self, number: int, state: TrainState, log: Log) -> Model:
         """Write the average weights to a file of their own, and return them."""

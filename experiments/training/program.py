@@ -46,6 +46,21 @@ class TrainState:
     """Number of iterations of self-play."""
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class SlimState:
+    """What a slim checkpoint keeps of a run: all but the games under way and the replay buffer, which are filled anew."""
+
+    learner: Learner
+    keys: PRNGKeyArray
+    iteration: Int32[Array, ""]
+
+
+def slim(state: TrainState) -> SlimState:
+    """The part of a state that a slim checkpoint keeps."""
+    return SlimState(state.learner, state.keys, state.iteration)
+
+
 _Update = Callable[[TrainState], tuple[TrainState, Any]]
 
 
@@ -96,6 +111,12 @@ class Program:
         """Like ``play``, by the agents of the warm-up."""
         self.learn = self._divided(self._learn)
         """Makes a step of the optimizer."""
+
+        def count(state: TrainState) -> Array:
+            return jnp.max(jnp.sum(state.replay.positions.game_index >= 0, axis=0))
+
+        self.rows_filled: Callable[[TrainState], Array] = jax.jit(count, out_shardings=NamedSharding(self.mesh, everywhere))
+        """Rows of the replay buffer that hold positions."""
         accept = jax.jit(lambda state: replace(state, learner=replace(state.learner, accepted=state.learner.average)))
         self.accept: Callable[[TrainState], TrainState] = accept
         """Makes the newest weights those that play, where there is a gate."""

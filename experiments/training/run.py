@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import math
 import os
 import signal
 import time
@@ -29,7 +30,12 @@ class LostProcessError(Exception):
 
 
 def train(
-    config: TrainConfig, folder: Path, resume: bool = False, devices: int | None = None, console: Console | None = None
+    config: TrainConfig,
+    folder: Path,
+    resume: bool = False,
+    devices: int | None = None,
+    console: Console | None = None,
+    minutes: float = math.inf,
 ) -> dict[str, Any] | None:
     """Train, into a folder, and write the report.
 
@@ -39,6 +45,7 @@ def train(
         resume: whether to go on from the newest checkpoint in the folder.
         devices: number of devices of each process, by default all.
         console: where people follow.
+        minutes: the call ends after so many minutes, as it does after ``config.max_minutes`` of the whole run.
 
     Returns figures of the run as JSON; ``None`` in processes that do not lead.
 
@@ -52,7 +59,7 @@ def train(
         naming_what_is_kept(run),
         Progress(total=total, unit="iterations", console=console if run.leads else None) as progress,
     ):
-        return _train(run, resume, console, began, progress)
+        return _train(run, resume, console, began, progress, minutes)
 
 
 @contextlib.contextmanager
@@ -70,7 +77,9 @@ def naming_what_is_kept(run: Run) -> Iterator[None]:
         raise OSError(error.errno or errno.EIO, reason, str(run.folder)) from error
 
 
-def _train(run: Run, resume: bool, console: Console | None, began: float, progress: Progress) -> dict[str, Any] | None:
+def _train(
+    run: Run, resume: bool, console: Console | None, began: float, progress: Progress, minutes: float
+) -> dict[str, Any] | None:
     """A run, with its signals; see ``train``."""
     config, folder = run.config, run.folder
     if console and run.leads:
@@ -92,7 +101,7 @@ def _train(run: Run, resume: bool, console: Console | None, began: float, progre
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        state = run.train(state, log, lambda: bool(stopped), began)
+        state = run.train(state, log, lambda: bool(stopped), began, minutes)
     except jax.errors.JaxRuntimeError as error:
         if jax.process_count() > 1:
             raise LostProcessError(str(error).splitlines()[0]) from error

@@ -333,6 +333,31 @@ def test_minutes_and_checkpoints_by_time(program: Program, tmp_path: Path, monke
     assert config.num_updates == 32
     assert int(state.iteration) == 7, "30 + 6 * 13.2 s; another iteration would end after 122.4 s"
     assert checkpoint.numbers(tmp_path / "run" / "checkpoints") == [0, 1, 3, 5, 7]
+    # Another command goes on for half a minute of its own, in which two iterations fit.
+    slow.play = taking(program.play, 10.0)
+    leg = Run(replace(config, max_minutes=0.0, evaluation=replace(TOY.evaluation, eval_every=1000)), tmp_path / "run", slow)
+    log = Log(tmp_path / "run", config, None, 7)
+    assert int(leg.train(leg.resume(), log, minutes=0.5).iteration) == 9, "2 * 13.2 s; a third would end after 39.6 s"
+    log.close()
+
+
+def test_a_slim_checkpoint_keeps_all_but_the_games(program: Program, tmp_path: Path) -> None:
+    config = replace(SHORT, iterations=3, checkpoint=replace(SHORT.checkpoint, slim=True))
+    before = trained_in(tmp_path / "run", program, config)
+    folder = tmp_path / "run" / "checkpoints" / "000003"
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    assert sum(sizes) < 4 * 4 * networks.num_parameters(before.learner.model) + 100_000
+    going = Run(replace(config, iterations=5), tmp_path / "run", program)
+    state = going.resume()
+    assert_same(jax.tree.map(_raw, state.learner), jax.tree.map(_raw, before.learner))
+    assert int(state.iteration) == 3
+    assert int(program.rows_filled(state)) == 0 < int(program.rows_filled(before))
+    # The buffer has to be filled again before the network learns: not with the first iteration of this run.
+    assert TOY.replay.min_replay_size > TOY.selfplay.unroll_length
+    log = Log(tmp_path / "run", config, None, 3)
+    after = going.train(state, log)
+    log.close()
+    assert int(after.learner.steps) == int(before.learner.steps) + config.num_updates
 
 
 def _raw(leaf: Any) -> np.ndarray:
@@ -474,7 +499,7 @@ def test_folders_that_cannot_be_used(
         (["--set", "selfplay.search.num_simulations=x"], "selfplay.search.num_simulations must be an integer, not 'x'"),
         (["--set", "selfplay.search.num_simulations=0"], "selfplay.search.num_simulations must be at least 1, not 0"),
         (["--set", "replay.replay_size=100"], "replay.replay_size must be a multiple of selfplay.unroll_length, 32, not 100"),
-        (["--set", "network.size=huge"], "network.size must be one of tiny, nano, small, medium, large, not 'huge'"),
+        (["--set", "network.size=huge"], "network.size must be one of tiny, nano, small, wide, medium, large, not 'huge'"),
         (["--set", "network.architecture=gnn"], "network.architecture for santorini must be one of default, resnet, mlp"),
         (["--set", "selfplay.rule=alphabeta"], "selfplay.rule must be one of gumbel, puct, not 'alphabeta'"),
         (["--set", "evaluation.gate=20 0"], "the first Elo of a sequential test must be the lower one, not 20.0 and 0.0"),
