@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
-from search.exported import Network, observation_shape
+from search.exported import Network, network_interface, observation_spec
 from search.settings import check_number, check_settings, setting
 from tilewe_jax.game import Action, Game, Policy
 
@@ -141,7 +141,7 @@ def network_evaluator(game: Game[Any], network: Network, symmetries: bool = Fals
     Args:
         game: the game.
         network: maps ``Game.observe`` of the mover to logits, ``float[num_logits]``, see ``Game.gather_logits``, and to the
-            expected outcome by seat from the mover's on, ``float[num_players]``.
+            expected outcome by seat from the mover's on, ``float[num_players]``; or has an interface of its own for both.
         symmetries: whether the network is asked about the position under all symmetries of the game, and averaged.
 
     Raises:
@@ -149,16 +149,17 @@ def network_evaluator(game: Game[Any], network: Network, symmetries: bool = Fals
     """
     if symmetries and game.num_symmetries == 1:
         raise ValueError(f"{game.id} has no symmetries to average over")
-    logits, value = jax.eval_shape(network, jax.ShapeDtypeStruct(observation_shape(game), jnp.float32))
-    if logits.shape != (game.num_logits,) or value.shape != (game.num_players,):
+    interface = network_interface(game, network)
+    logits, value = jax.eval_shape(network, observation_spec(interface, game))
+    if logits.shape != (interface.num_logits,) or value.shape != (game.num_players,):
         raise ValueError(
-            f"the network gives logits {logits.shape} and values {value.shape}; {game.id} needs ({game.num_logits},) and"
+            f"the network gives logits {logits.shape} and values {value.shape}; {game.id} needs ({interface.num_logits},) and"
             f" ({game.num_players},)"
         )
 
     def predict(state: Any) -> tuple[Array, Array]:
         player = game.current_player(state)
-        logits, value = network(game.observe(state, player))
+        logits, value = network(interface.observe(state, player))
         seats = (jnp.arange(game.num_players) - player) % game.num_players
         return logits.astype(jnp.float32), value.astype(jnp.float32)[seats]
 
@@ -166,14 +167,14 @@ def network_evaluator(game: Game[Any], network: Network, symmetries: bool = Fals
         del key
         if not symmetries:
             logits, value = predict(state)
-            return Evaluation(lambda actions: game.gather_logits(state, logits, actions), value)
+            return Evaluation(lambda actions: interface.gather_logits(state, logits, actions), value)
         indices = jnp.arange(game.num_symmetries, dtype=jnp.int32)
         transformed = jax.vmap(game.transform, in_axes=(None, 0))(state, indices)
         all_logits, values = jax.vmap(predict)(transformed)
 
         def mean_logits(actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
             renamed = jnp.take(jnp.asarray(game.action_symmetries), actions, axis=1, mode="clip")
-            return jnp.mean(jax.vmap(game.gather_logits)(transformed, all_logits, renamed), axis=0)
+            return jnp.mean(jax.vmap(interface.gather_logits)(transformed, all_logits, renamed), axis=0)
 
         return Evaluation(mean_logits, jnp.mean(values, axis=0))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,15 +13,16 @@ class Outputs(NamedTuple):
     """The output of a network for one position; values of P seats are relative: the observer's seat first."""
 
     logits: Float32[Array, "num_logits"]
-    """Policy logits, see ``Game.gather_logits``."""
+    """Policy logits, see ``NetworkInterface``."""
     outcome_logits: Float32[Array, "P"]
     """Logits of the expected outcome: the softmax is each seat's expected share of the win."""
     score_logits: Float32[Array, "P"]
     """Logits of the expected ``Game.heuristic_value`` at the end of the game, which says by how much it is won."""
 
 
-Model = Callable[[Array], Outputs]
-"""A network with its weights: a pytree that maps the observation of one position to ``Outputs``."""
+Model = Callable[[Any], Outputs]
+"""A network with its weights: a pytree that maps the observation of one position to ``Outputs``. A model with an attribute
+``interface`` reads positions in another way than ``Game.observe``, see ``search.exported.NetworkInterface``."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,14 @@ SIZES = {
 ``large`` the size of the strongest published network for Blokus Duo."""
 
 
-def evaluate(model: Model, observation: Array) -> Outputs:
+def evaluate(model: Model, observation: Any) -> Outputs:
     """Outputs of the network; on accelerators it computes in bfloat16, while weights and outputs are float32 everywhere."""
-    return model(observation if jax.default_backend() == "cpu" else observation.astype(jnp.bfloat16))
+    if jax.default_backend() != "cpu":
+        observation = jax.tree.map(lambda x: x.astype(jnp.bfloat16) if x.dtype == jnp.float32 else x, observation)
+    return model(observation)
 
 
-def predict(model: Model, observation: Array, score_weight: float = 0.0) -> tuple[Array, Array]:
+def predict(model: Model, observation: Any, score_weight: float = 0.0) -> tuple[Array, Array]:
     """Policy logits and values by relative seat: a ``search.exported.Network``, once a model is bound.
 
     Values are expected outcomes, mixed with the expected score by ``score_weight`` between 0 and 1.

@@ -11,7 +11,8 @@ from jaxtyping import PRNGKeyArray
 
 from experiments.arena import HostPlayer, Player, player
 from experiments.config import SelfplayConfig
-from experiments.networks import Model, predict
+from experiments.networks import Model
+from experiments.networks.weights import TrainedNetwork
 from experiments.training.replay import UNKNOWN
 from search import (
     Determinized,
@@ -56,7 +57,7 @@ def rule(config: SelfplayConfig, explore: bool) -> GumbelRule | PuctRule:
 
 def model_evaluator(config: SelfplayConfig, game: Game[Any], model: Model) -> Evaluator:
     """The network of a run as evaluator of leaves."""
-    return network_evaluator(game, lambda observation: predict(model, observation, config.search.score_weight or 0.0))
+    return network_evaluator(game, TrainedNetwork(model, config.search.score_weight or 0.0))
 
 
 def check_warmup(config: SelfplayConfig, game: Game[Any]) -> None:

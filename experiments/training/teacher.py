@@ -183,10 +183,11 @@ def save(path: Path, positions: Positions) -> None:
 def load(game: Game[Any], path: Path) -> Positions:
     """The positions in a file. Raises ``ValueError`` where it holds none of this game."""
     states = state_shapes(game)
-    tree = jax.tree.structure(Positions(states, *[0] * 5, final=states))
+    tree = jax.tree.structure((states, *[0] * (len(Positions._fields) - 2), states))
     try:
         with np.load(path, allow_pickle=False) as archive:
-            positions: Positions = jax.tree.unflatten(tree, [archive[f"a{index}"] for index in range(len(archive.files))])
+            leaves = [archive[f"a{index}"] for index in range(len(archive.files))]
+            positions = Positions(*jax.tree.unflatten(tree, leaves))
     except (KeyError, OSError, TypeError, ValueError):
         raise ValueError(f"{path} is not what this program has written of {game.id}, or is damaged") from None
     given = [(leaf.shape[1:], leaf.dtype) for leaf in jax.tree.leaves(positions.state)]
@@ -213,8 +214,8 @@ def main(arguments: list[str] | None = None) -> None:
             positions = play(game, settings, number, mapped)
             save(path, positions)
             searched = int(np.sum(positions.visits.max(axis=1) > 0))
-            inside = len(positions.game) - searched
-            print(f"{path.name}  {searched} positions and {inside} inside of trees, {time.process_time() - start:.0f} s", flush=True)
+            inside, seconds = len(positions.game) - searched, time.process_time() - start
+            print(f"{path.name}  {searched} positions and {inside} inside of trees, {seconds:.0f} CPU s", flush=True)
     except (ArgumentError, OSError, ValueError) as error:
         sys.exit(str(error))
 
