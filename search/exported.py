@@ -15,8 +15,8 @@ from tilewe_jax.game import Game, state_shapes
 
 F = TypeVar("F", bound=Callable[..., Any])
 Network = Callable[[Any], tuple[Array, Array]]
-"""Maps an observation to logits, see ``Game.gather_logits``, and to the shares of the win by seat, from the mover's on. An
-attribute ``interface`` says what it observes, and what its logits mean, where that is something else; see ``NetworkInterface``."""
+"""Maps an observation to logits, see ``Game.gather_logits``, and to the shares of the win by seat, from the mover's on. With an
+attribute ``interface`` it observes something else, or its logits mean something else, see ``NetworkInterface``."""
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 FILE_LIMIT = 1 << 32

@@ -21,7 +21,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, Float32, PRNGKeyArray
-from numpy.typing import NDArray
 
 from experiments import networks
 from experiments.config import LossConfig
@@ -121,17 +120,17 @@ def read(game: Game[Any], path: Path, min_visits: int) -> replay.Positions[Any]:
     searched = visits.max(axis=1, keepdims=True) > 0
     is_first = np.arange(visits.shape[1])[None] == 0
     policy = np.where(searched, visits, is_first).astype(np.float32)
-    fields: dict[str, Any] = dict(
-        state=state,
-        candidates=np.where(searched, candidates, np.where(is_first, 0, -1)),
-        policy=policy / policy.sum(axis=1, keepdims=True),
-        root_value=value,
-        surprise=np.where(searched[:, 0], 0, -1).astype(np.float32),
-        game_index=index,
-        returns=returns[index],
-        score_value=scores[index],
-        finished=np.ones(len(kept), np.bool_),
-    )
+    fields: dict[str, Any] = {
+        "state": state,
+        "candidates": np.where(searched, candidates, np.where(is_first, 0, -1)),
+        "policy": policy / policy.sum(axis=1, keepdims=True),
+        "root_value": value,
+        "surprise": np.where(searched[:, 0], 0, -1).astype(np.float32),
+        "game_index": index,
+        "returns": returns[index],
+        "score_value": scores[index],
+        "finished": np.ones(len(kept), np.bool_),
+    }
     return replay.Positions(**fields)
 
 
