@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ FILE_LIMIT = 1 << 32
 """Maximum size of a file that is read, in bytes."""
 
 
+@runtime_checkable
 class NetworkInterface(Protocol):
     """How a network reads positions, and what its logits say of actions. Every ``Game`` is one."""
 

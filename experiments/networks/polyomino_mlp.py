@@ -83,7 +83,7 @@ class PolyominoMLP(eqx.Module):
         self.boards = BFloat16Linear(4 * config.colors * config.cells, width, key_boards, scale=2.0)
         self.numbers = BFloat16Linear(numbers, width, key_numbers, scale=2**0.5)
         self.hidden = BFloat16Linear(width, width // 2, key_hidden, scale=2**0.5)
-        self.policy = BFloat16Linear(width // 2, len(WEIGHT_NAMES), key_policy, scale=0.01)
+        self.policy = BFloat16Linear(width // 2, len(WEIGHT_NAMES), key_policy, scale=0.0)
         self.value = ValueHead(width // 2, game.num_players, key_value)
 
     def __call__(self, encoding: Encoding) -> Outputs:

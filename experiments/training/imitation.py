@@ -23,14 +23,14 @@ import optax
 from jaxtyping import Array, Float32, PRNGKeyArray
 
 from experiments import networks
-from experiments.config import LossConfig
+from experiments.game_options import make_game
 from experiments.networks import Model, weights
 from experiments.parsing import ArgumentError, parse
 from experiments.training import replay, teacher
-from experiments.training.loss import entropy, position_loss
+from experiments.training.loss import entropy
 from search import network_evaluator
+from search.exported import network_interface
 from search.settings import check_settings, setting
-from tilewe_jax import make
 from tilewe_jax.game import Game
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class Settings:
     games: Path
     """Folder of the games, which ``experiments.training.teacher`` has written."""
     game: str = "duo_official"
-    """Id of the game."""
+    """Id of the game, or ``module:factory``."""
     architecture: str = "default"
     """Name of the network's architecture."""
     size: str = "nano"
@@ -71,9 +71,9 @@ class Settings:
     weight_decay: float = setting(0.02, 0)
     """Weight decay of AdamW."""
     root_value_weight: float = setting(0.7, 0, 1)
-    """Weight of the value of the search, against the final outcome, in the target of the outcome."""
+    """Weight of the loss of the value of the search, against that of the final outcome and score."""
     value_weight: float = setting(4.0, 0)
-    """Weight of the loss of the outcome, against that of the policy; that of the score has half of it."""
+    """Weight of the losses of values, against that of the policy."""
     min_visits: int = setting(4, 1)
     """Positions inside of trees that were visited less are left out."""
     score_weight: float = setting(0.3, 0, 1)
@@ -83,12 +83,6 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_settings(self)
-
-    @property
-    def loss(self) -> LossConfig:
-        """What is learned from a position."""
-        weight = self.value_weight
-        return LossConfig(weight, weight / 2, self.root_value_weight)
 
 
 class Row(NamedTuple):
@@ -146,6 +140,41 @@ def _rows(tree: T, index: Any) -> T:
     return rows
 
 
+def loss(
+    game: Game[Any], settings: Settings, model: Model, positions: replay.Positions[Any], key: PRNGKeyArray
+) -> Float32[Array, ""]:
+    """The mean loss of positions, each seen through a random symmetry of the game.
+
+    The value of a position is learned from that of the search; for those that were searched also from the outcome and the score
+    of the game, which did not go through the others.
+    """
+    weight = settings.root_value_weight
+
+    def loss_of_one(position: replay.Positions[Any], key: PRNGKeyArray) -> Float32[Array, ""]:
+        symmetry = jax.random.randint(key, (), 0, game.num_symmetries)
+        state, actions = game.transform(position.state, symmetry), position.candidates
+        actions = jnp.where(actions >= 0, jnp.asarray(game.action_symmetries)[symmetry][jnp.maximum(actions, 0)], -1)
+        player, interface = game.current_player(state), network_interface(game, model)
+        outputs = networks.evaluate(model, interface.observe(state, player))
+        seats = (player + jnp.arange(game.num_players)) % game.num_players  # outputs are relative to the player to move
+
+        logits = jnp.where(actions >= 0, interface.gather_logits(state, outputs.logits, actions), -1e9)
+        policy = divergence(position.policy, jax.nn.log_softmax(logits))
+        outcome, score = jax.nn.log_softmax(outputs.outcome_logits), jax.nn.log_softmax(outputs.score_logits)
+        mixed = jnp.log((1 - settings.score_weight) * jnp.exp(outcome) + settings.score_weight * jnp.exp(score))
+        final = divergence(position.returns[seats], outcome) + divergence(position.score_value[seats], score) / 2
+        value = weight * divergence(position.root_value[seats], mixed)
+        searched = (position.surprise >= 0).astype(jnp.float32)
+        return searched * (policy + settings.value_weight * (1 - weight) * final) + settings.value_weight * value
+
+    return jnp.mean(jax.vmap(loss_of_one)(positions, jax.random.split(key, settings.batch_size)))
+
+
+def divergence(target: Float32[Array, "n"], log_probs: Float32[Array, "n"]) -> Float32[Array, ""]:
+    """Kullback-Leibler divergence of a target distribution from one given by logarithms, in nats."""
+    return -jnp.sum(jnp.where(target > 0, target * log_probs, 0.0)) - entropy(target)
+
+
 def learn(game: Game[Any], settings: Settings, positions: replay.Positions[Any]) -> tuple[Model, float]:
     """A network that has learned from positions, and its mean loss in the last tenth of the steps."""
     count = len(positions.finished)
@@ -158,12 +187,7 @@ def learn(game: Game[Any], settings: Settings, positions: replay.Positions[Any])
 
     @jax.jit
     def step(model: Model, state: Any, batch: replay.Positions[Any], key: PRNGKeyArray) -> tuple[Model, Any, Array]:
-        def loss(model: Model) -> Array:
-            keys = jax.random.split(key, settings.batch_size)
-            total, _ = jax.vmap(partial(position_loss, settings.loss, game, model))(batch, keys)
-            return jnp.mean(total)
-
-        value, grads = jax.value_and_grad(loss)(model)
+        value, grads = jax.value_and_grad(lambda model: loss(game, settings, model, batch, key))(model)
         with jax.numpy_dtype_promotion("standard"):  # optax mixes integers and floats
             updates, state = optimizer.update(grads, state, model)
         return optax.apply_updates(model, updates), state, value
@@ -228,17 +252,19 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the program; see ``Settings``."""
     try:
         settings = parse(Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.training.imitation")
-        game = make(settings.game)
+        game = make_game(settings.game, {})
         paths = sorted(settings.games.glob("*.npz"))
         if len(paths) <= settings.held_out:
             raise ValueError(f"{settings.games} has {len(paths)} files of games, too few to hold {settings.held_out} out")
         last = settings.held_out + settings.files if settings.files else len(paths)
         positions = _read_all(game, paths[settings.held_out : last], settings.min_visits)
         start = time.process_time()
-        model, loss = learn(game, settings, positions)
+        model, last_loss = learn(game, settings, positions)
         seconds, learned = time.process_time() - start, len(positions.finished)
         name, size = settings.architecture, settings.size
-        print(f"{name} {size}, {networks.num_parameters(model)} weights: loss {loss:.4f} after {learned} positions", end="")
+        print(
+            f"{name} {size}, {networks.num_parameters(model)} weights: loss {last_loss:.4f} after {learned} positions", end=""
+        )
         print(f" {settings.epochs:g} times, {seconds:.0f} CPU s", flush=True)
         held_out = _read_all(game, paths[: settings.held_out], settings.min_visits)
         value, logits = microseconds(game, model, held_out)

@@ -22,11 +22,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
+from experiments.game_options import make_game
 from experiments.parsing import ArgumentError, parse
 from search import AgentSpec, Search, build_search
 from search.settings import check_settings, setting
 from search.tree import ROOT, Tree
-from tilewe_jax import make
 from tilewe_jax.files import replacing
 from tilewe_jax.game import Game, state_shapes
 
@@ -44,7 +44,7 @@ class Settings:
     out: Path
     """Folder of the files."""
     game: str = "duo_official"
-    """Id of the game."""
+    """Id of the game, or ``module:factory``."""
     agent: str = "puct:num_simulations=128"
     """The search that plays; one without a network."""
     batches: int = setting(40, 1)
@@ -200,7 +200,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the program; see ``Settings``."""
     try:
         settings = parse(Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.training.teacher")
-        game = make(settings.game)
+        game = make_game(settings.game, {})
         search = build_search(AgentSpec.parse(settings.agent), game)
         if not isinstance(search, Search):
             raise ValueError(f"positions are kept of games without hidden information, not of {game.id}")

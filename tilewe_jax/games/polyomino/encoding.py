@@ -61,7 +61,7 @@ def encode(config: Config, state: State) -> Encoding:
 def _legal(config: Config, free: Board, corners: Board, hand: Hand) -> tuple[Board, Int32[Array, "pieces lanes"]]:
     """The union of the legal placements of a colour, and their number by piece."""
 
-    def reduced(free: Board, corners: Board, hand: Hand) -> tuple[dict[Cell, Board], list[Board]]:
+    def reduced(free: Board, corners: Board, hand: Hand) -> tuple[dict[Cell, Board], list[Int32[Array, "words lanes"]]]:
         legal = movegen.by_orientation(config, free, corners, hand)
         by_piece = [[anchors for i, anchors in legal.items() if ORIENTATIONS[i].piece == piece] for piece in config.pieces]
         return contacts.anchors_by_offset(legal), [popcount_sum(boards) for boards in by_piece]
