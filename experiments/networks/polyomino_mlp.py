@@ -77,7 +77,7 @@ class PolyominoMLP(eqx.Module):
 
     def __init__(self, game: PolyominoGame, size: Size, key: PRNGKeyArray) -> None:
         key_boards, key_numbers, key_hidden, key_policy, key_value = jax.random.split(key, 5)
-        config, width = game.config, 16 * size.channels
+        config, width = game.config, 8 * size.channels
         numbers = config.colors * (3 * len(config.pieces) + 4)
         self.interface = LinearPolicy(game)
         self.boards = BFloat16Linear(4 * config.colors * config.cells, width, key_boards, scale=2.0)

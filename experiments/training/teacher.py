@@ -23,8 +23,10 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
 from experiments.game_options import make_game
+from experiments.networks import weights
 from experiments.parsing import ArgumentError, parse
-from search import AgentSpec, Search, build_search
+from search import AgentSpec, Network, Search, build_search
+from search.exported import as_tree
 from search.settings import check_settings, setting
 from search.tree import ROOT, Tree
 from tilewe_jax.files import replacing
@@ -46,7 +48,7 @@ class Settings:
     game: str = "duo_official"
     """Id of the game, or ``module:factory``."""
     agent: str = "puct:num_simulations=128"
-    """The search that plays; one without a network."""
+    """The search that plays, without a network or with one; any that ``tilewe-jax arena`` knows."""
     batches: int = setting(40, 1)
     """Number of files, in all."""
     batch: int = setting(256, 1)
@@ -104,11 +106,17 @@ Decide = Callable[[Any, Int32[Array, ""], Int32[Array, "G"], PRNGKeyArray], tupl
 
 
 def decide(
-    game: Game[Any], search: Search[Any], settings: Settings, state: Any, ply: Array, random_plies: Array, key: PRNGKeyArray
+    game: Game[Any],
+    settings: Settings,
+    network: Network | None,
+    state: Any,
+    ply: Int32[Array, ""],
+    random_plies: Int32[Array, ""],
+    key: PRNGKeyArray,
 ) -> tuple[_Ply, Any]:
     """Search a position, and choose an action. Returns what is kept, and the next position; for one game."""
     key_search, key_draw, key_random, key_action = jax.random.split(key, 4)
-    output = search(state, key_search)
+    output = build_search(AgentSpec.parse(settings.agent), game, network)(state, key_search)
     tree: Tree[Any] = output.tree
     # A proven node is a finished game: nothing is to be learned from it.
     open_nodes = jnp.where((jnp.arange(tree.capacity) != ROOT) & ~tree.proven, tree.visits, 0)
@@ -201,11 +209,13 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         settings = parse(Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.training.teacher")
         game = make_game(settings.game, {})
-        search = build_search(AgentSpec.parse(settings.agent), game)
-        if not isinstance(search, Search):
+        spec = AgentSpec.parse(settings.agent)
+        network = weights.load(game, spec.evaluator.network) if spec.evaluator.network else None
+        if not isinstance(build_search(spec, game, network), Search):
             raise ValueError(f"positions are kept of games without hidden information, not of {game.id}")
         settings.out.mkdir(parents=True, exist_ok=True)
-        mapped = jax.jit(jax.vmap(partial(decide, game, search, settings), in_axes=(0, None, 0, 0)))
+        compiled = jax.jit(jax.vmap(partial(decide, game, settings), in_axes=(None, 0, None, 0, 0)))
+        mapped = partial(compiled, None if network is None else as_tree(network))
         for number in range(settings.batches):
             path = settings.out / f"{number:06}.npz"
             if path.exists():

@@ -1,5 +1,6 @@
 """Games of a search in files, and a network that learns from them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -14,8 +15,10 @@ from experiments.training import imitation, teacher
 from search import AgentSpec, build, network_evaluator
 from search.exported import network_interface
 from tests.support import rows
+from tilewe_jax.games.polyomino.config import duo
+from tilewe_jax.games.polyomino.game import PolyominoGame
 
-GAME = tilewe_jax.make("duo", size=5, pieces=["O1", "I2", "L3"])
+GAME = PolyominoGame(replace(duo(size=5, pieces=["O1", "I2", "L3"]), name="tiny_duo"))
 ID = "tests.experiments.test_imitation:game"
 
 
@@ -46,7 +49,7 @@ def play(out: Path, **changes: object) -> None:
 def test_files_hold_what_was_searched_and_how_games_ended(folder: Path) -> None:
     games = teacher.load(GAME, folder / "000000.npz")
     searched = games.visits.max(axis=1) > 0
-    assert 60 < searched.sum() < len(searched)
+    assert 30 < searched.sum() < len(searched)
     assert len(games.final.out) == 12
     assert (games.visits[searched].sum(axis=1) <= 12).all()
     assert (games.visits[searched].sum(axis=1) > 0).all()
@@ -75,7 +78,7 @@ def test_files_of_other_games_are_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"000000\.npz has positions of another game than duo_official, or of other options"):
         teacher.load(tilewe_jax.make("duo_official"), folder / "000000.npz")
     (tmp_path / "empty.npz").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"empty\.npz is not what this program has written of duo, or is damaged"):
+    with pytest.raises(ValueError, match=r"empty\.npz is not what this program has written of tiny_duo, or is damaged"):
         teacher.load(GAME, tmp_path / "empty.npz")
 
 
