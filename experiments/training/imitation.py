@@ -203,7 +203,8 @@ def learn(game: Game[Any], settings: Settings, positions: replay.Positions[Any])
 
 
 def measure(game: Game[Any], settings: Settings, model: Model, positions: replay.Positions[Any]) -> list[Row]:
-    """What the network knows of those of these positions that were searched: of each quarter by ply, then of all."""
+    """What the network knows of those of these positions that were searched: by quarters, from the one with the most legal
+    actions to that with the fewest, then of all."""
     positions = _rows(positions, positions.surprise >= 0)
     evaluate = network_evaluator(game, weights.TrainedNetwork(model, settings.score_weight))
 
@@ -220,10 +221,10 @@ def measure(game: Game[Any], settings: Settings, model: Model, positions: replay
     compiled, count = jax.jit(jax.vmap(numbers)), len(positions.finished)
     batches = [np.minimum(np.arange(start, start + 512), count - 1) for start in range(0, count, 512)]
     results = np.concatenate([np.asarray(compiled(_rows(positions, batch))) for batch in batches])[:count]
-    progress = np.asarray(jax.jit(jax.vmap(game.scores))(positions.state)).sum(axis=1)
-    quarter = np.digitize(progress, np.quantile(progress, [0.25, 0.5, 0.75]))
+    legal = np.asarray(jax.jit(jax.vmap(game.num_legal))(positions.state))
+    quarter = np.digitize(-legal, np.quantile(-legal, [0.25, 0.5, 0.75]))
     parts = [*(quarter == number for number in range(4)), np.ones(count, np.bool_)]
-    return [Row(int(part.sum()), *results[part].mean(axis=0).tolist()) for part in parts]
+    return [Row(int(part.sum()), *results[part].mean(axis=0).tolist()) for part in parts if part.any()]
 
 
 def microseconds(game: Game[Any], model: Model, positions: replay.Positions[Any]) -> tuple[float, float]:
