@@ -3,9 +3,9 @@
     python -m experiments.training.teacher --game duo_official --out teacher
     python -m experiments.training.imitation --games teacher --architecture linear_policy_mlp --out network.npz
 
-The positions are those of ``experiments.training.teacher``. Of positions of other games, which are not learned from, it prints how
-far the policy and the values of the network are from those of the search, in quarters by the number of legal actions, and the CPU
-time of an evaluation: an architecture is worth what it knows for its time.
+The positions are those of ``experiments.training.teacher``. Of positions of other games, which are not learned from, it prints
+how far the policy and the values of the network are from those of the search, in quarters by the number of legal actions, and
+the CPU time of an evaluation: an architecture is worth what it knows for its time.
 """
 
 import sys
@@ -203,7 +203,7 @@ def learn(game: Game[Any], settings: Settings, positions: replay.Positions[Any])
 
 
 def measure(game: Game[Any], settings: Settings, model: Model, positions: replay.Positions[Any]) -> list[Row]:
-    """What the network knows of those of these positions that were searched: of quarters by legal actions, most first; of all."""
+    """What the network knows of the searched ones of these positions: of quarters by legal actions, most first, and of all."""
     positions = _rows(positions, positions.surprise >= 0)
     evaluate = network_evaluator(game, weights.TrainedNetwork(model, settings.score_weight))
 
