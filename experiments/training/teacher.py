@@ -116,7 +116,9 @@ def decide(
 ) -> tuple[_Ply, Any]:
     """Search a position, and choose an action. Returns what is kept, and the next position; for one game."""
     key_search, key_draw, key_random, key_action = jax.random.split(key, 4)
-    output = build_search(AgentSpec.parse(settings.agent), game, network)(state, key_search)
+    search = build_search(AgentSpec.parse(settings.agent), game, network)
+    assert isinstance(search, Search)
+    output = search(state, key_search)
     tree: Tree[Any] = output.tree
     # A proven node is a finished game: nothing is to be learned from it.
     open_nodes = jnp.where((jnp.arange(tree.capacity) != ROOT) & ~tree.proven, tree.visits, 0)
