@@ -80,7 +80,8 @@ def test_a_network_learns_and_is_measured(folder: Path, tmp_path: Path, capsys: 
     row = dict(zip(names, numbers, strict=True))
     # Uniform guesses are 0.35 and 0.06 away from the search.
     assert 0 < row["excess"] < 0.25
-    assert row["value"] < 0.04
+    # To foretell half a win each is 0.2 away from the outcomes or more.
+    assert row["brier"] < 0.16
     start = GAME.init(jax.random.key(0))
     choose = build(AgentSpec.parse(f"puct:num_simulations=4,network={out}"), GAME, weights.load)
     assert bool(GAME.is_legal(start, choose(start, jax.random.key(1))))
