@@ -76,6 +76,10 @@ class SelfplayConfig:
     """Probability of a full search, where there are fast searches."""
     num_determinizations: int = setting(4, minimum=1)
     """Number of determinizations that are searched for a move where information is hidden; they share the simulations."""
+    playout_weight: float = setting(0.0, minimum=0, maximum=1)
+    """Weight of playouts in the values of the network, in self-play and in evaluations; see ``search.EvaluatorSettings``."""
+    playout_max_legal: int = setting(0, minimum=0)
+    """Playouts are mixed into the values of positions with at most so many legal actions; 0 sets no limit."""
     temperature: float = setting(1.0, positive=True)
     """Temperature at which the first moves of a game are drawn from the improved policy."""
     temperature_plies: int = setting(8, minimum=0)
@@ -96,7 +100,8 @@ class SelfplayConfig:
     """Policy that plays these games without search: one of the game's own, or "heuristic", which draws from
     ``Game.heuristic_logits``. The network imitates it. Without a name, searches with playouts play."""
     warmup_samples: int = setting(16, minimum=1)
-    """Number of random actions of which a move in these playouts is the best one, see ``search.playout_evaluator``."""
+    """Number of random actions of which a move in playouts is the best one, in the warm-up and later, see
+    ``search.playout_evaluator``."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +232,8 @@ class TrainConfig:
                 "selfplay.opponent and selfplay.opponent_fraction belong together: an agent, and the fraction of the games"
                 f" against it, above 0; not {self.selfplay.opponent!r} and {self.selfplay.opponent_fraction}"
             )
+        if self.selfplay.playout_max_legal and not self.selfplay.playout_weight:
+            raise ValueError("selfplay.playout_max_legal limits playouts that selfplay.playout_weight mixes in; set that too")
         if self.evaluation.gate is not None:
             Sprt(*self.evaluation.gate)
 

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from search.exported import Network, observation_shape
+from search.exported import Network, network_interface, observation_spec
 from search.settings import check_number, check_settings, setting
 from tilewe_jax.game import Action, Game, Policy
 
@@ -68,6 +68,7 @@ def playout_evaluator(
     playout_policy: Policy | None = None,
     num_samples: int = 1,
     max_plies: int = 0,
+    max_legal: int = 0,
     score_weight: float = 0.0,
 ) -> Evaluator:
     """The mean outcome of games played from a position (Monte Carlo rollouts).
@@ -79,6 +80,8 @@ def playout_evaluator(
         playout_policy: plays the games; by default ``best_of(game, num_samples)``.
         num_samples: each move is the best of so many random ones by ``heuristic_logits``; 1 plays at random.
         max_plies: games are cut off after so many actions and are then worth ``heuristic_value``; 0 plays to the end.
+        max_legal: no games are played from positions with more legal actions than this, which are worth ``heuristic_value``; 0
+            sets no limit. Games from the others are short, and so is the loop that plays those of a batch.
         score_weight: weight of ``heuristic_value`` in the outcome of games played to the end.
 
     Raises:
@@ -87,12 +90,14 @@ def playout_evaluator(
     check_number("num_playouts", num_playouts, 1)
     check_number("num_samples", num_samples, 1)
     check_number("max_plies", max_plies, 0)
+    check_number("max_legal", max_legal, 0)
     check_number("score_weight", score_weight, 0, 1)
     choose = playout_policy or best_of(game, num_samples)
     apply = game.apply if playout_policy else game.apply_deferred
 
     def play(state: Any, key: PRNGKeyArray) -> Float32[Array, "P"]:
-        last = play_out(game, choose, apply, state, key, max_plies)
+        is_played = game.num_legal(state) <= max_legal if max_legal else True
+        last = play_out(game, choose, apply, state, key, max_plies, is_played)
         return jnp.where(game.is_terminal(last), terminal_value(game, last, score_weight), game.heuristic_value(last))
 
     def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
@@ -109,6 +114,7 @@ def play_out(
     state: State,
     key: PRNGKeyArray,
     max_plies: int = 0,
+    is_played: Bool[Array, ""] | bool = True,
 ) -> State:
     """The state at the end of a game that a policy plays from a position.
 
@@ -119,11 +125,12 @@ def play_out(
         state: the position.
         key: consumed.
         max_plies: the game is cut off after so many actions; 0 plays it to the end.
+        is_played: where it is false nothing is played, and the position is given back.
     """
 
     def goes_on(carry: tuple[State, PRNGKeyArray, Array]) -> Array:
         state, _, ply = carry
-        running = ~game.is_terminal(state)
+        running = ~game.is_terminal(state) & is_played
         return running & (ply < max_plies) if max_plies else running
 
     def move(carry: tuple[State, PRNGKeyArray, Array]) -> tuple[State, PRNGKeyArray, Array]:
@@ -141,7 +148,7 @@ def network_evaluator(game: Game[Any], network: Network, symmetries: bool = Fals
     Args:
         game: the game.
         network: maps ``Game.observe`` of the mover to logits, ``float[num_logits]``, see ``Game.gather_logits``, and to the
-            expected outcome by seat from the mover's on, ``float[num_players]``.
+            expected outcome by seat from the mover's on, ``float[num_players]``; or has an interface of its own for both.
         symmetries: whether the network is asked about the position under all symmetries of the game, and averaged.
 
     Raises:
@@ -149,16 +156,17 @@ def network_evaluator(game: Game[Any], network: Network, symmetries: bool = Fals
     """
     if symmetries and game.num_symmetries == 1:
         raise ValueError(f"{game.id} has no symmetries to average over")
-    logits, value = jax.eval_shape(network, jax.ShapeDtypeStruct(observation_shape(game), jnp.float32))
-    if logits.shape != (game.num_logits,) or value.shape != (game.num_players,):
+    interface = network_interface(game, network)
+    logits, value = jax.eval_shape(network, observation_spec(interface, game))
+    if logits.shape != (interface.num_logits,) or value.shape != (game.num_players,):
         raise ValueError(
-            f"the network gives logits {logits.shape} and values {value.shape}; {game.id} needs ({game.num_logits},) and"
+            f"the network gives logits {logits.shape} and values {value.shape}; {game.id} needs ({interface.num_logits},) and"
             f" ({game.num_players},)"
         )
 
     def predict(state: Any) -> tuple[Array, Array]:
         player = game.current_player(state)
-        logits, value = network(game.observe(state, player))
+        logits, value = network(interface.observe(state, player))
         seats = (jnp.arange(game.num_players) - player) % game.num_players
         return logits.astype(jnp.float32), value.astype(jnp.float32)[seats]
 
@@ -166,33 +174,39 @@ def network_evaluator(game: Game[Any], network: Network, symmetries: bool = Fals
         del key
         if not symmetries:
             logits, value = predict(state)
-            return Evaluation(lambda actions: game.gather_logits(state, logits, actions), value)
+            return Evaluation(lambda actions: interface.gather_logits(state, logits, actions), value)
         indices = jnp.arange(game.num_symmetries, dtype=jnp.int32)
         transformed = jax.vmap(game.transform, in_axes=(None, 0))(state, indices)
         all_logits, values = jax.vmap(predict)(transformed)
 
         def mean_logits(actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
             renamed = jnp.take(jnp.asarray(game.action_symmetries), actions, axis=1, mode="clip")
-            return jnp.mean(jax.vmap(game.gather_logits)(transformed, all_logits, renamed), axis=0)
+            return jnp.mean(jax.vmap(interface.gather_logits)(transformed, all_logits, renamed), axis=0)
 
         return Evaluation(mean_logits, jnp.mean(values, axis=0))
 
     return evaluate
 
 
-def mixed_evaluator(policy: Evaluator, playouts: Evaluator, playout_weight: float) -> Evaluator:
+def mixed_evaluator(
+    game: Game[Any], policy: Evaluator, playouts: Evaluator, playout_weight: float, max_legal: int = 0
+) -> Evaluator:
     """The logits of one evaluator, and its values averaged with those of another.
 
     Args:
+        game: the game.
         policy: gives the logits, such as ``network_evaluator``.
         playouts: such as ``playout_evaluator``.
         playout_weight: weight of the values of ``playouts``, from 0 to 1.
+        max_legal: in positions with more legal actions than this that weight is 0; 0 sets no limit.
     """
 
     def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
         key_policy, key_playouts = jax.random.split(key)
         logits, value = policy(state, key_policy)
-        return Evaluation(logits, (1 - playout_weight) * value + playout_weight * playouts(state, key_playouts).value)
+        is_mixed = game.num_legal(state) <= max_legal if max_legal else jnp.asarray(True)
+        mixed = (1 - playout_weight) * value + playout_weight * playouts(state, key_playouts).value
+        return Evaluation(logits, jnp.where(is_mixed, mixed, value))
 
     return evaluate
 
@@ -238,6 +252,9 @@ class EvaluatorSettings:
     """A network in place of all above: a file that ``save_network`` has written, or ``module:factory``."""
     playout_weight: float = setting(0.0, 0, 1)
     """Weight of playouts, as they are set above, in the values of a network."""
+    playout_max_legal: int = setting(0, 0)
+    """Playouts are mixed into the values of positions with at most so many legal actions; 0 sets no limit. Where few are
+    legal, a game is nearly over, playouts are short and know more than a network; elsewhere it is the other way round."""
     symmetries: bool = False
     """Whether the network is averaged over all symmetries of the position."""
 
@@ -245,6 +262,8 @@ class EvaluatorSettings:
         check_settings(self)
         if self.playout_weight and not (self.network and self.num_playouts):
             raise ValueError("playout_weight mixes playouts into the values of a network; name one, and num_playouts")
+        if self.playout_max_legal and not self.playout_weight:
+            raise ValueError("playout_max_legal limits the playouts that playout_weight mixes into values; set that too")
         if self.symmetries and not self.network:
             raise ValueError("symmetries are asked of a network; name one")
         for name in ("playout_policy", "network"):
@@ -263,7 +282,8 @@ class EvaluatorSettings:
             by_network = network_evaluator(game, network, self.symmetries)
             if not self.playout_weight:
                 return by_network
-            return mixed_evaluator(by_network, self._playouts(game, score_weight), self.playout_weight)
+            playouts = self._playouts(game, score_weight)
+            return mixed_evaluator(game, by_network, playouts, self.playout_weight, self.playout_max_legal)
         if not self.num_playouts:
             return heuristic_evaluator(game) if self.priors else uniform_evaluator(game)
         return self._playouts(game, score_weight)
@@ -279,5 +299,6 @@ class EvaluatorSettings:
             playout_policy=policies.get(self.playout_policy),
             num_samples=self.num_samples,
             max_plies=self.max_plies,
+            max_legal=self.playout_max_legal,
             score_weight=score_weight,
         )

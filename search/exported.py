@@ -2,24 +2,56 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 from jax import export
-from jaxtyping import Array
+from jaxtyping import Array, Float32, Int32
 
 from tilewe_jax import factories
 from tilewe_jax.files import read_input, replacing
 from tilewe_jax.game import Game, state_shapes
 
 F = TypeVar("F", bound=Callable[..., Any])
-Network = Callable[[Array], tuple[Array, Array]]
-"""Maps an observation to logits, see ``Game.gather_logits``, and to the shares of the win by seat, from the mover's on."""
+Network = Callable[[Any], tuple[Array, Array]]
+"""Maps an observation to logits, see ``Game.gather_logits``, and to the shares of the win by seat, from the mover's on. With an
+attribute ``interface`` it observes something else, or its logits mean something else, see ``NetworkInterface``."""
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 FILE_LIMIT = 1 << 32
 """Maximum size of a file that is read, in bytes."""
+
+
+@runtime_checkable
+class NetworkInterface(Protocol):
+    """How a network reads positions, and what its logits say of actions. Every ``Game`` is one."""
+
+    @property
+    def num_logits(self) -> int:
+        """Number of policy logits that the network gives for a position."""
+        ...
+
+    def observe(self, state: Any, player: Int32[Array, ""]) -> Any:
+        """What the network reads, a pytree of arrays; ``player`` is the one to move."""
+        ...
+
+    def gather_logits(
+        self, state: Any, logits: Float32[Array, "num_logits"], actions: Int32[Array, "k"]
+    ) -> Float32[Array, "k"]:
+        """The logits of legal actions, differentiable by the logits of the network; -1, for none, gets any logit."""
+        ...
+
+
+def network_interface(game: Game[Any], network: Any) -> NetworkInterface:
+    """The interface of a network: one of its own where it has an attribute ``interface``, else the game."""
+    interface: NetworkInterface | None = getattr(network, "interface", None)
+    return game if interface is None else interface
+
+
+def observation_spec(interface: NetworkInterface, game: Game[Any]) -> Any:
+    """Shapes and dtypes (``jax.ShapeDtypeStruct``) of what a network with this interface reads."""
+    return jax.eval_shape(lambda state: interface.observe(state, jnp.int32(0)), state_shapes(game))
 
 
 def as_tree(function: F) -> F:
@@ -29,7 +61,7 @@ def as_tree(function: F) -> F:
 
 def observation_shape(game: Game[Any]) -> tuple[int, ...]:
     """The shape of what a network of this game gets."""
-    shape: tuple[int, ...] = jax.eval_shape(lambda state: game.observe(state, jnp.int32(0)), state_shapes(game)).shape
+    shape: tuple[int, ...] = observation_spec(game, game).shape
     return shape
 
 

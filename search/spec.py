@@ -12,7 +12,7 @@ from jaxtyping import PRNGKeyArray
 from search import memory
 from search.determinization import Determinized
 from search.evaluators import EvaluatorSettings
-from search.exported import Network, as_tree, load
+from search.exported import Network, as_tree, load, network_interface
 from search.gumbel import GumbelRule
 from search.ismcts import InformationSetSearch
 from search.mcts import Search
@@ -178,7 +178,9 @@ def build_search(
     if network is None:
         settings = spec.search.resolve(_POOL_WITHOUT_NETWORK, DEFAULT_CANDIDATE_POOL, _SCORE_WEIGHT_WITHOUT_NETWORK)
     else:
-        settings = spec.search.resolve(DEFAULT_CANDIDATE_POOL, DEFAULT_CANDIDATE_POOL, getattr(network, "score_weight", 0.0))
+        # Logits of an interface of its own are computed action by action, as those of the heuristics are.
+        pool = DEFAULT_CANDIDATE_POOL if network_interface(game, network) is game else _POOL_WITHOUT_NETWORK
+        settings = spec.search.resolve(pool, DEFAULT_CANDIDATE_POOL, getattr(network, "score_weight", 0.0))
     evaluator = spec.evaluator.build(game, settings.score_weight or 0.0, network)
     rule: SelectionRule = spec.rule
     if not game.has_hidden_information:

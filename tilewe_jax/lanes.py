@@ -122,6 +122,20 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
     return cast(T, lax.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
 
 
+def by_platform(function: Callable[..., T], on_gpu: Callable[..., T], *args: Any) -> T:
+    """``on_gpu(*args)`` in programs for a GPU, ``function(*args)`` in all others; both give the same.
+
+    The program is lowered with the one alone. So the other does not slow it down, and which it is depends on the device that
+    the program is for, not on the devices of the machine that compiles it.
+
+    Args:
+        function: a function of pytrees of arrays.
+        on_gpu: another form of the same function.
+        *args: their arguments.
+    """
+    return cast(T, lax.platform_dependent(*args, cuda=on_gpu, rocm=on_gpu, default=function))
+
+
 @jax.custom_batching.custom_vmap
 def any_lane(flag: Bool[Array, ""]) -> Bool[Array, ""]:
     """The identity for one game; under ``vmap`` the logical OR over the batch, which is not batched itself.
@@ -148,8 +162,14 @@ def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
       key: PRNG key, consumed.
       count: number of words.
     """
-    # Materialized, since the words of keys are interleaved: fused with the hash, other arrays would be read with that stride.
-    return rule_per_lane(_words, count, materialized=True)(jax.random.key_data(key))
+    return rule_per_lane(_words_of_keys, count)(jax.random.key_data(key))
+
+
+def _words_of_keys(count: int, data: UInt32[Array, "data lanes"]) -> UInt32[Array, "count lanes"]:
+    # Materialized on a CPU, since the words of keys are interleaved: fused with the hash, other arrays would be read with that
+    # stride. A GPU would launch a kernel for it.
+    words = partial(_words, count)
+    return by_platform(partial(materialize, words), words, data)
 
 
 def _words(count: int, data: UInt32[Array, "data lanes"]) -> UInt32[Array, "count lanes"]:

@@ -41,6 +41,7 @@ def _work(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
     from experiments import networks, presets
     from experiments.config import changed
     from experiments.training.program import Program, check_memory, memory_needed
+    from search.exported import network_interface
 
     config = changed(presets.load(preset), given)
     program = Program(config)
@@ -69,7 +70,8 @@ def _work(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
     devices = program.mesh.devices.size
     model = state.learner.average
     predict = jax.jit(lambda model, observations: jax.vmap(lambda row: networks.predict(model, row))(observations))
-    observations = jax.vmap(game.observe)(state.games.state, jax.vmap(game.current_player)(state.games.state))
+    interface = network_interface(game, model)
+    observations = jax.vmap(interface.observe)(state.games.state, jax.vmap(game.current_player)(state.games.state))
 
     network_time = _per_call(lambda: jax.block_until_ready(predict(model, observations)), seconds / 2)
     moves = selfplay.num_games * selfplay.unroll_length

@@ -9,6 +9,7 @@ from rich.table import Table
 from tyro.conf import arg
 
 from experiments.commands.common import (
+    FailedError,
     Flag,
     GameOptions,
     OptionalFolder,
@@ -25,6 +26,11 @@ from experiments.commands.common import (
 
 _OF_SEARCH = ("num_simulations", "num_candidates")
 _OF_PLAY = ("form", "policy", "cores")
+_OF_SIGNATURE = ("signature", "game", "json")
+_OF_ALL = ("all", "minutes", "out", "seconds", "seed", "json")
+_OF_PROTOCOL = ("protocol", "game", "players", "set", "batch", "seconds", "seed", "json")
+_OF_COMPILING = ("programs", "network")
+_COMPILED = ("compile_for", *_OF_COMPILING, *_OF_SEARCH, "game", "players", "set", "batch", "json")
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,14 @@ class Bench(GameOptions):
     """Folder for --all; what is measured in it already is left out."""
     serve: Flag = False
     """Measure the game server with --games under way, half of them against engines, instead of games."""
+    compile_for: Annotated[str | None, arg(metavar="DEVICE", help_behavior_hint="")] = None
+    """Measure nothing, but compile for a GPU that need not be there, one of h100, h200, a100, rtx4090, and print what programs
+    launch, move and compute, with an estimate of their speed."""
+    programs: str = "stream,step,mask,search,selfplay"
+    """Programs that --compile-for compiles: the stream of games, the public step, the dense mask of legal actions, a search,
+    and a round of self-play."""
+    network: str = "medium"
+    """Size of the network in the searches of --compile-for."""
     games: int = 200
     """Number of games at once, for --serve."""
     num_simulations: int = 64
@@ -77,26 +91,28 @@ class Bench(GameOptions):
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        if self.signature:
-            every = [field.name for field in fields(self) if field.name not in ("signature", "game", "json")]
-            check_unused(self, "with --signature, which plays fixed games", *every)
-            self._signature()
-            return
+        # Measurements of their own kind: whether one is asked for, the options that it takes, and what makes it.
+        alone = (
+            (self.signature, "with --signature, which plays fixed games", _OF_SIGNATURE, self._signature),
+            (self.compile_for is not None, "with --compile-for, which measures nothing", _COMPILED, self._compile),
+            (self.all, "with --all", _OF_ALL, self._everything),
+            (self.protocol == "pgx", "with --protocol pgx", _OF_PROTOCOL, self._by_protocol_of_pgx),
+        )
+        for asked, when, options, measure in alone:
+            if asked:
+                check_unused(self, when, *(field.name for field in fields(self) if field.name not in options))
+                measure()
+                return
+        check_unused(self, "without --compile-for", *_OF_COMPILING)
+        check_unused(self, "without --all", "minutes", "out")
         if self.serve:
             every = [field.name for field in fields(self) if field.name not in ("serve", "games", "seconds", "seed", "json")]
             check_unused(self, "with --serve", *every)
         else:
             check_unused(self, "without --serve", "games")
-        if self.all:
-            kept = ("all", "minutes", "out", "seconds", "seed", "json")
-            check_unused(self, "with --all", *(field.name for field in fields(self) if field.name not in kept))
-            self._everything()
-            return
-        check_unused(self, "without --all", "minutes", "out")
-        if self.protocol == "pgx":
-            check_unused(self, "with --protocol pgx", "search", "train", "serve", *_OF_SEARCH, *_OF_PLAY)
-            self._by_protocol_of_pgx()
-            return
+        self._measure()
+
+    def _measure(self) -> None:
         if self.train:
             check_unused(self, "with --train", "game", "players", "search", *_OF_SEARCH, *_OF_PLAY, "batch", "seed")
         elif self.search:
@@ -202,6 +218,40 @@ class Bench(GameOptions):
             actions = next((f"{row['actions']:,}" for row in of_game if "actions" in row), "")
             table.add_row(name, actions, *figures)
         out.print(table)
+
+    def _compile(self) -> None:
+        from experiments.benchmarks.gpu import measure
+        from experiments.benchmarks.gpu.programs import PROGRAMS
+        from experiments.benchmarks.gpu.targets import TARGETS
+        from experiments.networks import SIZES
+
+        device = self.compile_for
+        if device is None or device not in TARGETS:
+            raise UsageError(f"--compile-for must be one of {', '.join(TARGETS)}, not {device!r}")
+        chosen = tuple(self.programs.split(","))
+        if unknown := [name for name in chosen if name not in PROGRAMS]:
+            raise UsageError(
+                f"--programs must be names among {', '.join(PROGRAMS)}, with commas between them, not {unknown[0]!r}"
+            )
+        if self.network not in SIZES:
+            raise UsageError(f"--network must be one of {', '.join(SIZES)}, not {self.network!r}")
+        check_positive(num_simulations=self.num_simulations, num_candidates=self.num_candidates)
+        if self.batch is not None:
+            check_positive(batch=self.batch)
+        options = replace(self, game=self.game or "tilewe")
+        options.make()  # for the error, before a process is started
+        settings = chosen, self.batch, self.network, self.num_simulations, self.num_candidates
+        try:
+            with progress(None, "", "compiling", quiet=self.json):
+                figures = measure.measure(device, options.game, options.options(), *settings)
+        except RuntimeError as error:
+            raise FailedError(str(error)) from None
+        if self.json:
+            print(json.dumps(figures))
+            return
+        for table in measure.tables(figures):
+            out.print(table)
+        out.print(f"{measure.NOTE}; loops of unknown length run as often as assumed, see docs/gpu.md", markup=False)
 
     def _figures(self, batch: int) -> dict[str, Any]:
         if self.serve:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float32
 
 
@@ -13,15 +14,16 @@ class Outputs(NamedTuple):
     """The output of a network for one position; values of P seats are relative: the observer's seat first."""
 
     logits: Float32[Array, "num_logits"]
-    """Policy logits, see ``Game.gather_logits``."""
+    """Policy logits, see ``NetworkInterface``."""
     outcome_logits: Float32[Array, "P"]
     """Logits of the expected outcome: the softmax is each seat's expected share of the win."""
     score_logits: Float32[Array, "P"]
     """Logits of the expected ``Game.heuristic_value`` at the end of the game, which says by how much it is won."""
 
 
-Model = Callable[[Array], Outputs]
-"""A network with its weights: a pytree that maps the observation of one position to ``Outputs``."""
+Model = Callable[[Any], Outputs]
+"""A network with its weights: a pytree that maps the observation of one position to ``Outputs``. A model with an attribute
+``interface`` reads positions in another way than ``Game.observe``, see ``search.exported.NetworkInterface``."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +48,23 @@ SIZES = {
 ``large`` the size of the strongest published network for Blokus Duo."""
 
 
-def evaluate(model: Model, observation: Array) -> Outputs:
-    """Outputs of the network; on accelerators it computes in bfloat16, while weights and outputs are float32 everywhere."""
-    return model(observation if jax.default_backend() == "cpu" else observation.astype(jnp.bfloat16))
+def evaluate(model: Model, observation: Any, dtype: DTypeLike | None = None) -> Outputs:
+    """Outputs of the network, which computes in ``dtype``, while weights and outputs are float32 everywhere.
+
+    By default the dtype is that of the machine: float32 on CPUs, bfloat16 on accelerators.
+    """
+    if dtype is None:
+        dtype = jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16
+    return model(jax.tree.map(lambda x: x.astype(dtype) if x.dtype == jnp.float32 else x, observation))
 
 
-def predict(model: Model, observation: Array, score_weight: float = 0.0) -> tuple[Array, Array]:
+def predict(model: Model, observation: Any, score_weight: float = 0.0, dtype: DTypeLike | None = None) -> tuple[Array, Array]:
     """Policy logits and values by relative seat: a ``search.exported.Network``, once a model is bound.
 
-    Values are expected outcomes, mixed with the expected score by ``score_weight`` between 0 and 1.
+    Values are expected outcomes, mixed with the expected score by ``score_weight`` between 0 and 1. For ``dtype`` see
+    ``evaluate``.
     """
-    outputs = evaluate(model, observation)
+    outputs = evaluate(model, observation, dtype)
     values = jax.nn.softmax(outputs.outcome_logits)
     if score_weight:
         values = (1 - score_weight) * values + score_weight * jax.nn.softmax(outputs.score_logits)

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from experiments.networks.base import SIZES, Model, Size
 from experiments.networks.mlp import ResidualMLP
 from experiments.networks.polyomino import PolyominoResNet
+from experiments.networks.polyomino_mlp import PolyominoMLP
 from experiments.networks.santorini import SantoriniResNet
 from experiments.networks.triominos import TriominosMessagePassing
-from search.exported import observation_shape
+from search.exported import network_interface, observation_spec
 from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.santorini.game import SantoriniGame
@@ -74,8 +74,9 @@ def make(game: Game[Any], architecture: str, size: str, key: PRNGKeyArray) -> Mo
     name = resolve(game, architecture)
     factories = _ARCHITECTURES[name]
     model = next(factories[kind] for kind in type(game).__mro__ if kind in factories)(game, SIZES[size], key)
-    outputs = jax.eval_shape(model, jax.ShapeDtypeStruct(observation_shape(game), jnp.float32))
-    shapes = (game.num_logits,), (game.num_players,), (game.num_players,)
+    interface = network_interface(game, model)
+    outputs = jax.eval_shape(model, observation_spec(interface, game))
+    shapes = (interface.num_logits,), (game.num_players,), (game.num_players,)
     if tuple(leaf.shape for leaf in outputs) != shapes:
         raise ValueError(f"the network {name} gives {[leaf.shape for leaf in outputs]}; {game.id} needs {list(shapes)}")
     return model
@@ -96,5 +97,6 @@ def _default(game: Game[Any]) -> str:
 
 register_architecture("mlp", ResidualMLP, default=True)
 register_architecture("resnet", PolyominoResNet, PolyominoGame, default=True)
+register_architecture("linear_policy_mlp", PolyominoMLP, PolyominoGame)
 register_architecture("resnet", SantoriniResNet, SantoriniGame, default=True)
 register_architecture("message_passing", TriominosMessagePassing, TriominosGame, default=True)

@@ -26,7 +26,7 @@ import numpy as np
 
 from experiments.networks.base import Model, predict
 from experiments.networks.registry import DEFAULT, make
-from search.exported import Network
+from search.exported import Network, NetworkInterface
 from search.exported import load as load_exported
 from tilewe_jax import registry
 from tilewe_jax.files import JSON_LIMIT, open_input, parse_json, replacing
@@ -159,7 +159,13 @@ class TrainedNetwork(eqx.Module):
     note: str | None = eqx.field(static=True, default=None)
     """See ``Weights.note``."""
 
-    def __call__(self, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
+    @property
+    def interface(self) -> NetworkInterface | None:
+        """The interface of the model, where it has one of its own."""
+        interface: NetworkInterface | None = getattr(self.model, "interface", None)
+        return interface
+
+    def __call__(self, observation: Any) -> tuple[jax.Array, jax.Array]:
         """Policy logits, and values by relative seat."""
         return predict(self.model, observation, self.score_weight)
 

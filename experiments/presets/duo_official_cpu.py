@@ -1,4 +1,4 @@
-"""Blokus Duo by the book on a CPU, after a warm start from games by the heuristic policy."""
+"""Blokus Duo by the book on a CPU: a perceptron, after a warm start from games of searches with playouts."""
 
 from experiments.config import (
     EvaluationConfig,
@@ -14,27 +14,28 @@ from search import SearchSettings
 
 CONFIG = TrainConfig(
     game=GameConfig("duo_official"),
-    network=NetworkConfig(size="nano"),
+    network=NetworkConfig(architecture="linear_policy_mlp", size="nano"),
     selfplay=SelfplayConfig(
         num_games=128,
         unroll_length=32,
         warmup_iterations=40,
-        warmup_policy="heuristic",
+        playout_weight=0.5,
+        playout_max_legal=100,
         temperature_plies=4,
         search=SearchSettings(
             num_simulations=32,
             num_candidates=64,
-            candidate_pool=256,
+            candidate_pool=128,
             score_weight=0.3,
         ),
     ),
     replay=ReplayConfig(
         replay_size=512,
         min_replay_size=32,
-        replay_ratio=2.0,
+        replay_ratio=6.0,
     ),
     loss=LossConfig(root_value_weight=0.5),
-    optimizer=OptimizerConfig(batch_size=128),
+    optimizer=OptimizerConfig(batch_size=256),
     evaluation=EvaluationConfig(
         eval_every=20,
         eval_games=64,

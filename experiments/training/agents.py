@@ -11,17 +11,18 @@ from jaxtyping import PRNGKeyArray
 
 from experiments.arena import HostPlayer, Player, player
 from experiments.config import SelfplayConfig
-from experiments.networks import Model, predict
+from experiments.networks import Model
+from experiments.networks.weights import TrainedNetwork
 from experiments.training.replay import UNKNOWN
 from search import (
     Determinized,
     Evaluator,
+    EvaluatorSettings,
     GumbelRule,
     PolicyOutput,
     PuctRule,
     Search,
     TreePlayer,
-    network_evaluator,
     playout_evaluator,
     sample_candidates,
 )
@@ -55,8 +56,15 @@ def rule(config: SelfplayConfig, explore: bool) -> GumbelRule | PuctRule:
 
 
 def model_evaluator(config: SelfplayConfig, game: Game[Any], model: Model) -> Evaluator:
-    """The network of a run as evaluator of leaves."""
-    return network_evaluator(game, lambda observation: predict(model, observation, config.search.score_weight or 0.0))
+    """The network of a run as evaluator of leaves, with playouts mixed into its values where the run has them."""
+    weight = config.search.score_weight or 0.0
+    settings = EvaluatorSettings(
+        num_samples=config.warmup_samples,
+        network="the network of the run",
+        playout_weight=config.playout_weight,
+        playout_max_legal=config.playout_max_legal,
+    )
+    return settings.build(game, weight, TrainedNetwork(model, weight))
 
 
 def check_warmup(config: SelfplayConfig, game: Game[Any]) -> None:

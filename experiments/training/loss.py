@@ -13,6 +13,7 @@ from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 from experiments.config import LossConfig, OptimizerConfig, TrainConfig
 from experiments.networks import Model, evaluate
 from experiments.training.replay import UNKNOWN, Positions, Replay, sample, take
+from search.exported import network_interface
 from tilewe_jax.game import Game
 
 BINS = 10
@@ -89,10 +90,11 @@ def position_loss(
         renamed = jnp.asarray(game.action_symmetries)[index][jnp.maximum(actions, 0)]
         actions = jnp.where(actions >= 0, renamed, -1)
     player = game.current_player(state)
-    outputs = evaluate(model, game.observe(state, player))
+    interface = network_interface(game, model)
+    outputs = evaluate(model, interface.observe(state, player))
 
     valid = actions >= 0
-    logits = jnp.where(valid, game.gather_logits(state, outputs.logits, actions), -1e9)
+    logits = jnp.where(valid, interface.gather_logits(state, outputs.logits, actions), -1e9)
     log_probs = jax.nn.log_softmax(logits)
     policy = -jnp.sum(jnp.where(valid, position.policy * log_probs, 0.0)) - entropy(position.policy)
     seats = (player + jnp.arange(game.num_players)) % game.num_players  # outputs are relative to the player to move

@@ -155,21 +155,21 @@ def test_bench_of_everything_keeps_what_it_has_and_ends_in_time(
         everything.Measurement("kept", ["--game", "nosuch"]),
         everything.Measurement("wrong", ["--game", "nosuch"]),
         everything.Measurement("board", ["--form", "board"]),
-        everything.Measurement("late", ["--search", "--num-simulations", "9999", "--batch", "9999"]),
-        everything.Measurement("never", ["--form", "board"]),
     ]
     monkeypatch.setattr(everything, "plan", lambda *_: items)
-    monkeypatch.setattr(everything, "SHORTEST", 0.5)
     (tmp_path / "kept.json").write_text("{}")
-    arguments = ["--all", "--out", str(tmp_path), "--minutes", "0.2", "--seconds", "0.1", "--json"]
+    arguments = ["--all", "--out", str(tmp_path), "--seconds", "0.1", "--json"]
     code, out, _ = run(capsys, "bench", *arguments)
     assert code == 0
-    wrong, board, late = json.loads(out)
+    wrong, board = json.loads(out)
     assert "there is no game 'nosuch'" in wrong["failure"]
     assert board["failure"] is None
     assert json.loads((tmp_path / "board.json").read_text())["game"] == "tilewe"
-    assert "not done within" in late["failure"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["board.json", "kept.json"]
+    assert run(capsys, "bench", *arguments, "--minutes", "0.01")[1] == "[]\n"
+    late = everything._measure(tmp_path / "late.json", ["--form", "board"], 0.01)
+    assert late
+    assert "not done within" in late
 
 
 def test_everything_that_is_measured_exists() -> None:

@@ -11,6 +11,8 @@ import pytest
 import tilewe_jax
 from search import AgentSpec, PuctRule, Search, SearchSettings, build, heuristic_evaluator, network_evaluator
 from search import exported as networks
+from search.evaluators import EvaluatorSettings
+from tests.search.tictactoe import TicTacToe
 from tests.support import assert_same, positions, rows
 
 GAME = tilewe_jax.make("santorini", size=4)
@@ -116,3 +118,20 @@ def test_a_search_is_divided_among_devices() -> None:
     np.testing.assert_array_equal(spread.visits, alone.visits)
     with pytest.raises(ValueError, match="a batch of 8 cannot be divided among 3 devices; ask for a multiple of 3"):
         split_over_devices(search, 3)(states, keys)
+
+
+def test_playouts_are_mixed_in_where_few_actions_are_legal() -> None:
+    """A playout from an empty tic-tac-toe board is a win for somebody; the network says what no playout can."""
+    network = lambda observation: (jnp.zeros(9), jnp.array([0.625, 0.375]))  # noqa: E731
+    game = TicTacToe()
+    settings = EvaluatorSettings(network="given", playout_weight=0.5, playout_max_legal=4, num_samples=1)
+    evaluate = settings.build(game, 0.0, network)
+    state, values = game.init(jax.random.key(0)), []
+    for action in (0, 3, 1, 4, 8):
+        values.append(np.asarray(evaluate(state, jax.random.key(1)).value)[int(state.current_player)])
+        state = game.apply(state, jnp.int32(action))
+    values.append(np.asarray(evaluate(state, jax.random.key(1)).value)[int(state.current_player)])
+    np.testing.assert_allclose(values[:5], 0.625)  # 9 to 5 legal actions
+    assert values[5] in (0.3125, 0.5625, 0.8125)
+    with pytest.raises(ValueError, match="playout_max_legal limits the playouts that playout_weight mixes"):
+        EvaluatorSettings(network="given", playout_max_legal=4)

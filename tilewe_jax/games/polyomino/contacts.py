@@ -38,17 +38,25 @@ def playable_corners(config: Config, free: Board, corners: Board, hand: Hand) ->
         fits = {i: fit & movegen.in_hand(hand, i)[None] for i, fit in _fits(config, free).items()}
         return _union_by_offset((contact, fit) for i, fit in fits.items() for contact in ORIENTATIONS[i].contacts)
 
-    return _cells_at(config, materialize(anchors, free, hand)) & corners[: words(config)]
+    return cells_at(config, materialize(anchors, free, hand)) & corners[: words(config)]
 
 
 def reachable_cells(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "words lanes"]:
     """The union of the cells of all legal placements."""
 
     def anchors(free: Board, corners: Board, hand: Hand) -> dict[Cell, Board]:
-        legal = movegen.by_orientation(config, free, corners, hand)
-        return _union_by_offset((cell, anchors) for i, anchors in legal.items() for cell in ORIENTATIONS[i].cells)
+        return anchors_by_offset(movegen.by_orientation(config, free, corners, hand))
 
-    return _cells_at(config, materialize(anchors, free, corners, hand))
+    return cells_at(config, materialize(anchors, free, corners, hand))
+
+
+def anchors_by_offset(legal: dict[int, Board]) -> dict[Cell, Board]:
+    """For each offset of a cell from its anchor the anchors of all placements that have a cell there.
+
+    Args:
+      legal: the anchors of placements by orientation.
+    """
+    return _union_by_offset((cell, anchors) for i, anchors in legal.items() for cell in ORIENTATIONS[i].cells)
 
 
 def _union_by_offset(boards: Iterable[tuple[Cell, Board]]) -> dict[Cell, Board]:
@@ -59,7 +67,7 @@ def _union_by_offset(boards: Iterable[tuple[Cell, Board]]) -> dict[Cell, Board]:
     return united
 
 
-def _cells_at(config: Config, anchors: dict[Cell, Board]) -> Board:
+def cells_at(config: Config, anchors: dict[Cell, Board]) -> Board:
     """The union of cells at given offsets from given anchors."""
     return reduce(jnp.bitwise_or, [_shift_up(board, config.bit(offset)) for offset, board in anchors.items()])
 
@@ -72,7 +80,7 @@ def _fits(config: Config, free: Board) -> dict[int, Board]:
         fit = window(free, config.bit(cell), words(config))
         return fit & rooms[cell[0]][: words(config)] if cell[0] else fit
 
-    return movegen.grow(config, cell, jnp.bitwise_and)
+    return movegen.grow(config.orientations, cell, jnp.bitwise_and)
 
 
 def _shift_up(board: UInt32[Array, "words lanes"], bits: int) -> UInt32[Array, "words lanes"]:

@@ -15,6 +15,7 @@ from tilewe_jax.bits import popcount, unpack_words
 from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action
 from tilewe_jax.games.polyomino import heuristics, notation, observation, rules, symmetry
 from tilewe_jax.games.polyomino.config import VARIANTS, VERSION, Config, options_of
+from tilewe_jax.games.polyomino.encoding import Encoding, encode
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
 from tilewe_jax.games.polyomino.policies import policies
 from tilewe_jax.games.polyomino.position import PolyominoPosition, position_of_state
@@ -157,6 +158,12 @@ class PolyominoGame(Game[State]):
         """What ``heuristic_logits`` of placements are linear in, with ``heuristic_weights``; see ``heuristics``."""
         return rule_per_lane(heuristics.heuristic_features, self.config)(state, actions)
 
+    def linear_logits(
+        self, state: State, actions: Int32[Array, "k"], weights: Float32[Array, "weights"]
+    ) -> Float32[Array, "k"]:
+        """The logits of ``heuristic_logits`` with other weights, in the order of ``heuristics.WEIGHT_NAMES``."""
+        return rule_per_lane(heuristics.linear_logits, self.config)(state, actions, weights)
+
     @property
     def heuristic_weights(self) -> dict[str, tuple[float, ...]]:
         """The weights of ``heuristic_features`` by name: each at the beginning of a game, and what is added until its end."""
@@ -198,6 +205,10 @@ class PolyominoGame(Game[State]):
         return self.action_names(action)[0]
 
     # ---- Beyond the contract, on the device
+
+    def encode(self, state: State) -> Encoding:
+        """The position for a small network, as its mover sees it, see ``encoding``."""
+        return rule_per_lane(encode, self.config)(state)
 
     @property
     def channel_names(self) -> tuple[str, ...]:

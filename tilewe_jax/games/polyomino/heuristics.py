@@ -5,8 +5,9 @@ diagonal neighbours on bitboards of the position, and in a term of its piece. Th
 ``experiments.training.heuristics`` learns them. Functions of lanes, see ``tilewe_jax.lanes``.
 """
 
+from collections.abc import Callable
 from functools import partial, reduce
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -124,23 +125,59 @@ def heuristic_logits(config: Config, state: State, actions: Int32[Array, "k lane
     phase = _phase(config, state)
     by_feature = table[0, :features, None] + table[1, :features, None] * phase[None]
 
+    def piece_weights(orientation: Int32[Array, "k lanes"], phase: Float32[Array, "lanes"]) -> Float32[Array, "k lanes"]:
+        start, slope = (jnp.asarray(row[features:][_PIECES])[orientation] for row in table)
+        return start + slope * phase[None]
+
+    return _weighted_sum(config, state, actions, by_feature, piece_weights, phase)
+
+
+def linear_logits(
+    config: Config, state: State, actions: Int32[Array, "k lanes"], weights: Float32[Array, "weights lanes"]
+) -> Float32[Array, "k lanes"]:
+    """Logits of legal actions as ``heuristic_logits``, with weights that each position has of its own.
+
+    Args:
+      config: the variant.
+      state: positions.
+      actions: legal actions.
+      weights: those of ``WEIGHT_NAMES``.
+    """
+    features = len(Features._fields)
+
+    def piece_weights(
+        orientation: Int32[Array, "k lanes"], weights: Float32[Array, "pieces lanes"]
+    ) -> Float32[Array, "k lanes"]:
+        return jnp.take_along_axis(weights, jnp.asarray(_PIECES)[orientation], axis=0)
+
+    return _weighted_sum(config, state, actions, weights[:features], piece_weights, weights[features:])
+
+
+def _weighted_sum(
+    config: Config,
+    state: State,
+    actions: Int32[Array, "k lanes"],
+    by_feature: Float32[Array, "features lanes"],
+    piece_weights: Callable[[Int32[Array, "k lanes"], Any], Float32[Array, "k lanes"]],
+    argument: Any,
+) -> Float32[Array, "k lanes"]:
+    """The weighted sum of features; ``piece_weights`` gives the terms of pieces from orientations and its argument."""
+
     def weighted_sum(
-        phase: Float32[Array, "lanes"],
+        argument: Any,
         by_feature: Float32[Array, "features lanes"],
         placement: Int32[Array, "k lanes"],
         placements: _Placements,
         boards: _Boards,
         distance: Float32[Array, "k lanes"],
     ) -> Float32[Array, "k lanes"]:
-        orientation = placement // config.cells
-        start, slope = (jnp.asarray(row[features:][_PIECES])[orientation] for row in table)
-        logits = start + slope * phase[None] - by_feature[-1][None] * distance
+        logits = piece_weights(placement // config.cells, argument) - by_feature[-1][None] * distance
         counts = _counts(config, placements, boards)
         return sum((count * by_feature[i][None] for i, count in enumerate(counts)), start=logits)
 
     placement = jnp.clip(actions, 0, config.num_placements - 1)
     operands = _operands(config, state, placement)
-    logits = materialize(weighted_sum, phase, by_feature, placement, *operands)
+    logits = materialize(weighted_sum, argument, by_feature, placement, *operands)
     return jnp.where((actions >= 0) & (actions < config.num_placements), logits, _PASS_LOGIT)
 
 

@@ -1,0 +1,113 @@
+"""Games of a search in files, and networks that learn from them."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tilewe_jax
+from experiments import networks
+from experiments.networks import weights
+from experiments.training import imitation, teacher
+from search import AgentSpec, build, network_evaluator
+from search.exported import network_interface
+from tests.search.tictactoe import TicTacToe
+from tests.support import positions
+
+GAME = TicTacToe()
+ID = "tests.search.tictactoe:TicTacToe"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two files of games."""
+    out = tmp_path_factory.mktemp("teacher")
+    play(out)
+    return out
+
+
+def play(out: Path) -> None:
+    given = {"game": ID, "agent": "puct:num_simulations=12,num_candidates=9", "batches": 2, "batch": 64, "num-nodes": 2}
+    teacher.main(["--out", str(out), *(text for name, value in given.items() for text in (f"--{name}", str(value)))])
+
+
+def test_files_hold_what_was_searched_and_how_games_ended(folder: Path) -> None:
+    games = teacher.load(GAME, folder / "000000.npz")
+    searched = games.visits.max(axis=1) > 0
+    assert 150 < searched.sum() < len(searched) - 150
+    assert len(games.final.cells) == 64
+    assert (games.visits[searched].sum(axis=1) <= 12).all()
+    # A search of a position with one legal action ends before its first simulation.
+    assert ((games.candidates[~searched] >= 0).sum(axis=1) <= 1).all()
+    np.testing.assert_allclose(games.value.sum(axis=1), 1, atol=1e-4)
+    over = jax.vmap(GAME.is_terminal)
+    assert bool(jnp.all(over(games.final)))
+    assert not bool(jnp.any(over(games.state)))
+    # A game goes through its own positions, and not through all of those inside of trees.
+    at_end = games.final.cells[games.game]
+    departs = ((games.state.cells >= 0) & (games.state.cells != at_end)).any(axis=1)
+    assert not departs[searched].any()
+    assert departs[~searched].any()
+
+
+def test_the_same_command_goes_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    last = folder / "000001.npz"
+    before = last.read_bytes()
+    last.unlink()
+    play(folder)
+    assert capsys.readouterr().out.startswith("000001.npz")
+    assert last.read_bytes() == before
+
+
+def test_files_of_other_games_are_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.npz").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"empty\.npz is not what this program has written of tictactoe, or is damaged"):
+        teacher.load(GAME, tmp_path / "empty.npz")
+    with pytest.raises(ValueError, match=r"000000\.npz is not what this program has written of duo_official"):
+        teacher.load(tilewe_jax.make("duo_official"), folder / "000000.npz")
+
+
+def test_a_network_learns_and_is_measured(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "network.npz"
+    given = ["--games", str(folder), "--game", ID, "--size", "tiny", "--batch-size", "32", "--epochs", "40"]
+    imitation.main([*given, "--min-visits", "1", "--out", str(out)])
+    printed = capsys.readouterr().out.splitlines()
+    names, numbers = printed[2].split(), [float(text) for text in printed[-1].split()]
+    assert names == list(imitation.Row._fields)
+    assert len(printed) > 3 + 2
+    row = dict(zip(names, numbers, strict=True))
+    # Uniform guesses are 0.35 and 0.06 away from the search.
+    assert 0 < row["excess"] < 0.25
+    assert row["value"] < 0.04
+    start = GAME.init(jax.random.key(0))
+    choose = build(AgentSpec.parse(f"puct:num_simulations=4,network={out}"), GAME, weights.load)
+    assert bool(GAME.is_legal(start, choose(start, jax.random.key(1))))
+
+
+def test_policy_of_an_untrained_perceptron_is_that_of_the_heuristics() -> None:
+    game = tilewe_jax.make("tilewe", players=3, size=7)
+    model = networks.make(game, "linear_policy_mlp", "tiny", jax.random.key(0))
+    interface, evaluate = network_interface(game, model), network_evaluator(game, weights.TrainedNetwork(model, 0.0))
+    state = next(state for ply, (state, _) in enumerate(positions(game, 4)) if ply == 6)
+
+    @jax.jit
+    @jax.vmap
+    def compare(state):
+        actions = game.sample_actions(state, jax.random.key(0), 9)
+        logits = evaluate(state, jax.random.key(0)).logits(actions)
+        outputs = model(game.encode(state))
+
+        def log_prob(weights):
+            return jax.nn.log_softmax(interface.gather_logits(state, weights, actions))[0]
+
+        step = 1e-2 * jax.random.normal(jax.random.key(1), outputs.logits.shape)
+        change = log_prob(outputs.logits + step) - log_prob(outputs.logits - step)
+        return actions, logits, game.heuristic_logits(state, actions), change, 2 * step @ jax.grad(log_prob)(outputs.logits)
+
+    actions, logits, expected, change, by_gradient = compare(state)
+    assert int(jnp.sum(actions >= 0)) > 20
+    np.testing.assert_allclose(*(np.where(actions >= 0, array, 0) for array in (logits, expected)), atol=1e-3)
+    np.testing.assert_allclose(by_gradient, change, atol=2e-3)
+    assert float(jnp.max(jnp.abs(change))) > 0.05

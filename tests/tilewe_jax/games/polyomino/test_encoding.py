@@ -1,0 +1,56 @@
+"""The encoding for small networks, and linear logits, against counting one placement after the other."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import tilewe_jax
+from tests.support import batched, positions, rows
+from tilewe_jax.bits import unpack_words
+from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
+
+GAME = tilewe_jax.make("tilewe", players=3, size=7)
+
+
+def test_what_each_colour_could_place_is_what_listing_finds() -> None:
+    config, encode = GAME.config, jax.jit(jax.vmap(GAME.encode))
+    to_cells = jax.jit(jax.vmap(lambda words: unpack_words(words, config.cells)))
+    seen = 0
+    for ply, (state, _) in enumerate(positions(GAME, 4)):
+        if ply % 4 or bool(np.all(np.asarray(state.out))):
+            continue
+        encoding = encode(state)
+        np.testing.assert_array_equal(encoding.color, state.current_color)
+        for seat in range(config.colors):
+            color = (state.current_color + seat) % config.colors
+            # The mask of the legal actions reads the colour to move, and not the counts, which are those of another colour.
+            legal = np.array(batched(GAME).legal_actions(replace(state, current_color=color)))
+            legal[np.take_along_axis(np.asarray(state.out), np.asarray(color)[:, None], axis=1)[:, 0]] = False
+            reachable = to_cells(encoding.reachable[:, seat])
+            for lane in range(4):
+                union, counts = np.zeros(config.cells, bool), np.zeros(len(PIECE_NAMES), int)
+                for action in np.flatnonzero(legal[lane]).tolist():
+                    union[[config.bit(cell) for cell in GAME.cells_of(action)]] = True
+                    counts[PIECE_NAMES.index(GAME.piece_of(action))] += 1
+                np.testing.assert_array_equal(reachable[lane], union)
+                np.testing.assert_array_equal(encoding.legal[lane, seat], counts)
+                seen += counts.sum()
+                own = int(color[lane])
+                assert encoding.hands[lane, seat] == state.hands[lane, own]
+                np.testing.assert_array_equal(encoding.cells[lane, seat], state.occupied[lane, own])
+    assert seen > 3000
+
+
+def test_linear_logits_are_features_times_weights() -> None:
+    state = rows(next(state for ply, (state, _) in enumerate(positions(GAME, 4)) if ply == 6), slice(4))
+    actions = jax.jit(jax.vmap(lambda state, key: GAME.sample_actions(state, key, 9)))(
+        state, jax.random.split(jax.random.key(0), 4)
+    )
+    weights = jax.random.normal(jax.random.key(1), (4, len(GAME.heuristic_weights)))
+    logits = jax.jit(jax.vmap(GAME.linear_logits))(state, actions, weights)
+    features = jax.jit(jax.vmap(GAME.heuristic_features))(state, actions)[..., : weights.shape[1]]
+    expected = jnp.einsum("bkf,bf->bk", features, weights)
+    assert int(jnp.sum(actions >= 0)) > 20
+    np.testing.assert_allclose(*(np.where(actions >= 0, array, 0) for array in (logits, expected)), atol=1e-3)

@@ -1,0 +1,70 @@
+"""The encoding of a position for small networks: bitboards and numbers of every colour, from the mover on.
+
+Observations (``observation``) are binary planes of what lies on the board, from which a network of many layers finds out what
+can be played. A network of few layers cannot; here that is computed. Functions of lanes, see ``tilewe_jax.lanes``.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int32, UInt32
+
+from tilewe_jax.bits import popcount_sum
+from tilewe_jax.games.polyomino import contacts, movegen
+from tilewe_jax.games.polyomino.boards import Board, Hand, pick, planes, words
+from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, Cell
+from tilewe_jax.games.polyomino.rules import State, cells_placed
+from tilewe_jax.lanes import materialize
+
+
+class Encoding(NamedTuple):
+    """A position as its mover sees it: colours are in the order of their turns, from the one to move on."""
+
+    color: Int32[Array, "*lanes"]
+    """The colour to move."""
+    cells: UInt32[Array, "colors words *lanes"]
+    """Cells of each colour."""
+    free: UInt32[Array, "colors words *lanes"]
+    """Cells free to each colour, see ``boards.planes``."""
+    corners: UInt32[Array, "colors words *lanes"]
+    """Open corners of each colour: those that are free to it."""
+    reachable: UInt32[Array, "colors words *lanes"]
+    """The union of the legal placements of each colour, as if it were to move."""
+    legal: Int32[Array, "colors pieces *lanes"]
+    """Number of these placements by piece."""
+    hands: UInt32[Array, "colors *lanes"]
+    """Pieces that are not placed."""
+    out: Bool[Array, "colors *lanes"]
+    """Whether the colour takes no further part; it has no legal placements then."""
+    points: Int32[Array, "colors *lanes"]
+    """Cells placed."""
+
+
+def encode(config: Config, state: State) -> Encoding:
+    """The encoding of positions, ``[..., lanes]``."""
+    size = words(config)
+    hands, out = list(state.hands), list(state.out)
+    encoded = []
+    for seat in range(config.colors):
+        color = (state.current_color + seat) % config.colors
+        free, corners, hand = materialize(partial(planes, config), state.occupied, state.hands, color)
+        cells, held, is_out = pick(list(state.occupied), color[None]), pick(hands, color), pick(out, color)
+        reachable, legal = _legal(config, free, corners, jnp.where(is_out, np.uint32(0), hand))
+        boards = cells, free[:size], (free & corners)[:size], reachable
+        encoded.append((*boards, legal, held, is_out, cells_placed(config, held)))
+    return Encoding(state.current_color, *(jnp.stack(parts) for parts in zip(*encoded, strict=True)))
+
+
+def _legal(config: Config, free: Board, corners: Board, hand: Hand) -> tuple[Board, Int32[Array, "pieces lanes"]]:
+    """The union of the legal placements of a colour, and their number by piece."""
+
+    def reduced(free: Board, corners: Board, hand: Hand) -> tuple[dict[Cell, Board], list[Int32[Array, "words lanes"]]]:
+        legal = movegen.by_orientation(config, free, corners, hand)
+        by_piece = [[anchors for i, anchors in legal.items() if ORIENTATIONS[i].piece == piece] for piece in config.pieces]
+        return contacts.anchors_by_offset(legal), [popcount_sum(boards) for boards in by_piece]
+
+    anchors, counts = materialize(reduced, free, corners, hand)
+    return contacts.cells_at(config, anchors), jnp.stack([jnp.sum(count, axis=0) for count in counts])
