@@ -5,6 +5,7 @@ are ``[height, width, channels]``, channels last, which is what CPUs are fast at
 """
 
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -172,7 +173,7 @@ def _product(x: Array, weight: Array) -> Array:
 
 
 @_product.def_vmap
-def _product_batched(size: int, mapped: list[bool], x: Array, weight: Array) -> tuple[Array, bool]:
+def _product_batched(size: Any, mapped: list[bool], x: Array, weight: Array) -> tuple[Array, bool]:
     """The same product with more rows, so that all of them are counted, however often it is mapped."""
     del size
     if mapped[1]:

@@ -72,7 +72,10 @@ def to_onnx(
     """
     onnx, helper = optional_import("onnx", "onnx"), optional_import("onnx.helper", "onnx")
     (batch,) = export.symbolic_shape("batch")
-    traced = jax.make_jaxpr(jax.vmap(function))(jax.ShapeDtypeStruct((batch, *input_shape), jnp.float32))
+    try:
+        traced = jax.make_jaxpr(jax.vmap(function))(jax.ShapeDtypeStruct((batch, *input_shape), jnp.float32))
+    except AttributeError as error:  # it takes a pytree, like the perceptrons that read packed positions
+        raise ValueError(f"this network takes no observations as arrays, so it cannot be exported to ONNX: {error}") from None
     graph = _Graph(onnx, input_name)
     inputs = [helper.make_tensor_value_info(input_name, onnx.TensorProto.FLOAT, ["batch", *input_shape])]
     results = graph.inline(traced.jaxpr, [graph.constant(value) for value in traced.consts], [input_name])
