@@ -32,6 +32,7 @@ COMMANDS = {
     "selfplay": "match:Selfplay",
     "train": "train:Train",
     "report": "train:Report",
+    "export": "export:Export",
     "exploit": "exploit:Exploit",
     "analyze": "analyze:Analyze",
     "rate": "analyze:Rate",

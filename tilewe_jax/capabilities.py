@@ -236,9 +236,11 @@ class _DevicePosition:
             raise ValueError(f"{name!r} is none of the {len(names)} legal moves: {', '.join(list(names)[:3])} and so on")
         return names[name]
 
-    def text(self, color: bool = False, *, last_action: int | None = None) -> str:
-        del last_action  # what it has changed, only the game knows
-        return self.game.text(self.state, color)
+    def text(self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True) -> str:
+        del last_action, seat  # what the action has changed, and what of its text whom to show, only the game knows
+        if open or self.is_terminal or not self.game.has_hidden_information:
+            return self.game.text(self.state, color)
+        return f"{self.game.id} hides information from its players until its end"
 
     def svg(self, *, last_action: int | None = None) -> str:
         del last_action
@@ -249,9 +251,7 @@ class _DevicePosition:
 
     def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
         view = common_view(self, "text", seat)
-        # The text of a game that hides something shows it, and only the game knows what of it whom to show.
-        is_open = open or view["terminal"] or not self.game.has_hidden_information
-        view["text"] = self.text() if is_open else f"{self.game.id} hides information from its players until its end"
+        view["text"] = self.text(seat=seat, open=open)
         return view
 
     def action_view(self, action: int) -> dict[str, Any]:

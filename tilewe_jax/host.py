@@ -42,12 +42,14 @@ class HostPosition(Protocol):
     def action_of_name(self, name: str) -> int:
         """The inverse of ``action_name``. Raises ``ValueError`` for what is no name of a legal action."""
 
-    def text(self, color: bool = False, *, last_action: int | None = None) -> str:
+    def text(self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True) -> str:
         """The position for people.
 
         Args:
           color: whether to use ANSI colours.
           last_action: the action that led here, which is marked.
+          seat: where not ``open``, the player who looks; ``None`` for a spectator, who sees what everybody sees.
+          open: whether hidden information is shown, as it always is at the end.
         """
 
     def svg(self, *, last_action: int | None = None) -> str:

@@ -15,8 +15,8 @@ Lanes are the last axis so that loops over them are the innermost and fill the v
 threads of a GPU read neighbouring words.
 """
 
-from collections.abc import Callable
-from functools import partial, reduce, wraps
+from collections.abc import Callable, Hashable
+from functools import cache, partial, reduce, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 import jax
@@ -78,6 +78,26 @@ def per_lane(function: Callable[P, T]) -> Callable[P, T]:
     return of_one_game
 
 
+def rule_per_lane(rule: Callable[..., T], config: Hashable, materialized: bool = False, **settings: int) -> Callable[..., T]:
+    """``per_lane`` of a rule of a game: the same function each time, so that it is traced and compiled once for each shape.
+
+    That counts where it is called outside of ``jit``, move by move.
+
+    Args:
+      rule: a function of the settings of a game and of lanes, ``rule(config, ..., **settings)``.
+      config: the settings.
+      materialized: whether its result is written to memory once, see ``materialize``.
+      **settings: further fixed arguments.
+    """
+    return cast(Callable[..., T], _rule_per_lane(rule, config, materialized, **settings))
+
+
+@cache
+def _rule_per_lane(rule: Callable[..., Any], config: Hashable, materialized: bool, **settings: int) -> Callable[..., Any]:
+    function = partial(rule, config, **settings)
+    return per_lane(partial(materialize, function) if materialized else function)
+
+
 def materialize(function: Callable[..., T], *args: Any) -> T:
     """``function(*args)``, written to memory once instead of being fused into each of its consumers.
 
@@ -100,6 +120,20 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
         return lax.optimization_barrier(function(*args))
 
     return cast(T, lax.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
+
+
+def by_platform(function: Callable[..., T], on_gpu: Callable[..., T], *args: Any) -> T:
+    """``on_gpu(*args)`` in programs for a GPU, ``function(*args)`` in all others; both give the same.
+
+    The program is lowered with the one alone. So the other does not slow it down, and which it is depends on the device that
+    the program is for, not on the devices of the machine that compiles it.
+
+    Args:
+        function: a function of pytrees of arrays.
+        on_gpu: another form of the same function.
+        *args: their arguments.
+    """
+    return cast(T, lax.platform_dependent(*args, cuda=on_gpu, rocm=on_gpu, default=function))
 
 
 @jax.custom_batching.custom_vmap
@@ -128,13 +162,19 @@ def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
       key: PRNG key, consumed.
       count: number of words.
     """
+    return rule_per_lane(_words_of_keys, count)(jax.random.key_data(key))
 
-    def words(data: UInt32[Array, "data lanes"]) -> UInt32[Array, "count lanes"]:
-        word = reduce(lambda word, more: hash32(word, more.astype(jnp.int32)), data)
-        return hash32(word[None], jnp.arange(count, dtype=jnp.int32)[:, None])
 
-    # Materialized, since the words of keys are interleaved: fused with the hash, other arrays would be read with that stride.
-    return per_lane(partial(materialize, words))(jax.random.key_data(key))
+def _words_of_keys(count: int, data: UInt32[Array, "data lanes"]) -> UInt32[Array, "count lanes"]:
+    # Materialized on a CPU, since the words of keys are interleaved: fused with the hash, other arrays would be read with that
+    # stride. A GPU would launch a kernel for it.
+    words = partial(_words, count)
+    return by_platform(partial(materialize, words), words, data)
+
+
+def _words(count: int, data: UInt32[Array, "data lanes"]) -> UInt32[Array, "count lanes"]:
+    word = reduce(lambda word, more: hash32(word, more.astype(jnp.int32)), data)
+    return hash32(word[None], jnp.arange(count, dtype=jnp.int32)[:, None])
 
 
 def while_any(

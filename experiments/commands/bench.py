@@ -1,20 +1,24 @@
 """The command that measures."""
 
+import importlib.util
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
 from rich.table import Table
 from tyro.conf import arg
 
 from experiments.commands.common import (
+    FailedError,
     Flag,
     GameOptions,
+    OptionalFolder,
     OptionalInt,
     UsageError,
     check_positive,
     check_seed,
     check_unused,
+    err,
     named,
     out,
     progress,
@@ -22,6 +26,11 @@ from experiments.commands.common import (
 
 _OF_SEARCH = ("num_simulations", "num_candidates")
 _OF_PLAY = ("form", "policy", "cores")
+_OF_SIGNATURE = ("signature", "game", "json")
+_OF_ALL = ("all", "minutes", "out", "seconds", "seed", "json")
+_OF_PROTOCOL = ("protocol", "game", "players", "set", "batch", "seconds", "seed", "json")
+_OF_COMPILING = ("programs", "network")
+_COMPILED = ("compile_for", *_OF_COMPILING, *_OF_SEARCH, "game", "players", "set", "batch", "json")
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,9 @@ class Bench(GameOptions):
     """Game to measure: by default tilewe, and with --search a made-up game with few rules, to time the search alone."""
     form: Literal["stream", "games", "step", "board"] = "stream"
     """How the games are played, see above."""
+    protocol: Literal["own", "pgx"] = "own"
+    """How play is measured: whole games without masks, or as Pgx is, with a mask and an observation at every step; then also
+    games of Pgx, where that is installed, if no game is named."""
     policy: Annotated[str | None, arg(metavar="POLICY", help_behavior_hint="")] = None
     """Built-in policy that plays, see `tilewe-jax arena --list`; by default random, in triominos random_stuck."""
     search: Flag = False
@@ -44,8 +56,22 @@ class Bench(GameOptions):
     """Measure nothing, but print hashes of fixed games, which show whether a change has altered how games are played."""
     train: Annotated[str | None, arg(metavar="PRESET", help_behavior_hint="")] = None
     """Measure self-play and learning instead of games, with the settings of this preset and of --set."""
+    all: Flag = False
+    """Measure everything, the most important first, for at most --minutes, into files in the folder of --out."""
+    minutes: float = 8.0
+    """Minutes for --all."""
+    out: OptionalFolder = None
+    """Folder for --all; what is measured in it already is left out."""
     serve: Flag = False
     """Measure the game server with --games under way, half of them against engines, instead of games."""
+    compile_for: Annotated[str | None, arg(metavar="DEVICE", help_behavior_hint="")] = None
+    """Measure nothing, but compile for a GPU that need not be there, one of h100, h200, a100, rtx4090, and print what programs
+    launch, move and compute, with an estimate of their speed."""
+    programs: str = "stream,step,mask,search,selfplay"
+    """Programs that --compile-for compiles: the stream of games, the public step, the dense mask of legal actions, a search,
+    and a round of self-play."""
+    network: str = "medium"
+    """Size of the network in the searches of --compile-for."""
     games: int = 200
     """Number of games at once, for --serve."""
     num_simulations: int = 64
@@ -53,7 +79,8 @@ class Bench(GameOptions):
     num_candidates: int = 64
     """Number of candidate actions per node, for --search."""
     batch: OptionalInt = None
-    """Number of games side by side per process: 4000, with --search 256 by default. Powers of two are bad for CPU caches."""
+    """Number of games side by side per process: by default 4000, with --search 256, with --protocol pgx 1024, 8192 and 65536.
+    Powers of two are bad for CPU caches."""
     seconds: float = 5.0
     """Seconds to measure, after compilation."""
     cores: int = 1
@@ -64,16 +91,28 @@ class Bench(GameOptions):
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        if self.signature:
-            every = [field.name for field in fields(self) if field.name not in ("signature", "game", "json")]
-            check_unused(self, "with --signature, which plays fixed games", *every)
-            self._signature()
-            return
+        # Measurements of their own kind: whether one is asked for, the options that it takes, and what makes it.
+        alone = (
+            (self.signature, "with --signature, which plays fixed games", _OF_SIGNATURE, self._signature),
+            (self.compile_for is not None, "with --compile-for, which measures nothing", _COMPILED, self._compile),
+            (self.all, "with --all", _OF_ALL, self._everything),
+            (self.protocol == "pgx", "with --protocol pgx", _OF_PROTOCOL, self._by_protocol_of_pgx),
+        )
+        for asked, when, options, measure in alone:
+            if asked:
+                check_unused(self, when, *(field.name for field in fields(self) if field.name not in options))
+                measure()
+                return
+        check_unused(self, "without --compile-for", *_OF_COMPILING)
+        check_unused(self, "without --all", "minutes", "out")
         if self.serve:
             every = [field.name for field in fields(self) if field.name not in ("serve", "games", "seconds", "seed", "json")]
             check_unused(self, "with --serve", *every)
         else:
             check_unused(self, "without --serve", "games")
+        self._measure()
+
+    def _measure(self) -> None:
         if self.train:
             check_unused(self, "with --train", "game", "players", "search", *_OF_SEARCH, *_OF_PLAY, "batch", "seed")
         elif self.search:
@@ -130,6 +169,90 @@ class Bench(GameOptions):
             table.add_row(name, *(row.get(column, "") for column in COLUMNS))
         out.print(table)
 
+    def _everything(self) -> None:
+        from experiments.benchmarks import everything
+
+        if self.out is None:
+            raise UsageError("--all needs --out, the folder of its files")
+        check_seed(self.seed)
+        check_positive(minutes=self.minutes, seconds=self.seconds)
+        done = []
+        for item in everything.measure(self.out, self.minutes, self.seconds, self.seed, _has_pgx()):
+            done.append(item)
+            if not self.json:
+                err.print(f"{item.name}: {item.failure or 'done'}, {item.seconds:.0f} s", highlight=False)
+        if self.json:
+            print(json.dumps([asdict(item) for item in done]))
+
+    def _by_protocol_of_pgx(self) -> None:
+        from experiments.benchmarks import pgx_protocol
+        from tilewe_jax.registry import available_games
+
+        check_seed(self.seed)
+        check_positive(seconds=self.seconds, **({} if self.batch is None else {"batch": self.batch}))
+        of_pgx = [pgx_protocol.PGX + name for name in pgx_protocol.PGX_GAMES]
+        if self.game in of_pgx and not _has_pgx():
+            raise UsageError(f"{self.game} is a game of Pgx, which is not installed: pip install pgx")
+        if self.game and self.game not in of_pgx:
+            self.make()  # for the error, before a process is started
+        names = [self.game] if self.game else list(available_games())
+        if not self.game and _has_pgx():
+            names += of_pgx
+        batches = pgx_protocol.BATCHES if self.batch is None else (self.batch,)
+        rows: list[dict[str, Any]] = []
+        try:
+            with progress(len(names) * len(batches), "measurements", "compiling and measuring", quiet=self.json) as shown:
+                for name in names:
+                    for batch in batches:
+                        rows.append(pgx_protocol.measure(name, self.options(), batch, self.seconds, self.seed))
+                        shown.update(len(rows))
+        except RuntimeError as error:
+            raise UsageError(str(error)) from None
+        if self.json:
+            print(json.dumps(rows))
+            return
+        table = Table("game", "actions", *(f"{batch:,} games" for batch in batches), title="moves a second, protocol of Pgx")
+        for name in names:
+            of_game = [row for row in rows if row["game"] == name]
+            figures = [f"{row['moves_per_second']:,}" if "refused" not in row else row["refused"] for row in of_game]
+            actions = next((f"{row['actions']:,}" for row in of_game if "actions" in row), "")
+            table.add_row(name, actions, *figures)
+        out.print(table)
+
+    def _compile(self) -> None:
+        from experiments.benchmarks.gpu import measure
+        from experiments.benchmarks.gpu.programs import PROGRAMS
+        from experiments.benchmarks.gpu.targets import TARGETS
+        from experiments.networks import SIZES
+
+        device = self.compile_for
+        if device is None or device not in TARGETS:
+            raise UsageError(f"--compile-for must be one of {', '.join(TARGETS)}, not {device!r}")
+        chosen = tuple(self.programs.split(","))
+        if unknown := [name for name in chosen if name not in PROGRAMS]:
+            raise UsageError(
+                f"--programs must be names among {', '.join(PROGRAMS)}, with commas between them, not {unknown[0]!r}"
+            )
+        if self.network not in SIZES:
+            raise UsageError(f"--network must be one of {', '.join(SIZES)}, not {self.network!r}")
+        check_positive(num_simulations=self.num_simulations, num_candidates=self.num_candidates)
+        if self.batch is not None:
+            check_positive(batch=self.batch)
+        options = replace(self, game=self.game or "tilewe")
+        options.make()  # for the error, before a process is started
+        settings = chosen, self.batch, self.network, self.num_simulations, self.num_candidates
+        try:
+            with progress(None, "", "compiling", quiet=self.json):
+                figures = measure.measure(device, options.game, options.options(), *settings)
+        except RuntimeError as error:
+            raise FailedError(str(error)) from None
+        if self.json:
+            print(json.dumps(figures))
+            return
+        for table in measure.tables(figures):
+            out.print(table)
+        out.print(f"{measure.NOTE}; loops of unknown length run as often as assumed, see docs/gpu.md", markup=False)
+
     def _figures(self, batch: int) -> dict[str, Any]:
         if self.serve:
             from experiments.benchmarks.serve import serve
@@ -167,3 +290,8 @@ class Bench(GameOptions):
             self.make()  # for the error, before a process is started
         settings = batch, self.num_simulations, self.num_candidates, self.seconds, self.seed
         return search.measure(self.game or None, self.options(), *settings)
+
+
+def _has_pgx() -> bool:
+    """Whether games of Pgx can be measured."""
+    return importlib.util.find_spec("pgx") is not None

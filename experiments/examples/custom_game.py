@@ -8,7 +8,7 @@ an entry point makes it known to everybody who installs the package::
 
 and until then the command line takes the factory itself::
 
-    tilewe-jax train --game experiments.examples.custom_game:ConnectFour --out runs/connect_four
+    tilewe-jax train --set game.id=experiments.examples.custom_game:ConnectFour --out runs/connect_four
 """
 
 from dataclasses import dataclass

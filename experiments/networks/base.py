@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float32
 
 
@@ -47,19 +48,23 @@ SIZES = {
 ``large`` the size of the strongest published network for Blokus Duo."""
 
 
-def evaluate(model: Model, observation: Any) -> Outputs:
-    """Outputs of the network; on accelerators it computes in bfloat16, while weights and outputs are float32 everywhere."""
-    if jax.default_backend() != "cpu":
-        observation = jax.tree.map(lambda x: x.astype(jnp.bfloat16) if x.dtype == jnp.float32 else x, observation)
-    return model(observation)
+def evaluate(model: Model, observation: Any, dtype: DTypeLike | None = None) -> Outputs:
+    """Outputs of the network, which computes in ``dtype``, while weights and outputs are float32 everywhere.
+
+    By default the dtype is that of the machine: float32 on CPUs, bfloat16 on accelerators.
+    """
+    if dtype is None:
+        dtype = jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16
+    return model(jax.tree.map(lambda x: x.astype(dtype) if x.dtype == jnp.float32 else x, observation))
 
 
-def predict(model: Model, observation: Any, score_weight: float = 0.0) -> tuple[Array, Array]:
+def predict(model: Model, observation: Any, score_weight: float = 0.0, dtype: DTypeLike | None = None) -> tuple[Array, Array]:
     """Policy logits and values by relative seat: a ``search.exported.Network``, once a model is bound.
 
-    Values are expected outcomes, mixed with the expected score by ``score_weight`` between 0 and 1.
+    Values are expected outcomes, mixed with the expected score by ``score_weight`` between 0 and 1. For ``dtype`` see
+    ``evaluate``.
     """
-    outputs = evaluate(model, observation)
+    outputs = evaluate(model, observation, dtype)
     values = jax.nn.softmax(outputs.outcome_logits)
     if score_weight:
         values = (1 - score_weight) * values + score_weight * jax.nn.softmax(outputs.score_logits)

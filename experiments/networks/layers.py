@@ -51,6 +51,9 @@ class BFloat16Linear(Linear):
     about as fast. Weights, outputs and gradients are float32.
     """
 
+    def __init__(self, before: int, after: int, key: PRNGKeyArray, scale: float = 1.0) -> None:
+        super().__init__(before, after, key, scale)
+
     def __call__(self, x: Float[Array, "*rows before"]) -> Float[Array, "*rows after"]:
         y = _bfloat16_product(x, self.weight)
         return y + jnp.broadcast_to(self.bias, y.shape)
@@ -148,7 +151,8 @@ def normal(key: PRNGKeyArray, shape: tuple[int, ...], deviation: float) -> Array
 @jax.custom_jvp
 def _bfloat16_product(x: Float[Array, "*rows before"], weight: Float[Array, "before after"]) -> Float32[Array, "*rows after"]:
     """``x @ weight``, added up in float32 from products of bfloat16; its derivatives are products of float32."""
-    return _product(x, weight)
+    y: Array = _product(x, weight)
+    return y
 
 
 @_bfloat16_product.defjvp
@@ -161,7 +165,9 @@ def _bfloat16_product_jvp(primals: tuple[Array, Array], tangents: tuple[Array, A
 @jax.custom_batching.custom_vmap
 def _product(x: Array, weight: Array) -> Array:
     # XLA has no fast code for few rows on CPUs: one row against 512 x 512 weights takes 13 times as long as in float32.
-    dtype = jnp.bfloat16 if math.prod(x.shape[:-1]) >= 8 else jnp.float32
+    # An export for batches of any size does not know how many there are.
+    rows = math.prod(x.shape[:-1])
+    dtype = jnp.bfloat16 if isinstance(rows, int) and rows >= 8 else jnp.float32
     return jnp.matmul(x.astype(dtype), weight.astype(dtype), preferred_element_type=jnp.float32)
 
 

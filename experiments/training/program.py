@@ -112,10 +112,12 @@ class Program:
         self.learn = self._divided(self._learn)
         """Makes a step of the optimizer."""
 
-        def count(state: TrainState) -> Array:
+        def rows_filled(state: TrainState) -> Array:
             return jnp.max(jnp.sum(state.replay.positions.game_index >= 0, axis=0))
 
-        self.rows_filled: Callable[[TrainState], Array] = jax.jit(count, out_shardings=NamedSharding(self.mesh, everywhere))
+        self.rows_filled: Callable[[TrainState], Array] = jax.jit(
+            rows_filled, out_shardings=NamedSharding(self.mesh, everywhere)
+        )
         """Rows of the replay buffer that hold positions."""
         accept = jax.jit(lambda state: replace(state, learner=replace(state.learner, accepted=state.learner.average)))
         self.accept: Callable[[TrainState], TrainState] = accept

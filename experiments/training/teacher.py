@@ -10,12 +10,12 @@ these, and there are many more of them.
 
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import jax
 import jax.numpy as jnp
@@ -199,7 +199,7 @@ def load(game: Game[Any], path: Path) -> Positions:
         with np.load(path, allow_pickle=False) as archive:
             leaves = [archive[f"a{index}"] for index in range(len(archive.files))]
             positions = Positions(*jax.tree.unflatten(tree, leaves))
-    except (BadZipFile, EOFError, KeyError, OSError, TypeError, ValueError):
+    except (EOFError, KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile):
         raise ValueError(f"{path} is not what this program has written of {game.id}, or is damaged") from None
     given = [(leaf.shape[1:], leaf.dtype) for leaf in jax.tree.leaves(positions.state)]
     if given != [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(states)]:

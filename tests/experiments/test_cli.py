@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
-from experiments import cli, interrupts
+from experiments import cli, interrupts, presets
+from experiments.benchmarks import everything, pgx_protocol
+from tilewe_jax.registry import available_games
 
 SMALL = ["--set", "size=6", "pieces=O1,I2,L3,T4", "--players", "2"]
 
@@ -132,6 +134,53 @@ def test_bench(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("moves_per_second", "moves_per_cpu_second", "compile_seconds", "state_bytes"):
         assert figures[name] > 0
     assert figures["players"] == 2
+
+
+@pytest.mark.parametrize("game", ["santorini", "pgx:connect_four"])
+def test_bench_by_the_protocol_of_pgx(game: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if game.startswith("pgx:"):
+        pytest.importorskip("pgx")
+    code, out, err = run(capsys, "bench", "--protocol", "pgx", "--game", game, "--batch", "8", "--seconds", "0.1", "--json")
+    assert (code, err) == (0, "")
+    (figures,) = json.loads(out)
+    assert (figures["game"], figures["batch"], figures["protocol"]) == (game, 8, "pgx")
+    assert figures["moves"] == 8 * figures["steps"]
+    assert figures["moves_per_second"] > 0
+
+
+def test_bench_of_everything_keeps_what_it_has_and_ends_in_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [
+        everything.Measurement("kept", ["--game", "nosuch"]),
+        everything.Measurement("wrong", ["--game", "nosuch"]),
+        everything.Measurement("board", ["--form", "board"]),
+    ]
+    monkeypatch.setattr(everything, "plan", lambda *_: items)
+    (tmp_path / "kept.json").write_text("{}")
+    arguments = ["--all", "--out", str(tmp_path), "--seconds", "0.1", "--json"]
+    code, out, _ = run(capsys, "bench", *arguments)
+    assert code == 0
+    wrong, board = json.loads(out)
+    assert "there is no game 'nosuch'" in wrong["failure"]
+    assert board["failure"] is None
+    assert json.loads((tmp_path / "board.json").read_text())["game"] == "tilewe"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["board.json", "kept.json"]
+    assert run(capsys, "bench", *arguments, "--minutes", "0.01")[1] == "[]\n"
+    late = everything._measure(tmp_path / "late.json", ["--form", "board"], 0.01)
+    assert late
+    assert "not done within" in late
+
+
+def test_everything_that_is_measured_exists() -> None:
+    for accelerator in (False, True):
+        items = everything.plan(accelerator, True)
+        assert len({item.name for item in items}) == len(items)
+        assert len({tuple(item.arguments) for item in items}) == len(items)
+        for item in items:
+            options = dict(zip(item.arguments, item.arguments[1:], strict=False))
+            assert options.get("--game", "tilewe").removeprefix("pgx:") in {*available_games(), *pgx_protocol.PGX_GAMES}
+            assert options.get("--train", "tilewe_cpu") in presets.names()
 
 
 def test_bench_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:

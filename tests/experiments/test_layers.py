@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import pytest
+from jax import export
 
 from experiments.networks.layers import BFloat16Linear, Linear
 
@@ -45,3 +46,11 @@ def test_it_agrees_with_a_dense_layer_of_float32_up_to_rounding(layer):
     assert gradients.weight.dtype == jnp.float32
     assert jnp.allclose(gradients.weight, expected.weight, atol=0.02)
     assert jnp.allclose(gradients.bias, expected.bias, atol=0.02)
+
+
+def test_it_is_exported_for_batches_of_any_size(layer):
+    (batch,) = export.symbolic_shape("batch")
+    exported = export.export(jax.jit(jax.vmap(layer)))(jax.ShapeDtypeStruct((batch, BEFORE), jnp.float32))
+    for size in (1, 8, 32):
+        x = rows(size)
+        assert jnp.allclose(exported.call(x), jax.vmap(layer)(x), atol=0.05)

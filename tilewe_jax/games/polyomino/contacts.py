@@ -80,7 +80,7 @@ def _fits(config: Config, free: Board) -> dict[int, Board]:
         fit = window(free, config.bit(cell), words(config))
         return fit & rooms[cell[0]][: words(config)] if cell[0] else fit
 
-    return movegen.grow(config, cell, jnp.bitwise_and)
+    return movegen.grow(config.orientations, cell, jnp.bitwise_and)
 
 
 def _shift_up(board: UInt32[Array, "words lanes"], bits: int) -> UInt32[Array, "words lanes"]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial, wraps
-from typing import Any, TypeVar, cast
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
 from tilewe_jax.games.polyomino.policies import policies
 from tilewe_jax.games.polyomino.position import PolyominoPosition, position_of_state
 from tilewe_jax.games.polyomino.rules import State
-from tilewe_jax.lanes import per_lane, random_words
+from tilewe_jax.lanes import random_words, rule_per_lane
 
 T = TypeVar("T")
 
@@ -96,16 +96,16 @@ class PolyominoGame(Game[State]):
         return State(**{name: jnp.asarray(value) for name, value in self._initial.items()})
 
     def apply(self, state: State, action: Action) -> State:
-        return _of_one_game(rules.apply, self.config)(state, as_action(action))
+        return rule_per_lane(rules.apply, self.config)(state, as_action(action))
 
     def apply_deferred(self, state: State, action: Action) -> State:
-        return _of_one_game(rules.apply_deferred, self.config)(state, as_action(action))
+        return rule_per_lane(rules.apply_deferred, self.config)(state, as_action(action))
 
     def resolve_passes(self, state: State) -> State:
-        return _of_one_game(rules.resolve_passes, self.config)(state)
+        return rule_per_lane(rules.resolve_passes, self.config)(state)
 
     def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
-        return _of_one_game(rules.legal, self.config)(state, as_action(action))
+        return rule_per_lane(rules.legal, self.config)(state, as_action(action))
 
     def legal_actions(self, state: State) -> Bool[Array, "num_actions"]:
         anchors = jax.vmap(lambda words: unpack_words(words, self.config.cells))(self.placements(state)).ravel()
@@ -118,10 +118,10 @@ class PolyominoGame(Game[State]):
         return placements + (self.config.voluntary_pass & (placements > 0)).astype(jnp.int32)
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
-        return _of_one_game(rules.sample, self.config)(state, random_words(key, 1)[0])
+        return rule_per_lane(rules.sample, self.config)(state, random_words(key, 1)[0])
 
     def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
-        return _of_one_game(rules.sample_several, self.config, count=k)(state, random_words(key, 1)[0])
+        return rule_per_lane(rules.sample_several, self.config, count=k)(state, random_words(key, 1)[0])
 
     def current_player(self, state: State) -> Int32[Array, ""]:
         return self.config.owner(state.current_color)
@@ -152,17 +152,17 @@ class PolyominoGame(Game[State]):
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
         """The weighted sum of ``heuristics.Features``."""
-        return _of_one_game(heuristics.heuristic_logits, self.config)(state, actions)
+        return rule_per_lane(heuristics.heuristic_logits, self.config)(state, actions)
 
     def heuristic_features(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k features"]:
         """What ``heuristic_logits`` of placements are linear in, with ``heuristic_weights``; see ``heuristics``."""
-        return _of_one_game(heuristics.heuristic_features, self.config)(state, actions)
+        return rule_per_lane(heuristics.heuristic_features, self.config)(state, actions)
 
     def linear_logits(
         self, state: State, actions: Int32[Array, "k"], weights: Float32[Array, "weights"]
     ) -> Float32[Array, "k"]:
         """The logits of ``heuristic_logits`` with other weights, in the order of ``heuristics.WEIGHT_NAMES``."""
-        return _of_one_game(heuristics.linear_logits, self.config)(state, actions, weights)
+        return rule_per_lane(heuristics.linear_logits, self.config)(state, actions, weights)
 
     @property
     def heuristic_weights(self) -> dict[str, tuple[float, ...]]:
@@ -184,7 +184,7 @@ class PolyominoGame(Game[State]):
 
     def transform(self, state: State, index: Int32[Array, ""] | int) -> State:
         occupied = symmetry.transform_boards(self.config, state.occupied, jnp.asarray(index, jnp.int32))
-        counts = _of_one_game(rules.legal_counts, self.config)(occupied, state.hands, state.current_color, state.out)
+        counts = rule_per_lane(rules.legal_counts, self.config)(occupied, state.hands, state.current_color, state.out)
         return replace(state, occupied=occupied, legal_counts=counts)
 
     @property
@@ -208,7 +208,7 @@ class PolyominoGame(Game[State]):
 
     def encode(self, state: State) -> Encoding:
         """The position for a small network, as its mover sees it, see ``encoding``."""
-        return _of_one_game(encode, self.config)(state)
+        return rule_per_lane(encode, self.config)(state)
 
     @property
     def channel_names(self) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ class PolyominoGame(Game[State]):
 
     def placements(self, state: State) -> UInt32[Array, "orientations words"]:
         """The legal placements, packed: for each of the 91 orientations the board of its anchors, bit ``y * size + x``."""
-        return _of_one_game(rules.placements, self.config)(state)
+        return rule_per_lane(rules.placements, self.config)(state)
 
     def legal_list(self, state: State, size: int) -> Int32[Array, "size"]:
         """The lowest ``size`` legal actions, ascending, padded with -1."""
@@ -266,17 +266,6 @@ class PolyominoGame(Game[State]):
     def action_of_name(self, name: str) -> int:
         """The action of a name; any rotation with the same cells and any cell of the piece will do. Raises ``ValueError``."""
         return notation.action_of_name(self.config, name)
-
-
-def _of_one_game(rule: Callable[..., T], config: Config, **settings: int) -> Callable[..., T]:
-    """A function of lanes as a function of one game."""
-    return cast(Callable[..., T], _cached(rule, config, **settings))
-
-
-@cache
-def _cached(rule: Callable[..., Any], config: Config, **settings: int) -> Callable[..., Any]:
-    # The same function object each time, so that JAX traces it once for each shape.
-    return per_lane(partial(rule, config, **settings))
 
 
 def _factory(variant: Callable[..., Config]) -> Callable[..., PolyominoGame]:

@@ -35,9 +35,14 @@ def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Arr
     return popcount_sum(list(reversed(by_orientation(config, free, corners, hand).values())))
 
 
-def by_orientation(config: Config, free: Board, corners: Board, hand: Hand) -> dict[int, Board]:
-    """The anchors of the legal placements by orientation, for those in play; not stacked, so that XLA can fuse a reduction."""
-    return _grow(config, free, corners, hand, words(config), room(config))
+def by_orientation(
+    config: Config, free: Board, corners: Board, hand: Hand, orientations: tuple[int, ...] | None = None
+) -> dict[int, Board]:
+    """The anchors of the legal placements by orientation; not stacked, so that XLA can fuse a reduction.
+
+    Of all orientations in play, unless some of them are given.
+    """
+    return _grow(config, free, corners, hand, words(config), room(config), orientations)
 
 
 def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
@@ -102,7 +107,13 @@ def room(config: Config) -> dict[int, np.ndarray]:
 
 
 def _grow(
-    config: Config, free: Board, corners: Board, hand: Hand, count: int, rooms: Mapping[int, Board | np.ndarray]
+    config: Config,
+    free: Board,
+    corners: Board,
+    hand: Hand,
+    count: int,
+    rooms: Mapping[int, Board | np.ndarray],
+    orientations: tuple[int, ...] | None = None,
 ) -> dict[int, Board]:
     """The anchors of the legal placements by orientation, in the order of growth; ``count`` words of them."""
 
@@ -112,14 +123,15 @@ def _grow(
     def join(a: tuple[Board, Board], b: tuple[Board, Board]) -> tuple[Board, Board]:
         return a[0] & b[0], a[1] | b[1]
 
-    return {i: fit & touch & in_hand(hand, i)[None] for i, (fit, touch) in grow(config, cell, join).items()}
+    grown = grow(config.orientations if orientations is None else orientations, cell, join)
+    return {i: fit & touch & in_hand(hand, i)[None] for i, (fit, touch) in grown.items()}
 
 
-def grow(config: Config, cell: Callable[[Cell], T], join: Callable[[T, T], T]) -> dict[int, T]:
-    """Reduce the cells of each orientation in play, sharing the results of common parts.
+def grow(orientations: tuple[int, ...], cell: Callable[[Cell], T], join: Callable[[T, T], T]) -> dict[int, T]:
+    """Reduce the cells of each of some orientations, sharing the results of common parts.
 
     Args:
-      config: the variant.
+      orientations: indices of the orientations.
       cell: gives a value for one cell of a shape, by its offset from the anchor.
       join: combines two values; associative and commutative.
 
@@ -127,12 +139,12 @@ def grow(config: Config, cell: Callable[[Cell], T], join: Callable[[T, T], T]) -
       The reduction by orientation, in the order of growth.
     """
     grown: dict[Shape, T] = {}
-    for shape, parts in growth(config.orientations):
+    for shape, parts in growth(orientations):
         if parts:
             grown[shape] = join(grown[parts[0]], grown[parts[1]])
         else:
             grown[shape] = cell(*shape)
-    of_shape = {frozenset(ORIENTATIONS[i].cells): i for i in config.orientations}
+    of_shape = {frozenset(ORIENTATIONS[i].cells): i for i in orientations}
     return {of_shape[shape]: value for shape, value in grown.items() if shape in of_shape}
 
 

@@ -1,7 +1,8 @@
 """Legal placements by convolution over dense planes: the rule as it is stated, to test ``movegen`` against.
 
 A placement is legal where the convolution of the piece with the cells that are not free is zero and that with the corners is
-not. Much slower than ``movegen`` on a CPU. The functions take the results of ``boards.planes``, with lanes last.
+not. On GPUs the two are channels of one convolution, for the tensor cores. Much slower than ``movegen`` on a CPU, and
+``docs/gpu.md`` compares them on GPUs. The functions take the results of ``boards.planes``, with lanes last.
 """
 
 import jax.numpy as jnp
@@ -13,6 +14,10 @@ from tilewe_jax.bits import WORD_BITS, popcount
 from tilewe_jax.games.polyomino.boards import Board, Hand, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
+from tilewe_jax.lanes import by_platform
+
+_BLOCKED = 8
+"""Weight of a cell that is not free against a corner: more than the corners that a piece can cover."""
 
 
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
@@ -22,11 +27,10 @@ def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Arr
 
 def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
     """The anchors of the legal placements of each of the 91 orientations."""
-    blocked = _convolve(~_dense(config, free), outside=True)
-    touching = _convolve(_dense(config, corners), outside=False)
+    fits = by_platform(_fits, _fits_on_gpu, ~_dense(config, free), _dense(config, corners))
     piece = np.array([orientation.piece for orientation in ORIENTATIONS], np.uint32)
     in_hand = (hand[:, None] >> piece[None]) & np.uint32(1) != 0
-    legal = (blocked == 0) & (touching > 0) & in_hand[:, :, None, None]
+    legal = fits & in_hand[:, :, None, None]
     return _pack(config, legal)
 
 
@@ -37,6 +41,29 @@ def placements_at(
     index = word.reshape(1, -1, word.shape[-1])
     masks = jnp.take_along_axis(placements(config, free, corners, hand), index, axis=1, mode="clip")
     return {orientation: masks[orientation].reshape(word.shape) for orientation in config.orientations}
+
+
+def _fits(blocked: Bool[Array, "lanes y x"], corners: Bool[Array, "lanes y x"]) -> Bool[Array, "lanes orientations y x"]:
+    """Whether each orientation anchored at each cell covers a corner, and no cell that is not free or off the board."""
+    return (_convolve(blocked, outside=True) == 0) & (_convolve(corners, outside=False) > 0)
+
+
+def _fits_on_gpu(blocked: Bool[Array, "lanes y x"], corners: Bool[Array, "lanes y x"]) -> Bool[Array, "lanes orientations y x"]:
+    """``_fits`` by one convolution in bfloat16, which holds its small whole numbers exactly."""
+    kernels = np.zeros((MAX_PIECE_SIZE, MAX_PIECE_SIZE, 2, len(ORIENTATIONS)), np.float32)
+    for i, orientation in enumerate(ORIENTATIONS):
+        for x, y in orientation.cells:
+            kernels[y, x, :, i] = -_BLOCKED, 1
+    around = (0, 0), (0, MAX_PIECE_SIZE - 1), (0, MAX_PIECE_SIZE - 1)
+    images = jnp.stack([jnp.pad(blocked, around, constant_values=True), jnp.pad(corners, around)], axis=-1)
+    weighed = lax.conv_general_dilated(
+        images.astype(jnp.bfloat16),
+        jnp.asarray(kernels, jnp.bfloat16),
+        (1, 1),
+        "VALID",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+    return jnp.moveaxis(weighed > 0, -1, 1)
 
 
 def _convolve(planes: Bool[Array, "lanes y x"], outside: bool) -> Float32[Array, "lanes orientations y x"]:

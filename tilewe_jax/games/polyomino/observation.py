@@ -14,7 +14,7 @@ from tilewe_jax.games.polyomino.boards import planes
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
 from tilewe_jax.games.polyomino.rules import State
-from tilewe_jax.lanes import per_lane
+from tilewe_jax.lanes import rule_per_lane
 
 
 def channel_names(config: Config) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[A
     current = state.current_color
     color = player if config.colors_per_player == 1 else (current + (player - current) % config.players) % config.colors
     seats = (color + jnp.arange(config.colors)) % config.colors
-    free, corners, _ = per_lane(lambda *args: planes(config, *args))(state.occupied, state.hands, color)
+    free, corners, _ = rule_per_lane(planes, config)(state.occupied, state.hands, color)
     boards = [*state.occupied[seats], free, free & corners]
     spatial = jnp.stack([unpack_words(board, config.cells) for board in boards]).reshape(-1, config.size, config.size)
 

@@ -99,8 +99,9 @@ class PolyominoPosition:
             raise IllegalActionError(self._illegal(action, rule))
         return action
 
-    def text(self, color: bool = False, *, last_action: int | None = None) -> str:
+    def text(self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True) -> str:
         """The board, and the score and pieces left of each colour, see ``figures.text``."""
+        del seat, open  # everybody sees everything
         return figures.text(self, color, self._cells_of(last_action))
 
     def svg(self, *, last_action: int | None = None) -> str:

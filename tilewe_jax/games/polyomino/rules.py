@@ -15,11 +15,11 @@ from jax import lax
 from jaxtyping import Array, Bool, Int32, Shaped, UInt16, UInt32
 
 from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount, systematic_sample, uniform_below
-from tilewe_jax.games.polyomino import movegen, movegen_conv
+from tilewe_jax.games.polyomino import movegen, movegen_conv, movegen_gpu
 from tilewe_jax.games.polyomino.boards import Board, Hand, pick, planes, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_SIZES, Cell
-from tilewe_jax.lanes import materialize, while_any
+from tilewe_jax.lanes import by_platform, materialize, while_any
 
 Turn = tuple[Int32[Array, "lanes"], Bool[Array, "colors lanes"], UInt16[Array, "words lanes"]]
 """The fields of ``State`` that resolving passes changes: ``current_color``, ``out``, ``legal_counts``."""
@@ -163,8 +163,7 @@ def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[
     passes = ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
     rank = uniform_below(bits, (placements + passes).astype(jnp.uint32))
 
-    boards = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_color)
-    placement = nth_placement(config, counts, boards, rank)
+    placement = _nth_placement(config, counts, state, rank)
     action = jnp.where(rank < placements, placement, config.num_placements)
     return jnp.where(placements + passes > 0, action, -1)
 
@@ -185,10 +184,24 @@ def sample_several(config: Config, state: State, bits: UInt32[Array, "lanes"], c
     placements = sum(counts[1:], start=counts[0])
     total = placements + ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
     rank = systematic_sample(bits, total, count)
-    boards = materialize(lambda *args: planes(config, *args), state.occupied, state.hands, state.current_color)
-    placement = materialize(partial(nth_placement, config), counts, boards, rank)
+    placement = _nth_placement(config, counts, state, rank)
     action = jnp.where(rank < placements[None], placement, config.num_placements)
     return jnp.where(rank >= 0, action, -1)
+
+
+def _nth_placement(
+    config: Config, counts: list[Int32[Array, "lanes"]], state: State, rank: Int32[Array, "*several lanes"]
+) -> Int32[Array, "*several lanes"]:
+    """The legal placement of a given rank, see ``nth_placement``, in the form that suits the platform."""
+
+    def find(counts: list[Array], occupied: Array, hands: Array, color: Array, rank: Array) -> Array:
+        boards = materialize(lambda *args: planes(config, *args), occupied, hands, color)
+        if rank.ndim == 1:
+            return nth_placement(config, counts, boards, rank)
+        return materialize(partial(nth_placement, config), counts, boards, rank)
+
+    on_gpu = partial(movegen_gpu.nth_placement, config) if config.movegen == "bitboard" else find
+    return by_platform(find, on_gpu, counts, state.occupied, state.hands, state.current_color, rank)
 
 
 def nth_placement(
@@ -233,7 +246,10 @@ def cells_placed(config: Config, hands: UInt32[Array, "*shape"]) -> Int32[Array,
 
 def placements(config: Config, state: State) -> UInt32[Array, "orientations words lanes"]:
     """The legal placements of the current colour: for each orientation the board of its anchors."""
-    masks = _MOVEGENS[config.movegen].placements(config, *planes(config, state.occupied, state.hands, state.current_color))
+    boards = planes(config, state.occupied, state.hands, state.current_color)
+    generator = _MOVEGENS[config.movegen]
+    on_gpu = movegen_gpu if generator is movegen else generator
+    masks = by_platform(partial(generator.placements, config), partial(on_gpu.placements, config), *boards)
     return jnp.where(jnp.all(state.out, axis=0)[None, None], np.uint32(0), masks)
 
 
@@ -245,9 +261,18 @@ def legal_counts(
     out: Bool[Array, "colors lanes"],
 ) -> UInt16[Array, "words lanes"]:
     """Number of legal placements of a colour, by the word that holds their anchor, as in ``State.legal_counts``."""
-    boards = materialize(lambda *args: planes(config, *args), occupied, hands, color)
     generator = _MOVEGENS[config.movegen]
-    counts = materialize(lambda *args: generator.counts(config, *args).astype(jnp.uint16), *boards)
+
+    def count(occupied: Array, hands: Array, color: Array) -> UInt16[Array, "words lanes"]:
+        boards = materialize(lambda *args: planes(config, *args), occupied, hands, color)
+        counts: Array = materialize(lambda *args: generator.counts(config, *args).astype(jnp.uint16), *boards)
+        return counts
+
+    def count_on_gpu(occupied: Array, hands: Array, color: Array) -> UInt16[Array, "words lanes"]:
+        return movegen_gpu.counts(config, occupied, hands, color).astype(jnp.uint16)
+
+    on_gpu = count_on_gpu if generator is movegen else count
+    counts = by_platform(count, on_gpu, occupied, hands, color)
     return jnp.where(jnp.all(out, axis=0)[None], np.uint16(0), counts)
 
 

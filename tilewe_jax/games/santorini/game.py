@@ -1,7 +1,7 @@
 """Santorini as a ``Game``."""
 
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 
 import jax
@@ -16,7 +16,7 @@ from tilewe_jax.games.santorini import heuristics, observation, policies, rules,
 from tilewe_jax.games.santorini.config import VERSION, Cell, Config, santorini
 from tilewe_jax.games.santorini.host import SYMBOLS, Move, SantoriniBoard
 from tilewe_jax.games.santorini.rules import State
-from tilewe_jax.lanes import materialize, per_lane, random_words
+from tilewe_jax.lanes import random_words, rule_per_lane
 
 _state_of = jax.jit(rules.state_of, static_argnums=0)
 
@@ -82,7 +82,7 @@ class SantoriniGame(Game[State]):
 
     def apply(self, state: State, action: Action) -> State:
         # Materialized, or XLA would compute the action and half of the rest again for each word of the turns.
-        return per_lane(partial(materialize, partial(rules.apply, self.config)))(state, as_action(action))
+        return rule_per_lane(rules.apply, self.config, materialized=True)(state, as_action(action))
 
     def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
         return rules.is_legal(self.config, state, as_action(action))
@@ -94,12 +94,12 @@ class SantoriniGame(Game[State]):
         return rules.sample_action(self.config, state, random_words(key, 1)[0])
 
     def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
-        sample = partial(materialize, partial(rules.sample_actions, self.config, count=k))
-        return per_lane(sample)(state, random_words(key, 1)[0])
+        sample = rule_per_lane(rules.sample_actions, self.config, materialized=True, count=k)
+        return sample(state, random_words(key, 1)[0])
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
         """The weighted sum of ``heuristics.LogitFeatures``."""
-        logit = per_lane(partial(materialize, partial(heuristics.heuristic_logits, self.config)))
+        logit = rule_per_lane(heuristics.heuristic_logits, self.config, materialized=True)
         return jax.vmap(logit, in_axes=(None, 0))(state, actions)
 
     def heuristic_features(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k features"]:

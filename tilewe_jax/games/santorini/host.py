@@ -278,16 +278,27 @@ class SantoriniBoard:
         """The inverse of ``action_name``. Raises ``IllegalActionError`` for an illegal action, and for what is no name."""
         return self.action(name)
 
-    def text(self, color: bool = False, symbols: str = SYMBOLS, *, last_action: int | None = None) -> str:
+    def text(
+        self,
+        color: bool = False,
+        symbols: str = SYMBOLS,
+        *,
+        last_action: int | None = None,
+        seat: int | None = None,
+        open: bool = True,
+    ) -> str:
         """The position for people: each cell shows the worker on it and its height.
 
         Args:
           color: whether to use ANSI colours.
           symbols: one character per worker, in the order of ``PIECES``.
           last_action: the action that led here: the cell left is put in parentheses, those entered and built on in brackets.
+          seat: unused, as everybody sees everything.
+          open: unused likewise.
 
         Raises ``ValueError`` for other than four symbols.
         """
+        del seat, open
         if len(symbols) != len(PIECES):
             raise ValueError(f"symbols are {len(PIECES)} characters, one a worker, not {symbols!r}")
         marks = [f"\x1b[{code}m{mark}\x1b[0m" if color else mark for mark, code in zip(symbols, _ANSI_COLORS, strict=True)]

@@ -17,7 +17,7 @@ from tilewe_jax.games.triominos.figure import Placement
 from tilewe_jax.games.triominos.host import Position, read_deal, unwrap
 from tilewe_jax.games.triominos.rules import State
 from tilewe_jax.games.triominos.tiles import digits
-from tilewe_jax.lanes import per_lane, random_words, while_any
+from tilewe_jax.lanes import random_words, rule_per_lane, while_any
 
 NEXT_ROUND_DIVISOR = 32
 """Passes that deal next rounds take one lane in so many. Most rounds last longer than so many steps, so that one pass is enough
@@ -74,19 +74,9 @@ class TriominosGame(Game[State]):
         return rules.init(self.config, key)
 
     def apply(self, state: State, action: Action) -> State:
-        apply_in_round = partial(rules.apply_in_round, self.config)
         if self.config.rounds == 1:
-            return apply_in_round(state, as_action(action))
-        over_lanes = partial(jax.vmap, in_axes=-1, out_axes=-1)
-
-        def lanes(state: State, action: Int32[Array, "lanes"]) -> State:
-            # A next round is dealt only in the lanes that need one.
-            needed = over_lanes(partial(rules.needs_next_round, self.config))
-            deal = over_lanes(partial(rules.next_round, self.config))
-            after = over_lanes(apply_in_round)(state, action)
-            return while_any(needed, lambda _, state: deal(state), (), after, NEXT_ROUND_DIVISOR)
-
-        return per_lane(lanes)(state, as_action(action))
+            return rules.apply_in_round(self.config, state, as_action(action))
+        return rule_per_lane(_apply_over_rounds, self.config)(state, as_action(action))
 
     def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
         return rules.is_legal(self.config, state, as_action(action))
@@ -280,6 +270,15 @@ class TriominosGame(Game[State]):
     def policies(self) -> dict[str, Policy]:
         """``random`` among all legal actions, and the combinations of strategies in ``policies``."""
         return {**super().policies(), **policies.policies(self.config)}
+
+
+def _apply_over_rounds(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
+    """``rules.apply_in_round`` in every lane, and the next round dealt in the lanes that need one."""
+    over_lanes = partial(jax.vmap, in_axes=-1, out_axes=-1)
+    needed = over_lanes(partial(rules.needs_next_round, config))
+    deal = over_lanes(partial(rules.next_round, config))
+    after = over_lanes(partial(rules.apply_in_round, config))(state, action)
+    return while_any(needed, lambda _, state: deal(state), (), after, NEXT_ROUND_DIVISOR)
 
 
 _start_round = jax.jit(rules.start_round, static_argnums=0)

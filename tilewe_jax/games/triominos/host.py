@@ -176,19 +176,23 @@ class Position:
             raise ValueError(f"{name!r} is no action; actions look like 125-CAB@2,-1, draw and pass") from None
         return self.action((tile, orientation, (column, row)))
 
-    def text(self, color: bool = False, *, last_action: int | None = None) -> str:
+    def text(self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True) -> str:
         """The placed tiles, with a dot in each; points, trays and the size of the pile.
 
         Args:
           color: whether to use ANSI escapes, which make the numbers bold.
           last_action: the action that led here; the tile that it has placed has a star in place of the dot.
+          seat: where not ``open``, the player whose tray is shown; ``None`` for a spectator.
+          open: whether all trays are shown, as they always are at the end; of others the number of tiles stands there.
         """
         cells = [cell for *_, cell in self.placements]
         lines = _draw_tiles(cells, self.figure.numbers, color, self._last_cell(last_action))
         for player, (points, tray) in enumerate(zip(self.points, self.trays, strict=True)):
             is_mover = player == self.current_player and not self.is_terminal
             turn = (f" to move, {self.draws} drawn" if self.draws else " to move") if is_mover else ""
-            lines.append(f"player {player + 1}: {points} points, {' '.join(map(digits, tray)) or 'no tiles'}{turn}")
+            is_shown = open or self.is_terminal or player == seat
+            held = " ".join(map(digits, tray)) if is_shown else f"{len(tray)} tiles"
+            lines.append(f"player {player + 1}: {points} points, {held or 'no tiles'}{turn}")
         end = ", everybody has passed" if all(self.trays) else ", a tray is empty"
         return "\n".join([*lines, f"pile: {len(self.pile)} tiles{end if self.is_terminal else ''}"])
 

@@ -1,0 +1,79 @@
+"""Pages of the site that stand elsewhere in the repository: the READMEs of its parts, with their links made to fit.
+
+A link to another page becomes a link to that page, a picture is copied, and what is no page, like a source file, stays as text.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    "README.md": "index.md",
+    "tilewe_jax/games/polyomino/README.md": "games/polyomino.md",
+    "tilewe_jax/games/santorini/README.md": "games/santorini.md",
+    "tilewe_jax/games/triominos/README.md": "games/triominos.md",
+    "tilewe_jax/tilewe/README.md": "games/tilewe.md",
+    "search/README.md": "depth/search.md",
+    "experiments/README.md": "depth/training.md",
+    "experiments/weights/README.md": "depth/weights.md",
+    "tilewe_jax/web/README.md": "depth/server.md",
+    "CHANGELOG.md": "changelog.md",
+}
+"""Files of the repository and the pages that they become; ``index.md`` has a text of its own."""
+
+COVER = [f"experiments/results/{game}.svg" for game in ("tilewe", "santorini", "triominos")]
+"""Pictures of the first page."""
+
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+_IMAGE = re.compile(r'(<img[^>]*src=")([^"]+)(")')
+_CODE = re.compile(r"(```.*?```)", re.DOTALL)
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Add the pages, and the pictures that they show."""
+    for source, page in PAGES.items():
+        if files.get_file_from_path(page) is None:
+            parts = _CODE.split((ROOT / source).read_text())
+            text = "".join(part if part.startswith("```") else _fit(part, source, page, files, config) for part in parts)
+            files.append(File.generated(config, page, content=text))
+    for picture in COVER:
+        files.append(File.generated(config, f"pictures/{picture}", abs_src_path=str(ROOT / picture)))
+    return files
+
+
+def _fit(text: str, source: str, page: str, files: Files, config: Any) -> str:
+    """Part of a file of the repository, with links as they have to be on its page."""
+
+    def resolved(target: str) -> str:
+        return posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+
+    def relative(path: str) -> str:
+        return posixpath.relpath(path, posixpath.dirname(page) or ".")
+
+    def picture(target: str) -> str:
+        if "://" in target:
+            return target
+        path = f"pictures/{resolved(target)}"
+        if files.get_file_from_path(path) is None:
+            files.append(File.generated(config, path, abs_src_path=str(ROOT / resolved(target))))
+        return relative(path)
+
+    def link(match: re.Match[str]) -> str:
+        is_picture, label, target = match.groups()
+        path, _, anchor = target.partition("#")
+        if is_picture:
+            return f"![{label}]({picture(target)})"
+        if "://" in target or not path:
+            return match[0]
+        if resolved(path).startswith("docs/"):
+            return f"[{label}]({relative(resolved(path).removeprefix('docs/'))}{'#' + anchor if anchor else ''})"
+        if resolved(path) in PAGES:
+            return f"[{label}]({relative(PAGES[resolved(path)])}{'#' + anchor if anchor else ''})"
+        return label
+
+    text = _LINK.sub(link, text)
+    return _IMAGE.sub(lambda match: match[1] + picture(match[2]) + match[3], text)

@@ -1,0 +1,35 @@
+"""The examples of docs/interop.md run as they are printed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).parents[1] / "docs" / "interop.md").read_text()
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+EXAMPLES = {
+    f"{name} {number}": code
+    for name, text in SECTIONS.items()
+    for number, code in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL), start=1)
+}
+OPTIONAL = ("torch", "sb3_contrib", "onnx", "onnxruntime")
+"""Packages without which an example is skipped; the others belong to the tests."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in re.findall(r"^(?:import|from) (\w+)", EXAMPLES[name], re.MULTILINE):
+        if package in OPTIONAL:
+            pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    import jax
+
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # as users have it
+        exec(compile(EXAMPLES[name], "docs/interop.md", "exec"), {})
+
+
+def test_every_adapter_has_an_example() -> None:
+    assert {name.rpartition(" ")[0] for name in EXAMPLES} == set(SECTIONS)
+    assert len(EXAMPLES) == 9
+    assert re.findall(r"^\| \[(.*?)\]", PAGE, re.MULTILINE) == list(SECTIONS)

@@ -1,0 +1,175 @@
+"""Games in OpenSpiel: its simulation tests, its solvers, and the law of resampling."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pyspiel = pytest.importorskip("pyspiel")
+
+import jax
+from open_spiel.python import rl_environment
+from open_spiel.python.algorithms import ismcts, mcts
+
+import tilewe_jax
+from tests.search.tictactoe import TicTacToe
+from tilewe_jax.interop import open_spiel, single
+from tilewe_jax.interop.chance import chance_of
+
+TINY = open_spiel.load_game("triominos", tiles=4, tray=1)
+HIDDEN = open_spiel.load_game("triominos", tiles=10, tray=2)
+GAMES = {
+    "santorini": open_spiel.load_game("santorini", size=3),
+    "santorini_random": open_spiel.load_game("santorini", size=3, placement="random"),
+    "tilewe": open_spiel.load_game("tilewe", size=4, players=3, pieces=["O1", "I2"]),
+    "tilewe_alone": open_spiel.load_game("tilewe", size=4, players=1, pieces=["O1", "I2"]),
+    "triominos": HIDDEN,
+    "triominos_highest": open_spiel.load_game("triominos", tiles=10, tray=2, players=3, start="highest"),
+    "tictactoe": open_spiel.load_game(TicTacToe()),  # a game that is not registered
+}
+
+
+def random_states(game: Any, seed: int) -> list[Any]:
+    """Every state of a random game."""
+    random, states = np.random.default_rng(seed), [game.new_initial_state()]
+    while not states[-1].is_terminal():
+        states.append(states[-1].child(int(random.choice(possible(states[-1])))))
+    return states
+
+
+def possible(state: Any) -> list[int]:
+    """The actions or the outcomes of chance."""
+    return [outcome for outcome, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_simulations_of_the_package_pass(name: str) -> None:
+    pyspiel.random_sim_test(GAMES[name], num_sims=2, serialize=name != "tictactoe", verbose=False)
+
+
+@pytest.mark.parametrize("name", ["santorini_random", "tilewe", "triominos"])
+def test_games_are_those_of_the_rules(name: str) -> None:
+    """Names, texts, tensors and returns; the actions of a record replay on the device to the same end."""
+    spiel = GAMES[name]
+    game = open_spiel._RULES[str(spiel)].game
+    for state in (state for seed in range(2) for state in random_states(spiel, seed)):
+        if state.is_chance_node():
+            continue
+        position = state._at.position
+        host = game.host(position.state)
+        assert str(state) == host.text()
+        assert state.is_terminal() == host.is_terminal
+        if not host.is_terminal:
+            assert state.current_player() == host.current_player
+            assert state.legal_actions() == host.legal_actions()
+            action = state.legal_actions()[-1]
+            assert state.action_to_string(action) == host.action_name(action)
+            assert not any(state.returns())
+        else:
+            best = np.array(host.scores()) == max(host.scores())
+            expected = (len(best) * best / best.sum() - 1) / (len(best) - 1)
+            np.testing.assert_allclose(state.returns(), expected, atol=1e-6)
+        for player in range(game.num_players):
+            tensor = np.array(state.observation_tensor(player), np.float32)
+            np.testing.assert_array_equal(tensor, single.observe(game, position.state, player).ravel())
+
+
+@pytest.mark.parametrize("name", ["triominos", "triominos_highest"])
+def test_resampled_states_cannot_be_told_apart(name: str) -> None:
+    """The law of OpenSpiel: the same information state, and a history that leads to the state. Hidden tiles do change."""
+    game = GAMES[name]
+    random = np.random.RandomState(0)
+    changed = 0
+    for state in random_states(game, 5):
+        if state.is_chance_node() or state.is_terminal():
+            continue
+        for player in range(game.num_players()):
+            resampled = state.resample_from_infostate(player, random.random_sample)
+            assert resampled.information_state_string(player) == state.information_state_string(player)
+            assert resampled.observation_string(player) == state.observation_string(player)
+            assert resampled.current_player() == state.current_player()
+            replayed = game.new_initial_state()
+            for action in resampled.history():
+                assert action in possible(replayed)
+                replayed.apply_action(action)
+            assert replayed.legal_actions() == resampled.legal_actions()
+            assert str(replayed).splitlines()[:-1] == str(resampled).splitlines()[:-1]
+            trays = np.asarray(resampled._at.position.state.trays)
+            np.testing.assert_array_equal(trays[player], np.asarray(state._at.position.state.trays)[player])
+            changed += int((trays != np.asarray(state._at.position.state.trays)).any())
+    assert changed > 5
+
+
+def test_hidden_trays_stay_hidden() -> None:
+    """Texts show no tile of another tray, and the information state no outcome of another player's draw."""
+    for state in random_states(HIDDEN, 1):
+        if state.is_chance_node() or state.is_terminal():
+            continue
+        host = tilewe_jax.make("triominos", tiles=10, tray=2).host(state._at.position.state)
+        lines = state.observation_string(0).splitlines()
+        assert f"{len(host.trays[1])} tiles" in next(line for line in lines if line.startswith("player 2"))
+        own = sum(event.seen_by == 0 for event in state._at.events)
+        hidden = sum(event.seen_by == 1 for event in state._at.events)
+        assert state.information_state_string(0).count("?") == hidden
+        assert state.information_state_string(1).count("?") == own
+
+
+def test_cfr_solves_the_smallest_game() -> None:
+    uniform = pyspiel.exploitability(TINY, pyspiel.UniformRandomPolicy(TINY))
+    solver = pyspiel.CFRSolver(TINY)
+    for _ in range(4):
+        solver.evaluate_and_update_policy()
+    assert pyspiel.exploitability(TINY, solver.average_policy()) < uniform / 3
+
+
+def test_ismcts_plays() -> None:
+    """Information-set Monte Carlo tree search, which resamples at every simulation; legal, and better than nothing."""
+    bot = ismcts.ISMCTSBot(
+        game=HIDDEN,
+        evaluator=mcts.RandomRolloutEvaluator(1, np.random.RandomState(0)),
+        uct_c=2.0,
+        max_simulations=20,
+        random_state=np.random.RandomState(1),
+    )
+    state = max(random_states(HIDDEN, 3), key=lambda state: 0 if state.is_chance_node() else len(state.legal_actions()))
+    assert bot.step(state) in state.legal_actions()
+
+
+def test_environments_for_learners_work() -> None:
+    env = rl_environment.Environment(GAMES["santorini"], include_full_state=False)
+    step = env.reset()
+    turns = 0
+    while not step.last():
+        player = step.observations["current_player"]
+        step = env.step([step.observations["legal_actions"][player][0]])
+        turns += 1
+    assert turns > 3
+    assert sorted(step.rewards) == [-1.0, 1.0]
+
+
+def test_games_load_by_name() -> None:
+    game = pyspiel.load_game("tilewe_jax_triominos", {"tiles": 4, "tray": 1})
+    assert str(game) == str(TINY)
+    assert str(pyspiel.load_game("tilewe_jax_santorini(size=3)")) == str(GAMES["santorini"])
+    by_text = pyspiel.load_game(str(GAMES["tilewe"]))
+    assert by_text.num_distinct_actions() == GAMES["tilewe"].num_distinct_actions()
+    assert {f"tilewe_jax_{name}" for name in ("tilewe", "duo", "santorini")} <= set(pyspiel.registered_names())
+
+
+def test_games_whose_chance_cannot_be_listed_are_refused() -> None:
+    with pytest.raises(ValueError, match="triominos: the outcomes of its chance cannot be listed, as it is a game of several"):
+        open_spiel.load_game("triominos", game="target")
+
+
+def test_chance_is_fair() -> None:
+    """Random deals reach the same first positions as the game itself does: all cells, all trays and both starters."""
+    chance = chance_of(tilewe_jax.make("triominos", tiles=4, tray=1))
+    deals: list[list[int]] = [[]]
+    while any(chance.deal_outcomes(deal) for deal in deals):
+        deals = [[*deal, outcome] for deal in deals for outcome in chance.deal_outcomes(deal)]
+    assert len(deals) == 4 * 3 * 2
+    assert len({tuple(map(int, leaf)) for deal in deals for leaf in [first_facts(chance.start(deal))]}) == 24
+
+
+def first_facts(state: Any) -> list[Any]:
+    return [*jax.device_get(state.trays).ravel(), state.current_player]

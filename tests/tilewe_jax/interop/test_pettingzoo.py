@@ -1,0 +1,130 @@
+"""Games in PettingZoo, by its own checkers and against the host form of their rules."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pettingzoo")
+
+import pettingzoo as peer
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # it imports a game of its own in a way that it has deprecated
+    from pettingzoo.test import api_test, render_test, seed_test
+
+import tilewe_jax
+from tilewe_jax.interop import pettingzoo, single
+from tilewe_jax.interop.extras import MissingExtraError, optional_import
+
+SMALL: dict[str, dict[str, Any]] = {
+    "tilewe": {"size": 5, "players": 4, "pieces": ["O1", "I2", "I3", "L3"]},
+    "santorini": {"size": 3, "placement": "random"},
+    "triominos": {"tiles": 10, "tray": 2, "players": 3},
+}
+"""Options of small games of each kind."""
+games = pytest.mark.parametrize("name", SMALL)
+
+ACCEPTED = (
+    "Observation space for each agent probably should be",  # of Farama's own games too, whose observations have masks
+    "Observation is not a NumPy array",
+    "Action mask numpy array is all zeros",  # of those who are not to move
+)
+
+
+@games
+def test_the_checker_of_the_interface_passes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    env = pettingzoo.env(name, **SMALL[name])
+    with warnings.catch_warnings():
+        for message in ACCEPTED:
+            warnings.filterwarnings("ignore", message=message)
+        api_test(env, num_cycles=60)
+    assert "Passed" in capsys.readouterr().out
+
+
+@games
+def test_the_checker_of_seeds_passes(name: str) -> None:
+    seed_test(lambda: pettingzoo.env(name, **SMALL[name]), num_cycles=30)
+
+
+@games
+def test_the_checker_of_pictures_passes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    render_test(lambda render_mode: pettingzoo.env(name, render_mode=render_mode, **SMALL[name]))
+    assert capsys.readouterr().out  # the mode "human" prints
+
+
+@games
+def test_games_are_those_of_the_rules(name: str) -> None:
+    """Actions, agents and rewards against the position in plain Python, to the end; who is passed over is not asked."""
+    env = pettingzoo.GameEnv(name, **SMALL[name])
+    random = np.random.default_rng(0)
+    for seed in range(3):
+        env.reset(seed=seed)
+        position = env.game.host(env._position.state)
+        for agent in env.agent_iter():
+            observation, reward, terminated, truncated, _ = env.last()
+            if terminated or truncated:
+                assert position.is_terminal
+                assert reward == pytest.approx(expected_reward(env.game, position, env.possible_agents.index(agent)))
+                env.step(None)
+                continue
+            assert agent == f"player_{position.current_player}"
+            legal = np.flatnonzero(observation["action_mask"]).tolist()
+            assert legal == position.legal_actions()
+            action = int(random.choice(legal))
+            position = position.after(action)
+            env.step(action)
+        assert not env.agents
+
+
+def expected_reward(game: Any, position: Any, seat: int) -> float:
+    """By the scores, as a fraction of all points that may be won."""
+    scores = position.scores()
+    best = [score == max(scores) for score in scores]
+    share = best[seat] / sum(best)
+    return share - (1 - share) / (game.num_players - 1)
+
+
+def test_illegal_actions_raise_or_lose() -> None:
+    bare = pettingzoo.GameEnv("santorini", size=3)
+    bare.reset(seed=0)
+    illegal = int(np.flatnonzero(bare.observe("player_0")["action_mask"] == 0)[0])
+    with pytest.raises(tilewe_jax.IllegalActionError, match=f"action {illegal} is illegal: "):
+        bare.step(illegal)
+    assert bare.agent_selection == "player_0"
+    wrapped = pettingzoo.env("santorini", size=3)
+    wrapped.reset(seed=0)
+    wrapped.step(illegal)
+    assert wrapped.terminations == {"player_0": True, "player_1": True}
+    assert wrapped.rewards["player_0"] == -1
+
+
+def test_hidden_trays_stay_hidden() -> None:
+    """Neither observations nor pictures change with what an agent cannot see."""
+    env = pettingzoo.GameEnv("triominos", render_mode="ansi", tiles=20, tray=4)
+    env.reset(seed=1)
+    before, picture = env.observe("player_0")["observation"], env.render()
+    import jax
+
+    resampled = single.determinize(env.game, env._position.state, 0, jax.random.key(5))
+    assert (resampled.trays != env._position.state.trays).any()
+    env._position = single.of_state(env.game, resampled)
+    np.testing.assert_array_equal(env.observe("player_0")["observation"], before)
+    assert env.render() == picture
+    assert picture.count(", 4 tiles") == 2
+
+
+def test_games_are_registered() -> None:
+    env = peer.make("aec", "tilewe_jax/santorini-v1", size=3)
+    assert str(env) == "santorini_v1"
+    assert env.unwrapped.game == tilewe_jax.make("santorini", size=3)
+
+
+def test_bad_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match="render_mode must be one of human, ansi, rgb_array or None, not 'gif'"):
+        pettingzoo.env("santorini", render_mode="gif")
+    with pytest.raises(ValueError, match="options \\(size\\) belong to the name of a game"):
+        pettingzoo.env(tilewe_jax.make("santorini"), size=3)
+    with pytest.raises(MissingExtraError, match=r"needs the package not_a_package: pip install 'tilewe-jax\[interop\]'"):
+        optional_import("not_a_package.module")

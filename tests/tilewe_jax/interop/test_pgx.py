@@ -1,0 +1,165 @@
+"""Games in Pgx: its own checks, its wrappers, and the loop of its AlphaZero example."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pgx")
+
+import jax
+import jax.numpy as jnp
+import mctx
+import optax
+from pgx._src import api_test as checks
+from pgx.experimental import auto_reset
+
+import tilewe_jax
+from tilewe_jax.interop.pgx import PgxEnv
+
+SANTORINI = PgxEnv("santorini", size=3)
+TILEWE = PgxEnv("tilewe", size=5, players=3, pieces=["O1", "I2", "L3"])
+TRIOMINOS = PgxEnv("triominos", tiles=4, tray=1)
+
+
+@pytest.fixture(autouse=True)
+def _pgx_promotes() -> Iterator[None]:
+    """Pgx relies on JAX's default promotion of dtypes and ranks."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("env", [SANTORINI, TILEWE, TRIOMINOS], ids=lambda env: env.id)
+def test_the_checker_of_the_interface_passes(env: PgxEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``api_test``, changed in two places.
+
+    It compares the id with those of Pgx's own games. Its random player, for one game, asks for axis 1 of a vector, which JAX
+    0.10 refuses, with Pgx's own games too.
+    """
+    monkeypatch.setattr(checks, "get_args", lambda ids: (env.id,))
+    monkeypatch.setattr(checks, "act_randomly", jax.jit(lambda key, mask: jax.random.categorical(key, jnp.log(mask))))
+    checks.api_test(env, 3)
+
+
+@pytest.mark.parametrize("env", [SANTORINI, TILEWE], ids=lambda env: env.id)
+def test_games_are_those_of_the_rules(env: PgxEnv) -> None:
+    """Players, masks, observations and rewards against the game in plain Python."""
+    init, step, observe = jax.jit(env.init), jax.jit(env.step), jax.jit(env.game.observe)
+    random = np.random.default_rng(0)
+    orders = set()
+    for seed in range(6):
+        state = init(jax.random.PRNGKey(seed))
+        seat_of = np.asarray(state._seat_of).tolist()
+        orders.add(tuple(seat_of))
+        position = env.game.host(state._x)
+        while not position.is_terminal:
+            assert seat_of[int(state.current_player)] == position.current_player
+            assert np.flatnonzero(state.legal_action_mask).tolist() == position.legal_actions()
+            np.testing.assert_array_equal(state.observation, observe(state._x, position.current_player))
+            assert not state.rewards.any()
+            action = int(random.choice(position.legal_actions()))
+            position, state = position.after(action), step(state, action)
+        assert state.terminated
+        assert not state.truncated
+        scores = np.array(position.scores())[seat_of]
+        best = scores == scores.max()
+        players = len(scores)
+        expected = (players * best / best.sum() - 1) / (players - 1)
+        np.testing.assert_allclose(state.rewards, expected, atol=1e-6)
+    assert len(orders) > 1
+
+
+def test_illegal_actions_lose() -> None:
+    state = jax.jit(SANTORINI.init)(jax.random.PRNGKey(0))
+    illegal = int(np.argmin(state.legal_action_mask))
+    after = jax.jit(SANTORINI.step)(state, illegal)
+    assert after.terminated
+    assert after.rewards[state.current_player] == -1
+    assert after.rewards.sum() == 0
+
+
+def test_sizes_are_known_without_playing() -> None:
+    state = jax.eval_shape(SANTORINI.init, jax.random.PRNGKey(0))
+    assert state.observation.shape == SANTORINI.observation_shape
+    assert state.legal_action_mask.shape == (SANTORINI.num_actions,)
+    assert (SANTORINI.version, SANTORINI.num_players) == ("v1", 2)
+    assert PgxEnv(tilewe_jax.make("santorini", size=3)).game == SANTORINI.game
+
+
+def test_hidden_trays_stay_hidden() -> None:
+    env = PgxEnv("triominos", tiles=10, tray=2)
+    state = jax.jit(env.init)(jax.random.PRNGKey(0))
+    game = env.game
+    resampled = jax.jit(game.determinize)(state._x, game.current_player(state._x), jax.random.key(2))
+    assert (resampled.trays != state._x.trays).any()
+    after = state.replace(_x=resampled)
+    np.testing.assert_array_equal(env.observe(after), state.observation)
+    assert after.to_svg() == state.to_svg()
+    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), state, after)
+    assert batch.to_svg().count("<svg") == 3
+
+
+def test_gumbel_alphazero_trains() -> None:
+    """Self-play with mctx and a step of a network, as in the example of Pgx: one compiled call an iteration."""
+    env, batch, length = SANTORINI, 8, 12
+    size = int(np.prod(env.observation_shape))
+    optimizer = optax.adam(1e-2)
+
+    def network(weights: Any, observation: Any) -> tuple[Any, Any]:
+        hidden = jax.nn.relu(observation.reshape(-1, size) @ weights["hidden"])
+        return hidden @ weights["policy"], jnp.tanh(hidden @ weights["value"])[:, 0]
+
+    def recurrent_fn(weights: Any, key: Any, action: Any, state: Any) -> Any:
+        player = state.current_player
+        state = jax.vmap(env.step)(state, action)
+        logits, value = network(weights, state.observation)
+        logits = jnp.where(state.legal_action_mask, logits, jnp.finfo(jnp.float32).min)
+        reward = state.rewards[jnp.arange(batch), player]
+        discount = jnp.where(state.terminated, 0.0, -1.0)
+        value = jnp.where(state.terminated, 0.0, value)
+        return mctx.RecurrentFnOutput(reward=reward, discount=discount, prior_logits=logits, value=value), state
+
+    def play(weights: Any, state: Any, key: Any) -> Any:
+        search_key, reset_key = jax.random.split(key)
+        logits, value = network(weights, state.observation)
+        root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state)
+        output = mctx.gumbel_muzero_policy(
+            weights, search_key, root, recurrent_fn, num_simulations=4, invalid_actions=~state.legal_action_mask
+        )
+        keys = jax.random.split(reset_key, batch)
+        after = jax.vmap(auto_reset(env.step, env.init))(state, output.action, keys)
+        reward = after.rewards[jnp.arange(batch), state.current_player]
+        return after, (state.observation, output.action_weights, reward, after.terminated)
+
+    def loss(weights: Any, observation: Any, target: Any, outcome: Any) -> Any:
+        logits, value = network(weights, observation)
+        return jnp.mean(optax.softmax_cross_entropy(logits, target) + (value - outcome) ** 2)
+
+    @jax.jit
+    def iteration(weights: Any, optimizer_state: Any, state: Any, key: Any) -> Any:
+        state, steps = jax.lax.scan(lambda state, key: play(weights, state, key), state, jax.random.split(key, length))
+        observation, target, reward, terminated = steps
+
+        def backward(outcome: Any, step: Any) -> Any:
+            reward, terminated = step
+            outcome = reward + jnp.where(terminated, 0.0, -1.0) * outcome
+            return outcome, outcome
+
+        _, outcome = jax.lax.scan(backward, jnp.zeros(batch), (reward, terminated), reverse=True)
+        flat = [array.reshape(length * batch, *array.shape[2:]) for array in (observation, target, outcome)]
+        updates, optimizer_state = optimizer.update(jax.grad(loss)(weights, *flat), optimizer_state)
+        return optax.apply_updates(weights, updates), optimizer_state, state, flat, terminated.sum()
+
+    keys = jax.random.split(jax.random.PRNGKey(0), 5)
+    shapes = {"hidden": (size, 32), "policy": (32, env.num_actions), "value": (32, 1)}
+    untrained = weights = {name: 0.05 * jax.random.normal(keys[i], shape) for i, (name, shape) in enumerate(shapes.items())}
+    optimizer_state = optimizer.init(weights)
+    state = jax.jit(jax.vmap(env.init))(jax.random.split(keys[3], batch))
+    games = 0
+    for key in jax.random.split(keys[4], 8):
+        weights, optimizer_state, state, steps, ended = iteration(weights, optimizer_state, state, key)
+        games += int(ended)
+    assert games > 8
+    assert loss(weights, *steps) < loss(untrained, *steps) - 0.1

@@ -1,0 +1,321 @@
+"""Legal placements on packed boards in the form that XLA compiles well for GPUs; the results are those of ``movegen``.
+
+On a CPU all shapes are one loop, in which LLVM shares what they have in common. XLA's GPU compiler would write the shapes that
+several others grow from to memory, hundreds of megabytes a ply. It makes one kernel of what is a tree: so the pieces are
+counted in groups, each grown from its own copy of the boards behind an ``optimization_barrier``. XLA sees nothing that they
+have in common, and LLVM, which comes later, computes it once all the same. For the same reason an array is read at few offsets
+of its rows, and what is read at more is written to memory once.
+
+Functions of lanes, see ``tilewe_jax.lanes``.
+"""
+
+from functools import reduce
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Int32, UInt32
+
+from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount, popcount_sum
+from tilewe_jax.games.polyomino import movegen
+from tilewe_jax.games.polyomino.boards import Board, Hand, columns, pack, pick, playable, reach, words
+from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
+
+COUNT_GROUPS = 3
+"""Number of groups of pieces in ``counts``."""
+RANK_GROUPS = 4
+"""Number of groups of orientations in ``nth_placement``."""
+
+_OFFSETS = np.array([[o.cells[min(i, len(o.cells) - 1)] for i in range(MAX_PIECE_SIZE)] for o in ORIENTATIONS], np.int32)
+"""The cells of each orientation; of smaller ones the last is repeated."""
+_WIDTHS = _OFFSETS[:, :, 0].max(axis=1)
+"""The largest offset to the right of an anchor, by orientation."""
+
+Word = UInt32[Array, "..."]
+"""Words of boards, in any arrangement."""
+
+
+class LocalBoards(NamedTuple):
+    """What decides about anchors in one word, each word an array of its own; see ``boards.planes`` and ``movegen.room``."""
+
+    free: list[Word]
+    """Words of the plane of free cells from that word on, as many as a piece reaches."""
+    corners: list[Word]
+    """The same words of the plane of corners."""
+    rooms: list[Word]
+    """The anchors that have so many cells of their row to their right, from 0 on."""
+    hand: Hand
+
+
+def counts(
+    config: Config,
+    occupied: UInt32[Array, "colors words lanes"],
+    hands: UInt32[Array, "colors lanes"],
+    color: Int32[Array, "lanes"],
+) -> Int32[Array, "words lanes"]:
+    """Number of legal placements of a colour anchored in each word of the board."""
+    free, corners, hand = lax.optimization_barrier(_planes(config, occupied, hands, color))
+    totals = []
+    for orientations in _groups(config):
+        own_free, own_corners, own_hand = lax.optimization_barrier((free, corners, hand))
+        masks = movegen.by_orientation(config, own_free, own_corners, own_hand, orientations)
+        totals.append(popcount_sum(list(masks.values())))
+    return sum(totals[1:], start=totals[0])
+
+
+def _groups(config: Config) -> list[tuple[int, ...]]:
+    """The orientations in play, in groups of whole pieces and about equal sizes."""
+    groups: list[tuple[int, ...]] = []
+    group: tuple[int, ...] = ()
+    for piece in config.pieces:
+        group = (*group, *(i for i in config.orientations if ORIENTATIONS[i].piece == piece))
+        if len(group) * COUNT_GROUPS >= len(config.orientations):
+            groups.append(group)
+            group = ()
+    return [*groups, group] if group else groups
+
+
+def _planes(
+    config: Config,
+    occupied: UInt32[Array, "colors words lanes"],
+    hands: UInt32[Array, "colors lanes"],
+    color: Int32[Array, "lanes"],
+) -> tuple[Board, Board, Hand]:
+    """``boards.planes``, with each colour read at few offsets of its rows."""
+    length, size = reach(config), words(config)
+    below = _rows_below(config)
+
+    def at(offset: int) -> list[Board]:
+        """Of each colour the words ``offset`` after each word of a plane, 0 where there is none."""
+        first = max(0, -offset)
+        part = occupied[:, max(0, offset) : size]
+        padded = jnp.pad(part, ((0, 0), (first, max(0, length - first - part.shape[1])), (0, 0)))
+        return list(padded[:, :length])
+
+    nearby = {offset: pick(at(offset), color[None]) for offset in range(-below, below + 1)}
+    taken = reduce(jnp.bitwise_or, at(0))
+    index = np.arange(length)[:, None]
+    hand = pick(list(hands), color)
+    return *_planes_of_words(config, nearby, taken, hand, color[None], index), playable(config, hand)
+
+
+def _rows_below(config: Config) -> int:
+    """Number of words before and after a word in which neighbours of its cells lie."""
+    return (config.size + 1) // WORD_BITS + 1
+
+
+def _planes_of_words(
+    config: Config,
+    own: dict[int, Word],
+    taken: Word,
+    hand: UInt32[Array, "lanes"],
+    color: Int32[Array, "..."],
+    index: np.ndarray | Int32[Array, "..."],
+) -> tuple[Word, Word]:
+    """The words of the planes of free cells and of corners, see ``boards.planes``, by their index.
+
+    Args:
+        config: the variant.
+        own: the words of the colour at the index, and by how many words they lie before or after it.
+        taken: the words of all colours together at the index.
+        hand: the pieces of the colour.
+        color: the colour.
+        index: which words; may lie beyond the planes.
+    """
+    size = config.size
+
+    def constant(board: np.ndarray) -> Word:
+        return _lookup(board, index)
+
+    def shifted(bits: int) -> Word:
+        """The own cells moved up by a number of bits, negative for down."""
+        whole, part = divmod(bits, WORD_BITS)
+        low = own[-whole] << np.uint32(part) if part else own[-whole]
+        return low | (own[-whole - 1] >> np.uint32(WORD_BITS - part)) if part else low
+
+    not_left, not_right = constant(columns(config, 1, size - 1)), constant(columns(config, 0, size - 2))
+    edges = (shifted(1) & not_left) | (shifted(-1) & not_right) | shifted(size) | shifted(-size)
+    diagonals = ((shifted(size + 1) | shifted(1 - size)) & not_left) | ((shifted(size - 1) | shifted(-1 - size)) & not_right)
+    free = constant(columns(config, 0, size - 1)) & ~(taken | edges)
+    starts = [constant(pack(config, cells)) for cells in dict.fromkeys(config.start_cells)]
+    start = starts[0] if len(starts) == 1 else pick([constant(pack(config, cells)) for cells in config.start_cells], color)
+    if config.starts_stay_open:
+        return free, diagonals | start
+    is_first = jnp.broadcast_to(hand == np.uint32(config.full_hand), diagonals.shape)
+    return free, jnp.where(is_first, start, diagonals)
+
+
+def _lookup(board: np.ndarray, index: np.ndarray | Int32[Array, "..."]) -> Word:
+    """The words of a constant board; zero beyond it."""
+    if isinstance(index, np.ndarray):
+        return jnp.asarray(board[index])
+    return jnp.take(jnp.asarray(board), index, mode="fill", fill_value=0)
+
+
+def nth_placement(
+    config: Config,
+    counts: list[Int32[Array, "lanes"]],
+    occupied: UInt32[Array, "colors words lanes"],
+    hands: UInt32[Array, "colors lanes"],
+    color: Int32[Array, "lanes"],
+    rank: Int32[Array, "*several lanes"],
+) -> Int32[Array, "*several lanes"]:
+    """The legal placement of a given rank, see ``rules.nth_placement``."""
+    word, before = _find_interval([count.reshape(*[1] * (rank.ndim - 1), -1) for count in counts], rank)
+    word, left = word.ravel(), (rank - before).ravel()
+    if rank.ndim == 1:
+        boards = _local_boards(config, occupied, hands, color, word)
+    else:  # several in a lane share its planes
+        lane = jnp.broadcast_to(jnp.arange(rank.shape[-1], dtype=jnp.int32), rank.shape).ravel()
+        planes = lax.optimization_barrier(_planes(config, occupied, hands, color))
+        boards = _look_up_local_boards(config, planes, word, lane)
+    boards, left, word = lax.optimization_barrier((boards, left, word))
+    order = list(movegen.grow(config.orientations, lambda cell: None, lambda a, b: None))
+    result = _find_orientation(config, order, boards, left)
+    position, before = result & 127, result >> 7
+    orientation = jnp.take(jnp.asarray(np.array(order, np.int32)), position, mode="clip")
+    mask = _anchors(config, orientation, boards)
+    action: Array = orientation * config.cells + word * WORD_BITS + kth_set_bit(mask, left - before)
+    return action.reshape(rank.shape)
+
+
+def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
+    """The anchors of the legal placements of each of the 91 orientations, see ``movegen.placements``."""
+    size = words(config)
+    whole, part = divmod(_OFFSETS[:, :, 1] * config.size + _OFFSETS[:, :, 0], WORD_BITS)
+    rooms = np.stack([np.full((size, 1), 0xFFFFFFFF, np.uint32), *(room[:size] for room in movegen.room(config).values())])
+    shape = len(ORIENTATIONS), size, free.shape[1]
+    fit = jnp.broadcast_to(jnp.asarray(rooms[_WIDTHS]), shape)
+    touch = jnp.zeros(shape, jnp.uint32)
+    for i in range(MAX_PIECE_SIZE):
+        rows = whole[:, i, None] + np.arange(size)[None]
+        down = jnp.broadcast_to(part[:, i, None, None].astype(np.uint32), shape)
+        # Shifts by 32 or more give zero.
+        free_here, corners_here = (
+            (board[rows] >> down) | lax.shift_left(board[rows + 1], np.uint32(WORD_BITS) - down) for board in (free, corners)
+        )
+        fit, touch = fit & free_here, touch | corners_here
+    pieces = np.array([[orientation.piece] for orientation in ORIENTATIONS], np.uint32)
+    in_hand = (hand[None] >> pieces) & np.uint32(1) != 0
+    return jnp.where(in_hand[:, None], fit & touch, np.uint32(0))
+
+
+def _find_interval(sizes: list[Int32[Array, "*#shape"]], rank: Int32[Array, "*shape"]) -> tuple[Array, Array]:
+    """The interval in which a rank lies, of intervals of these sizes one after another, and the sizes before it."""
+    index, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
+    for size in sizes:
+        total = total + size
+        is_later = total <= rank
+        index, before = index + is_later.astype(jnp.int32), jnp.where(is_later, total, before)
+    return index, before
+
+
+def _local_boards(
+    config: Config,
+    occupied: UInt32[Array, "colors words lanes"],
+    hands: UInt32[Array, "colors lanes"],
+    color: Int32[Array, "lanes"],
+    word: Int32[Array, "lanes"],
+) -> LocalBoards:
+    """What decides about anchors in one word of each lane, from the boards of all colours."""
+    below, ahead, size = _rows_below(config), reach(config) - words(config) + 1, words(config)
+    lanes = word.shape[0]
+    lane = jnp.arange(lanes, dtype=jnp.int32)
+    # By one index, which XLA computes where it is used; of several it would write an array.
+    flat = occupied.ravel()
+
+    def look_up(owner: int | Int32[Array, "lanes"], offset: int) -> Word:
+        index = word + offset
+        content = jnp.take(flat, (owner * size + index) * lanes + lane, mode="clip")
+        return jnp.where((index >= 0) & (index < size), content, np.uint32(0))
+
+    own = {offset: look_up(color, offset) for offset in range(-below, ahead + below)}
+    taken = [reduce(jnp.bitwise_or, [look_up(i, offset) for i in range(config.colors)]) for offset in range(ahead)]
+    hand = pick(list(hands), color)
+    planes = [
+        _planes_of_words(
+            config, {i: own[offset + i] for i in range(-below, below + 1)}, taken[offset], hand, color, word + offset
+        )
+        for offset in range(ahead)
+    ]
+    return LocalBoards(
+        [free for free, _ in planes], [corners for _, corners in planes], _rooms(config, word), playable(config, hand)
+    )
+
+
+def _look_up_local_boards(
+    config: Config, planes: tuple[Board, Board, Hand], word: Int32[Array, "flat"], lane: Int32[Array, "flat"]
+) -> LocalBoards:
+    """What decides about anchors in words of several lanes, from their planes."""
+    free, corners, hand = planes
+    ahead, lanes = reach(config) - words(config) + 1, free.shape[1]
+
+    def look_up(board: Board) -> list[Word]:
+        flat = board.ravel()
+        return [jnp.take(flat, (word + offset) * lanes + lane, mode="clip") for offset in range(ahead)]
+
+    return LocalBoards(look_up(free), look_up(corners), _rooms(config, word), jnp.take(hand, lane, mode="clip"))
+
+
+def _rooms(config: Config, word: Int32[Array, "lanes"]) -> list[Word]:
+    """``movegen.room`` in one word of each lane, from an offset of 0 on."""
+    rooms = [_lookup(board[:, 0], word) for board in movegen.room(config).values()]
+    return [jnp.full_like(rooms[0], np.uint32(0xFFFFFFFF)), *rooms]
+
+
+def _window(boards: list[Word], start: int) -> Word:
+    """32 bits of consecutive words from bit ``start`` on."""
+    whole, part = divmod(start, WORD_BITS)
+    return (boards[whole] >> np.uint32(part)) | (boards[whole + 1] << np.uint32(WORD_BITS - part)) if part else boards[whole]
+
+
+def _window_at(boards: list[Word], start: Int32[Array, "lanes"]) -> Word:
+    """``_window`` from another bit in each lane."""
+    whole, part = start // WORD_BITS, (start % WORD_BITS).astype(jnp.uint32)
+    # Shifts by 32 or more give zero.
+    high = lax.shift_left(pick(boards[1:], whole), np.uint32(WORD_BITS) - part)
+    return (pick(boards[:-1], whole) >> part) | high
+
+
+def _find_orientation(
+    config: Config, order: list[int], boards: LocalBoards, left: Int32[Array, "lanes"]
+) -> Int32[Array, "lanes"]:
+    """The number of orientations, in their order, that end before a rank, plus 128 times their number of placements."""
+    size = -(-len(order) // RANK_GROUPS)
+    best = jnp.zeros_like(left)
+    base = jnp.zeros_like(left)
+    for first in range(0, len(order), size):
+        group = order[first : first + size]
+        masks = _masks(config, tuple(group), lax.optimization_barrier(boards))
+        total = base
+        for position, orientation in enumerate(group, first):
+            total = total + popcount(masks[orientation])
+            best = jnp.where(total <= left, (total << 7) + (position + 1), best)
+        base = total
+    return best
+
+
+def _masks(config: Config, group: tuple[int, ...], boards: LocalBoards) -> dict[int, Word]:
+    """The anchors of the legal placements in one word, by orientation."""
+
+    def cell(cell: tuple[int, int]) -> tuple[Word, Word]:
+        fit, touch = (_window(words, config.bit(cell)) for words in (boards.free, boards.corners))
+        return (fit & boards.rooms[cell[0]] if cell[0] else fit), touch
+
+    def join(a: tuple[Word, Word], b: tuple[Word, Word]) -> tuple[Word, Word]:
+        return a[0] & b[0], a[1] | b[1]
+
+    grown = movegen.grow(group, cell, join)
+    return {i: fit & touch & movegen.in_hand(boards.hand, i) for i, (fit, touch) in grown.items()}
+
+
+def _anchors(config: Config, orientation: Int32[Array, "lanes"], boards: LocalBoards) -> Word:
+    """The anchors in one word at which an orientation fits and touches a corner."""
+    bits = _OFFSETS[:, :, 1] * config.size + _OFFSETS[:, :, 0]
+    fit, touch = pick(boards.rooms, jnp.take(jnp.asarray(_WIDTHS), orientation, mode="clip")), jnp.zeros_like(boards.free[0])
+    for i in range(MAX_PIECE_SIZE):
+        start = jnp.take(jnp.asarray(bits[:, i]), orientation, mode="clip")
+        fit, touch = fit & _window_at(boards.free, start), touch | _window_at(boards.corners, start)
+    return fit & touch

@@ -1,0 +1,345 @@
+"""Games as environments of Gymnasium: one player learns, the opponents play inside. Needs the extra ``[interop]``.
+
+    from tilewe_jax.interop import gymnasium
+
+    envs = gymnasium.GameVectorEnv("santorini", num_envs=1024, opponent="greedy")
+
+An import of this module registers all games, so that ``gymnasium.make_vec("tilewe_jax/santorini-v1", num_envs=1024)`` gives the
+same, and ``gymnasium.make("tilewe_jax/santorini-v1")`` a single game.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from io import BytesIO
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
+from numpy.typing import NDArray
+
+from tilewe_jax.batching.reset import auto_reset
+from tilewe_jax.game import Game, Policy, as_action
+from tilewe_jax.interop import single
+from tilewe_jax.interop.extras import optional_import
+from tilewe_jax.render.animation import png
+from tilewe_jax.render.pictures import draw
+
+gymnasium = optional_import("gymnasium")
+vector = optional_import("gymnasium.vector")
+Env: Any = gymnasium.Env
+VectorEnv: Any = vector.VectorEnv
+
+AUTORESET_MODES = tuple(mode.value for mode in vector.AutoresetMode)
+ILLEGAL = ("lose", "random")
+RENDER_MODES = ("ansi", "rgb_array")
+ILLEGAL_REWARD = -1.0
+"""Reward for an illegal action, where that loses the game."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Games:
+    """The games of a ``GameVectorEnv``."""
+
+    state: Any
+    """States of the game in which the learner is to move, or which are over, ``[batch, ...]``."""
+    seat: Int32[Array, "batch"]
+    """The seat of the learner in each game."""
+    ended: Bool[Array, "batch"]
+    """Whether the last step ended the game, and no reset has followed."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Outcome:
+    """What a step gives the learner."""
+
+    reward: Float32[Array, "batch"]
+    terminated: Bool[Array, "batch"]
+    truncated: Bool[Array, "batch"]
+    illegal: Bool[Array, "batch"]
+    final_observation: Float32[Array, "batch ..."]
+    """Observation after the step, before any reset."""
+
+
+class GameVectorEnv(VectorEnv):
+    """A batch of games, each played by one learner against opponents, all of them in one compiled call a step.
+
+    Observations are ``float32[num_envs, ...]``, from the seat of the learner. Each reset and step gives
+    ``info["action_mask"]``, ``int8[num_envs, num_actions]``: the legal actions, or all at the end of a game, where any will do;
+    and ``info["seat"]``.
+    Rewards are given at the end of a game, from -1 to 1, see ``single.zero_sum``.
+
+    A game that ends before the learner has had a turn ends with the learner's next step, whatever its action.
+
+    Args:
+      game: a game, or its name.
+      num_envs: number of games.
+      opponent: who plays all other seats: a policy, or its name among ``game.policies()``. An illegal action of it is replaced
+        by a random one.
+      seat: the seat of the learner; by default drawn anew for each game.
+      illegal: what an illegal action of the learner does: "lose" ends the game with a reward of -1, "random" plays a random
+        action in its place. Either is reported in ``info["illegal"]``.
+      autoreset_mode: "SameStep" (the observation after the end of a game is the first one of the next, and the last one stands
+        in ``info["final_obs"]``), "NextStep" (the step after the end resets the game), or "Disabled" (``reset`` with
+        ``options={"reset_mask": ...}`` does).
+      render_mode: "ansi" for texts, "rgb_array" for pixels, or ``None``; see ``render``.
+      **options: the options of the game, where it is given by name.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES), "render_fps": 2}
+
+    def __init__(
+        self,
+        game: Game[Any] | str,
+        /,
+        num_envs: int = 1,
+        *,
+        opponent: Policy | str = "random",
+        seat: int | None = None,
+        illegal: str = "lose",
+        autoreset_mode: Any = "SameStep",
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        self.game = single.as_game(game, options)
+        mode = getattr(autoreset_mode, "value", autoreset_mode)
+        _require("autoreset_mode", mode, AUTORESET_MODES)
+        _require("illegal", illegal, ILLEGAL)
+        if isinstance(opponent, str):
+            _require("opponent", opponent, tuple(self.game.policies()))
+        _require("render_mode", render_mode, (None, *RENDER_MODES))
+        if num_envs < 1:
+            raise ValueError(f"num_envs must be at least 1, not {num_envs}")
+        if seat is not None and not 0 <= seat < self.game.num_players:
+            raise ValueError(f"seat must be 0 to {self.game.num_players - 1}, or None for a random one, not {seat}")
+        self.num_envs = num_envs
+        self.render_mode = render_mode
+        self.autoreset_mode = vector.AutoresetMode(mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}  # type: ignore[misc]
+        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, single.observation_shape(self.game), np.float32)
+        self.single_action_space = gymnasium.spaces.Discrete(self.game.num_actions)
+        self.observation_space = vector.utils.batch_space(self.single_observation_space, num_envs)
+        self.action_space = vector.utils.batch_space(self.single_action_space, num_envs)
+        self._start, self._step, self._look = _compiled(_Rules(self.game, opponent, seat, illegal))
+        self._games: Games | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Start all games anew, or those of ``options["reset_mask"]``; a seed decides the chance of all games from here on."""
+        super().reset(seed=seed)
+        mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_)))
+        if mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
+            raise ValueError(f"reset_mask must be bool[{self.num_envs}], not {mask.dtype}{list(mask.shape)}")
+        if self._games is None and not mask.all():
+            raise ValueError("the first reset must reset all games")
+        key = self._key()
+        if self._games is None:
+            states = jax.vmap(self.game.init)(jax.random.split(key, self.num_envs))
+            self._games = Games(states, jnp.zeros(self.num_envs, jnp.int32), jnp.zeros(self.num_envs, jnp.bool_))
+        self._games = self._start(self._games, jnp.asarray(mask), key)
+        observation, action_mask = self._look(self._games)
+        return np.array(observation), self._info(action_mask)
+
+    def step(
+        self, actions: Any
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Play an action of the learner in each game, and those of the opponents until the learner is to move again.
+
+        Raises ``ValueError`` for other than integers ``[num_envs]``, and without auto-reset for a game that is over.
+        """
+        if self._games is None:
+            raise gymnasium.error.ResetNeeded("call reset before step")
+        actions = np.asarray(actions)
+        if actions.shape != (self.num_envs,) or not np.issubdtype(actions.dtype, np.integer):
+            raise ValueError(f"actions must be integers [{self.num_envs}], not {actions.dtype}{list(actions.shape)}")
+        if self.autoreset_mode == vector.AutoresetMode.DISABLED and np.any(self._games.ended):
+            raise ValueError("a game is over; reset it with options={'reset_mask': ...}")
+        waiting = np.asarray(self._games.ended)  # to be reset by this step, in place of an action
+        self._games, outcome = self._step(self._games, jnp.asarray(actions, jnp.int32), self._key())
+        terminated, truncated = np.array(outcome.terminated), np.array(outcome.truncated)
+        ended = terminated | truncated
+        same_step = self.autoreset_mode == vector.AutoresetMode.SAME_STEP
+        resets = ended if same_step else waiting
+        if resets.any():
+            self._games = self._start(self._games, jnp.asarray(resets), self._key())
+        observation, action_mask = self._look(self._games)
+        info = self._info(action_mask, illegal=np.array(outcome.illegal))
+        if same_step and ended.any():
+            final = np.full(self.num_envs, None, dtype=object)
+            for index in np.flatnonzero(ended):
+                final[index] = np.array(outcome.final_observation[index])
+            info |= {"final_obs": final, "_final_obs": ended}
+        return np.array(observation), np.array(outcome.reward, np.float64), terminated, truncated, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The legal actions, ``[num_envs, num_actions]``, under the name by which Stable-Baselines3-Contrib asks for them."""
+        return np.array(self._look(self._games)[1])
+
+    def render(self) -> tuple[Any, ...] | None:
+        """All positions as the learner sees them: texts, or the pixels of pictures (which need the extra ``[render]``)."""
+        if self.render_mode is None or self._games is None:
+            return None
+        states, seats = jax.device_get((self._games.state, self._games.seat))
+        positions = (self.game.host(jax.tree.map(lambda leaf, i=i: leaf[i], states)) for i in range(self.num_envs))
+        if self.render_mode == "ansi":
+            return tuple(position.text(seat=int(seat), open=False) for position, seat in zip(positions, seats, strict=True))
+        image = optional_import("PIL.Image", "render")
+        pictures = (png(draw(position.view(seat=int(seat)))) for position, seat in zip(positions, seats, strict=True))
+        return tuple(np.asarray(image.open(BytesIO(picture)).convert("RGB")) for picture in pictures)
+
+    def _key(self) -> PRNGKeyArray:
+        return jax.random.key(int(self.np_random.integers(2**63)))
+
+    def _info(self, action_mask: Array, **more: NDArray[Any]) -> dict[str, Any]:
+        assert self._games is not None
+        values = {"action_mask": np.array(action_mask, np.int8), "seat": np.array(self._games.seat), **more}
+        return values | {f"_{name}": np.ones(self.num_envs, np.bool_) for name in values}
+
+
+class GameEnv(Env):
+    """A single game played by one learner against opponents; arguments, rewards and information as in ``GameVectorEnv``."""
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES), "render_fps": 2}
+
+    def __init__(self, game: Game[Any] | str, /, *, render_mode: str | None = None, **settings: Any) -> None:
+        self._vector = GameVectorEnv(game, 1, render_mode=render_mode, autoreset_mode="Disabled", **settings)
+        self.game = self._vector.game
+        self.render_mode = render_mode
+        self.observation_space = self._vector.single_observation_space
+        self.action_space = self._vector.single_action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Start a new game; a seed decides the chance of this game and of all that follow."""
+        super().reset(seed=seed)
+        observation, info = self._vector.reset(seed=None if seed is None else int(seed))
+        return observation[0], _first(info)
+
+    def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        """Play an action of the learner, and those of the opponents until the learner is to move again."""
+        observation, reward, terminated, truncated, info = self._vector.step(np.array([action], np.int32))
+        return observation[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), _first(info)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The legal actions, ``[num_actions]``."""
+        masks: NDArray[np.bool_] = self._vector.action_masks()[0]
+        return masks
+
+    def render(self) -> Any:
+        """The position as the learner sees it: a text, or the pixels of a picture."""
+        frames = self._vector.render()
+        return None if frames is None else frames[0]
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """The functions of ``GameVectorEnv`` that are compiled."""
+
+    game: Game[Any]
+    opponent: Policy | str
+    seat: int | None
+    illegal: str
+
+    def start(self, games: Games, mask: Bool[Array, "batch"], key: PRNGKeyArray) -> Games:
+        """Start the games of a mask anew; the opponents play until the learner is to move."""
+        batch = mask.shape[0]
+        init_key, seat_key, play_key = jax.random.split(key, 3)
+        states = auto_reset(self.game, jax.random.split(init_key, batch), mask, games.state)
+        if self.seat is None:
+            seat = jax.random.randint(seat_key, (batch,), 0, self.game.num_players, jnp.int32)
+        else:
+            seat = jnp.full(batch, self.seat, jnp.int32)
+        seat = jnp.where(mask, seat, games.seat)
+        return Games(self._play_opponents(states, seat, play_key), seat, games.ended & ~mask)
+
+    def step(self, games: Games, action: Int32[Array, "batch"], key: PRNGKeyArray) -> tuple[Games, Outcome]:
+        """Play an action in each game that has not ended, then the opponents."""
+        game, batch, waiting = self.game, action.shape[0], games.ended
+        action_key, play_key = jax.random.split(key)
+        over = jax.vmap(game.is_terminal)(games.state)
+        legal = jax.vmap(game.is_legal)(games.state, action)
+        illegal = ~legal & ~over & ~waiting
+        if self.illegal == "random":
+            sampled = jax.vmap(game.sample_action)(games.state, jax.random.split(action_key, batch))
+            action, legal, lost = jnp.where(illegal, sampled, action), legal | illegal, jnp.zeros_like(illegal)
+        else:
+            lost = illegal
+        states = jax.vmap(game.apply)(games.state, jnp.where(legal & ~waiting, action, -1))
+        # Games that an illegal action has lost stay as they are until they are reset.
+        states = self._play_opponents(states, games.seat, play_key)
+        over = jax.vmap(game.is_terminal)(states)
+        truncated = over & jax.vmap(game.is_truncated)(states) & ~waiting
+        rewards = single.zero_sum(jax.vmap(game.returns)(states), over.astype(jnp.float32))
+        reward = jnp.take_along_axis(rewards, games.seat[:, None], axis=1)[:, 0]
+        outcome = Outcome(
+            reward=jnp.where(waiting, 0.0, jnp.where(lost, ILLEGAL_REWARD, reward)),
+            terminated=((over & ~truncated) | lost) & ~waiting,
+            truncated=truncated,
+            illegal=illegal,
+            final_observation=jax.vmap(game.observe)(states, games.seat),
+        )
+        return Games(states, games.seat, outcome.terminated | outcome.truncated | waiting), outcome
+
+    def look(self, games: Games) -> tuple[Float32[Array, "batch ..."], Bool[Array, "batch num_actions"]]:
+        """What the learners see, and their legal actions, all of them where a game is over."""
+        over = games.ended | jax.vmap(self.game.is_terminal)(games.state)
+        legal = jax.vmap(self.game.legal_actions)(games.state)
+        return jax.vmap(self.game.observe)(games.state, games.seat), legal | over[:, None]
+
+    def _play_opponents(self, states: Any, seat: Int32[Array, "batch"], key: PRNGKeyArray) -> Any:
+        """Play the actions of the opponents until the learner is to move in every game that is not over."""
+
+        def others_move(states: Any) -> Bool[Array, "batch"]:
+            return ~jax.vmap(self.game.is_terminal)(states) & (jax.vmap(self.game.current_player)(states) != seat)
+
+        built_in = self.game.policies()[self.opponent] if isinstance(self.opponent, str) else None
+
+        def choose(state: Any, key: PRNGKeyArray) -> Int32[Array, ""]:
+            if built_in:
+                return built_in(state, key)
+            assert not isinstance(self.opponent, str)
+            policy_key, random_key = jax.random.split(key)
+            action = as_action(self.opponent(state, policy_key))
+            return jnp.where(self.game.is_legal(state, action), action, self.game.sample_action(state, random_key))
+
+        def play(carry: tuple[Any, PRNGKeyArray]) -> tuple[Any, PRNGKeyArray]:
+            states, key = carry
+            key, action_key = jax.random.split(key)
+            actions = jax.vmap(choose)(states, jax.random.split(action_key, seat.shape[0]))
+            return jax.vmap(self.game.apply)(states, jnp.where(others_move(states), actions, -1)), key
+
+        states, _ = lax.while_loop(lambda carry: jnp.any(others_move(carry[0])), play, (states, key))
+        return states
+
+
+@lru_cache(maxsize=8)
+def _compiled(rules: _Rules) -> tuple[Any, Any, Any]:
+    return jax.jit(rules.start), jax.jit(rules.step), jax.jit(rules.look)
+
+
+def _require(name: str, value: Any, known: tuple[Any, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, not {value!r}")
+
+
+def _first(info: dict[str, Any]) -> dict[str, Any]:
+    return {name: value[0] for name, value in info.items() if not name.startswith("_")}
+
+
+def _register() -> None:
+    for name, registered_id in single.registered_ids():
+        gymnasium.register(
+            registered_id,
+            entry_point=partial(GameEnv, name),
+            vector_entry_point=partial(GameVectorEnv, name),
+        )
+
+
+_register()

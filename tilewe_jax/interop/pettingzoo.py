@@ -1,0 +1,173 @@
+"""Games as environments of PettingZoo (AEC): one agent a seat, who act in turns. Needs the extra ``[interop]``.
+
+    from tilewe_jax.interop import pettingzoo
+
+    env = pettingzoo.env("duo", size=8)
+
+Where PettingZoo has a registry (from 1.27 on), an import of this module registers all games, so that
+``pettingzoo.make("aec", "tilewe_jax/duo-v1", size=8)`` gives the same.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewe_jax.game import Game
+from tilewe_jax.host import IllegalActionError
+from tilewe_jax.interop import single
+from tilewe_jax.interop.extras import optional_import
+from tilewe_jax.render.animation import png
+from tilewe_jax.render.pictures import draw
+
+spaces = optional_import("gymnasium.spaces")
+pettingzoo = optional_import("pettingzoo")
+AECEnv: Any = pettingzoo.AECEnv
+wrappers = optional_import("pettingzoo.utils.wrappers")
+
+RENDER_MODES = ("human", "ansi", "rgb_array")
+ILLEGAL_REWARD = -1.0
+"""Reward of an agent that ends the game by an illegal action, see ``env``."""
+
+
+def env(game: Game[Any] | str, /, *, render_mode: str | None = None, **options: Any) -> Any:
+    """An environment with the wrappers of PettingZoo's classic games.
+
+    An illegal action ends the game with a reward of -1 for its agent and 0 for the others; a call in the wrong order raises.
+
+    Args:
+      game: a game, or its name.
+      render_mode: see ``GameEnv.render``.
+      **options: the options of the game, where it is given by name.
+    """
+    wrapped = wrappers.TerminateIllegalWrapper(GameEnv(game, render_mode=render_mode, **options), ILLEGAL_REWARD)
+    return wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(wrapped))
+
+
+class GameEnv(AECEnv):
+    """A game as an AEC environment, without wrappers.
+
+    Agents are ``player_0``, ``player_1`` and so on, by seat. A player who is passed over is never selected, and one who moves
+    again is selected again. Observations are ``{"observation": float32[...], "action_mask": int8[num_actions]}``, from the seat
+    of the agent and with what that agent may see alone; the mask is zero for those who are not to move. Rewards are given at
+    the end, see ``single.zero_sum``. A game that a cap has ended is truncated, others are terminated.
+
+    Unlike in ``env`` an illegal action raises ``IllegalActionError`` and leaves the game as it is.
+    """
+
+    def __init__(self, game: Game[Any] | str, /, *, render_mode: str | None = None, **options: Any) -> None:
+        super().__init__()
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise ValueError(f"render_mode must be one of {', '.join(RENDER_MODES)} or None, not {render_mode!r}")
+        self.game = single.as_game(game, options)
+        self.render_mode = render_mode
+        self.metadata = {
+            "name": f"{self.game.id}_v{self.game.version}",
+            "render_modes": list(RENDER_MODES),
+            "is_parallelizable": False,
+            "render_fps": 2,
+        }
+        self.possible_agents = [f"player_{seat}" for seat in range(self.game.num_players)]
+        self.agents: list[str] = []
+        shape, actions = single.observation_shape(self.game), self.game.num_actions
+        self.observation_spaces = {
+            agent: spaces.Dict(
+                {
+                    "observation": spaces.Box(-np.inf, np.inf, shape, np.float32),
+                    "action_mask": spaces.Box(0, 1, (actions,), np.int8),
+                }
+            )
+            for agent in self.possible_agents
+        }
+        self.action_spaces = {agent: spaces.Discrete(actions) for agent in self.possible_agents}
+        self._chance = np.random.default_rng()
+        self._last_action: int | None = None
+
+    def observation_space(self, agent: str) -> Any:
+        """The space of the observations of an agent, the same object at every call."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Any:
+        """The space of the actions of an agent, the same object at every call."""
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """Start a new game; a seed decides the chance of this game and of all that follow."""
+        del options
+        if seed is not None:
+            self._chance = np.random.default_rng(seed)
+        self._position = single.init(self.game, int(self._chance.integers(2**63)))
+        self._last_action = None
+        self.agents = list(self.possible_agents)
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
+        self._show_position()
+
+    def step(self, action: Any) -> None:
+        """Play an action of the selected agent; ``None`` for one whose game is over.
+
+        Raises ``IllegalActionError``, which names the rule that the action breaks.
+        """
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        action = int(action)
+        if not 0 <= action < self.game.num_actions or not self._position.legal[action]:
+            rule = self.game.host(self._position.state).explain(action)
+            raise IllegalActionError(f"action {action} is illegal: {rule}")
+        self._position = single.apply(self.game, self._position.state, action)
+        self._last_action = action
+        self._cumulative_rewards[agent] = 0.0
+        self.rewards = dict(zip(self.agents, self._position.rewards.tolist(), strict=True))
+        self._show_position()
+        self._accumulate_rewards()
+        if self.render_mode == "human":
+            self.render()
+
+    def observe(self, agent: str) -> dict[str, NDArray[Any]]:
+        """What an agent sees, see ``GameEnv``."""
+        seat = self.possible_agents.index(agent)
+        is_mover = not self._position.is_terminal and seat == self._position.current_player
+        mask = self._position.legal if is_mover else np.zeros_like(self._position.legal)
+        observation = single.observe(self.game, self._position.state, seat)
+        return {"observation": observation, "action_mask": mask.astype(np.int8)}
+
+    def render(self) -> str | NDArray[np.uint8] | None:
+        """The position as everybody sees it; hidden information is shown at the end.
+
+        Returns:
+          With "ansi" a text, with "rgb_array" the pixels of a picture ``uint8[height, width, 3]`` (needs the extra
+          ``[render]``). With "human", which calls this after each step, ``None``: the text is printed.
+        """
+        position = self.game.host(self._position.state)
+        if self.render_mode == "rgb_array":
+            image = optional_import("PIL.Image", "render")
+            return np.asarray(image.open(BytesIO(png(draw(position.view())))).convert("RGB"))
+        text = position.text(last_action=self._last_action, open=False)
+        if self.render_mode == "human":
+            print(text)
+            return None
+        return text
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _show_position(self) -> None:
+        position = self._position
+        self.terminations = dict.fromkeys(self.agents, position.is_terminal and not position.is_truncated)
+        self.truncations = dict.fromkeys(self.agents, position.is_truncated)
+        self.agent_selection = self.possible_agents[position.current_player]
+
+
+def _register() -> None:
+    for name, registered_id in single.registered_ids():
+        pettingzoo.register("aec", registered_id, entry_point=partial(env, name))
+
+
+if hasattr(pettingzoo, "register"):
+    _register()

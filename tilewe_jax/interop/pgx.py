@@ -1,0 +1,156 @@
+"""Games as environments of Pgx. Needs the extra ``[interop]``.
+
+    from tilewe_jax.interop import pgx
+
+    env = pgx.PgxEnv("duo", size=8)
+
+``pgx.make`` knows only the games of its own package.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+from tilewe_jax.game import Game
+from tilewe_jax.interop import single
+from tilewe_jax.interop.extras import optional_import
+from tilewe_jax.render.pictures import draw, draw_grid
+from tilewe_jax.render.shapes import Options
+
+core = optional_import("pgx.core")
+Env: Any = core.Env
+State: Any = core.State
+struct = optional_import("pgx._src.struct")
+
+
+@struct.dataclass
+class PgxState(State):
+    """A state of a game with what Pgx keeps beside it."""
+
+    current_player: Array
+    """``int32``: the player to move. Players are not seats: see ``PgxEnv``."""
+    observation: Array
+    """The observation of that player."""
+    rewards: Array
+    """``float32[players]``: rewards of the last step, by player."""
+    terminated: Array
+    """``bool``: whether the game has ended by its rules, or by an illegal action."""
+    truncated: Array
+    """``bool``: whether a cap has ended the game."""
+    legal_action_mask: Array
+    """``bool[num_actions]``: the legal actions; all at the end."""
+    _step_count: Array
+    _seat_of: Array
+    """``int32[players]``: the seat of each player."""
+    _x: Any
+    """The state of the game."""
+    _game: Game[Any] = struct.field(pytree_node=False)
+
+    @property
+    def env_id(self) -> Any:
+        """The id of the game."""
+        return self._game.id
+
+    def to_svg(self, *, color_theme: str | None = None, scale: float | None = None) -> str:
+        """The picture of the position, or of all positions of a batch, as the player to move sees them."""
+        del scale  # the file of a picture has no size in pixels
+        options = Options(theme=color_theme or "light")
+        if not self.current_player.ndim:
+            return draw(self._view(jax.device_get(self)), options)
+        states = jax.device_get(self)
+        count = self.current_player.shape[0]
+        return draw_grid([self._view(jax.tree.map(lambda leaf, i=i: leaf[i], states)) for i in range(count)], options)
+
+    def _view(self, state: Any) -> dict[str, Any]:
+        return self._game.host(state._x).view(seat=int(state._seat_of[state.current_player]))
+
+    def save_svg(self, filename: Any, *, color_theme: str | None = None, scale: float | None = None) -> None:
+        """Write ``to_svg`` to a file."""
+        Path(filename).write_text(self.to_svg(color_theme=color_theme, scale=scale), encoding="utf-8")
+
+
+class PgxEnv(Env):
+    """A game as an environment of Pgx.
+
+    As in the games of Pgx, seats are dealt to the players at random in each game, ``current_player`` is a player, and
+    ``rewards`` are by player: 1 for a win alone, see ``single.zero_sum``. An illegal action ends the game with a reward of -1
+    for its player.
+    """
+
+    def __init__(self, game: Game[Any] | str, /, **options: Any) -> None:
+        super().__init__()
+        self.game = single.as_game(game, options)
+
+    def _init(self, key: PRNGKeyArray) -> PgxState:
+        seat_key, game_key = jax.random.split(key)
+        players = self.game.num_players
+        seat_of = jax.random.permutation(seat_key, jnp.arange(players, dtype=jnp.int32))
+        state = self.game.init(_typed(game_key))
+        mover = _player_of(seat_of, self.game.current_player(state))
+        return PgxState(
+            current_player=mover,
+            observation=jnp.zeros(single.observation_shape(self.game), jnp.float32),  # `init` fills it in
+            rewards=jnp.zeros(players, jnp.float32),
+            terminated=jnp.zeros((), jnp.bool_),
+            truncated=jnp.zeros((), jnp.bool_),
+            legal_action_mask=self.game.legal_actions(state),
+            _step_count=jnp.zeros((), jnp.int32),
+            _seat_of=seat_of,
+            _x=state,
+            _game=self.game,
+        )
+
+    def _step(self, state: Any, action: Array, key: PRNGKeyArray | None) -> Any:
+        del key  # all chance of a game is drawn when it begins
+        after = self.game.step(state._x, action)
+        is_over = self.game.is_terminal(after)
+        truncated = is_over & self.game.is_truncated(after)
+        rewards = single.zero_sum(self.game.returns(after), is_over.astype(jnp.float32))
+        return state.replace(
+            current_player=_player_of(state._seat_of, self.game.current_player(after)),
+            rewards=rewards[state._seat_of],
+            terminated=is_over & ~truncated,
+            truncated=truncated,
+            legal_action_mask=self.game.legal_actions(after) | truncated,
+            _x=after,
+        )
+
+    def _observe(self, state: Any, player_id: Array) -> Array:
+        return self.game.observe(state._x, state._seat_of[player_id])
+
+    @property
+    def id(self) -> Any:
+        """The id of the game."""
+        return self.game.id
+
+    @property
+    def version(self) -> str:
+        """The version of the rules."""
+        return f"v{self.game.version}"
+
+    @property
+    def num_players(self) -> int:
+        """Number of players."""
+        return self.game.num_players
+
+    @property
+    def num_actions(self) -> int:
+        """Number of action ids."""
+        return self.game.num_actions
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """The shape of an observation."""
+        return single.observation_shape(self.game)
+
+
+def _player_of(seat_of: Array, seat: Array) -> Array:
+    return jnp.argmax(seat_of == seat).astype(jnp.int32)
+
+
+def _typed(key: PRNGKeyArray) -> PRNGKeyArray:
+    """A key of the new style: Pgx passes keys as it gets them, mostly ``jax.random.PRNGKey``."""
+    return key if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(key)

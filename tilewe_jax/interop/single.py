@@ -1,0 +1,125 @@
+"""Single games on the device, for packages that step one game at a time: one compiled call a step, its results in NumPy."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+from numpy.typing import NDArray
+
+from tilewe_jax.game import Game
+from tilewe_jax.registry import available_games, make
+
+
+@dataclass(frozen=True)
+class Position:
+    """A position of one game, and what the rules say about it."""
+
+    state: Any
+    """State of the game."""
+    current_player: int
+    """The player to move, from 0; unspecified at the end."""
+    legal: NDArray[np.bool_]
+    """Mask of the legal actions, ``[num_actions]``; all false at the end."""
+    is_terminal: bool
+    """Whether the game is over, truncated or not."""
+    is_truncated: bool
+    """Whether a cap ended the game."""
+    rewards: NDArray[np.float32]
+    """Outcome by seat, see ``zero_sum``; zero before the end."""
+
+
+def as_game(game: Game[Any] | str, options: dict[str, Any]) -> Game[Any]:
+    """A game as it is, or by its name and options. Raises ``ValueError`` as ``make`` does, and for options without a name."""
+    if isinstance(game, str):
+        return make(game, **options)
+    if options:
+        raise ValueError(f"options ({', '.join(options)}) belong to the name of a game; this game is made already")
+    return game
+
+
+def registered_ids() -> Iterator[tuple[str, str]]:
+    """The name of every game, and its id in the registries of other packages, ``tilewe_jax/NAME-vVERSION``."""
+    for name in available_games():
+        yield name, f"tilewe_jax/{name}-v{make(name).version}"
+
+
+def zero_sum(returns: Any, is_terminal: Any) -> Any:
+    """The outcome of a game by seat as most packages have it, from ``Game.returns``; NumPy or JAX arrays.
+
+    Among several players a win alone is 1, a loss -1 / (players - 1), and ties lie between, so that all sum to 0; two players
+    have 1, 0 and -1. A single player has the fraction of the best possible score, as in ``returns``.
+
+    Args:
+      returns: ``[..., players]``.
+      is_terminal: whether the game is over, ``[...]``; before the end the outcome is 0.
+    """
+    players = returns.shape[-1]
+    outcome = returns if players == 1 else (players * returns - 1) / (players - 1)
+    return outcome * is_terminal[..., None]
+
+
+def init(game: Game[Any], seed: int) -> Position:
+    """The start of a new game; a seed of at most 63 bits decides all of its chance."""
+    return position(*_compiled(game).init(jax.random.key(seed)))
+
+
+def apply(game: Game[Any], state: Any, action: int) -> Position:
+    """The position after a legal action."""
+    return position(*_compiled(game).apply(state, np.int32(action)))
+
+
+def of_state(game: Game[Any], state: Any) -> Position:
+    """The position of a state."""
+    return position(state, _compiled(game).facts(state))
+
+
+def observe(game: Game[Any], state: Any, player: int) -> NDArray[np.float32]:
+    """The observation of a player."""
+    return np.array(_compiled(game).observe(state, np.int32(player)))
+
+
+def observation_shape(game: Game[Any]) -> tuple[int, ...]:
+    """The shape of an observation."""
+    shape = jax.eval_shape(lambda key: game.observe(game.init(key), jnp.int32(0)), jax.eval_shape(lambda: jax.random.key(0)))
+    return tuple(shape.shape)
+
+
+def position(state: Any, facts: tuple[Any, ...]) -> Position:
+    """A position of what ``Compiled.facts`` gives."""
+    player, legal, is_terminal, is_truncated, rewards = map(np.asarray, facts)
+    return Position(state, int(player), legal, bool(is_terminal), bool(is_truncated), rewards)
+
+
+class Compiled:
+    """The functions of a game that single games need, compiled."""
+
+    def __init__(self, game: Game[Any]) -> None:
+        def facts(state: Any) -> tuple[Any, ...]:
+            is_terminal = game.is_terminal(state)
+            rewards = zero_sum(game.returns(state), is_terminal.astype(jnp.float32))
+            return game.current_player(state), game.legal_actions(state), is_terminal, game.is_truncated(state), rewards
+
+        def with_facts(function: Any, *arguments: Any) -> tuple[Any, tuple[Any, ...]]:
+            state = function(*arguments)
+            return state, facts(state)
+
+        self.facts = jax.jit(facts)
+        self.init = jax.jit(partial(with_facts, game.init))
+        self.apply = jax.jit(partial(with_facts, game.apply))
+        self.observe = jax.jit(game.observe)
+        self.determinize = jax.jit(game.determinize)
+
+
+@lru_cache(maxsize=8)
+def _compiled(game: Game[Any]) -> Compiled:
+    return Compiled(game)
+
+
+def determinize(game: Game[Any], state: Any, player: int, key: PRNGKeyArray) -> Any:
+    """The state with all that a player cannot see dealt anew."""
+    return _compiled(game).determinize(state, np.int32(player), key)

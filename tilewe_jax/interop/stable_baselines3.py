@@ -1,0 +1,78 @@
+"""Games for the learners of Stable-Baselines3: a batch that is stepped in one compiled call. Needs the extra ``[sb3]``.
+
+from sb3_contrib import MaskablePPO
+from tilewe_jax.interop.stable_baselines3 import GameVecEnv
+
+MaskablePPO("MlpPolicy", GameVecEnv("santorini", num_envs=256)).learn(1_000_000)
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewe_jax.game import Game
+from tilewe_jax.interop.extras import optional_import
+from tilewe_jax.interop.gymnasium import GameVectorEnv
+
+VecEnv: Any = optional_import("stable_baselines3.common.vec_env", "sb3").VecEnv
+
+
+class GameVecEnv(VecEnv):
+    """A ``GameVectorEnv`` as a ``VecEnv``; arguments are the same, but for the auto-reset, which is that of ``VecEnv``.
+
+    Learners with action masks find ``action_masks``. To record returns of games, wrap it in ``VecMonitor``.
+    """
+
+    def __init__(self, game: Game[Any] | str, /, num_envs: int = 1, **settings: Any) -> None:
+        self.envs = GameVectorEnv(game, num_envs, autoreset_mode="SameStep", **settings)
+        self._actions: NDArray[Any] = np.zeros(num_envs, np.int64)
+        super().__init__(num_envs, self.envs.single_observation_space, self.envs.single_action_space)
+
+    def reset(self) -> NDArray[np.float32]:
+        """Start all games anew, by the seed of ``seed`` where one was given since the last reset."""
+        seed = self._seeds[0]
+        observations, _ = self.envs.reset(seed=seed)
+        self._reset_seeds()
+        self._reset_options()
+        return observations
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Keep the actions that ``step_wait`` plays."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+        """Observations, rewards, which games have ended, and for these ``terminal_observation`` and ``TimeLimit.truncated``."""
+        observations, rewards, terminated, truncated, info = self.envs.step(self._actions)
+        ended = terminated | truncated
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for index in np.flatnonzero(ended):
+            infos[index] = {
+                "terminal_observation": info["final_obs"][index],
+                "TimeLimit.truncated": bool(truncated[index]),
+            }
+        return observations, rewards.astype(np.float32), ended, infos
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """An attribute, the same for all games."""
+        return [getattr(self.envs, attr_name)] * len(self._chosen(indices))
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Set an attribute of all games; single games have none of their own."""
+        setattr(self.envs, attr_name, value)
+
+    def env_method(self, method_name: str, *arguments: Any, indices: Any = None, **named: Any) -> list[Any]:
+        """What a method of all games gives, game by game."""
+        results: Sequence[Any] = getattr(self.envs, method_name)(*arguments, **named)
+        return [results[index] for index in self._chosen(indices)]
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        """False: single games are in no wrappers."""
+        return [False] * len(self._chosen(indices))
+
+    def _chosen(self, indices: int | Iterable[int] | None) -> list[int]:
+        return list(self._get_indices(indices))
