@@ -22,14 +22,14 @@ ID = "tests.search.tictactoe:TicTacToe"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two files of games."""
+    """Four files of games."""
     out = tmp_path_factory.mktemp("teacher")
     play(out)
     return out
 
 
 def play(out: Path) -> None:
-    given = {"game": ID, "agent": "puct:num_simulations=12,num_candidates=9", "batches": 2, "batch": 64, "num-nodes": 2}
+    given = {"game": ID, "agent": "puct:num_simulations=12,num_candidates=9", "batches": 4, "batch": 64, "num-nodes": 2}
     teacher.main(["--out", str(out), *(text for name, value in given.items() for text in (f"--{name}", str(value)))])
 
 
@@ -78,10 +78,8 @@ def test_a_network_learns_and_is_measured(folder: Path, tmp_path: Path, capsys: 
     assert names == list(imitation.Row._fields)
     assert len(printed) > 3 + 2
     row = dict(zip(names, numbers, strict=True))
-    # Uniform guesses are 0.35 and 0.06 away from the search.
-    assert 0 < row["excess"] < 0.25
-    # To foretell half a win each is 0.2 away from the outcomes or more.
-    assert row["brier"] < 0.16
+    assert 0 < row["excess"] < 0.2
+    assert row["value"] < 0.045  # their variance is 0.056
     start = GAME.init(jax.random.key(0))
     choose = build(AgentSpec.parse(f"puct:num_simulations=4,network={out}"), GAME, weights.load)
     assert bool(GAME.is_legal(start, choose(start, jax.random.key(1))))
