@@ -1,4 +1,4 @@
-"""The modified Blokus Duo on a CPU; it begins with what was learned of the official one."""
+"""The modified Blokus Duo on a CPU: self-play from the weights that are shipped for it."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from experiments.presets import duo_official_cpu
 CONFIG = replace(
     duo_official_cpu.CONFIG,
     game=GameConfig("duo"),
-    network=replace(duo_official_cpu.CONFIG.network, architecture="resnet", init="duo_official"),
+    network=replace(duo_official_cpu.CONFIG.network, architecture="resnet", init="duo"),
     selfplay=replace(duo_official_cpu.CONFIG.selfplay, warmup_iterations=0),
     max_minutes=30.0,
 )
