@@ -123,7 +123,7 @@ def test_engine_on_the_host_board() -> None:
         board.push(player.search(board, 10.0))
     assert engine.name == "searcher"
     assert len(board.moves) > 20
-    assert board.scores[0] > board.scores[1]
+    assert board.scores[0] >= max(80, board.scores[1])  # of 89 cells; on a board for four there is room for two
     with pytest.raises(ValueError, match="tilewe has no agent 'nobody'"):
         AgentEngine("nobody")
 
