@@ -16,6 +16,7 @@ OPTIONAL = ("torch", "sb3_contrib", "onnx", "onnxruntime")
 """Packages without which an example is skipped; the others belong to the tests."""
 
 
+@pytest.mark.slow  # what the examples show is tested beside each adapter
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
