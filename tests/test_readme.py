@@ -45,8 +45,8 @@ def test_commands_parse(command: str) -> None:
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) > 18
-    assert len(COMMANDS) > 70
+    assert len(CODE) == 19
+    assert len(COMMANDS) == 86
 
 
 def test_the_map_names_what_there_is() -> None:
