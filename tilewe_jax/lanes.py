@@ -49,7 +49,7 @@ def per_lane(function: Callable[P, T]) -> Callable[P, T]:
     Returns:
       The same function of pytrees of arrays ``[...]``. It raises ``TypeError`` for keyword arguments.
     """
-    traced = jax.jit(function)  # traced once for each shape
+    traced = traced_once(function)
 
     @jax.custom_batching.custom_vmap
     def lanes(*args: Any) -> Any:
@@ -76,6 +76,22 @@ def per_lane(function: Callable[P, T]) -> Callable[P, T]:
         return cast(T, jax.tree.map(lambda leaf: leaf[..., 0], out))
 
     return of_one_game
+
+
+def traced_once(function: Callable[P, T]) -> Callable[P, T]:
+    """``jax.jit`` of a function that is traced once for each shape, wherever it is called.
+
+    While JAX maps the body of a loop or of a conditional, its mesh is an empty one rather than none, and ``jax.jit`` traces anew
+    for another mesh. Here it is always the empty one.
+    """
+    traced = jax.jit(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        with jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()):
+            return traced(*args, **kwargs)
+
+    return call
 
 
 def rule_per_lane(rule: Callable[..., T], config: Hashable, materialized: bool = False, **settings: int) -> Callable[..., T]:
@@ -109,7 +125,7 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
       function: a function of pytrees of arrays.
       *args: its arguments; the first array must not be empty.
     """
-    function = jax.jit(function)  # traced once, although it is called twice below
+    function = traced_once(function)  # although it is called twice below
 
     def behind_conditional(*args: PyTree) -> PyTree:
         element = jax.tree.leaves(args)[0].ravel()[0]
