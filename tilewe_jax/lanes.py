@@ -168,6 +168,24 @@ def _any_of_batch(size: int, mapped: list[bool], flags: Bool[Array, "batch"]) ->
     return any_lane(jnp.any(flags) if mapped[0] else flags), False
 
 
+@jax.custom_batching.custom_vmap
+def mapped_together(tree: T) -> T:
+    """The identity; under ``vmap`` all leaves are mapped where any is.
+
+    A loop whose initial carry is mapped in part is traced again, all of it, until it is known what the rest becomes.
+    """
+    return tree
+
+
+@mapped_together.def_vmap
+def _broadcast_to_batch(size: int, mapped: list[PyTree], tree: T) -> tuple[T, PyTree]:
+    def broadcast(leaf: Array, is_mapped: bool) -> Array:
+        return leaf if is_mapped else jnp.broadcast_to(leaf, (size, *leaf.shape))
+
+    tree = mapped_together(jax.tree.map(broadcast, tree, mapped[0]))
+    return tree, jax.tree.map(lambda _: True, tree)
+
+
 def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
     """Random words, by hashing the words of a PRNG key with ``bits.hash32``.
 

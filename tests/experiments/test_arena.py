@@ -54,6 +54,7 @@ def tournament() -> arena.Results:
     return arena.play_match(GAME, players, 300, 300, 0, keep=True)
 
 
+@pytest.mark.slow
 @pytest.mark.optimized
 def test_batched_engines_choose_what_host_engines_choose() -> None:
     """Up to ties, along games in which all of them play; every fifth move of each."""
@@ -92,6 +93,7 @@ def weight(host: engine.TileWeightEngine, move: Move) -> float:
     return sum(host.weights[tile + move.to_tile - move.contact] for tile in piece_tiles(move.piece, move.rotation))
 
 
+@pytest.mark.optimized
 def test_batched_engines_are_as_strong_as_those_of_the_package() -> None:
     """By its formula, but for the mean: there that of all engines that won, of which the weakest won a game or none."""
     rows = {row["agent"]: row for row in tournament().summary()["agents"]}
