@@ -9,7 +9,6 @@ and the dense mask of the legal actions after it are made, and ``times_bare`` wh
 import argparse
 import importlib.util
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.benchmarks.play import failure, has_accelerator, pinned_cores, run_measurement
+from experiments.benchmarks.play import failure, has_accelerator, pin_to, pinned_cores, run_measurement
 
 WORDS = 73
 """Words of the made-up state beside hash and ply: 300 bytes in all."""
@@ -234,5 +233,5 @@ if __name__ == "__main__":
     parser.add_argument("settings")
     *given, pin = json.loads(parser.parse_args().settings)
     if pin is not None:
-        os.sched_setaffinity(0, {pin})
+        pin_to(pin)
     print(json.dumps(run_measurement(lambda: _work(*given))))
