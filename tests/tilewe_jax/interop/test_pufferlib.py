@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("gymnasium")
-torch = pytest.importorskip("torch")
-pufferlib = pytest.importorskip("pufferlib")
+pytest.importorskip("torch")
+pytest.importorskip("pufferlib")
 
 import pufferlib.vector
 
