@@ -3,12 +3,15 @@
 import gc
 import os
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 # Before JAX is imported. Nearly all of the time of the tests goes into compiling what then runs for milliseconds, so they and
 # the processes that they start compile with few optimizations, in a third of the time. Tests marked `optimized` compile as
 # users do, and so do all with `--optimized`.
-QUICK_FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+QUICK_FLAGS = "--xla_cpu_parallel_codegen_split_count=1"
+if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 12):  # which ends at flags that it does not know
+    QUICK_FLAGS += " --xla_cpu_use_fusion_emitters=false"
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK_FLAGS}"
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 

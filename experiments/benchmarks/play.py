@@ -110,9 +110,15 @@ def has_accelerator() -> bool:
     return device and any(importlib.util.find_spec(plugin) for plugin in plugins)
 
 
+def pin_to(core: int) -> None:
+    """Have this process run on one core only, one that ``pinned_cores`` names; before JAX makes its threads."""
+    if sys.platform == "linux":
+        os.sched_setaffinity(0, {core})
+
+
 def pinned_cores(count: int) -> list[int | None]:
     """Cores to pin so many processes to; ``None`` where that cannot be done. Raises ``ValueError`` where there are fewer."""
-    if not hasattr(os, "sched_getaffinity"):  # only Linux can pin
+    if sys.platform != "linux":  # others cannot pin
         return [None] * count
     available = sorted(os.sched_getaffinity(0))
     if not 1 <= count <= len(available):
@@ -223,5 +229,5 @@ if __name__ == "__main__":
     parser.add_argument("--pin", type=int)
     arguments = parser.parse_args()
     if arguments.pin is not None:
-        os.sched_setaffinity(0, {arguments.pin})
+        pin_to(arguments.pin)
     run_measurement(lambda: _work(*json.loads(arguments.settings)))

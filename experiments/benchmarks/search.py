@@ -9,14 +9,13 @@ and the dense mask of the legal actions after it are made, and ``times_bare`` wh
 import argparse
 import importlib.util
 import json
-import os
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.benchmarks.play import has_accelerator, in_process, pinned_cores, run_measurement
+from experiments.benchmarks.play import has_accelerator, in_process, pin_to, pinned_cores, run_measurement
 
 WORDS = 73
 """Words of the made-up state beside hash and ply: 300 bytes in all."""
@@ -205,5 +204,5 @@ if __name__ == "__main__":
     parser.add_argument("settings")
     *given, pin = json.loads(parser.parse_args().settings)
     if pin is not None:
-        os.sched_setaffinity(0, {pin})
+        pin_to(pin)
     print(json.dumps(run_measurement(lambda: _work(*given))))

@@ -4,13 +4,12 @@ On a CPU in a process pinned to one core, by CPU seconds; compilation excluded.
 """
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from experiments.benchmarks.play import has_accelerator, in_process, pinned_cores, run_measurement
+from experiments.benchmarks.play import has_accelerator, in_process, pin_to, pinned_cores, run_measurement
 
 
 def measure(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
@@ -105,5 +104,5 @@ def _per_call(function: Callable[[], None], seconds: float) -> float:
 if __name__ == "__main__":
     *settings, core = json.loads(sys.argv[1])
     if core is not None:
-        os.sched_setaffinity(0, {core})  # before JAX makes its threads
+        pin_to(core)
     print(json.dumps(run_measurement(lambda: _work(*settings))))

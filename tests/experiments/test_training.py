@@ -578,6 +578,8 @@ def test_weights_load_wherever_they_fit(folder: Path, tmp_path: Path, capsys: py
     assert weights.read(tilewe_jax.make("classic"), weights.FOLDER / "tilewe.npz", any_game=True).note
 
     mine = folder / "weights" / f"{TOY.iterations:06d}.npz"
+    assert weights.find(str(folder)) == mine, "the newest of a run"
+    assert weights.find(str(tmp_path)) is None
     about = weights.read(GAME, mine)
     assert about.description == weights.Description("tilewe", GAME.options, "resnet", "tiny", 0.0)
     assert settings.from_json(TrainConfig, about.about["config"]) == TOY
