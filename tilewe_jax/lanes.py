@@ -49,7 +49,7 @@ def per_lane(function: Callable[P, T]) -> Callable[P, T]:
     Returns:
       The same function of pytrees of arrays ``[...]``. It raises ``TypeError`` for keyword arguments.
     """
-    traced = traced_once(function)
+    traced: Callable[..., T] = traced_once(function)
 
     @jax.custom_batching.custom_vmap
     def lanes(*args: Any) -> Any:
@@ -81,10 +81,10 @@ def per_lane(function: Callable[P, T]) -> Callable[P, T]:
 def traced_once(function: Callable[P, T]) -> Callable[P, T]:
     """``jax.jit`` of a function that is traced once for each shape, wherever it is called.
 
-    While JAX maps the body of a loop or of a conditional, its mesh is an empty one rather than none, and ``jax.jit`` traces anew
-    for another mesh. Here it is always the empty one.
+    While JAX maps the body of a loop or of a conditional, its mesh is an empty one rather than none, and ``jax.jit`` traces
+    anew for another mesh. Here it is always the empty one.
     """
-    traced = jax.jit(function)
+    traced: Callable[P, T] = jax.jit(function)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
