@@ -215,6 +215,7 @@ def test_the_report_in_a_browser(folder: Path) -> None:
         assert games.nth(0).locator(".caption").text_content() == "Start"
 
 
+@pytest.mark.slow
 def test_only_what_is_stronger_passes_the_gate(folder: Path, tmp_path: Path) -> None:
     strong = weights.read(GAME, folder / "weights" / f"{TOY.iterations:06d}.npz").model
     weak = networks.make(GAME, "default", "tiny", jax.random.key(7))
