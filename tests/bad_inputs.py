@@ -20,7 +20,7 @@ WORK = (
     "experiments.benchmarks.perft.Perft.leaves",
     "experiments.benchmarks.play.subprocess.Popen",
     "experiments.benchmarks.rollouts.batching.over_devices",
-    "experiments.benchmarks.search.subprocess.run",
+    "experiments.benchmarks.play.subprocess.run",
     "experiments.benchmarks.signature.signature",
     "experiments.arena.match.Match._start",
     "experiments.training.run.Run.start",

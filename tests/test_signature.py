@@ -17,7 +17,7 @@ from experiments.benchmarks import signature
 from tests.experiments.test_cli import run
 
 TABLE = json.loads((Path(__file__).parent / "data" / "signature.json").read_text())
-FAST = {(name, "random") for name in ("tilewe_2_players", "duo", "duo_official", "classic", "santorini")}
+FAST = {(name, "random") for name in ("tilewe_2_players", "duo_official", "santorini")}
 """What takes less than about 10 seconds with an empty compilation cache."""
 
 

@@ -16,6 +16,7 @@ import pytest
 import tilewe_jax
 from experiments import arena, cli
 from experiments.arena import ratings
+from experiments.arena.results import Batch
 from search import AgentSpec, TreePlayer
 from tests.search.tictactoe import TicTacToe
 from tilewe_jax import batching, records
@@ -93,6 +94,7 @@ def weight(host: engine.TileWeightEngine, move: Move) -> float:
     return sum(host.weights[tile + move.to_tile - move.contact] for tile in piece_tiles(move.piece, move.rotation))
 
 
+@pytest.mark.slow
 @pytest.mark.optimized
 def test_batched_engines_are_as_strong_as_those_of_the_package() -> None:
     """By its formula, but for the mean: there that of all engines that won, of which the weakest won a game or none."""
@@ -107,14 +109,20 @@ def test_batched_engines_are_as_strong_as_those_of_the_package() -> None:
 
 
 def test_summary_of_a_match() -> None:
-    summary = tournament().summary()
+    random = np.random.default_rng(0)
+    tables = np.stack([random.permutation(10)[:4] for _ in range(30)])
+    seating = (tables[:, None] + np.arange(10)[None, :, None]).reshape(300, 4) % 10  # all in as many games
+    scores = np.round(60 + 3.0 * seating + random.normal(0, 8, seating.shape))
+    none = np.zeros_like(seating)
+    results = arena.Results(GAME, list(map(str, range(10))), [Batch(seating, scores, none > 0, none, none, [])])
+    summary = results.summary()
     assert summary["games"] == 300
     assert {row["games"] for row in summary["agents"]} == {120}
     assert sum(row["elo"] for row in summary["agents"]) == pytest.approx(0, abs=1)
     assert [row["elo"] for row in summary["agents"]] == sorted((row["elo"] for row in summary["agents"]), reverse=True)
     assert sum(row["win_rate"] for row in summary["agents"]) * 120 == pytest.approx(300, abs=0.1)
     assert sum(row["elo"] for row in summary["seats"]) == pytest.approx(0, abs=1)
-    assert summary["pairs"]["simple_search"]["random"] > 0.9
+    assert summary["pairs"]["9"]["0"] > 0.9
     for agent, opponents in summary["pairs"].items():
         for opponent, fraction in opponents.items():
             assert fraction + summary["pairs"][opponent][agent] == pytest.approx(1, abs=1e-3)

@@ -14,7 +14,7 @@ from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
 
 SIZES = [
-    ("tilewe", {}),
+    slow("tilewe", {}),
     ("duo", {}),
     ("tilewe", {"players": 3, "size": 5}),
     slow("tilewe", {"size": 32}),
