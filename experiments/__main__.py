@@ -3,12 +3,14 @@
 import os
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 
 
 def main() -> None:
     """Run the command line; Ctrl-C while it is imported ends the process."""
     signal.signal(signal.SIGINT, _end)
+    _use_wide_vectors()
     from experiments import cli
 
     try:
@@ -20,6 +22,17 @@ def main() -> None:
             sys.stdout.flush()
             os._exit(1)
         raise
+
+
+def _use_wide_vectors() -> None:
+    """Let XLA compile for vectors of 512 bits, where the CPU counts bits in them; it takes half of that by default.
+
+    The polyomino games become faster by a fifth, other games and training neither faster nor slower. Older CPUs with such
+    vectors slow down for them.
+    """
+    flags, about = os.environ.get("XLA_FLAGS", ""), Path("/proc/cpuinfo")
+    if "xla_cpu_prefer_vector_width" not in flags and about.exists() and "avx512_vpopcntdq" in about.read_text():
+        os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_prefer_vector_width=512".strip()
 
 
 def _end(number: int, frame: FrameType | None) -> None:
