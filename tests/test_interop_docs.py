@@ -20,10 +20,10 @@ OPTIONAL = ("torch", "sb3_contrib", "pufferlib", "onnx", "onnxruntime")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for package in re.findall(r"^(?:import|from) (\w+)", EXAMPLES[name], re.MULTILINE):
         if package in OPTIONAL:
             pytest.importorskip(package)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["example"])  # from which PufferLib reads settings
     import jax
 
