@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,6 +27,7 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 from experiments.commands import common  # noqa: E402
+from tilewe_jax import registry  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -80,6 +82,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     optimized = item.config.getoption("optimized") or item.get_closest_marker("optimized")
     jax.config.update("jax_disable_most_optimizations", not optimized)
     jaxtyping_config.update("jaxtyping_disable", item.get_closest_marker("untyped") is not None)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registry_stays() -> Iterator[None]:
+    """Games that a module registers are no concern of the others."""
+    known = dict(registry._FACTORIES)
+    yield
+    registry._FACTORIES.clear()
+    registry._FACTORIES.update(known)
 
 
 @pytest.fixture(autouse=True)

@@ -25,6 +25,10 @@ POLICIES = {"triominos": "random_stuck"}
 """Policy that plays a game, where it is not "random": that with which other programs were measured, so that figures compare."""
 
 
+class RefusedError(RuntimeError):
+    """A process did not measure, because what it was asked for does not fit into memory."""
+
+
 def measure(
     name: str, options: dict[str, Any], form: str, policy: str | None, batch: int, seconds: float, cores: int, seed: int
 ) -> dict[str, Any]:
@@ -54,7 +58,7 @@ def measure(
         for worker in workers:  # all compiled and warm, then all at once
             assert worker.stdout
             if (line := worker.stdout.readline()) != "ready\n":
-                raise RuntimeError(failure(line))
+                raise failure(line)
         for worker in workers:
             assert worker.stdin
             worker.stdin.write("go\n")
@@ -77,9 +81,24 @@ def measure(
     }
 
 
-def failure(line: str) -> str:
+def in_process(module: str, *settings: Any) -> dict[str, Any]:
+    """The figures that ``python -m module`` prints as JSON, given its settings as JSON.
+
+    Raises ``RefusedError`` where ``run_measurement`` refused there, ``RuntimeError`` where the process failed.
+    """
+    command = [sys.executable, "-m", module, json.dumps(settings)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise failure(done.stdout)
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def failure(line: str) -> RuntimeError:
     """Why a measuring process failed: the reason that it has printed after ``REFUSED``, else one written to standard error."""
-    return line.removeprefix(REFUSED).strip() if line.startswith(REFUSED) else "a measuring process failed; see above"
+    if line.startswith(REFUSED):
+        return RefusedError(line.removeprefix(REFUSED).strip())
+    return RuntimeError("a measuring process failed; see above")
 
 
 def has_accelerator() -> bool:

@@ -4,13 +4,12 @@ On a CPU in a process pinned to one core, by CPU seconds; compilation excluded.
 """
 
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from experiments.benchmarks.play import failure, has_accelerator, pin_to, pinned_cores, run_measurement
+from experiments.benchmarks.play import has_accelerator, in_process, pin_to, pinned_cores, run_measurement
 
 
 def measure(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
@@ -24,14 +23,7 @@ def measure(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any
     Raises ``ValueError`` for settings that make no run, ``RuntimeError`` where measuring fails.
     """
     pin = None if has_accelerator() else pinned_cores(1)[0]
-    arguments = json.dumps([preset, given, seconds, pin])
-    done = subprocess.run(
-        [sys.executable, "-m", "experiments.benchmarks.training", arguments], stdout=subprocess.PIPE, text=True, check=False
-    )
-    if done.returncode:
-        raise RuntimeError(failure(done.stdout))
-    figures: dict[str, Any] = json.loads(done.stdout)
-    return figures
+    return in_process("experiments.benchmarks.training", preset, given, seconds, pin)
 
 
 def _work(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewe_jax.extras import MissingExtraError
 from tilewe_jax.game import Game
-from tilewe_jax.interop.extras import MissingExtraError
 from tilewe_jax.interop.gymnasium import GameVectorEnv
 
 try:
