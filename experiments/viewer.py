@@ -208,15 +208,15 @@ def run(game: HostGame, records: Sequence[Record], view: View) -> None:
     """
     if sys.platform == "win32":
         raise RuntimeError("games are shown on the terminals of Linux and macOS only")
-    from experiments.terminal import Terminal
+    from experiments import terminal
 
     lengths = [len(record.actions) for record in records]
     replay = Replay(game, records[view.game], view.game + 1)
-    with Terminal(sys.stdin, sys.stdout) as terminal:
+    with terminal.Terminal(sys.stdin, sys.stdout) as own_terminal:
         while True:
             size = shutil.get_terminal_size()
-            terminal.draw(screen(view, replay, len(records), size.columns, size.lines))
-            for key in keys_of(terminal.read()):
+            own_terminal.draw(screen(view, replay, len(records), size.columns, size.lines))
+            for key in keys_of(own_terminal.read()):
                 after = pressed(view, key, lengths)
                 if after is None:
                     return

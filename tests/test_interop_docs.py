@@ -12,7 +12,7 @@ EXAMPLES = {
     for name, text in SECTIONS.items()
     for number, code in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL), start=1)
 }
-OPTIONAL = ("torch", "sb3_contrib", "onnx", "onnxruntime")
+OPTIONAL = ("torch", "sb3_contrib", "pufferlib", "onnx", "onnxruntime")
 """Packages without which an example is skipped; the others belong to the tests."""
 
 
@@ -20,10 +20,11 @@ OPTIONAL = ("torch", "sb3_contrib", "onnx", "onnxruntime")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for package in re.findall(r"^(?:import|from) (\w+)", EXAMPLES[name], re.MULTILINE):
         if package in OPTIONAL:
             pytest.importorskip(package)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["example"])  # from which PufferLib reads settings
     import jax
 
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # as users have it
@@ -32,5 +33,5 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_every_adapter_has_an_example() -> None:
     assert {name.rpartition(" ")[0] for name in EXAMPLES} == set(SECTIONS)
-    assert len(EXAMPLES) == 9
+    assert len(EXAMPLES) == 11
     assert re.findall(r"^\| \[(.*?)\]", PAGE, re.MULTILINE) == list(SECTIONS)

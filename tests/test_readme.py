@@ -47,7 +47,7 @@ def test_commands_parse(command: str) -> None:
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) == 19
+    assert len(CODE) == 20
     assert len(COMMANDS) == 86
 
 

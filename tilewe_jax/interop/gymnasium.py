@@ -8,6 +8,7 @@ An import of this module registers all games, so that ``gymnasium.make_vec("tile
 same, and ``gymnasium.make("tilewe_jax/santorini-v1")`` a single game.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -81,6 +82,8 @@ class GameVectorEnv(VectorEnv):
       seat: the seat of the learner; by default drawn anew for each game.
       illegal: what an illegal action of the learner does: "lose" ends the game with a reward of -1, "random" plays a random
         action in its place. Either is reported in ``info["illegal"]``.
+      append_mask: whether observations are flat and end with the action mask, for learners that show their policies nothing but
+        observations: ``float32[num_envs, observation size + num_actions]``.
       autoreset_mode: "SameStep" (the observation after the end of a game is the first one of the next, and the last one stands
         in ``info["final_obs"]``), "NextStep" (the step after the end resets the game), or "Disabled" (``reset`` with
         ``options={"reset_mask": ...}`` does).
@@ -99,6 +102,7 @@ class GameVectorEnv(VectorEnv):
         opponent: Policy | str = "random",
         seat: int | None = None,
         illegal: str = "lose",
+        append_mask: bool = False,
         autoreset_mode: Any = "SameStep",
         render_mode: str | None = None,
         **options: Any,
@@ -118,11 +122,14 @@ class GameVectorEnv(VectorEnv):
         self.render_mode = render_mode
         self.autoreset_mode = vector.AutoresetMode(mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}  # type: ignore[misc]
-        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, observation_shape(self.game), np.float32)
+        shape = observation_shape(self.game)
+        if append_mask:
+            shape = (math.prod(shape) + self.game.num_actions,)
+        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float32)
         self.single_action_space = gymnasium.spaces.Discrete(self.game.num_actions)
         self.observation_space = vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = vector.utils.batch_space(self.single_action_space, num_envs)
-        self._start, self._step, self._look = _compiled(_Rules(self.game, opponent, seat, illegal))
+        self._start, self._step, self._look = _compiled(_Rules(self.game, opponent, seat, illegal, append_mask))
         self._games: Games | None = None
 
     def reset(
@@ -241,6 +248,7 @@ class _Rules:
     opponent: Policy | str
     seat: int | None
     illegal: str
+    append_mask: bool
 
     def start(self, games: Games, mask: Bool[Array, "batch"], key: PRNGKeyArray) -> Games:
         """Start the games of a mask anew; the opponents play until the learner is to move."""
@@ -278,15 +286,25 @@ class _Rules:
             terminated=((over & ~truncated) | lost) & ~waiting,
             truncated=truncated,
             illegal=illegal,
-            final_observation=jax.vmap(game.observe)(states, games.seat),
+            final_observation=self._observe(states, games.seat, self._legal(states, over)),
         )
         return Games(states, games.seat, outcome.terminated | outcome.truncated | waiting), outcome
 
     def look(self, games: Games) -> tuple[Float32[Array, "batch ..."], Bool[Array, "batch num_actions"]]:
         """What the learners see, and their legal actions, all of them where a game is over."""
-        over = games.ended | jax.vmap(self.game.is_terminal)(games.state)
-        legal = jax.vmap(self.game.legal_actions)(games.state)
-        return jax.vmap(self.game.observe)(games.state, games.seat), legal | over[:, None]
+        legal = self._legal(games.state, games.ended | jax.vmap(self.game.is_terminal)(games.state))
+        return self._observe(games.state, games.seat, legal), legal
+
+    def _legal(self, states: Any, over: Bool[Array, "batch"]) -> Bool[Array, "batch num_actions"]:
+        return jax.vmap(self.game.legal_actions)(states) | over[:, None]
+
+    def _observe(
+        self, states: Any, seat: Int32[Array, "batch"], legal: Bool[Array, "batch num_actions"]
+    ) -> Float32[Array, "batch ..."]:
+        observation = jax.vmap(self.game.observe)(states, seat)
+        if not self.append_mask:
+            return observation
+        return jnp.concatenate([observation.reshape(seat.shape[0], -1), legal.astype(jnp.float32)], axis=1)
 
     def _play_opponents(self, states: Any, seat: Int32[Array, "batch"], key: PRNGKeyArray) -> Any:
         """Play the actions of the opponents until the learner is to move in every game that is not over."""

@@ -137,6 +137,25 @@ def test_illegal_actions(illegal: str) -> None:
     assert terminated.tolist() == [False] + [illegal == "lose"] * (BATCH - 1)
 
 
+def test_masks_are_appended() -> None:
+    apart, together = GameVectorEnv(SANTORINI, BATCH), GameVectorEnv(SANTORINI, BATCH, append_mask=True)
+    observations, info = apart.reset(seed=2)
+    appended, _ = together.reset(seed=2)
+    assert together.single_observation_space.shape == (observations[0].size + SANTORINI.num_actions,)
+    num_ended = 0
+    for _ in range(12):
+        flat = observations.reshape(BATCH, -1)
+        np.testing.assert_array_equal(appended, np.concatenate([flat, info["action_mask"]], axis=1))
+        actions = np.argmax(info["action_mask"], axis=1)
+        observations, _, terminated, _, info = apart.step(actions)
+        appended, *_, other = together.step(actions)
+        for i in np.flatnonzero(terminated):
+            last = info["final_obs"][i].ravel()
+            np.testing.assert_array_equal(other["final_obs"][i], [*last, *np.ones(SANTORINI.num_actions)])
+            num_ended += 1
+    assert num_ended
+
+
 def test_wrappers_of_gymnasium_work() -> None:
     envs = peer.make_vec("tilewe_jax/santorini-v1", num_envs=BATCH, size=3)
     assert isinstance(envs.unwrapped, GameVectorEnv)
