@@ -66,7 +66,7 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(str(error), 1)
     except BrokenPipeError:  # the reader wants no more, like `head`; the interpreter must not try again when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
+        sys.exit(141)  # 128 + SIGPIPE, which Windows does not know
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
     except ValueError as error:

@@ -48,8 +48,8 @@ class NetworkConfig:
     size: str = setting("nano")
     """Name of a size, see ``experiments.networks.SIZES``."""
     init: str = setting("", may_change=True)
-    """Weights to begin with: the name of shipped ones or a file, of any game whose arrays have the same shapes; random ones
-    unless given."""
+    """Weights to begin with: the name of shipped ones, a file, or the folder of a run, of any game whose arrays have the same
+    shapes; random ones unless given."""
 
 
 @dataclass(frozen=True)

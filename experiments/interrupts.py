@@ -4,6 +4,7 @@ import contextlib
 import gc
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -39,16 +40,17 @@ def watch() -> None:
     """End the process after SIGINT or SIGTERM while a command compiles, which takes up to minutes and cannot be interrupted.
 
     Python handles a signal in its main thread once XLA returns to it. Another thread, which this function starts, learns of it
-    through a pipe. Whatever else a command does goes on until the signal's handler is called.
+    through a pair of sockets, since Windows takes no pipes for that. Whatever else a command does goes on until the signal's
+    handler is called.
     """
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    signal.set_wakeup_fd(writer.detach(), warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(reader,), daemon=True).start()
 
 
-def _watch(reader: int) -> None:
-    while os.read(reader, 64):
+def _watch(reader: socket.socket) -> None:
+    while reader.recv(64):
         time.sleep(SECONDS_TO_REACT)
         if progress.is_compiling():
             end()

@@ -6,22 +6,13 @@
 
 import os
 import re
-import select
 import shutil
-import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from types import FrameType
-from typing import TextIO
 
 from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.records import Record, RecordError
-
-try:
-    import termios
-except ImportError:  # not on Windows, where games are printed
-    termios = None  # type: ignore[assignment]
 
 KEYS = "right/left: move  home/end  number+enter: go to move  N/P: game  q: quit"
 """The keys, as the last line of the screen says them."""
@@ -205,7 +196,9 @@ def clipped(line: str, width: int) -> str:
 
 def can_run() -> bool:
     """Whether standard input and output are a terminal on which ``run`` works."""
-    return termios is not None and sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
+    if sys.platform == "win32":  # whose terminals have other settings and signals
+        return False
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
 def run(game: HostGame, records: Sequence[Record], view: View) -> None:
@@ -213,9 +206,13 @@ def run(game: HostGame, records: Sequence[Record], view: View) -> None:
 
     Raises ``RecordError`` where a move is illegal, ``KeyboardInterrupt`` after Ctrl-C.
     """
+    if sys.platform == "win32":
+        raise RuntimeError("games are shown on the terminals of Linux and macOS only")
+    from experiments.terminal import Terminal
+
     lengths = [len(record.actions) for record in records]
     replay = Replay(game, records[view.game], view.game + 1)
-    with _Terminal(sys.stdin, sys.stdout) as terminal:
+    with Terminal(sys.stdin, sys.stdout) as terminal:
         while True:
             size = shutil.get_terminal_size()
             terminal.draw(screen(view, replay, len(records), size.columns, size.lines))
@@ -226,83 +223,6 @@ def run(game: HostGame, records: Sequence[Record], view: View) -> None:
                 if after.game != view.game:
                     replay = Replay(game, records[after.game], after.game + 1)
                 view = after
-
-
-def _draw_again(number: int, frame: FrameType | None) -> None:
-    """The handler of signals that need nothing but that the screen is drawn again."""
-    del number, frame
-
-
-class _Terminal:
-    """A terminal without line editing and echo, on its alternate screen, from ``__enter__`` to ``__exit__``."""
-
-    def __init__(self, source: TextIO, target: TextIO) -> None:
-        self._source, self._target = source.fileno(), target
-        self._before = termios.tcgetattr(self._source)
-        # A signal that comes just before `select` would not end it, so each one writes to a pipe that `select` waits for too.
-        self._wake_read, self._wake_write = os.pipe()
-        os.set_blocking(self._wake_write, False)
-        self._handlers: dict[int, Callable[[int, FrameType | None], None]] = {
-            signal.SIGWINCH: _draw_again,
-            signal.SIGTSTP: self._stop,
-            signal.SIGCONT: _draw_again,
-        }
-
-    def __enter__(self) -> "_Terminal":
-        self._wakeup_fd_before = signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        self._replaced = {number: signal.signal(number, handler) for number, handler in self._handlers.items()}
-        try:
-            self._open()
-        except BaseException:  # Ctrl-C too
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._close()
-        for number, handler in self._replaced.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(self._wakeup_fd_before)
-        os.close(self._wake_read)
-        os.close(self._wake_write)
-
-    def _open(self) -> None:
-        settings = termios.tcgetattr(self._source)
-        settings[3] &= ~(termios.ICANON | termios.ECHO)  # Ctrl-C and Ctrl-Z stay signals
-        settings[6][termios.VMIN], settings[6][termios.VTIME] = 1, 0
-        termios.tcsetattr(self._source, termios.TCSADRAIN, settings)
-        self._target.write("\x1b[?1049h\x1b[?25l")  # the alternate screen, no cursor
-        self._target.flush()
-
-    def _close(self) -> None:
-        self._target.write("\x1b[0m\x1b[?25h\x1b[?1049l")
-        self._target.flush()
-        termios.tcsetattr(self._source, termios.TCSADRAIN, self._before)
-
-    def draw(self, lines: Sequence[str]) -> None:
-        """Show lines in place of the ones before."""
-        self._target.write("\x1b[H" + "\x1b[0m\x1b[K\n".join(lines) + "\x1b[0m\x1b[K\x1b[J")
-        self._target.flush()
-
-    def read(self) -> str:
-        """What was typed, at least one key; empty after a signal."""
-        ready, _, _ = select.select([self._source, self._wake_read], [], [])
-        if self._wake_read in ready:
-            os.read(self._wake_read, 1024)
-            return ""
-        data = os.read(self._source, 1024)
-        if data == b"\x1b" and select.select([self._source], [], [], 0.05)[0]:  # the rest of a key is on its way
-            data += os.read(self._source, 1024)
-        return data.decode(errors="replace") or "q"
-
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-Z: give the terminal back, stop, and take it again when the shell goes on with this process."""
-        del frame
-        self._close()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-        signal.signal(number, self._stop)
-        self._open()
 
 
 def printed(replay: Replay, brief: bool, color: bool) -> Iterator[str]:

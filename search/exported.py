@@ -11,7 +11,7 @@ from jaxtyping import Array, Float32, Int32
 
 from tilewe_jax import factories
 from tilewe_jax.files import read_input, replacing
-from tilewe_jax.game import Game, state_shapes
+from tilewe_jax.game import Game, observation_shape, state_shapes
 
 F = TypeVar("F", bound=Callable[..., Any])
 Network = Callable[[Any], tuple[Array, Array]]
@@ -57,12 +57,6 @@ def observation_spec(interface: NetworkInterface, game: Game[Any]) -> Any:
 def as_tree(function: F) -> F:
     """A function that may be an argument of compiled ones: with its weights, where it is a pytree that holds some."""
     return cast(F, jax.tree_util.Partial(function)) if jax.tree_util.all_leaves([function]) else function
-
-
-def observation_shape(game: Game[Any]) -> tuple[int, ...]:
-    """The shape of what a network of this game gets."""
-    shape: tuple[int, ...] = observation_spec(game, game).shape
-    return shape
 
 
 def save(game: Game[Any], apply: Network, path: Path) -> None:

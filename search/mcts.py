@@ -22,7 +22,7 @@ from search.rules import ChildStats, RootContext, SelectionRule
 from search.settings import SearchSettings, check_number
 from search.tree import ROOT, Node, Path, Tree, backup, child_stats, init_tree, prove, without_refuted
 from tilewe_jax.game import Game
-from tilewe_jax.lanes import any_lane
+from tilewe_jax.lanes import any_lane, mapped_together
 
 State = TypeVar("State")
 
@@ -131,14 +131,16 @@ class Search(Generic[State]):
             return _Progress(tree, noise, step + 1, progress.num_active + count, decided, begun)
 
         none = jnp.zeros(settings.num_candidates, jnp.float32)
-        start = _Progress(
-            tree=tree,
-            noise=lax.cond(any_lane(~unevaluated), lambda: noise_of(tree), lambda: none),
-            step=jnp.where(any_lane(unevaluated), 0, 1),
-            num_active=jnp.int32(0),
-            decided=tree.proven[ROOT] & settings.exact_endings,
-            begun=jnp.int32(-1),
+        tree, noise, num_active, decided = mapped_together(
+            (
+                tree,
+                lax.cond(any_lane(~unevaluated), lambda: noise_of(tree), lambda: none),
+                jnp.int32(0),
+                tree.proven[ROOT] & settings.exact_endings,
+            )
         )
+        step = jnp.where(any_lane(unevaluated), 0, 1)
+        start = _Progress(tree, noise, step, num_active, decided, begun=jnp.int32(-1))
         end = lax.while_loop(goes_on, advance, start)
         return self._output(end.tree, context(end.noise), end.num_active - unevaluated.astype(jnp.int32), key_output)
 

@@ -1,10 +1,10 @@
 """Memory, estimated before anything is allocated: one rule for batches of games and for search trees."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import jax
+import psutil
 
 from tilewe_jax.game import Game, state_bytes
 
@@ -29,10 +29,10 @@ def device_memory() -> int:
 
 def host_memory() -> int:
     """Bytes of memory of the machine, or of the container that this process runs in."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    limits = [int(psutil.virtual_memory().total)]
     for name in _CGROUP_LIMITS:
         try:
-            limits.append(int(Path(name).read_text()))
+            limits.append(int(Path(name).read_text("utf-8")))
         except (OSError, ValueError):  # there is no such group, or no limit ("max")
             continue
     return min(limits)

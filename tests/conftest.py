@@ -2,12 +2,16 @@
 
 import gc
 import os
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 # Before JAX is imported. Nearly all of the time of the tests goes into compiling what then runs for milliseconds, so they and
 # the processes that they start compile with few optimizations, in a third of the time. Tests marked `optimized` compile as
 # users do, and so do all with `--optimized`.
-QUICK_FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+QUICK_FLAGS = "--xla_cpu_parallel_codegen_split_count=1"
+if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 12):  # which ends at flags that it does not know
+    QUICK_FLAGS += " --xla_cpu_use_fusion_emitters=false"
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK_FLAGS}"
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 
@@ -23,6 +27,7 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 from experiments.commands import common  # noqa: E402
+from tilewe_jax import registry  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -77,6 +82,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     optimized = item.config.getoption("optimized") or item.get_closest_marker("optimized")
     jax.config.update("jax_disable_most_optimizations", not optimized)
     jaxtyping_config.update("jaxtyping_disable", item.get_closest_marker("untyped") is not None)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registry_stays() -> Iterator[None]:
+    """Games that a module registers are no concern of the others."""
+    known = dict(registry._FACTORIES)
+    yield
+    registry._FACTORIES.clear()
+    registry._FACTORIES.update(known)
 
 
 @pytest.fixture(autouse=True)

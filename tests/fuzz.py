@@ -158,9 +158,9 @@ class Inputs:
         from experiments.config import TrainConfig
         from experiments.networks import make, weights
         from search import exported
-        from search.exported import observation_shape
         from tests import bad_inputs
         from tests.tilewe_jax.interop.test_blksgf import random_record
+        from tilewe_jax.game import observation_shape
         from tilewe_jax.games.triominos.tiles import digits, tiles
         from tilewe_jax.interop import blksgf
         from tilewe_jax.interop.blokus import game_of_name

@@ -22,6 +22,12 @@ FULL_TRACES = Path(os.environ.get("TILEWE_TRACES") or Path(__file__).parents[2] 
 sampled_and_full = pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["sample", "full"])
 """Runs a test on the sampled traces and, among the slow tests, on the full ones; its argument ``full`` is for ``traces``."""
 
+
+def slow(*values: Any) -> Any:
+    """Arguments of ``parametrize`` that only the slow tests try."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 TINY_TRAINING = [
     "game.id=santorini",
     "game.options.size=3",

@@ -10,7 +10,7 @@ import pytest
 import experiments
 import search
 import tilewe_jax
-from tilewe_jax.interop.extras import MissingExtraError
+from tilewe_jax.extras import MissingExtraError
 
 
 def modules() -> Iterator[str]:

@@ -17,10 +17,9 @@ import pytest
 import tilewe_jax
 from experiments import networks
 from search import AgentSpec, build
-from search.exported import observation_shape
 from tests.search.tictactoe import TicTacToe
 from tests.support import rows
-from tilewe_jax.game import Game
+from tilewe_jax.game import Game, observation_shape
 
 pytestmark = pytest.mark.slow
 

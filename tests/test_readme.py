@@ -25,8 +25,10 @@ OTHERS = [(ROOT / page / "README.md").read_text() for page in PAGES]
 SITE = {path.relative_to(ROOT): path.read_text() for path in sorted((ROOT / "docs").rglob("*.md"))}
 TEXT = "".join([README, *OTHERS, *SITE.values()])
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", TEXT, re.DOTALL)
+QUICK = ("README.md", "tilewe_jax/tilewe", "tilewe_jax/games/santorini", "tilewe_jax/games/triominos")
+"""Pages whose code is tried at every run; that of the others is with the slow tests."""
 CODE = [
-    pytest.param(code, id=f"{page}-{i}", marks=[pytest.mark.slow] if str(page).startswith("docs") else [])
+    pytest.param(code, id=f"{page}-{i}", marks=[] if page in QUICK else [pytest.mark.slow])
     for page, text in {"README.md": README, **dict(zip(PAGES, OTHERS, strict=True)), **SITE}.items()
     for i, code in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     if page != Path("docs/interop.md")  # whose examples `test_interop_docs.py` runs
@@ -45,8 +47,8 @@ def test_commands_parse(command: str) -> None:
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) > 18
-    assert len(COMMANDS) > 70
+    assert len(CODE) == 19
+    assert len(COMMANDS) == 86
 
 
 def test_the_map_names_what_there_is() -> None:

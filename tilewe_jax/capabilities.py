@@ -1,17 +1,13 @@
 """What a game may offer beyond its rules. ``Game`` has all of it with neutral defaults; a game overrides what it knows better.
 
-``Heuristics``
-    How good actions and positions look without lookahead: priors and values of searches that have no network.
-``Symmetries``
-    Transformations of a position that leave the game the same: augmentation of training data, averaging of networks.
-``HiddenInformation``
-    Resampling of what a player cannot see: searches of games with hidden information.
-``Recordable``
-    What a file of recorded games has to hold, so that it can be replayed.
-``Rendered``
-    Texts, pictures and names for people, and the position in plain Python.
-``PolicyHead``
-    How the logits of a network map to actions.
+- ``Heuristics``: how good actions and positions look without lookahead, for the priors and values of searches that have no
+  network.
+- ``Symmetries``: transformations of a position that leave the game the same, for augmentation of training data and averaging of
+  networks.
+- ``HiddenInformation``: resampling of what a player cannot see, for searches of games with hidden information.
+- ``Recordable``: what a file of recorded games has to hold, so that it can be replayed.
+- ``Rendered``: texts, pictures and names for people, and the position in plain Python.
+- ``PolicyHead``: how the logits of a network map to actions.
 """
 
 from abc import ABC, abstractmethod

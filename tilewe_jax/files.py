@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,11 @@ JSON_LIMIT = 1 << 24
 """Maximum size of a JSON file, in bytes."""
 JSON_DEPTH = 64
 """Maximum depth of the lists and objects in JSON. What is read may be copied, printed and compared without deep recursion."""
+
+if sys.platform == "win32":
+    _READ = os.O_RDONLY | os.O_BINARY
+else:
+    _READ = os.O_RDONLY | os.O_NONBLOCK  # opening a pipe does not wait for its writer
 
 _DESCRIPTOR = re.compile(r"/dev/(?:fd/(?P<number>\d+)|(?P<name>stdout|stderr))|/proc/self/fd/(?P<process>\d+)")
 
@@ -29,8 +35,7 @@ def open_input(path: str | Path, limit: int) -> Iterator[BinaryIO]:
 
     Raises ``OSError`` where the file cannot be read, is not a regular file, or is larger.
     """
-    # O_NONBLOCK: opening a pipe does not wait for its writer.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    with os.fdopen(os.open(path, _READ), "rb") as file:
         status = os.fstat(file.fileno())
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -134,8 +139,9 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         ):
             yield file
         if status is not None:
-            with suppress(PermissionError):  # only root may give files away
-                os.chown(temporary, status.st_uid, status.st_gid)
+            if sys.platform != "win32":
+                with suppress(PermissionError):  # only root may give files away
+                    os.chown(temporary, status.st_uid, status.st_gid)
             os.chmod(temporary, stat.S_IMODE(status.st_mode))
         os.replace(temporary, target)
     except BaseException:

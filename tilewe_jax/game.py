@@ -52,6 +52,12 @@ def state_shapes(game: Any) -> Any:
     return jax.eval_shape(game.init, jax.eval_shape(lambda: jax.random.key(0)))
 
 
+def observation_shape(game: Any) -> tuple[int, ...]:
+    """The shape of an observation, ``Game.observe``."""
+    shape: tuple[int, ...] = jax.eval_shape(lambda state: game.observe(state, jnp.int32(0)), state_shapes(game)).shape
+    return shape
+
+
 def state_bytes(game: Any) -> int:
     """Size of a state of a game in bytes."""
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state_shapes(game)))

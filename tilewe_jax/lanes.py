@@ -49,7 +49,7 @@ def per_lane(function: Callable[P, T]) -> Callable[P, T]:
     Returns:
       The same function of pytrees of arrays ``[...]``. It raises ``TypeError`` for keyword arguments.
     """
-    traced = jax.jit(function)  # traced once for each shape
+    traced: Callable[..., T] = traced_once(function)
 
     @jax.custom_batching.custom_vmap
     def lanes(*args: Any) -> Any:
@@ -76,6 +76,22 @@ def per_lane(function: Callable[P, T]) -> Callable[P, T]:
         return cast(T, jax.tree.map(lambda leaf: leaf[..., 0], out))
 
     return of_one_game
+
+
+def traced_once(function: Callable[P, T]) -> Callable[P, T]:
+    """``jax.jit`` of a function that is traced once for each shape, wherever it is called.
+
+    While JAX maps the body of a loop or of a conditional, its mesh is an empty one rather than none, and ``jax.jit`` traces
+    anew for another mesh. Here it is always the empty one.
+    """
+    traced: Callable[P, T] = jax.jit(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        with jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()):
+            return traced(*args, **kwargs)
+
+    return call
 
 
 def rule_per_lane(rule: Callable[..., T], config: Hashable, materialized: bool = False, **settings: int) -> Callable[..., T]:
@@ -109,7 +125,7 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
       function: a function of pytrees of arrays.
       *args: its arguments; the first array must not be empty.
     """
-    function = jax.jit(function)  # traced once, although it is called twice below
+    function = traced_once(function)  # although it is called twice below
 
     def behind_conditional(*args: PyTree) -> PyTree:
         element = jax.tree.leaves(args)[0].ravel()[0]
@@ -150,6 +166,24 @@ def any_lane(flag: Bool[Array, ""]) -> Bool[Array, ""]:
 def _any_of_batch(size: int, mapped: list[bool], flags: Bool[Array, "batch"]) -> tuple[Bool[Array, ""], bool]:
     del size
     return any_lane(jnp.any(flags) if mapped[0] else flags), False
+
+
+@jax.custom_batching.custom_vmap
+def mapped_together(tree: T) -> T:
+    """The identity; under ``vmap`` all leaves are mapped where any is.
+
+    A loop whose initial carry is mapped in part is traced again, all of it, until it is known what the rest becomes.
+    """
+    return tree
+
+
+@mapped_together.def_vmap
+def _broadcast_to_batch(size: int, mapped: list[PyTree], tree: T) -> tuple[T, PyTree]:
+    def broadcast(leaf: Array, is_mapped: bool) -> Array:
+        return leaf if is_mapped else jnp.broadcast_to(leaf, (size, *leaf.shape))
+
+    tree = mapped_together(jax.tree.map(broadcast, tree, mapped[0]))
+    return tree, jax.tree.map(lambda _: True, tree)
 
 
 def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:

@@ -12,12 +12,11 @@ Each game and batch size is measured in a process of its own, which leaves all i
 """
 
 import json
-import subprocess
 import sys
 import time
 from typing import Any
 
-from experiments.benchmarks.play import failure, run_measurement
+from experiments.benchmarks.play import RefusedError, in_process, run_measurement
 
 BATCHES = (1024, 8192, 65_536)
 """Numbers of games side by side with which Pgx is measured."""
@@ -38,15 +37,13 @@ def measure(name: str, options: dict[str, Any], batch: int, seconds: float, seed
 
     Raises ``RuntimeError`` where the measuring process fails.
     """
-    settings = json.dumps([name, options, batch, seconds, seed])
-    command = [sys.executable, "-m", "experiments.benchmarks.pgx_protocol", settings]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     figures: dict[str, Any] = {"game": name, "options": options, "batch": batch, "protocol": "pgx"}
-    if done.returncode:
-        if not done.stdout.strip():
-            raise RuntimeError(f"{failure('')} ({name}, {batch:,} games)")
-        return figures | {"refused": failure(done.stdout)}
-    figures |= json.loads(done.stdout)
+    try:
+        figures |= in_process("experiments.benchmarks.pgx_protocol", name, options, batch, seconds, seed)
+    except RefusedError as error:
+        figures["refused"] = str(error)
+    except RuntimeError as error:
+        raise RuntimeError(f"{error} ({name}, {batch:,} games)") from None
     return figures
 
 

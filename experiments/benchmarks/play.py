@@ -25,6 +25,10 @@ POLICIES = {"triominos": "random_stuck"}
 """Policy that plays a game, where it is not "random": that with which other programs were measured, so that figures compare."""
 
 
+class RefusedError(RuntimeError):
+    """A process did not measure, because what it was asked for does not fit into memory."""
+
+
 def measure(
     name: str, options: dict[str, Any], form: str, policy: str | None, batch: int, seconds: float, cores: int, seed: int
 ) -> dict[str, Any]:
@@ -54,7 +58,7 @@ def measure(
         for worker in workers:  # all compiled and warm, then all at once
             assert worker.stdout
             if (line := worker.stdout.readline()) != "ready\n":
-                raise RuntimeError(failure(line))
+                raise failure(line)
         for worker in workers:
             assert worker.stdin
             worker.stdin.write("go\n")
@@ -77,9 +81,24 @@ def measure(
     }
 
 
-def failure(line: str) -> str:
+def in_process(module: str, *settings: Any) -> dict[str, Any]:
+    """The figures that ``python -m module`` prints as JSON, given its settings as JSON.
+
+    Raises ``RefusedError`` where ``run_measurement`` refused there, ``RuntimeError`` where the process failed.
+    """
+    command = [sys.executable, "-m", module, json.dumps(settings)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise failure(done.stdout)
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def failure(line: str) -> RuntimeError:
     """Why a measuring process failed: the reason that it has printed after ``REFUSED``, else one written to standard error."""
-    return line.removeprefix(REFUSED).strip() if line.startswith(REFUSED) else "a measuring process failed; see above"
+    if line.startswith(REFUSED):
+        return RefusedError(line.removeprefix(REFUSED).strip())
+    return RuntimeError("a measuring process failed; see above")
 
 
 def has_accelerator() -> bool:
@@ -91,9 +110,15 @@ def has_accelerator() -> bool:
     return device and any(importlib.util.find_spec(plugin) for plugin in plugins)
 
 
+def pin_to(core: int) -> None:
+    """Have this process run on one core only, one that ``pinned_cores`` names; before JAX makes its threads."""
+    if sys.platform == "linux":
+        os.sched_setaffinity(0, {core})
+
+
 def pinned_cores(count: int) -> list[int | None]:
     """Cores to pin so many processes to; ``None`` where that cannot be done. Raises ``ValueError`` where there are fewer."""
-    if not hasattr(os, "sched_getaffinity"):  # only Linux can pin
+    if sys.platform != "linux":  # others cannot pin
         return [None] * count
     available = sorted(os.sched_getaffinity(0))
     if not 1 <= count <= len(available):
@@ -204,5 +229,5 @@ if __name__ == "__main__":
     parser.add_argument("--pin", type=int)
     arguments = parser.parse_args()
     if arguments.pin is not None:
-        os.sched_setaffinity(0, {arguments.pin})
+        pin_to(arguments.pin)
     run_measurement(lambda: _work(*json.loads(arguments.settings)))

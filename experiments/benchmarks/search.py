@@ -9,16 +9,13 @@ and the dense mask of the legal actions after it are made, and ``times_bare`` wh
 import argparse
 import importlib.util
 import json
-import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.benchmarks.play import failure, has_accelerator, pinned_cores, run_measurement
+from experiments.benchmarks.play import has_accelerator, in_process, pin_to, pinned_cores, run_measurement
 
 WORDS = 73
 """Words of the made-up state beside hash and ply: 300 bytes in all."""
@@ -30,14 +27,8 @@ def measure(
 ) -> dict[str, Any]:
     """Figures, as JSON. ``name`` is a game, or ``None`` for the made-up one. Raises ``RuntimeError`` where measuring fails."""
     pin = None if has_accelerator() else pinned_cores(1)[0]
-    settings = json.dumps([name, options, batch, simulations, candidates, seconds, seed, pin])
-    done = subprocess.run(
-        [sys.executable, "-m", "experiments.benchmarks.search", settings], stdout=subprocess.PIPE, text=True, check=False
-    )
-    if done.returncode:
-        raise RuntimeError(failure(done.stdout))
-    figures: dict[str, Any] = json.loads(done.stdout)
-    return figures
+    settings = name, options, batch, simulations, candidates, seconds, seed, pin
+    return in_process("experiments.benchmarks.search", *settings)
 
 
 def made_up(actions: int) -> tuple[Any, Any]:
@@ -179,49 +170,28 @@ def _bare(game: Any) -> Callable[[Any, Any], Any]:
 def _mctx(search: Any) -> Callable[[Any, Any], Any]:
     """The same searches by mctx."""
     import jax
-    import jax.numpy as jnp
     import mctx
 
     from search import sample_candidates
+    from tilewe_jax.interop.mctx import CandidateSearch
 
-    game = search.game
+    settings = search.settings
 
-    def look(state: Any, key: Any) -> tuple[Any, Any, Any]:
-        key_evaluator, key_candidates = jax.random.split(key)
-        logits, values = search.evaluator(state, key_evaluator)
-        sampled = sample_candidates(game, state, logits, key_candidates, search.settings.num_candidates)
-        values = jnp.where(game.is_terminal(state), game.returns(state), values)
-        return sampled.actions, jnp.maximum(sampled.logits, -1e9), values
-
-    def step(state: Any, action: Any) -> tuple[Any, Any, Any]:
-        mover = game.current_player(state)
-        after = game.apply(state, action)
-        over = game.is_terminal(after)
-        reward = jnp.where(over, game.returns(after)[mover], 0.0)
-        same = game.current_player(after) == mover
-        return after, reward, jnp.where(over, 0.0, jnp.where(same, 1.0, -1.0))
-
-    def recurrent(params: Any, key: Any, index: Any, embedding: Any) -> tuple[Any, Any]:
+    def evaluate(params: Any, state: Any, key: Any) -> Any:
         del params
-        state, actions = embedding
-        action = jnp.take_along_axis(actions, index[:, None], axis=1)[:, 0]
-        state, reward, discount = jax.vmap(step)(state, action)
-        actions, logits, values = jax.vmap(look)(state, jax.random.split(key, index.shape[0]))
-        mine = jax.vmap(lambda value, state: value[game.current_player(state)])(values, state)
-        output = mctx.RecurrentFnOutput(reward=reward, discount=discount, prior_logits=logits, value=mine)
-        return output, (state, actions)
+        return search.evaluator(state, key)
+
+    candidates = CandidateSearch(search.game, settings.num_candidates, evaluate, sample_candidates)
 
     def run(states: Any, keys: Any) -> Any:
-        actions, logits, values = jax.vmap(look)(states, keys)
-        mine = jax.vmap(lambda value, state: value[game.current_player(state)])(values, states)
-        root = mctx.RootFnOutput(prior_logits=logits, value=mine, embedding=(states, actions))
+        key_root, key = jax.random.split(keys[0])
         output = mctx.muzero_policy(
             None,
-            keys[0],
-            root,
-            recurrent,
-            search.settings.num_simulations,
-            max_depth=search.settings.max_depth,
+            key,
+            candidates.root(None, key_root, states),
+            candidates.recurrent_fn,
+            settings.num_simulations,
+            max_depth=settings.max_depth,
             dirichlet_fraction=0.0,
         )
         return output.action, output.search_tree
@@ -234,5 +204,5 @@ if __name__ == "__main__":
     parser.add_argument("settings")
     *given, pin = json.loads(parser.parse_args().settings)
     if pin is not None:
-        os.sched_setaffinity(0, {pin})
+        pin_to(pin)
     print(json.dumps(run_measurement(lambda: _work(*given))))

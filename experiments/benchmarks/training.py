@@ -4,14 +4,12 @@ On a CPU in a process pinned to one core, by CPU seconds; compilation excluded.
 """
 
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from experiments.benchmarks.play import failure, has_accelerator, pinned_cores, run_measurement
+from experiments.benchmarks.play import has_accelerator, in_process, pin_to, pinned_cores, run_measurement
 
 
 def measure(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
@@ -25,14 +23,7 @@ def measure(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any
     Raises ``ValueError`` for settings that make no run, ``RuntimeError`` where measuring fails.
     """
     pin = None if has_accelerator() else pinned_cores(1)[0]
-    arguments = json.dumps([preset, given, seconds, pin])
-    done = subprocess.run(
-        [sys.executable, "-m", "experiments.benchmarks.training", arguments], stdout=subprocess.PIPE, text=True, check=False
-    )
-    if done.returncode:
-        raise RuntimeError(failure(done.stdout))
-    figures: dict[str, Any] = json.loads(done.stdout)
-    return figures
+    return in_process("experiments.benchmarks.training", preset, given, seconds, pin)
 
 
 def _work(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
@@ -113,5 +104,5 @@ def _per_call(function: Callable[[], None], seconds: float) -> float:
 if __name__ == "__main__":
     *settings, core = json.loads(sys.argv[1])
     if core is not None:
-        os.sched_setaffinity(0, {core})  # before JAX makes its threads
+        pin_to(core)
     print(json.dumps(run_measurement(lambda: _work(*settings))))

@@ -30,6 +30,7 @@ _OF_SIGNATURE = ("signature", "game", "json")
 _OF_ALL = ("all", "minutes", "out", "seconds", "seed", "json")
 _OF_PROTOCOL = ("protocol", "game", "players", "set", "batch", "seconds", "seed", "json")
 _OF_COMPILING = ("programs", "network")
+_OF_SERVING = ("serve", "games", "seconds", "seed", "json")
 _COMPILED = ("compile_for", *_OF_COMPILING, *_OF_SEARCH, "game", "players", "set", "batch", "json")
 
 
@@ -97,6 +98,7 @@ class Bench(GameOptions):
             (self.compile_for is not None, "with --compile-for, which measures nothing", _COMPILED, self._compile),
             (self.all, "with --all", _OF_ALL, self._everything),
             (self.protocol == "pgx", "with --protocol pgx", _OF_PROTOCOL, self._by_protocol_of_pgx),
+            (self.serve, "with --serve", _OF_SERVING, self._measure),
         )
         for asked, when, options, measure in alone:
             if asked:
@@ -105,11 +107,7 @@ class Bench(GameOptions):
                 return
         check_unused(self, "without --compile-for", *_OF_COMPILING)
         check_unused(self, "without --all", "minutes", "out")
-        if self.serve:
-            every = [field.name for field in fields(self) if field.name not in ("serve", "games", "seconds", "seed", "json")]
-            check_unused(self, "with --serve", *every)
-        else:
-            check_unused(self, "without --serve", "games")
+        check_unused(self, "without --serve", "games")
         self._measure()
 
     def _measure(self) -> None:

@@ -30,7 +30,7 @@ class Export(GameOptions):
         check_writable(self.out)
         from experiments.networks import weights
         from experiments.networks.onnx_file import save
-        from tilewe_jax.interop.extras import MissingExtraError
+        from tilewe_jax.extras import MissingExtraError
 
         game = self.make()
         name = self.network or game.id

@@ -53,9 +53,9 @@ class Render:
     """html: show the analyses of this file, as --out of `rate` writes it: candidates, and expected outcomes as a graph."""
 
     def run(self) -> None:
+        from tilewe_jax.extras import MissingExtraError
         from tilewe_jax.files import replacing
         from tilewe_jax.records import RecordError
-        from tilewe_jax.render.animation import MissingRenderError
         from tilewe_jax.render.replay import read_games
 
         check_positive(number=self.number)
@@ -73,7 +73,7 @@ class Render:
             raise UsageError(f"--move must be 0 to {len(game.actions)}, the moves of game {self.number}, not {self.move}")
         try:
             content = self._grid(games) if kind == "grid" else self._game(kind, game)
-        except MissingRenderError as error:
+        except MissingExtraError as error:
             raise FailedError(str(error)) from None
         except RecordError as error:
             raise RecordError(f"{self.file}: game {self.number}: {error}") from None

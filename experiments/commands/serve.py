@@ -123,7 +123,8 @@ class Serve:
         except OSError as error:
             raise UsageError(f"--host: {self.host} is no address of this machine ({error.strerror})") from None
         listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform != "win32":  # where it would let two servers listen on one port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if sys.platform == "linux":
             # A connection whose other end does not read is lost after this time; to close it would wait for that, for ever.
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SECONDS_WITHOUT_READING * 1000)

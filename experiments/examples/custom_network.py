@@ -15,8 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from experiments.networks import Outputs, Size, register_architecture
 from experiments.networks.layers import Linear, RMSNorm, ValueHead
-from search.exported import observation_shape
-from tilewe_jax.game import Game
+from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.games.santorini.game import SantoriniGame
 
 HEADS = 4

@@ -52,6 +52,7 @@ class BFloat16Linear(Linear):
     about as fast. Weights, outputs and gradients are float32.
     """
 
+    # Type checkers take a module without a constructor of its own for a dataclass, whose arguments are its fields.
     def __init__(self, before: int, after: int, key: PRNGKeyArray, scale: float = 1.0) -> None:
         super().__init__(before, after, key, scale)
 
@@ -73,7 +74,7 @@ class RMSNorm(eqx.Module):
         return x * jnp.broadcast_to(inverse.astype(x.dtype) * self.gain.astype(x.dtype), x.shape)
 
 
-class ResidualBlock(eqx.Module):
+class ConvResidualBlock(eqx.Module):
     """Pre-activation residual block of two 3 x 3 convolutions with global pooling between them (KataGo, Wu 2019)."""
 
     norm: RMSNorm
@@ -102,7 +103,7 @@ class ResidualTower(eqx.Module):
 
     stem: Conv
     global_features: Linear
-    blocks: list[ResidualBlock]
+    blocks: list[ConvResidualBlock]
     norm: RMSNorm
     spatial: int = eqx.field(static=True)
     """Number of spatial planes; they come first, and the planes after them are constant."""
@@ -112,7 +113,7 @@ class ResidualTower(eqx.Module):
         self.spatial = spatial
         self.stem = Conv(spatial, channels, 3, key_stem)
         self.global_features = Linear(planes - spatial, channels, key_global)
-        self.blocks = [ResidualBlock(channels, block_key) for block_key in block_keys]
+        self.blocks = [ConvResidualBlock(channels, block_key) for block_key in block_keys]
         self.norm = RMSNorm(channels)
 
     def __call__(self, planes: Float[Array, "planes height width"]) -> Float[Array, "height width channels"]:

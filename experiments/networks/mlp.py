@@ -9,11 +9,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from experiments.networks.base import Outputs, Size
 from experiments.networks.layers import BFloat16Linear, RMSNorm, ValueHead
-from search.exported import observation_shape
-from tilewe_jax.game import Game
+from tilewe_jax.game import Game, observation_shape
 
 
-class ResidualBlock(eqx.Module):
+class DenseResidualBlock(eqx.Module):
     """Pre-activation residual block of two dense layers."""
 
     norm: RMSNorm
@@ -34,7 +33,7 @@ class ResidualMLP(eqx.Module):
     """A residual perceptron of the flattened observation."""
 
     stem: BFloat16Linear
-    blocks: list[ResidualBlock]
+    blocks: list[DenseResidualBlock]
     norm: RMSNorm
     policy: BFloat16Linear
     value: ValueHead
@@ -43,7 +42,7 @@ class ResidualMLP(eqx.Module):
         key_stem, key_policy, key_value, *block_keys = jax.random.split(key, 3 + size.blocks)
         width = 4 * size.channels
         self.stem = BFloat16Linear(int(np.prod(observation_shape(game))), width, key_stem, scale=2**0.5)
-        self.blocks = [ResidualBlock(width, block_key) for block_key in block_keys]
+        self.blocks = [DenseResidualBlock(width, block_key) for block_key in block_keys]
         self.norm = RMSNorm(width)
         self.policy = BFloat16Linear(width, game.num_logits, key_policy, scale=0.1)
         self.value = ValueHead(width, game.num_players, key_value)

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from experiments.networks.onnx_graph import to_onnx
-from search.exported import Network, observation_shape
+from search.exported import Network
 from tilewe_jax.files import replacing
-from tilewe_jax.game import Game
+from tilewe_jax.game import Game, observation_shape
 
 OUTPUTS = ("logits", "values")
 

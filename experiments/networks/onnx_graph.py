@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export
 
-from tilewe_jax.interop.extras import optional_import
+from tilewe_jax.extras import optional_import
 
 OPSET = 18
 """Version of the ONNX operators that graphs use; runtimes since 2023 have it."""

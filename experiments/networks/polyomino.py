@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from experiments.networks.base import Outputs, Size
 from experiments.networks.layers import Conv, Linear, ResidualTower, ValueHead, global_pool
-from search.exported import observation_shape
+from tilewe_jax.game import observation_shape
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
 

@@ -127,14 +127,19 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Path | None:
-    """The file of weights that a name stands for: a shipped one, or a path; ``None`` for other names."""
+    """The file of weights that a name stands for; ``None`` for other names.
+
+    A name is that of shipped weights, a path, or the folder of a run of training, whose newest weights are meant.
+    """
     if name in names():
         return FOLDER / f"{name}.npz"
-    return Path(name) if name.endswith(".npz") else None
+    if name.endswith(".npz"):
+        return Path(name)
+    return max(Path(name, "weights").glob("*.npz"), default=None)  # their names are numbers of iterations, with zeros
 
 
 def load(game: Game[Any], name: str) -> Network:
-    """The network of a name: shipped weights, a file of weights, or whatever ``search.exported.load`` finds.
+    """The network of a name: weights, see ``find``, or whatever ``search.exported.load`` finds.
 
     ``TrainedNetwork.note`` says where weights were trained for other options of the game. Raises ``ValueError`` where there is
     no such network, or none for this game.

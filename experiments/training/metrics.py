@@ -174,5 +174,5 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def _append(path: Path, row: dict[str, Any]) -> None:
-    with naming(path), path.open("a") as file:
+    with naming(path), path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")

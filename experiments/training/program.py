@@ -22,9 +22,8 @@ from experiments.training.loss import Learner, Losses
 from experiments.training.replay import Replay
 from experiments.training.selfplay import SelfplayState, SelfplayStats
 from search import bytes_per_node
-from search.exported import observation_shape
 from search.memory import device_memory
-from tilewe_jax.game import Game
+from tilewe_jax.game import Game, observation_shape
 
 _AXIS = "data"
 

@@ -115,6 +115,7 @@ def test_names_are_not_taken_twice() -> None:
     assert registry.describe("connect_four").startswith("Four discs in a row")
 
 
+@pytest.mark.slow
 def test_alphazero_in_one_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for name, value in {"NUM_GAMES": 16, "UNROLL_LENGTH": 8, "NUM_SIMULATIONS": 4, "NUM_CANDIDATES": 8, "UPDATES": 2}.items():
         monkeypatch.setattr(alphazero, name, value)
@@ -122,6 +123,7 @@ def test_alphazero_in_one_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert "iteration 2: loss" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_network_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     custom_network.main(iterations=2)
     assert "'iterations': 2" in capsys.readouterr().out

@@ -86,7 +86,7 @@ def test_a_network_learns_and_is_measured(folder: Path, tmp_path: Path, capsys: 
 
 
 def test_policy_of_an_untrained_perceptron_is_that_of_the_heuristics() -> None:
-    game = tilewe_jax.make("tilewe", players=3, size=7)
+    game = tilewe_jax.make("tilewe", players=3, size=7, pieces=("O1", "I2", "L3", "T4", "W5"))
     model = networks.make(game, "linear_policy_mlp", "tiny", jax.random.key(0))
     interface, evaluate = network_interface(game, model), network_evaluator(game, weights.TrainedNetwork(model, 0.0))
     state = next(state for ply, (state, _) in enumerate(positions(game, 4)) if ply == 6)

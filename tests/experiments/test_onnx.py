@@ -10,8 +10,8 @@ import pytest
 
 import tilewe_jax
 from experiments.networks import registry, weights
-from search.exported import observation_shape
-from tilewe_jax.interop.extras import MissingExtraError
+from tilewe_jax.extras import MissingExtraError
+from tilewe_jax.game import observation_shape
 
 pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")

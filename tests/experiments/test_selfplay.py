@@ -16,9 +16,9 @@ from experiments.config import LossConfig, SelfplayConfig
 from experiments.training import agents, loss, replay, selfplay
 from experiments.training.replay import Positions
 from search import Evaluation, GumbelRule, SearchSettings, dense_logits
-from search.exported import observation_shape
 from tests.search.tictactoe import TicTacToe
 from tests.support import batched, positions, rows
+from tilewe_jax.game import observation_shape
 
 GAME = TicTacToe()
 CONFIG = SelfplayConfig(

@@ -44,7 +44,6 @@ from search import SearchSettings
 from tests.browser import browser_page
 from tests.experiments.test_cli import run
 from tests.support import assert_same, batched, rows
-from tilewe_jax import registry
 
 TOY = TrainConfig(
     game=GameConfig("tilewe", {"players": 2, "size": 4, "pieces": ("I2", "L3")}),
@@ -216,6 +215,7 @@ def test_the_report_in_a_browser(folder: Path) -> None:
         assert games.nth(0).locator(".caption").text_content() == "Start"
 
 
+@pytest.mark.slow
 def test_only_what_is_stronger_passes_the_gate(folder: Path, tmp_path: Path) -> None:
     strong = weights.read(GAME, folder / "weights" / f"{TOY.iterations:06d}.npz").model
     weak = networks.make(GAME, "default", "tiny", jax.random.key(7))
@@ -541,7 +541,7 @@ def test_presets_and_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_games_have_weights_and_they_are_small() -> None:
     without = {"classic_2"}  # nobody has trained it yet
-    assert weights.names() == sorted(registry._OURS - without)
+    assert weights.names() == sorted({*tilewe_jax.available_games()} - without)
     for name in weights.names():
         path = weights.FOLDER / f"{name}.npz"
         assert path.stat().st_size <= 4_000_000
@@ -579,6 +579,8 @@ def test_weights_load_wherever_they_fit(folder: Path, tmp_path: Path, capsys: py
     assert weights.read(tilewe_jax.make("classic"), weights.FOLDER / "tilewe.npz", any_game=True).note
 
     mine = folder / "weights" / f"{TOY.iterations:06d}.npz"
+    assert weights.find(str(folder)) == mine, "the newest of a run"
+    assert weights.find(str(tmp_path)) is None
     about = weights.read(GAME, mine)
     assert about.description == weights.Description("tilewe", GAME.options, "resnet", "tiny", 0.0)
     assert settings.from_json(TrainConfig, about.about["config"]) == TOY

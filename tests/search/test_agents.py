@@ -30,14 +30,17 @@ from search import (
 )
 from tests.experiments.test_cli import run
 from tests.search.tictactoe import TicTacToe
-from tests.support import assert_same, batched
+from tests.support import assert_same, batched, slow
 from tilewe_jax.tilewe import Board
 from tilewe_jax.tilewe.engine import RandomEngine
 
 
-@pytest.mark.parametrize("num_determinizations", [3, 0])
-@pytest.mark.parametrize("rule", [PuctRule(), GumbelRule(8, gumbel_scale=1.0)], ids=["puct", "gumbel"])
-def test_what_is_sampled_and_not_what_is_hidden_decides(num_determinizations: int, rule: SelectionRule) -> None:
+@pytest.mark.parametrize(
+    ("rule", "num_determinizations"),
+    [(PuctRule(), 3), (GumbelRule(8, gumbel_scale=1.0), 0), slow(PuctRule(), 0), slow(GumbelRule(8, gumbel_scale=1.0), 3)],
+    ids=["puct-3", "gumbel-0", "puct-0", "gumbel-3"],
+)
+def test_what_is_sampled_and_not_what_is_hidden_decides(rule: SelectionRule, num_determinizations: int) -> None:
     """A search of determinizations, or of information sets, gives the same whatever is hidden, over legal actions."""
     game = tilewe_jax.make("triominos", players=3, tiles=20, tray=4)
     assert game.has_hidden_information
@@ -115,7 +118,9 @@ def test_one_tree_does_not_plan_with_what_it_cannot_know(rule: SelectionRule) ->
 
 def test_engine_on_the_host_board() -> None:
     """A search plays whole games on a board of the package's kind, against an engine of it."""
-    engine = AgentEngine("puct:num_simulations=16,num_playouts=0,num_candidates=8,candidate_pool=32", "searcher")
+    engine = AgentEngine(
+        "puct:num_simulations=8,num_playouts=0,num_candidates=8,candidate_pool=8,root_candidate_pool=8", "searcher"
+    )
     board, other = Board(2), RandomEngine()
     random.seed(0)
     while not board.finished:

@@ -14,15 +14,16 @@ from search import exported as networks
 from search.evaluators import EvaluatorSettings
 from tests.search.tictactoe import TicTacToe
 from tests.support import assert_same, positions, rows
+from tilewe_jax.game import observation_shape
 
 GAME = tilewe_jax.make("santorini", size=4)
-SHAPE = networks.observation_shape(GAME)
+SHAPE = observation_shape(GAME)
 
 
 def factory(game: Any) -> networks.Network:
     """Random weights for any game."""
     key_logits, key_values = jax.random.split(jax.random.key(0))
-    size = int(np.prod(networks.observation_shape(game)))
+    size = int(np.prod(observation_shape(game)))
     first = 0.3 * jax.random.normal(key_logits, (size, game.num_actions))
     second = 0.3 * jax.random.normal(key_values, (size, game.num_players))
     return lambda observation: (observation.ravel() @ first, jax.nn.softmax(observation.ravel() @ second))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import tilewe_jax
+from tilewe_jax.game import observation_shape
 from tilewe_jax.interop import single
 
 FOLDER = Path(__file__).parents[1] / "data" / "playthroughs"
@@ -60,7 +61,7 @@ def played(name: str, deal: Any = None, actions: Sequence[int] | None = None) ->
                 f"players: {game.num_players}",
                 f"action ids: {game.num_actions}",
                 f"longest game: {game.max_steps} actions",
-                f"observation: float32[{', '.join(map(str, single.observation_shape(game)))}]",
+                f"observation: float32[{', '.join(map(str, observation_shape(game)))}]",
                 f"deal: {json.dumps(deal)}",
             )
         )

@@ -9,8 +9,9 @@ from tests.support import assert_same, batched, rows
 from tilewe_jax import batching
 from tilewe_jax.game import Game
 
-GAME = tilewe_jax.make("duo_official")
+GAME = tilewe_jax.make("duo_official", size=6, pieces=("O1", "I2", "L3", "T4", "W5", "F5"))
 BATCH = 16
+"""The batch of most tests, as the rules are traced anew for each size."""
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def test_a_rollout_plays_every_game_to_its_end() -> None:
     assert not np.any(np.asarray(games.state.legal_counts))
     assert_same(functions.scores(games.state), games.scores)
     assert_same(functions.returns(games.state), games.returns)
-    placed = GAME.num_players * 21 - np.asarray(jax.lax.population_count(games.state.hands)).sum(axis=1)
+    placed = GAME.num_players * len(GAME.config.pieces) - np.asarray(jax.lax.population_count(games.state.hands)).sum(axis=1)
     np.testing.assert_array_equal(games.lengths, placed)
     assert_same(play(jax.random.key(5)), games)
     assert not np.array_equal(np.asarray(play(jax.random.key(6)).lengths), np.asarray(games.lengths))
@@ -52,7 +53,7 @@ def test_a_policy_chooses() -> None:
         del key
         return GAME.legal_list(state, 1)[0]
 
-    games = jax.jit(lambda key: batching.trajectories(GAME, key, 4, lowest))(jax.random.key(0))
+    games = jax.jit(lambda key: batching.trajectories(GAME, key, BATCH, lowest))(jax.random.key(0))
     assert (np.asarray(games.actions) == np.asarray(games.actions)[:1]).all()
     assert GAME.piece_of(int(games.actions[0, 0])) == "O1"
 
@@ -63,7 +64,7 @@ def test_an_illegal_choice_is_refused_and_cannot_hang() -> None:
         first = jnp.all(state.hands[0] == state.hands[1])
         return jnp.where(first, GAME.legal_list(state, 1)[0], 7)
 
-    games = jax.jit(lambda key: batching.trajectories(GAME, key, 2, stubborn))(jax.random.key(0))
+    games = jax.jit(lambda key: batching.trajectories(GAME, key, BATCH, stubborn))(jax.random.key(0))
     assert (np.asarray(games.rollout.lengths) == 1).all()
     assert (np.asarray(games.rollout.illegal_actions) == GAME.max_steps - 1).all()
     assert (np.asarray(games.rollout.returns) == 0).all()
@@ -71,7 +72,7 @@ def test_an_illegal_choice_is_refused_and_cannot_hang() -> None:
 
 
 def test_a_stream_restarts_and_hands_out_no_blocked_player() -> None:
-    batch, quota = 12, np.array([0, 1, 2, 3] * 3, np.int32)
+    batch, quota = BATCH, np.array([0, 1, 2, 3] * 4, np.int32)
     start = jax.jit(lambda key: batching.init_stream(GAME, key, batch, jnp.asarray(quota)))
     play = jax.jit(lambda stream: batching.run_stream(GAME, stream, 40))
     states = jax.jit(lambda stream: batching.stream_states(GAME, stream))
@@ -125,7 +126,7 @@ def test_auto_reset_gives_each_game_that_ended_the_start_of_its_own_key(game: Ga
 def test_the_environment_restarts_and_keeps_the_last_observation_of_each_game() -> None:
     chex.clear_trace_counter()
     environment = batching.Environment(GAME)
-    batch, functions = 8, batched(GAME)
+    batch, functions = BATCH, batched(GAME)
     games = jax.jit(environment.reset, static_argnums=1)(jax.random.key(0), batch)
     step = jax.jit(chex.assert_max_traces(environment.step, n=1))
     sample = jax.jit(jax.vmap(GAME.sample_action))
@@ -155,16 +156,16 @@ def test_the_environment_restarts_and_keeps_the_last_observation_of_each_game() 
 @pytest.mark.untyped
 def test_the_environment_reports_illegal_actions_and_refuses_nonsense() -> None:
     environment = batching.Environment(GAME)
-    games = environment.reset(jax.random.key(0), 4)
+    games = environment.reset(jax.random.key(0), BATCH)
     legal = int(GAME.legal_list(GAME.init(jax.random.key(0)), 1)[0])
-    after, transition = jax.jit(environment.step)(games, jnp.array([legal, -1, GAME.num_actions, 0], jnp.int32))
-    assert transition.illegal.tolist() == [False, True, True, True]
-    assert after.steps.tolist() == [1, 0, 0, 0]
+    after, transition = jax.jit(environment.step)(games, jnp.array([legal, -1, GAME.num_actions] + [0] * 13, jnp.int32))
+    assert transition.illegal.tolist() == [False] + [True] * 15
+    assert after.steps.tolist() == [1] + [0] * 15
     assert_same(rows(after.state, slice(1, None)), rows(games.state, slice(1, None)))
-    with pytest.raises(ValueError, match=r"shape \(4,\)"):
+    with pytest.raises(ValueError, match=r"shape \(16,\)"):
         environment.step(games, jnp.zeros(3, jnp.int32))
     with pytest.raises(TypeError, match="must be int32, not float32"):
-        environment.step(games, jnp.zeros(4, jnp.float32))
+        environment.step(games, jnp.zeros(BATCH, jnp.float32))
     with pytest.raises(ValueError, match="batch must be at least 1"):
         environment.reset(jax.random.key(0), 0)
 

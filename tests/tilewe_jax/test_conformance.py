@@ -4,6 +4,7 @@ import pytest
 
 import tilewe_jax
 from tests.search.tictactoe import TicTacToe
+from tests.support import slow
 from tilewe_jax import conformance
 from tilewe_jax.registry import available_games
 
@@ -17,23 +18,22 @@ STATE_BYTES = {
     "triominos": 720,
 }
 
-SLOW = ("tilewe", "duo", "classic", "classic_2")
-"""The same rules engine as ``duo_official``, which the traces and perft counts hold to the truth."""
+SLOW = ("tilewe", "duo", "duo_official", "classic", "classic_2", "triominos")
+"""Of their rules engines a smaller game is among ``VARIATIONS``."""
 
 VARIATIONS = [
-    pytest.param("tilewe", {"players": 1}, marks=pytest.mark.slow),
+    slow("tilewe", {"players": 1}),
     ("tilewe", {"players": 2, "size": 5, "pieces": ("O1", "I2", "L3", "X5")}),
-    ("duo", {"voluntary_pass": True, "size": 7}),
-    pytest.param("classic_2", {"size": 6, "pieces": ("O1", "I2", "L3", "T4")}, marks=pytest.mark.slow),
+    slow("duo", {"voluntary_pass": True, "size": 7}),
+    ("duo", {"voluntary_pass": True, "size": 7, "pieces": ("O1", "I2", "L3", "T4")}),
+    slow("classic_2", {"size": 6, "pieces": ("O1", "I2", "L3", "T4")}),
     ("santorini", {"size": 4, "placement": "chosen"}),
-    ("santorini", {"size": 3, "placement": "random"}),
+    slow("santorini", {"size": 3, "placement": "random"}),
     ("triominos", {"players": 3, "tiles": 10, "tray": 2, "start": "highest"}),
 ]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in available_games()]
-)
+@pytest.mark.parametrize("name", [slow(name) if name in SLOW else name for name in available_games()])
 def test_every_registered_game_conforms(name: str) -> None:
     # One game of each engine without `jit` too.
     eager = name in ("tilewe", "santorini", "triominos")

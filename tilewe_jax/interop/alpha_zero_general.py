@@ -29,7 +29,7 @@ from tilewe_jax.games.santorini.config import santorini
 from tilewe_jax.games.santorini.game import SantoriniGame as Santorini
 from tilewe_jax.games.santorini.rules import State as SantoriniState
 from tilewe_jax.interop.single import as_game
-from tilewe_jax.lanes import per_lane
+from tilewe_jax.lanes import rule_per_lane
 
 Board = NDArray[np.int8]
 DRAW = 1e-4
@@ -249,7 +249,7 @@ class _PolyominoFunctions:
             return jnp.zeros_like(rows).at[colors].set(rows)
 
         occupied, hands, out = by_color(occupied), by_color(hands), by_color(blocks[:, 2, 0, 0])
-        counts = per_lane(lambda *args: polyomino_rules.legal_counts(self._config, *args))
+        counts = rule_per_lane(polyomino_rules.legal_counts, self._config)
         return PolyominoState(
             occupied=occupied,
             hands=hands,
@@ -292,7 +292,7 @@ class _PolyominoFunctions:
 
     def _outcome(self, board: Int8[Array, "planes size size"]) -> Array:
         state, colors = self._state(board), self._colors(board)
-        counts = per_lane(lambda *args: polyomino_rules.legal_counts(self._config, *args))
+        counts = rule_per_lane(polyomino_rules.legal_counts, self._config)
         alive = [
             ~state.out[color] & jnp.any(counts(state.occupied, state.hands, color, state.out) > 0)
             for color in jnp.arange(self._config.colors, dtype=jnp.int32)

@@ -4,16 +4,20 @@ import contextlib
 import os
 import select
 import shlex
-import signal
 import subprocess
+import sys
 import time
 import weakref
 
 import psutil
 
+from tilewe_jax import processes
+
 RESPONSE_LIMIT = 1 << 22
 """Maximum size of a response that is read, in bytes: all legal moves of a position have a tenth of it."""
 _CHUNK = 1 << 16
+CAN_RUN = sys.platform != "win32"
+"""Whether engines can be run on this system."""
 
 
 class EngineError(Exception):
@@ -30,10 +34,12 @@ class GtpEngine:
     Args:
         command: the command line, split as a shell does it; no shell is involved.
 
-    Raises ``EngineError`` where the process cannot be started.
+    Raises ``EngineError`` where the process cannot be started, and on Windows.
     """
 
     def __init__(self, command: str) -> None:
+        if not CAN_RUN:
+            raise EngineError("GTP engines cannot be played on Windows, where `select` does not wait for pipes")
         try:
             arguments = shlex.split(command)
             self._process = subprocess.Popen(
@@ -145,8 +151,7 @@ class GtpEngine:
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """End a process and those that it started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    processes.kill(process.pid)
     process.wait()  # before its pipes are closed, so that a thread that reads sees their end
     for stream in (process.stdin, process.stdout):
         if stream:

@@ -11,7 +11,6 @@ same, and ``gymnasium.make("tilewe_jax/santorini-v1")`` a single game.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from io import BytesIO
 from typing import Any, ClassVar
 
 import jax
@@ -22,11 +21,9 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
 from tilewe_jax.batching.reset import auto_reset
-from tilewe_jax.game import Game, Policy, as_action
+from tilewe_jax.extras import optional_import
+from tilewe_jax.game import Game, Policy, as_action, observation_shape
 from tilewe_jax.interop import single
-from tilewe_jax.interop.extras import optional_import
-from tilewe_jax.render.animation import png
-from tilewe_jax.render.pictures import draw
 
 gymnasium = optional_import("gymnasium")
 vector = optional_import("gymnasium.vector")
@@ -108,11 +105,11 @@ class GameVectorEnv(VectorEnv):
     ) -> None:
         self.game = single.as_game(game, options)
         mode = getattr(autoreset_mode, "value", autoreset_mode)
-        _require("autoreset_mode", mode, AUTORESET_MODES)
-        _require("illegal", illegal, ILLEGAL)
+        single.check_choice("autoreset_mode", mode, AUTORESET_MODES)
+        single.check_choice("illegal", illegal, ILLEGAL)
         if isinstance(opponent, str):
-            _require("opponent", opponent, tuple(self.game.policies()))
-        _require("render_mode", render_mode, (None, *RENDER_MODES))
+            single.check_choice("opponent", opponent, tuple(self.game.policies()))
+        single.check_choice("render_mode", render_mode, (*RENDER_MODES, None))
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, not {num_envs}")
         if seat is not None and not 0 <= seat < self.game.num_players:
@@ -121,7 +118,7 @@ class GameVectorEnv(VectorEnv):
         self.render_mode = render_mode
         self.autoreset_mode = vector.AutoresetMode(mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}  # type: ignore[misc]
-        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, single.observation_shape(self.game), np.float32)
+        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, observation_shape(self.game), np.float32)
         self.single_action_space = gymnasium.spaces.Discrete(self.game.num_actions)
         self.observation_space = vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = vector.utils.batch_space(self.single_action_space, num_envs)
@@ -189,9 +186,7 @@ class GameVectorEnv(VectorEnv):
         positions = (self.game.host(jax.tree.map(lambda leaf, i=i: leaf[i], states)) for i in range(self.num_envs))
         if self.render_mode == "ansi":
             return tuple(position.text(seat=int(seat), open=False) for position, seat in zip(positions, seats, strict=True))
-        image = optional_import("PIL.Image", "render")
-        pictures = (png(draw(position.view(seat=int(seat)))) for position, seat in zip(positions, seats, strict=True))
-        return tuple(np.asarray(image.open(BytesIO(picture)).convert("RGB")) for picture in pictures)
+        return tuple(single.pixels(position.view(seat=int(seat))) for position, seat in zip(positions, seats, strict=True))
 
     def _key(self) -> PRNGKeyArray:
         return jax.random.key(int(self.np_random.integers(2**63)))
@@ -322,11 +317,6 @@ class _Rules:
 @lru_cache(maxsize=8)
 def _compiled(rules: _Rules) -> tuple[Any, Any, Any]:
     return jax.jit(rules.start), jax.jit(rules.step), jax.jit(rules.look)
-
-
-def _require(name: str, value: Any, known: tuple[Any, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, not {value!r}")
 
 
 def _first(info: dict[str, Any]) -> dict[str, Any]:

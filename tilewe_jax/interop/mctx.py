@@ -22,9 +22,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
+from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game
 from tilewe_jax.interop import single
-from tilewe_jax.interop.extras import optional_import
 
 mctx = optional_import("mctx")
 

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewe_jax.game import Game
+from tilewe_jax.extras import optional_import
+from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.interop import single
 from tilewe_jax.interop.chance import Chance, Event, chance_of, tile_placed
-from tilewe_jax.interop.extras import optional_import
 from tilewe_jax.registry import available_games, describe, options
 
 pyspiel = optional_import("pyspiel")
@@ -264,7 +264,7 @@ class Observer:
     def __init__(self, game: Game[Any], perfect_recall: bool) -> None:
         self._game = game
         self._perfect_recall = perfect_recall
-        shape = single.observation_shape(game)
+        shape = observation_shape(game)
         self.tensor: NDArray[np.float32] | None = None if perfect_recall else np.zeros(int(np.prod(shape)), np.float32)
         self.dict = {} if self.tensor is None else {"observation": self.tensor.reshape(shape)}
 

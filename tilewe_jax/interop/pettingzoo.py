@@ -10,18 +10,15 @@ Where PettingZoo has a registry (from 1.27 on), an import of this module registe
 
 from collections.abc import Mapping
 from functools import partial
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewe_jax.game import Game
+from tilewe_jax.extras import optional_import
+from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.host import IllegalActionError
 from tilewe_jax.interop import single
-from tilewe_jax.interop.extras import optional_import
-from tilewe_jax.render.animation import png
-from tilewe_jax.render.pictures import draw
 
 spaces = optional_import("gymnasium.spaces")
 pettingzoo = optional_import("pettingzoo")
@@ -60,8 +57,7 @@ class GameEnv(AECEnv):
 
     def __init__(self, game: Game[Any] | str, /, *, render_mode: str | None = None, **options: Any) -> None:
         super().__init__()
-        if render_mode is not None and render_mode not in RENDER_MODES:
-            raise ValueError(f"render_mode must be one of {', '.join(RENDER_MODES)} or None, not {render_mode!r}")
+        single.check_choice("render_mode", render_mode, (*RENDER_MODES, None))
         self.game = single.as_game(game, options)
         self.render_mode = render_mode
         self.metadata = {
@@ -72,7 +68,7 @@ class GameEnv(AECEnv):
         }
         self.possible_agents = [f"player_{seat}" for seat in range(self.game.num_players)]
         self.agents: list[str] = []
-        shape, actions = single.observation_shape(self.game), self.game.num_actions
+        shape, actions = observation_shape(self.game), self.game.num_actions
         self.observation_spaces = {
             agent: spaces.Dict(
                 {
@@ -146,8 +142,7 @@ class GameEnv(AECEnv):
         """
         position = self.game.host(self._position.state)
         if self.render_mode == "rgb_array":
-            image = optional_import("PIL.Image", "render")
-            return np.asarray(image.open(BytesIO(png(draw(position.view())))).convert("RGB"))
+            return single.pixels(position.view())
         text = position.text(last_action=self._last_action, open=False)
         if self.render_mode == "human":
             print(text)

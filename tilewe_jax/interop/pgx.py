@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from tilewe_jax.game import Game
+from tilewe_jax.extras import optional_import
+from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.interop import single
-from tilewe_jax.interop.extras import optional_import
 from tilewe_jax.render.pictures import draw, draw_grid
 from tilewe_jax.render.shapes import Options
 
@@ -92,7 +92,7 @@ class PgxEnv(Env):
         mover = _player_of(seat_of, self.game.current_player(state))
         return PgxState(
             current_player=mover,
-            observation=jnp.zeros(single.observation_shape(self.game), jnp.float32),  # `init` fills it in
+            observation=jnp.zeros(observation_shape(self.game), jnp.float32),  # `init` fills it in
             rewards=jnp.zeros(players, jnp.float32),
             terminated=jnp.zeros((), jnp.bool_),
             truncated=jnp.zeros((), jnp.bool_),
@@ -144,7 +144,7 @@ class PgxEnv(Env):
     @property
     def observation_shape(self) -> tuple[int, ...]:
         """The shape of an observation."""
-        return single.observation_shape(self.game)
+        return observation_shape(self.game)
 
 
 def _player_of(seat_of: Array, seat: Array) -> Array:

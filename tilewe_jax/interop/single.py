@@ -1,8 +1,9 @@
 """Single games on the device, for packages that step one game at a time: one compiled call a step, its results in NumPy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from io import BytesIO
 from typing import Any
 
 import jax
@@ -11,8 +12,11 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 from numpy.typing import NDArray
 
+from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game
 from tilewe_jax.registry import available_games, make
+from tilewe_jax.render.animation import png
+from tilewe_jax.render.pictures import draw
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,18 @@ def zero_sum(returns: Any, is_terminal: Any) -> Any:
     return outcome * is_terminal[..., None]
 
 
+def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    """Raise ``ValueError`` for an argument of this name that is none of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}, not {value!r}")
+
+
+def pixels(view: Mapping[str, Any]) -> NDArray[np.uint8]:
+    """The picture of a view (``HostPosition.view``), ``[height, width, 3]``; needs the extra ``[render]``."""
+    image = optional_import("PIL.Image", "render")
+    return np.asarray(image.open(BytesIO(png(draw(view)))).convert("RGB"))
+
+
 def init(game: Game[Any], seed: int) -> Position:
     """The start of a new game; a seed of at most 63 bits decides all of its chance."""
     return position(*_compiled(game).init(jax.random.key(seed)))
@@ -81,12 +97,6 @@ def of_state(game: Game[Any], state: Any) -> Position:
 def observe(game: Game[Any], state: Any, player: int) -> NDArray[np.float32]:
     """The observation of a player."""
     return np.array(_compiled(game).observe(state, np.int32(player)))
-
-
-def observation_shape(game: Game[Any]) -> tuple[int, ...]:
-    """The shape of an observation."""
-    shape = jax.eval_shape(lambda key: game.observe(game.init(key), jnp.int32(0)), jax.eval_shape(lambda: jax.random.key(0)))
-    return tuple(shape.shape)
 
 
 def position(state: Any, facts: tuple[Any, ...]) -> Position:

@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 
 from tilewe_jax.batching.environment import Environment, EnvironmentState, Transition
-from tilewe_jax.game import Game
+from tilewe_jax.extras import optional_import
+from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.interop import single
-from tilewe_jax.interop.extras import optional_import
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class TorchEnvironment:
     @property
     def observation_shape(self) -> tuple[int, ...]:
         """The shape of an observation of one game."""
-        return single.observation_shape(self.game)
+        return observation_shape(self.game)
 
     def reset(self, seed: int = 0) -> tuple[Any, Any]:
         """Start all games anew: the observations of the players to move, and their legal actions."""

@@ -8,16 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tilewe_jax.extras import optional_import
 from tilewe_jax.render.pictures import scene, summary
 from tilewe_jax.render.replay import bounds_of_rounds, caption_of, numbers_of
 from tilewe_jax.render.shapes import Options, Scene, Svg, document, el
 
 MAX_PIXELS = 300_000_000
 """Maximum number of pixels of all positions of a GIF together, a byte each in memory: about 1,000 positions of width 480."""
-
-
-class MissingRenderError(ImportError):
-    """The packages that make pixels of pictures are not installed. The message names the extra that has them."""
 
 
 def frames_of(replay: Mapping[str, Any], *, theme: str, numbers: bool) -> list[Options]:
@@ -116,23 +113,20 @@ def gif(
       seconds: time of each position.
       last_seconds: time of the last one.
 
-    Raises ``MissingRenderError`` without the extra ``render``, ``ValueError`` for a game that is too long for this width.
+    Raises ``MissingExtraError`` without the extra ``render``, ``ValueError`` for a game that is too long for this width.
     """
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingRenderError(_NEEDED) from None
+    pillow = optional_import("PIL.Image", "render")
     scenes = _scenes(replay, theme, numbers)
     pixels = round(len(scenes) * width * width * scenes[0].height / scenes[0].width)
     if pixels > MAX_PIXELS:
         raise ValueError(f"{len(scenes)} positions of width {width} have {pixels:,} pixels, more than {MAX_PIXELS:,}")
 
-    def image_of(frame: Scene) -> Image.Image:
-        return Image.open(io.BytesIO(png(document(frame, "", theme), width))).convert("RGB")
+    def image_of(frame: Scene) -> Any:
+        return pillow.open(io.BytesIO(png(document(frame, "", theme), width))).convert("RGB")
 
     # One table of colours for all, so that nothing flickers: that of the last position, which has most of them.
-    table = image_of(scenes[-1]).quantize(128, dither=Image.Dither.NONE)
-    images = [image_of(frame).quantize(palette=table, dither=Image.Dither.NONE) for frame in scenes]
+    table = image_of(scenes[-1]).quantize(128, dither=pillow.Dither.NONE)
+    images = [image_of(frame).quantize(palette=table, dither=pillow.Dither.NONE) for frame in scenes]
     file = io.BytesIO()
     durations = [round(1000 * seconds)] * (len(images) - 1) + [round(1000 * last_seconds)]
     images[0].save(file, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)
@@ -140,12 +134,5 @@ def gif(
 
 
 def png(picture: str, width: int | None = None) -> bytes:
-    """An SVG picture as PNG, in its own size or of this width. Raises ``MissingRenderError`` without the extra ``render``."""
-    try:
-        import resvg_py
-    except ImportError:
-        raise MissingRenderError(_NEEDED) from None
-    return bytes(resvg_py.svg_to_bytes(svg_string=picture, width=width))
-
-
-_NEEDED = "pictures of pixels need the packages resvg_py and pillow: pip install 'tilewe-jax[render]'"
+    """An SVG picture as PNG, in its own size or of this width. Raises ``MissingExtraError`` without the extra ``render``."""
+    return bytes(optional_import("resvg_py", "render").svg_to_bytes(svg_string=picture, width=width))

@@ -450,7 +450,7 @@ def search(engine: Engine, board: Board, seconds: float, grace: float = 1.0) -> 
 @contextlib.contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
     """Raise ``_TimeIsUp`` in the block after so many seconds; where signals are not to be had, never."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
         return
 

@@ -9,13 +9,13 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
-import signal
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from tilewe_jax import processes
 
 log = logging.getLogger("tilewe_jax.web")
 
@@ -255,8 +255,7 @@ class _Process:
             limit=LINE_LIMIT,
             start_new_session=True,
         )
-        with contextlib.suppress(OSError):  # it has ended already
-            os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+        processes.lower_priority(process.pid, NICENESS)
         assert process.stdout
         assert process.stderr
         listening = asyncio.create_task(self._listen(process.stderr))
@@ -272,9 +271,7 @@ class _Process:
             self._process = None
             for task in (listening, watching):
                 task.cancel()
-            with contextlib.suppress(ProcessLookupError):
-                # The whole session: what the engine has started, such as a compiler, ends too.
-                os.killpg(process.pid, signal.SIGKILL)
+            processes.kill(process.pid)  # and what the engine has started, such as a compiler
             # Not cancelled half-way, or a process would be left that nobody has waited for.
             await asyncio.shield(process.wait())
 

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewe_jax import records
+from tilewe_jax.extras import MissingExtraError
 from tilewe_jax.files import parse_json
 from tilewe_jax.host import HostGame
 from tilewe_jax.interop import blksgf
 from tilewe_jax.interop.blokus import blokus_game
 from tilewe_jax.render import Options, draw
-from tilewe_jax.render.animation import MissingRenderError, animated_svg, gif
+from tilewe_jax.render.animation import animated_svg, gif
 from tilewe_jax.render.replay import replay
 from tilewe_jax.web.catalog import make_game, new_deal
 from tilewe_jax.web.room import encoded
@@ -98,7 +99,7 @@ def animation_of(session: Session, form: str, theme: str) -> bytes:
         return str(animated_svg(values, theme=theme)).encode()
     try:
         return gif(values, theme=theme)
-    except (MissingRenderError, ValueError) as error:
+    except (MissingExtraError, ValueError) as error:
         raise RefusedError(str(error), "format", 409) from None
 
 

@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import logging
-import os
-import signal
 from collections.abc import Awaitable, Callable, Sequence
+
+from tilewe_jax import processes
 
 log = logging.getLogger("tilewe_jax.web")
 
@@ -62,8 +62,7 @@ class Live:
             limit=LINE_LIMIT,
             start_new_session=True,
         )
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+        processes.lower_priority(process.pid, NICENESS)
         assert process.stdout
         idle = 0.0
         loop = asyncio.get_running_loop()
@@ -77,6 +76,5 @@ class Live:
                     self._news.notify_all()
             log.warning("the process of live games has ended")
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            processes.kill(process.pid)
             await asyncio.shield(process.wait())

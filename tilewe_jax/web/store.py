@@ -5,17 +5,22 @@ share the price of a commit.
 """
 
 import asyncio
-import fcntl
 import json
 import os
 import queue
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 Result = TypeVar("Result")
 
@@ -220,11 +225,14 @@ class Store:
     def _locked(self) -> int:
         """The descriptor of a locked file beside the database; the system unlocks it even if this process is killed."""
         try:
-            descriptor = os.open(f"{self.path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(f"{self.path}-lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if sys.platform == "win32":
+                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+            else:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(descriptor)
             raise StoreError(f"{self.path} is used by another server; name another file with --data") from None
@@ -235,7 +243,7 @@ class Store:
 
     def _open(self) -> sqlite3.Connection:
         """The connection that writes, to a file that has our tables. Raises ``sqlite3.Error`` and ``StoreError``."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)  # games of people: not for everybody
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)  # games of people: not for everybody
         os.close(descriptor)
         file = self._connect()
         try:

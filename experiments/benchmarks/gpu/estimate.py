@@ -33,7 +33,7 @@ class Work:
     """Machine instructions of all threads; of kernels without machine code or with loops the operations."""
     seconds: float = 0.0
     network_seconds: float = 0.0
-    """Those of them that the kernels of the network take."""
+    """Seconds of the kernels of the network, which are among ``seconds``."""
     host_turns: float = 0.0
     """Turns of loops after each of which the host is asked."""
 
@@ -63,7 +63,7 @@ def of_kernel(kernel: Kernel, program: CompiledProgram, target: Target) -> Work:
         float_ops=kernel.float_ops + sum(kernel.matrix_ops.values()),
         instructions=instructions,
         seconds=seconds,
-        network_seconds=seconds if f"{NETWORK}" in kernel.source else 0.0,
+        network_seconds=seconds if NETWORK in kernel.source else 0.0,
     )
 
 

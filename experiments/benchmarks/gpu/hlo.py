@@ -172,7 +172,7 @@ def _body(computations: Computations, name: str, turns: int | None) -> Body:
             # A loop of a known length does not ask its condition.
             inside.kernels += [] if trip_count else condition.kernels
             body.loops.append(inside)
-        elif opcode in ("call", "async-start") or opcode == "conditional":
+        elif opcode in ("call", "async-start", "conditional"):
             for branch in _branches(instruction):
                 inside = _body(computations, branch, 1)
                 body.kernels += inside.kernels

@@ -1,7 +1,6 @@
 """Figures of programs compiled for a GPU, as JSON. They are compiled in a process of their own, which sets JAX up for it."""
 
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -13,6 +12,7 @@ from rich.table import Table
 
 from experiments.benchmarks.gpu import compile, estimate, hlo, programs
 from experiments.benchmarks.gpu.targets import TARGETS, Target
+from experiments.benchmarks.play import in_process
 
 BATCH = {"stream": 65_536, "step": 65_536, "mask": 8_192, "search": 1_024, "selfplay": 1_024}
 """Games at once, unless given."""
@@ -49,13 +49,8 @@ def measure(
         raise RuntimeError(
             "--compile-for needs JAX's compiler for CUDA, of the extra cuda: pip install 'tilewe-jax[cuda]'; it needs no GPU"
         )
-    settings = json.dumps([device, name, options, chosen, batch, network, num_simulations, num_candidates])
-    command = [sys.executable, "-m", "experiments.benchmarks.gpu.measure", settings]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError("compiling failed; see above")
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
+    settings = device, name, options, chosen, batch, network, num_simulations, num_candidates
+    return in_process("experiments.benchmarks.gpu.measure", *settings)
 
 
 def tables(figures: dict[str, Any]) -> list[Table]:

@@ -27,7 +27,7 @@ class Program:
     donated: tuple[int, ...] = ()
     """The arguments whose memory the results may use."""
     loops_to_step: int = 0
-    """How many loops lie around a step; 0 where the whole program is one."""
+    """Number of nested loops around the code of one step; 0 where the whole program is one step."""
 
 
 def make(name: str, game: Any, batch: int, network: str, num_simulations: int, num_candidates: int) -> Program:

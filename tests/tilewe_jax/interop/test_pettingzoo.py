@@ -15,8 +15,8 @@ with warnings.catch_warnings():
     from pettingzoo.test import api_test, render_test, seed_test
 
 import tilewe_jax
+from tilewe_jax.extras import MissingExtraError, optional_import
 from tilewe_jax.interop import pettingzoo, single
-from tilewe_jax.interop.extras import MissingExtraError, optional_import
 
 SMALL: dict[str, dict[str, Any]] = {
     "tilewe": {"size": 5, "players": 4, "pieces": ["O1", "I2", "I3", "L3"]},
@@ -122,7 +122,7 @@ def test_games_are_registered() -> None:
 
 
 def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match="render_mode must be one of human, ansi, rgb_array or None, not 'gif'"):
+    with pytest.raises(ValueError, match="render_mode must be one of human, ansi, rgb_array, None, not 'gif'"):
         pettingzoo.env("santorini", render_mode="gif")
     with pytest.raises(ValueError, match="options \\(size\\) belong to the name of a game"):
         pettingzoo.env(tilewe_jax.make("santorini"), size=3)

@@ -101,6 +101,7 @@ def test_hidden_trays_stay_hidden() -> None:
     assert batch.to_svg().count("<svg") == 3
 
 
+@pytest.mark.slow
 def test_gumbel_alphazero_trains() -> None:
     """Self-play with mctx and a step of a network, as in the example of Pgx: one compiled call an iteration."""
     env, batch, length = SANTORINI, 8, 12

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from tilewe_jax.interop.extras import MissingExtraError
+from tilewe_jax.extras import MissingExtraError
 from tilewe_jax.interop.torch import TorchEnvironment
 
 SANTORINI = tilewe_jax.make("santorini", size=3)

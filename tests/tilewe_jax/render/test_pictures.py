@@ -15,6 +15,7 @@ import pytest
 from tests.browser import browser_page
 from tests.tilewe_jax.render.games import GAMES, GOLDEN, golden, options_of, recorded, replay_of
 from tilewe_jax import render, tilewe
+from tilewe_jax.extras import MissingExtraError
 from tilewe_jax.games.polyomino.pieces import DRAWINGS
 from tilewe_jax.host_games import make_host_game
 from tilewe_jax.records import RecordError
@@ -321,9 +322,9 @@ def test_a_gif_has_all_positions() -> None:
 
 def test_pixels_need_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    with pytest.raises(animation.MissingRenderError, match=r"pip install 'tilewe-jax\[render\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'tilewe-jax\[render\]'"):
         animation.png(draw(replay_of("duo")["frames"][0]))
-    with pytest.raises(animation.MissingRenderError, match="render"):
+    with pytest.raises(MissingExtraError, match="render"):
         animation.gif(replay_of("duo"))
 
 

@@ -88,7 +88,7 @@ def _planes(
     below = _rows_below(config)
 
     def at(offset: int) -> list[Board]:
-        """Of each colour the words ``offset`` after each word of a plane, 0 where there is none."""
+        """For each colour, the words that lie ``offset`` words after those of a plane; 0 beyond its ends."""
         first = max(0, -offset)
         part = occupied[:, max(0, offset) : size]
         padded = jnp.pad(part, ((0, 0), (first, max(0, length - first - part.shape[1])), (0, 0)))

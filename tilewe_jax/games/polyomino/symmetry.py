@@ -5,6 +5,7 @@ Tables are computed with NumPy, once for each variant; ``transform_boards`` is a
 """
 
 from functools import cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,7 @@ def symmetries(config: Config) -> tuple[int, ...]:
     return tuple(
         rotation
         for rotation in range(len(ROTATION_NAMES))
-        if all(frozenset(_image(config, cell, rotation) for cell in start) == start for start in starts)
+        if all(frozenset(_images(config, sorted(start), rotation)) == start for start in starts)
     )
 
 
@@ -41,34 +42,46 @@ def action_table(config: Config) -> NDArray[np.int32]:
     """``int32[symmetries, num_actions]``: the image of each action; ids that do not lie on the board map to themselves."""
     count = config.num_placements + config.voluntary_pass
     table = np.tile(np.arange(count, dtype=np.int32), (len(symmetries(config)), 1))
-    for row, rotation in zip(table, symmetries(config), strict=True):
-        for i in config.orientations:
-            cells = ORIENTATIONS[i].cells
-            new_orientation = ORIENTATION_OF_CELLS[normalize(_image(config, cell, rotation) for cell in cells)]
-            for y in range(config.size):
-                for x in range(config.size):
-                    if config.fits(ORIENTATIONS[i], (x, y)):
-                        placed = [_image(config, (x + dx, y + dy), rotation) for dx, dy in cells]
-                        anchor = min(x for x, _ in placed), min(y for _, y in placed)
-                        row[i * config.cells + config.bit((x, y))] = new_orientation * config.cells + config.bit(anchor)
+    for i in config.orientations:
+        cells = np.array(ORIENTATIONS[i].cells)
+        anchors = _cells(np.maximum(config.size - cells.max(axis=0), 0))
+        ids = i * config.cells + _bits(config, anchors)
+        for row, rotation in zip(table, symmetries(config), strict=True):
+            new_orientation = ORIENTATION_OF_CELLS[normalize(_images(config, cells, rotation))]
+            new_anchors = _image(config, anchors[:, None] + cells, rotation).min(axis=1)
+            row[ids] = new_orientation * config.cells + _bits(config, new_anchors)
     return table
 
 
 @cache
 def _sources(config: Config) -> NDArray[np.int32]:
     """``int32[symmetries, cells]``: for each symmetry the cell that each cell comes from."""
+    cells = _cells((config.size, config.size))
     table = np.zeros((len(symmetries(config)), config.cells), np.int32)
     for row, rotation in zip(table, symmetries(config), strict=True):
-        for y in range(config.size):
-            for x in range(config.size):
-                row[config.bit(_image(config, (x, y), rotation))] = config.bit((x, y))
+        row[_bits(config, _image(config, cells, rotation))] = _bits(config, cells)
     return table
 
 
-def _image(config: Config, cell: Cell, rotation: int) -> Cell:
-    """The image of a cell under a rotation of the board, as ``pieces.rotate`` rotates pieces."""
-    x, y = cell
+def _image(config: Config, cells: NDArray[Any], rotation: int) -> NDArray[Any]:
+    """The images of cells ``[..., 2]`` under a rotation of the board, as ``pieces.rotate`` rotates pieces."""
+    x, y = cells[..., 0], cells[..., 1]
     last = config.size - 1
     for _ in range(rotation % 4):
         x, y = y, last - x
-    return (last - x, y) if rotation >= 4 else (x, y)
+    return np.stack([last - x, y] if rotation >= 4 else [x, y], axis=-1)
+
+
+def _images(config: Config, cells: Any, rotation: int) -> list[Cell]:
+    """``_image`` of a sequence of cells."""
+    return [(x, y) for x, y in _image(config, np.asarray(cells), rotation).tolist()]
+
+
+def _bits(config: Config, cells: NDArray[Any]) -> NDArray[Any]:
+    """Indices of the bits of cells ``[..., 2]``."""
+    return np.asarray(cells[..., 1] * config.size + cells[..., 0])
+
+
+def _cells(shape: Any) -> NDArray[Any]:
+    """All cells of a rectangle with so many columns and rows, ``[cells, 2]``."""
+    return np.argwhere(np.ones(shape))

@@ -17,7 +17,7 @@ GAME = tilewe_jax.make("tilewe", players=3, size=7)
 def test_what_each_colour_could_place_is_what_listing_finds() -> None:
     config, encode = GAME.config, jax.jit(jax.vmap(GAME.encode))
     to_cells = jax.jit(jax.vmap(lambda words: unpack_words(words, config.cells)))
-    seen = 0
+    num_checked = 0
     for ply, (state, _) in enumerate(positions(GAME, 4)):
         if ply % 4 or bool(np.all(np.asarray(state.out))):
             continue
@@ -36,11 +36,11 @@ def test_what_each_colour_could_place_is_what_listing_finds() -> None:
                     counts[PIECE_NAMES.index(GAME.piece_of(action))] += 1
                 np.testing.assert_array_equal(reachable[lane], union)
                 np.testing.assert_array_equal(encoding.legal[lane, seat], counts)
-                seen += counts.sum()
+                num_checked += counts.sum()
                 own = int(color[lane])
                 assert encoding.hands[lane, seat] == state.hands[lane, own]
                 np.testing.assert_array_equal(encoding.cells[lane, seat], state.occupied[lane, own])
-    assert seen > 3000
+    assert num_checked > 3000
 
 
 def test_linear_logits_are_features_times_weights() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilewe_jax
-from tests.support import assert_same, batched, rows
+from tests.support import assert_same, batched, rows, slow
 from tests.tilewe_jax.games.polyomino import reference
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.host import BLOCK_STARTS, FITS, Position, bits
@@ -30,15 +30,15 @@ from tilewe_jax.tilewe.convert import (
 
 # Games of each variant, so that the plies add up to 100,000 and more.
 VARIANTS = [
-    ("tilewe", {"players": 1}, 600),
-    ("tilewe", {"players": 2}, 400),
-    ("tilewe", {"players": 3}, 320),
+    slow("tilewe", {"players": 1}, 600),
+    slow("tilewe", {"players": 2}, 400),
+    slow("tilewe", {"players": 3}, 320),
     ("tilewe", {"players": 4}, 280),
-    ("classic", {}, 280),
+    slow("classic", {}, 280),
     ("classic_2", {"size": 14}, 360),
     ("duo", {"voluntary_pass": True}, 600),
-    ("duo", {}, 560),
-    ("duo_official", {}, 560),
+    slow("duo", {}, 560),
+    slow("duo_official", {}, 560),
 ]
 PLIES = 12_500
 CHECK_STATE_EVERY = 50

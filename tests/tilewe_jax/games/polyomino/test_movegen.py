@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from tests.support import batched, rows
+from tests.support import batched, rows, slow
 from tests.tilewe_jax.games.polyomino.reference import Board
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
@@ -17,9 +17,9 @@ SIZES = [
     ("tilewe", {}),
     ("duo", {}),
     ("tilewe", {"players": 3, "size": 5}),
-    ("tilewe", {"size": 32}),
+    slow("tilewe", {"size": 32}),
     ("duo", {"size": 3, "pieces": ("O1", "I2", "L3")}),
-    ("classic", {"size": 11}),
+    slow("classic", {"size": 11}),
 ]
 MORE_SIZES = [("tilewe", {}), ("tilewe", {"players": 2}), ("duo", {}), ("duo_official", {}), ("classic", {})]
 POSITIONS = 5_000
@@ -84,9 +84,9 @@ def test_convolution_and_growth_agree_on_a_million_positions(name: str, options:
         ("tilewe", {"players": 3, "size": 8}, 8),
         ("duo", {"voluntary_pass": True, "size": 7}, 8),
         ("duo_official", {"pieces": ("O1", "I2", "L3", "T4", "W5")}, 12),
-        ("classic", {}, 2),
-        ("classic_2", {"size": 9}, 8),
-        ("tilewe", {"size": 32, "pieces": ("I5", "V5", "O1", "Z5")}, 2),
+        slow("classic", {}, 2),
+        slow("classic_2", {"size": 9}, 8),
+        slow("tilewe", {"size": 32, "pieces": ("I5", "V5", "O1", "Z5")}, 2),
     ],
     ids=str,
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
+from tests.support import slow
 from tilewe_jax import batching
 from tilewe_jax.bits import kth_set_bit, popcount
 from tilewe_jax.games.polyomino import movegen, movegen_conv, movegen_gpu, rules
@@ -13,10 +14,10 @@ from tilewe_jax.games.polyomino.boards import planes
 from tilewe_jax.lanes import by_platform
 
 SETUPS = [
-    ("tilewe", {}),
+    slow("tilewe", {}),
     ("duo", {"voluntary_pass": True}),
     ("classic_2", {"size": 9, "start_piece": "L3", "pieces": ("O1", "I2", "L3", "T4", "W5")}),
-    ("tilewe", {"players": 3, "size": 5}),
+    slow("tilewe", {"players": 3, "size": 5}),
 ]
 MORE_SETUPS = [
     ("tilewe", {}),

@@ -7,11 +7,11 @@ import pytest
 
 import tilewe_jax
 from experiments.benchmarks.perft import Perft
-from tests.support import traces
+from tests.support import slow, traces
 
 KNOWN = [
-    ("tilewe", {"players": 1}, (232, 38_916)),
-    ("tilewe", {"players": 2}, (232, 40_368)),
+    slow("tilewe", {"players": 1}, (232, 38_916)),
+    slow("tilewe", {"players": 2}, (232, 40_368)),
     ("tilewe", {"players": 4}, (232, 40_368, 4_682_688)),
     ("duo", {}, (116, 13_456, 2_987_464)),
     ("duo_official", {}, (414, 171_396, 89_204_762)),
@@ -49,10 +49,10 @@ def test_tiny_game_by_exhaustion() -> None:
     ("variant", "players"),
     [
         ("tilewe", 4),
-        *(pytest.param("tilewe", players, marks=pytest.mark.slow) for players in (1, 2, 3)),
-        ("duo", 2),
+        *(slow("tilewe", players) for players in (1, 2, 3)),
+        slow("duo", 2),
         ("duo_official", 2),
-        ("classic", 4),
+        slow("classic", 4),
     ],
 )
 def test_from_positions_where_players_meet(variant: str, players: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from tests.support import rows, sampled_and_full, traces
+from tests.support import rows, sampled_and_full, slow, traces
 from tilewe_jax.games.polyomino.boards import planes
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.polyomino.notation import cells_of
@@ -89,7 +89,7 @@ def playable(game: PolyominoGame, corners: np.ndarray, legal: list[tuple[int, ..
 
 
 @sampled_and_full
-@pytest.mark.parametrize("players", [1, 3, 4])
+@pytest.mark.parametrize("players", [slow(1), slow(3), 4])
 def test_tilewe(players: int, full: bool) -> None:
     header, *games = traces(f"tilewe/games_{players}p.jsonl.gz", full)
     assert header["n_players"] == players

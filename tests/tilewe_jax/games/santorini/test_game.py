@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tilewe_jax
 from experiments.benchmarks.perft import Perft
-from tests.support import assert_same, batched, positions, rows, sampled_and_full, traces
+from tests.support import assert_same, batched, positions, rows, sampled_and_full, slow, traces
 from tests.tilewe_jax.games.santorini import reference
 from tilewe_jax import batching
 from tilewe_jax.games.santorini import rules
@@ -114,7 +114,7 @@ def _to(here: np.ndarray, player: int, action: int) -> tuple[int, int]:
     return int(row), int(column)
 
 
-@pytest.mark.parametrize(("size", "every"), [(3, 2), (4, 4), (5, 6), (6, 6), (7, 8), (8, 10), (9, 12)])
+@pytest.mark.parametrize(("size", "every"), [(3, 2), slow(4, 4), (5, 6), slow(6, 6), (7, 8), slow(8, 10), slow(9, 12)])
 def test_against_the_reference(size: int, every: int) -> None:
     """Legal turns, positions and results of 1,250 states of each size, from whole games; and the host board says the same."""
     game = tilewe_jax.make("santorini", size=size, placement="random")
@@ -182,7 +182,7 @@ def test_random_placement_is_uniform_and_recorded() -> None:
             game.init_from_deal(deal)
 
 
-@pytest.mark.parametrize("size", [5, 6])
+@pytest.mark.parametrize("size", [5, slow(6)])
 def test_rules_commute_with_all_symmetries(size: int) -> None:
     game = tilewe_jax.make("santorini", size=size)
     table, symmetries = jnp.asarray(game.action_symmetries), jnp.arange(game.num_symmetries)

@@ -16,7 +16,7 @@ import pytest
 
 import tilewe_jax
 from experiments.benchmarks.perft import Perft
-from tests.support import assert_same, rows, traces
+from tests.support import assert_same, rows, slow, traces
 from tests.tilewe_jax.games.triominos import reference
 from tilewe_jax.games.triominos import table
 from tilewe_jax.games.triominos.config import Config
@@ -39,13 +39,13 @@ LANES = 20
 # All numbers of players, both sets, every way to start, single rounds and whole games, and games cut off.
 VARIANTS = [
     {"players": 2, "tiles": 56, "start": "random"},
-    {"players": 2, "tiles": 84, "start": "winner", "game": "target"},
-    {"players": 3, "tiles": 56, "start": "highest", "game": "target"},
-    {"players": 4, "tiles": 84, "start": "highest"},
-    {"players": 5, "tiles": 56, "start": "winner", "game": "target"},
-    {"players": 6, "tiles": 84, "start": "random", "game": "target"},
+    slow({"players": 2, "tiles": 84, "start": "winner", "game": "target"}),
+    slow({"players": 3, "tiles": 56, "start": "highest", "game": "target"}),
+    slow({"players": 4, "tiles": 84, "start": "highest"}),
+    slow({"players": 5, "tiles": 56, "start": "winner", "game": "target"}),
+    slow({"players": 6, "tiles": 84, "start": "random", "game": "target"}),
     {"players": 6, "tiles": 56, "start": "highest", "hex_scores": (50, 60, 70)},
-    {"players": 2, "tiles": 20, "tray": 4, "game": "target", "max_rounds": 2},
+    {"players": 3, "tiles": 20, "tray": 4, "start": "winner", "game": "target", "max_rounds": 2},
 ]
 PLAYERS = ["random", "random_stuck", "greedy_gain", "thrifty_stuck", "flexible_hoard", "block_gain"]
 """Every strategy of placing, and every one of drawing."""
@@ -236,7 +236,7 @@ def turned(cell: reference.Cell, steps: int, shift: tuple[int, int]) -> referenc
 
 
 @pytest.mark.parametrize("start", ["random", "highest"])
-@pytest.mark.parametrize("players", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("players", [2, slow(3), slow(4), slow(5), 6])
 def test_recorded_rounds(players: int, start: str) -> None:
     """Every round of the traces: the numbers of legal placements, the scores after every action, and who wins."""
     records = [r for r in traces("triominos/rounds.jsonl.gz") if (r["n"], r["start"]) == (players, start)]
@@ -546,9 +546,9 @@ def test_illegal_actions_say_why() -> None:
     "options",
     [
         {"players": 3, "tiles": 35, "tray": 4, "start": "highest", "game": "target", "target": 200, "max_rounds": 3},
-        {"players": 2, "tiles": 20, "tray": 5, "start": "winner", "game": "target", "target": 150, "max_rounds": 3},
+        slow({"players": 2, "tiles": 20, "tray": 5, "start": "winner", "game": "target", "target": 150, "max_rounds": 3}),
         {"players": 4, "tiles": 20, "tray": 2, "start": "random", "game": "target", "max_rounds": 3},
-        {"tiles": 56, "start": "random"},
+        slow({"tiles": 56, "start": "random"}),
     ],
     ids=str,
 )

@@ -1,4 +1,4 @@
-"""Packages that the adapters need and a plain installation does not have."""
+"""Packages of the optional extras, which a plain installation does not have."""
 
 from importlib import import_module
 from typing import Any
