@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from jaxtyping import PRNGKeyArray
 
 from experiments.arena.kept_tree import KeptTree
 from experiments.arena.players import ForfeitError, HostGame, HostPlayer, Player
+from experiments.arena.pondering import Pondering
 from experiments.timed_search import parts_of
 from search import Search, SubtreeReuse, TreePlayer
 from search.exported import as_tree
@@ -29,15 +30,19 @@ class PlayerAgent:
 
     Everything is compiled before the first game. A limit of seconds is kept by ``puct`` agents that keep a tree, which then
     search in parts (``experiments.timed_search``), at most as long as without a limit, and by players on the host, which are
-    told.
+    told. ``puct`` agents that keep a tree can also ponder: they then search on, in parts, while opponents are to move, until
+    the tree has no more room; what they have searched below the moves that are played is kept.
 
     Args:
         game: the game that is played.
         player: the player, as ``experiments.arena.player`` gives it for this game.
         seed: seed of its random numbers.
+        ponders: whether it thinks on the opponents' time.
+
+    Raises ``ValueError`` for a player that cannot ponder but is to.
     """
 
-    def __init__(self, game: Game[Any], player: Player, seed: int = 0) -> None:
+    def __init__(self, game: Game[Any], player: Player, seed: int = 0, ponders: bool = False) -> None:
         self.name = player.name
         self._game = game
         agent = player.agent
@@ -47,10 +52,14 @@ class PlayerAgent:
         self._seconds: float | None = None
         self._actions: tuple[int, ...] = ()
         self._tree = KeptTree(self._agent) if isinstance(self._agent, TreePlayer) else None
+        if ponders and not self._can_search_in_parts:
+            raise ValueError(f"{self.name} cannot ponder; only puct with reuse_subtree can")
         self._num_parts = 0
         self._part: Any = None
         self._part_seconds = 0.0
         """Seconds that the last part of a search took, of which the next one has to be worth."""
+        self._pondering = Pondering()
+        self._ponder_part: Any = None
         self._start = jax.jit(game.init)(jax.random.key(0))
         self._state = self._start
         self._apply = jax.jit(game.apply)
@@ -59,11 +68,14 @@ class PlayerAgent:
             self._decide = jax.jit(_decide)
         if not isinstance(self._agent, HostPlayer):
             self.choose((self.choose(()),))
+        if ponders:
+            self._compile_ponder_part()
         self.set_seed(seed)
         self.new_game()
 
     def new_game(self) -> None:
         """Forget the tree."""
+        self._end_pondering()
         self._actions, self._state = (), self._start
         if self._tree:
             self._tree.forget()
@@ -75,6 +87,7 @@ class PlayerAgent:
 
     def set_time(self, seconds: float | None) -> None:
         """Limit the seconds for a move. Raises ``GtpError`` for a player that cannot stop early."""
+        self._end_pondering()
         if seconds is not None and not isinstance(self._agent, HostPlayer) and self._part is None:
             self._compile_part()
         self._seconds = seconds
@@ -88,13 +101,55 @@ class PlayerAgent:
                 return self._agent.choose(game, seconds, str(self._random.random()))
             except ForfeitError as forfeit:
                 raise GtpError(str(forfeit)) from None
+        started = time.perf_counter()
+        self._end_pondering()
+        waited = time.perf_counter() - started
         self._follow(tuple(actions))
         self._key, key = jax.random.split(self._key)
         if not self._tree:
             return int(self._decide(self._agent, self._state, key))
         if self._seconds is not None:
-            return self._search_in_parts(self._tree, self._seconds, key)
+            return self._search_in_parts(self._tree, self._seconds - waited, key)
         return self._tree.act(self._state, key)
+
+    def ponder(self, actions: Sequence[int] | None) -> None:
+        """Search on in the position after these actions, in a thread, until any other method is called; ``None`` stops that.
+
+        It returns at once, and does nothing for an agent that does not ponder. What goes wrong in the thread is raised by the
+        next method that needs the tree, as ``GtpError``.
+        """
+        if actions is None:
+            self._pondering.stop()
+        elif self._ponder_part is not None:
+            self._pondering.start(partial(self._ponder, tuple(actions), self._key))
+
+    def _ponder(self, actions: tuple[int, ...], key: PRNGKeyArray) -> Iterator[None]:
+        """Search the position in parts, as long as they add to the tree."""
+        tree = self._tree
+        assert tree
+        yield
+        self._follow(actions)
+        capacity, part, visits = tree.memory.capacity, 0, -1
+        while visits < (visits := int(tree.memory.visits[0])) and int(tree.memory.num_nodes) < capacity:
+            yield
+            _, tree.memory = self._ponder_part(self._agent, tree.memory, self._state, jax.random.fold_in(key, part))
+            part += 1
+
+    def _end_pondering(self) -> None:
+        """Wait for the thread's part under way. After an error in it the tree is forgotten, and ``GtpError`` raised, once."""
+        try:
+            self._pondering.wait()
+        except Exception as error:
+            self.new_game()
+            raise GtpError(f"pondering failed: {type(error).__name__}: {error}") from error
+
+    def _compile_ponder_part(self) -> None:
+        """Compile the part of a search in which the agent ponders; it does not stop once the action is decided."""
+        tree = self._tree
+        assert tree
+        _, num_simulations = parts_of(self._agent.spec.search.num_simulations)
+        self._ponder_part = jax.jit(partial(_search_part, num_simulations, False))
+        jax.block_until_ready(self._ponder_part(self._agent, tree.memory, self._state, self._key))
 
     def _follow(self, actions: tuple[int, ...]) -> None:
         """Bring position and tree up to date."""
@@ -106,13 +161,18 @@ class PlayerAgent:
         if self._tree:
             self._tree.follow(actions, self._state)
 
+    @property
+    def _can_search_in_parts(self) -> bool:
+        """Whether parts of a search add up to a search: Gumbel divides its simulations beforehand."""
+        return self._tree is not None and self._agent.spec.kind == "puct"
+
     def _compile_part(self) -> None:
         """Compile a part of a search, and measure how long it takes."""
         agent, tree = self._agent, self._tree
-        if not tree or agent.spec.kind != "puct":
+        if not tree or not self._can_search_in_parts:
             raise GtpError(f"{self.name} cannot keep to a time; only puct with reuse_subtree can")
         self._num_parts, num_simulations = parts_of(agent.spec.search.num_simulations)
-        self._part = jax.jit(partial(_search_part, num_simulations))
+        self._part = jax.jit(partial(_search_part, num_simulations, agent.spec.search.stop_early))
         self._follow(())
         for _ in range(2):  # the first call compiles
             started = time.perf_counter()
@@ -136,10 +196,13 @@ def _decide(policy: Any, state: Any, key: PRNGKeyArray) -> Any:
     return policy(state, key)
 
 
-def _search_part(num_simulations: int, agent: TreePlayer, memory: Any, state: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
+def _search_part(
+    num_simulations: int, stop_early: bool, agent: TreePlayer, memory: Any, state: Any, key: PRNGKeyArray
+) -> tuple[Any, Any]:
     """``TreePlayer.act`` with fewer simulations, in a tree with the same room."""
     full = agent.spec.search.num_simulations
-    spec = replace(agent.spec, search=replace(agent.spec.search, num_simulations=num_simulations))
+    search_settings = replace(agent.spec.search, num_simulations=num_simulations, stop_early=stop_early)
+    spec = replace(agent.spec, search=search_settings)
     search = build_search(spec, agent.game, agent.network)
     assert isinstance(search, Search)
     output, memory = SubtreeReuse(replace(search, capacity=2 * full + 1)).act(memory, state, key)

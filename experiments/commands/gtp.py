@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from tyro.conf import Positional, arg
 
 from experiments.commands.common import (
+    Flag,
     GameOptions,
     OptionalInt,
     UsageError,
@@ -34,6 +35,8 @@ class Gtp(GameOptions):
     """Agent that plays, as for `arena`: a built-in one by its name, a search with its settings, or module:factory."""
     seed: int = 0
     """Seed of the agent's random numbers."""
+    ponder: Flag = False
+    """Let a puct agent think on the opponents' time: it searches on while they are to move, as far as its tree has room."""
 
     def run(self) -> None:
         check_seed(self.seed)
@@ -53,7 +56,7 @@ class Gtp(GameOptions):
             try:
                 player = arena.player(played, self.agent)
                 with progress(None, "", quiet=True):
-                    return PlayerAgent(played, player, self.seed)
+                    return PlayerAgent(played, player, self.seed, self.ponder)
             except (ValueError, MemoryError) as error:
                 raise GtpError(str(error)) from None
 

@@ -27,6 +27,7 @@ from tilewe_jax.interop.gtp import GtpError, GtpSession
 OPTIONS: dict[str, Any] = {"size": 6, "pieces": ("O1", "I2", "L3")}
 GAME = tilewe_jax.make("duo_official", **OPTIONS)
 NAMES = blokus_game(make_host_game("duo_official", **OPTIONS))
+AGENT = "puct:num_simulations=16,num_candidates=8,num_playouts=0,stop_early=false"
 
 
 class Lowest:
@@ -47,8 +48,7 @@ def answers(session: GtpSession, *lines: str) -> list[str]:
 
 
 def test_a_search_plays_keeps_its_tree_and_keeps_to_a_time() -> None:
-    player = arena.player(GAME, "puct:num_simulations=16,num_candidates=8,num_playouts=0,stop_early=false")
-    agent = PlayerAgent(GAME, player)
+    agent = PlayerAgent(GAME, arena.player(GAME, AGENT))
     tree = agent._tree
     assert tree
     session = GtpSession(NAMES, lambda names: agent)

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 from tilewe_jax.files import replacing
 from tilewe_jax.host import HostPosition
@@ -102,10 +102,20 @@ class GtpAgent(Protocol):
         ...
 
 
+@runtime_checkable
+class PonderingAgent(GtpAgent, Protocol):
+    """A player that can think on the time of its opponents."""
+
+    def ponder(self, actions: Sequence[int] | None) -> None:
+        """Think about the position after these actions until another method is called; ``None`` stops that. Returns at once."""
+        ...
+
+
 class GtpSession:
     """An engine: the game under way, and the answers to commands about it.
 
-    Unlike Pentobi's, it insists on turns: a colour plays when it is its turn, those who cannot move being skipped.
+    Unlike Pentobi's, it insists on turns: a colour plays when it is its turn, those who cannot move being skipped. A
+    ``PonderingAgent`` ponders while a colour is to move that it has not been asked to play in this game.
 
     Args:
         game: the game at the beginning.
@@ -122,6 +132,8 @@ class GtpSession:
         self._seconds: float | None = None
         self._actions: list[int] = []
         self._positions: list[HostPosition] = [game.start()]
+        self._own_colors: set[int] = set()
+        """Colours for which moves were generated and played."""
         self._commands: dict[str, tuple[Callable[..., str], int, int]] = {
             "name": (lambda: "tilewe-jax", 0, 0),
             "version": (lambda: self._version, 0, 0),
@@ -188,7 +200,19 @@ class GtpSession:
 
     def _quit(self) -> str:
         self.is_over = True
+        self.close()
         return ""
+
+    def close(self) -> None:
+        """Stop pondering."""
+        if isinstance(self._agent, PonderingAgent):
+            self._agent.ponder(None)
+
+    def _ponder(self) -> None:
+        """Let the agent ponder the position, where its opponents are to move, and stop it elsewhere."""
+        if isinstance(self._agent, PonderingAgent):
+            theirs = not self._position.is_terminal and self.game.current_color(self._position) not in self._own_colors
+            self._agent.ponder(self.actions if theirs and self._own_colors else None)
 
     def _boardsize(self, size: str) -> str:
         if _integer(size, "the board size") != self.game.config.size:
@@ -199,6 +223,7 @@ class GtpSession:
         self._agent.new_game()
         self._actions = []
         self._positions = [self.game.start()]
+        self._own_colors.clear()
         return ""
 
     def _set_game(self, *words: str) -> str:
@@ -210,6 +235,7 @@ class GtpSession:
             agent = self._agents(game)
             if self._seconds is not None:
                 agent.set_time(self._seconds)
+            self.close()
             self._agent, self.game = agent, game
 
     def _play(self, color: str, *words: str) -> str:
@@ -222,11 +248,13 @@ class GtpSession:
         action = self.game.action(move, self._position)
         self._positions.append(self._position.after(action))
         self._actions.append(action)
+        self._ponder()
         return ""
 
     def _genmove(self, color: str) -> str:
         move = self._chosen(color)
         if move != PASS or self._has_turn(color):
+            self._own_colors.add(color_of(self.game, color))
             self._play_move(move)
         return move
 
@@ -254,6 +282,7 @@ class GtpSession:
             raise GtpError("cannot undo")
         self._actions.pop()
         self._positions.pop()
+        self._ponder()
         return ""
 
     def _all_legal(self, color: str) -> str:
@@ -302,7 +331,14 @@ class GtpSession:
 
 
 def serve(session: GtpSession, commands: BinaryIO, answers: BinaryIO) -> None:
-    """Answer commands until ``quit`` or the end of input; a line over ``LINE_LIMIT`` is refused."""
+    """Answer commands until ``quit`` or the end of input, then close the session; a line over ``LINE_LIMIT`` is refused."""
+    try:
+        _answer_all(session, commands, answers)
+    finally:
+        session.close()
+
+
+def _answer_all(session: GtpSession, commands: BinaryIO, answers: BinaryIO) -> None:
     while not session.is_over and (line := commands.readline(LINE_LIMIT + 1)):
         if len(line) > LINE_LIMIT:
             while line and not line.endswith(b"\n"):
