@@ -66,10 +66,10 @@ class Fake:
 
 
 class Cheat(AnalysisSession):
-    """Names an action that is illegal, wherever one is asked for."""
+    """Names an action that is legal in no position, wherever one is asked for."""
 
     def work(self) -> list[dict[str, Any]]:
-        return [{**row, "action": 0} if "action" in row else row for row in super().work()]
+        return [{**row, "action": 10**6} if "action" in row else row for row in super().work()]
 
 
 def main(fault: str = "none") -> None:
