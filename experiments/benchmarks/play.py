@@ -110,9 +110,9 @@ def has_accelerator() -> bool:
     return device and any(importlib.util.find_spec(plugin) for plugin in plugins)
 
 
-def pin_to(core: int) -> None:
-    """Have this process run on one core only, one that ``pinned_cores`` names; before JAX makes its threads."""
-    if sys.platform == "linux":
+def pin_to(core: int | None) -> None:
+    """Have this process run on one core only, as ``pinned_cores`` gives it, before JAX makes its threads; ``None`` for any."""
+    if core is not None and sys.platform == "linux":
         os.sched_setaffinity(0, {core})
 
 
@@ -228,6 +228,5 @@ if __name__ == "__main__":
     parser.add_argument("--settings", required=True)
     parser.add_argument("--pin", type=int)
     arguments = parser.parse_args()
-    if arguments.pin is not None:
-        pin_to(arguments.pin)
+    pin_to(arguments.pin)
     run_measurement(lambda: _work(*json.loads(arguments.settings)))

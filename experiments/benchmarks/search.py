@@ -203,6 +203,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("settings")
     *given, pin = json.loads(parser.parse_args().settings)
-    if pin is not None:
-        pin_to(pin)
+    pin_to(pin)
     print(json.dumps(run_measurement(lambda: _work(*given))))

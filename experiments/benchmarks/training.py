@@ -103,6 +103,5 @@ def _per_call(function: Callable[[], None], seconds: float) -> float:
 
 if __name__ == "__main__":
     *settings, core = json.loads(sys.argv[1])
-    if core is not None:
-        pin_to(core)
+    pin_to(core)
     print(json.dumps(run_measurement(lambda: _work(*settings))))

@@ -13,18 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewe_jax.extras import MissingExtraError
+from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game
 from tilewe_jax.interop.gymnasium import GameVectorEnv
 
-try:
-    import pufferlib
-except ModuleNotFoundError as error:
-    if error.name != "pufferlib":  # it is there, and a package that it needs is not
-        raise
-    raise MissingExtraError("this needs the package pufferlib: pip install --no-deps pufferlib, see docs/interop.md") from None
-
-PufferEnv: Any = pufferlib.PufferEnv
+PufferEnv: Any = optional_import("pufferlib", install="--no-deps pufferlib, see docs/interop.md").PufferEnv
 
 
 class GamePufferEnv(PufferEnv):
