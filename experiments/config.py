@@ -93,6 +93,11 @@ class SelfplayConfig:
     this agent all others; its moves are learned from for values only."""
     opponent_fraction: float = setting(0.0, minimum=0, maximum=1)
     """Fraction of the games that are played against ``opponent``; in the others the network that learns plays all seats."""
+    random_opening: int = setting(0, minimum=0)
+    """Half of the games begin with random actions, one to so many of them, which are not recorded; 0 for none."""
+    tree_nodes: bool = setting(False)
+    """Whether beside each position one from inside of its search tree is recorded, drawn in proportion to its visits, from
+    whose mean value the network learns as well (Cohen-Solal 2020); not where information is hidden."""
     warmup_iterations: int = setting(0, minimum=0)
     """Number of iterations at the beginning in which games are played without the network, by ``warmup_policy`` or by searches
     with playouts."""
@@ -129,6 +134,10 @@ class LossConfig:
     """Weight of the loss of the final ``Game.heuristic_value``, against that of the policy."""
     root_value_weight: float = setting(0.25, minimum=0, maximum=1)
     """Weight of the value of the search, against the final outcome, in the target of the outcome."""
+    td_lambda: float = setting(1.0, minimum=0, maximum=1)
+    """Lambda of the targets of the outcome, TD(lambda): 1 learns from the final outcome, less of it from the values of the
+    searches of the moves that follow, each counting lambda times as much as the one before it, and from the outcome for the
+    rest."""
     augment: bool = setting(True)
     """Whether a position is learned from as seen through a random symmetry of the game."""
 
@@ -143,6 +152,9 @@ class OptimizerConfig:
     """Learning rate after the warm-up."""
     warmup_steps: int = setting(100, minimum=1)
     """Number of steps in which the learning rate rises to its value."""
+    decay_steps: int = setting(0, minimum=0, may_change=True)
+    """Number of steps after the warm-up in which the learning rate falls along a cosine to a twentieth of its value, where it
+    stays; 0 keeps it."""
     weight_decay: float = setting(1e-4, minimum=0)
     """Weight decay of AdamW; biases and gains do not decay."""
     max_grad_norm: float = setting(1.0, positive=True)
@@ -234,6 +246,10 @@ class TrainConfig:
             )
         if self.selfplay.playout_max_legal and not self.selfplay.playout_weight:
             raise ValueError("selfplay.playout_max_legal limits playouts that selfplay.playout_weight mixes in; set that too")
+        if self.loss.td_lambda < 1 and self.game.make().num_players < 2:
+            raise ValueError("loss.td_lambda below 1 needs a game of at least two players, whose outcomes sum to 1")
+        if self.selfplay.tree_nodes and self.game.make().has_hidden_information:
+            raise ValueError(f"selfplay.tree_nodes needs a game without hidden information, not {self.game.id}")
         if self.evaluation.gate is not None:
             Sprt(*self.evaluation.gate)
 

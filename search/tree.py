@@ -294,6 +294,11 @@ def principal_variation(tree: Tree[Any], candidate: Int32[Array, ""], length: in
     return actions
 
 
+def inner_visits(tree: Tree[Any]) -> Int32[Array, "N"]:
+    """Visits of the nodes from whose values something is to be learned; 0 for the root and for proven nodes."""
+    return jnp.where((jnp.arange(tree.capacity) != ROOT) & ~tree.proven, tree.visits, 0)
+
+
 def mean_values(
     visits: Int32[Array, "N"], value_sum: Float32[Array, "N P"], nodes: Int32[Array, "K"], player: Int32[Array, ""]
 ) -> tuple[Int32[Array, "K"], Float32[Array, "K"]]:

@@ -138,6 +138,18 @@ def find(name: str) -> Path | None:
     return max(Path(name, "weights").glob("*.npz"), default=None)  # their names are numbers of iterations, with zeros
 
 
+def read_initial(game: Game[Any], name: str, setting: str) -> Weights:
+    """The weights of a name that training begins with, of any game whose arrays have the same shapes.
+
+    Raises ``ValueError`` where there are none, naming the setting, or where they do not fit.
+    """
+    path = find(name)
+    if path is None:
+        known = ", ".join(names())
+        raise ValueError(f"{setting} must be shipped weights ({known}), a file or the folder of a run, not {name!r}")
+    return read(game, path, any_game=True)
+
+
 def load(game: Game[Any], name: str) -> Network:
     """The network of a name: weights, see ``find``, or whatever ``search.exported.load`` finds.
 

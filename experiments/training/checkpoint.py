@@ -18,7 +18,7 @@ from experiments import settings
 from experiments.config import TrainConfig
 from tilewe_jax.files import read_json
 
-FORMAT = 4
+FORMAT = 5
 """Raised whenever the state of a run or its settings change their form."""
 
 _TEMPORARY = ".orbax-checkpoint-tmp"

@@ -27,7 +27,7 @@ from experiments.game_options import make_game
 from experiments.networks import Model, weights
 from experiments.parsing import ArgumentError, parse
 from experiments.training import replay, teacher
-from experiments.training.loss import entropy
+from experiments.training.loss import divergence, entropy
 from search import network_evaluator
 from search.exported import network_interface
 from search.settings import check_settings, setting
@@ -122,6 +122,7 @@ def read(game: Game[Any], path: Path, min_visits: int) -> replay.Positions[Any]:
         "surprise": np.where(searched[:, 0], 0, -1).astype(np.float32),
         "game_index": index,
         "returns": returns[index],
+        "outcome_target": returns[index],
         "score_value": scores[index],
         "finished": np.ones(len(kept), np.bool_),
     }
@@ -168,11 +169,6 @@ def loss(
         return searched * (policy + settings.value_weight * (1 - weight) * final) + settings.value_weight * value
 
     return jnp.mean(jax.vmap(loss_of_one)(positions, jax.random.split(key, settings.batch_size)))
-
-
-def divergence(target: Float32[Array, "n"], log_probs: Float32[Array, "n"]) -> Float32[Array, ""]:
-    """Kullback-Leibler divergence of a target distribution from one given by logarithms, in nats."""
-    return -jnp.sum(jnp.where(target > 0, target * log_probs, 0.0)) - entropy(target)
 
 
 def learn(game: Game[Any], settings: Settings, positions: replay.Positions[Any]) -> tuple[Model, float]:

@@ -228,12 +228,7 @@ class Run:
 
 def initial_weights(config: TrainConfig, game: Game[Any]) -> weights.Weights | None:
     """The weights that a new run begins with, read; ``None`` for random ones. Raises ``ValueError``."""
-    if not config.network.init:
-        return None
-    path = weights.find(config.network.init)
-    if path is None:
-        raise ValueError(f"network.init must be shipped weights ({', '.join(weights.names())}) or a file of them")
-    return weights.read(game, path, any_game=True)
+    return weights.read_initial(game, config.network.init, "network.init") if config.network.init else None
 
 
 class _Pace:

@@ -1,6 +1,6 @@
 """The losses, and a step of the optimizer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,13 +11,15 @@ from jax import lax
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
 from experiments.config import LossConfig, OptimizerConfig, TrainConfig
-from experiments.networks import Model, evaluate
+from experiments.networks import Model, Outputs, evaluate
 from experiments.training.replay import UNKNOWN, Positions, Replay, sample, take
-from search.exported import network_interface
+from search.exported import NetworkInterface, network_interface
 from tilewe_jax.game import Game
 
 BINS = 10
 """Number of bins in the calibration of outcomes."""
+_FINAL_RATE = 0.05
+"""Fraction of the learning rate that is left after its decay."""
 
 
 @jax.tree_util.register_dataclass
@@ -49,6 +51,8 @@ class Losses(NamedTuple):
     """Divergence of the network's policy from the improved policy, among the candidates of the search, in nats."""
     outcome: Float32[Array, ""]
     """Divergence of the expected outcome from its target, in nats."""
+    node: Float32[Array, ""]
+    """Divergence of the expected outcome of a position inside of a search tree from its mean value there, in nats."""
     score: Float32[Array, ""]
     """Divergence of the expected score from the final ``Game.heuristic_value``, in nats."""
     entropy: Float32[Array, ""]
@@ -60,8 +64,11 @@ class Losses(NamedTuple):
 
 
 def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
-    """AdamW with gradient clipping and a linear warm-up; biases and gains do not decay."""
+    """AdamW with gradient clipping, a linear warm-up and, on demand, a cosine decay; biases and gains do not decay."""
     rate = optax.linear_schedule(config.learning_rate / config.warmup_steps, config.learning_rate, config.warmup_steps)
+    if config.decay_steps:
+        decay = optax.cosine_decay_schedule(config.learning_rate, config.decay_steps, alpha=_FINAL_RATE)
+        rate = optax.join_schedules([rate, decay], [config.warmup_steps])
 
     def decays(model: Model) -> Any:
         return jax.tree.map(lambda leaf: leaf.ndim > 1, model)
@@ -83,35 +90,47 @@ def position_loss(
 
     The policy is learned among the candidates alone: the search says nothing of other actions.
     """
-    state, actions = position.state, position.candidates
+    state, actions, node = position.state, position.candidates, position.node
     if config.augment and game.num_symmetries > 1:
         index = jax.random.randint(key, (), 0, game.num_symmetries)
         state = game.transform(state, index)
         renamed = jnp.asarray(game.action_symmetries)[index][jnp.maximum(actions, 0)]
         actions = jnp.where(actions >= 0, renamed, -1)
-    player = game.current_player(state)
+        if node is not None:
+            node = replace(node, state=game.transform(node.state, index))
     interface = network_interface(game, model)
-    outputs = evaluate(model, interface.observe(state, player))
+    seats, outputs = _evaluate(game, interface, model, state)
 
     valid = actions >= 0
     logits = jnp.where(valid, interface.gather_logits(state, outputs.logits, actions), -1e9)
     log_probs = jax.nn.log_softmax(logits)
-    policy = -jnp.sum(jnp.where(valid, position.policy * log_probs, 0.0)) - entropy(position.policy)
-    seats = (player + jnp.arange(game.num_players)) % game.num_players  # outputs are relative to the player to move
-    searched = jnp.where(position.root_value == UNKNOWN, position.returns, position.root_value)
-    target = ((1 - config.root_value_weight) * position.returns + config.root_value_weight * searched)[seats]
-    outcome = -jnp.sum(target * jax.nn.log_softmax(outputs.outcome_logits)) - entropy(target)
-    final = position.score_value[seats]
-    score = -jnp.sum(final * jax.nn.log_softmax(outputs.score_logits)) - entropy(final)
+    policy = divergence(jnp.where(valid, position.policy, 0.0), log_probs)
+    searched = jnp.where(position.root_value == UNKNOWN, position.outcome_target, position.root_value)
+    target = (1 - config.root_value_weight) * position.outcome_target + config.root_value_weight * searched
+    outcome = divergence(target[seats], jax.nn.log_softmax(outputs.outcome_logits))
+    score = divergence(position.score_value[seats], jax.nn.log_softmax(outputs.score_logits))
+    node_outcome = jnp.float32(0)
+    if node is not None:
+        node_seats, node_outputs = _evaluate(game, interface, model, node.state)
+        known = node.value[0] != UNKNOWN
+        value = jnp.where(known, node.value, 0.0)[node_seats]
+        node_outcome = divergence(value, jax.nn.log_softmax(node_outputs.outcome_logits))
 
     expected = jax.nn.softmax(outputs.outcome_logits)
     bins = jax.nn.one_hot(jnp.minimum((expected * BINS).astype(jnp.int32), BINS - 1), BINS)
     calibration = jnp.stack([jnp.ones_like(expected), expected, position.returns[seats]]) @ bins
     agrees = jnp.argmax(logits) == jnp.argmax(position.policy)
-    total = policy + config.outcome_loss_weight * outcome + config.score_loss_weight * score
-    parts = Losses(policy, outcome, score, entropy(jnp.exp(log_probs)), agrees.astype(jnp.float32), calibration)
+    total = policy + config.outcome_loss_weight * (outcome + node_outcome) + config.score_loss_weight * score
+    parts = Losses(policy, outcome, node_outcome, score, entropy(jnp.exp(log_probs)), agrees.astype(jnp.float32), calibration)
     weight = (position.finished & (jnp.sum(valid) > 0)).astype(jnp.float32)
     return weight * total, jax.tree.map(lambda leaf: weight * leaf, parts)
+
+
+def _evaluate(game: Game[Any], interface: NetworkInterface, model: Model, state: Any) -> tuple[Int32[Array, "P"], Outputs]:
+    """The seats from that of the player to move on, and the outputs, which are in their order."""
+    player = game.current_player(state)
+    seats = (player + jnp.arange(game.num_players)) % game.num_players
+    return seats, evaluate(model, interface.observe(state, player))
 
 
 def learn(
@@ -139,6 +158,11 @@ def learn(
     decay = jnp.minimum(config.optimizer.ema_decay, (1 + steps) / (10 + steps))
     average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, learner.average, model)
     return Learner(model, average, learner.accepted, optimizer, learner.steps + 1), parts
+
+
+def divergence(target: Float32[Array, "n"], log_probs: Float32[Array, "n"]) -> Float32[Array, ""]:
+    """Kullback-Leibler divergence of a distribution, given by logarithms, from a target, in nats."""
+    return -jnp.sum(jnp.where(target > 0, target * log_probs, 0.0)) - entropy(target)
 
 
 def entropy(policy: Float32[Array, "K"]) -> Float32[Array, ""]:

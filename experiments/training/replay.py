@@ -5,7 +5,7 @@ The outcome of a game is known only at its end, and is then written to all posit
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,17 @@ from tilewe_jax.game import Game, state_bytes, state_shapes
 State = TypeVar("State")
 
 UNKNOWN = -1.0
-"""Stands in ``Positions.root_value`` where nothing was searched."""
+"""Stands in ``Positions.root_value`` and ``TreeNode.value`` where nothing was searched."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class TreeNode(Generic[State]):
+    """A position inside of a search tree; with leading axes, many of them."""
+
+    state: State
+    value: Float32[Array, "*axes P"]
+    """Its mean value in the search, by absolute seat; ``UNKNOWN`` where the tree has none to learn from."""
 
 
 @jax.tree_util.register_dataclass
@@ -39,10 +49,15 @@ class Positions(Generic[State]):
     """Index of the game in its column; -1 where there is no position yet."""
     returns: Float32[Array, "T G P"]
     """Outcome of the game by absolute seat."""
+    outcome_target: Float32[Array, "T G P"]
+    """TD(lambda) target of the outcome by absolute seat: a mean of the root values of later positions and of the outcome. What
+    its sum lacks of 1, before the game has ended, is the weight of what is not known yet."""
     score_value: Float32[Array, "T G P"]
     """``Game.heuristic_value`` at the end of the game."""
     finished: Bool[Array, "T G"]
-    """Whether the game has ended, so that the two fields above are known."""
+    """Whether the game has ended, so that the three fields above are known."""
+    node: TreeNode[State] | None = None
+    """A position inside of the search tree, ``[T, G, ...]``; ``None`` where none are recorded."""
 
 
 @jax.tree_util.register_dataclass
@@ -56,64 +71,91 @@ class Replay(Generic[State]):
     """Row to which the next positions are written."""
 
 
-def empty(game: Game[State], rows: int, num_games: int, num_candidates: int) -> Replay[State]:
-    """A buffer without positions."""
+def empty(game: Game[State], rows: int, num_games: int, num_candidates: int, tree_nodes: bool = False) -> Replay[State]:
+    """A buffer without positions, which have a position inside of the search tree with them where ``tree_nodes`` is set."""
 
     def full(dtype: Any, *shape: int, value: float = 0) -> Array:
         return jnp.full((rows, num_games, *shape), value, dtype)
 
+    def states() -> State:
+        state: State = jax.tree.map(lambda leaf: full(leaf.dtype, *leaf.shape), state_shapes(game))
+        return state
+
     players = game.num_players
     positions = Positions(
-        state=jax.tree.map(lambda leaf: full(leaf.dtype, *leaf.shape), state_shapes(game)),
+        state=states(),
         candidates=full(jnp.int32, num_candidates, value=-1),
         policy=full(jnp.float32, num_candidates),
         root_value=full(jnp.float32, players),
         surprise=full(jnp.float32, value=-1),
         game_index=full(jnp.int32, value=-1),
         returns=full(jnp.float32, players),
+        outcome_target=full(jnp.float32, players),
         score_value=full(jnp.float32, players),
         finished=full(jnp.bool_),
+        node=TreeNode(states(), full(jnp.float32, players)) if tree_nodes else None,
     )
     return Replay(positions, jnp.int32(0))
 
 
-def bytes_per_position(game: Game[Any], num_candidates: int) -> int:
+def bytes_per_position(game: Game[Any], num_candidates: int, tree_nodes: bool = False) -> int:
     """Bytes that a position takes in the buffer."""
-    return state_bytes(game) + 8 * num_candidates + 12 * game.num_players + 9
+    node = state_bytes(game) + 4 * game.num_players if tree_nodes else 0
+    return state_bytes(game) + 8 * num_candidates + 16 * game.num_players + 9 + node
 
 
-def add(replay: Replay[State], new: Positions[State], ended: Bool[Array, "T G"]) -> Replay[State]:
+class _Outcome(NamedTuple):
+    """What a row of G games passes on to the row before it."""
+
+    finished: Bool[Array, "G"]
+    """Whether the game has ended."""
+    returns: Float32[Array, "G P"]
+    score_value: Float32[Array, "G P"]
+    target: Float32[Array, "G P"]
+    """The target of the outcome of the row before."""
+
+
+def add(replay: Replay[State], new: Positions[State], ended: Bool[Array, "T G"], td_lambda: float = 1.0) -> Replay[State]:
     """Replace the oldest T positions of each column by new ones.
 
     Args:
         replay: the buffer; its number of rows is a multiple of T.
         new: positions that have the outcome of a game in the row of its last move; the game's other rows get it here.
         ended: whether each row is the last of its game.
+        td_lambda: weight of what comes after the next search, against the value of that search, in the target of the outcome.
     """
 
-    def earlier(later: _Outcome, row: _Outcome) -> tuple[_Outcome, _Outcome]:
-        ends = row[0]
-        outcome = ends | later[0], jnp.where(ends[:, None], row[1], later[1]), jnp.where(ends[:, None], row[2], later[2])
-        return outcome, outcome
+    def earlier(later: _Outcome, row: tuple[Array, Array, Array, Array]) -> tuple[_Outcome, tuple[Array, Array, Array, Array]]:
+        ends, returns, score_value, root_value = row
+        last = ends[:, None]
+        returns, score_value = jnp.where(last, returns, later.returns), jnp.where(last, score_value, later.score_value)
+        target = jnp.where(last, returns, later.target)
+        before = jnp.where(root_value == UNKNOWN, target, (1 - td_lambda) * root_value + td_lambda * target)
+        finished = ends | later.finished
+        return _Outcome(finished, returns, score_value, before), (finished, returns, score_value, target)
 
     none = jnp.zeros_like(new.returns[0])
-    start = (jnp.zeros_like(ended[0]), none, none)
+    start = _Outcome(jnp.zeros_like(ended[0]), none, none, none)
     # Backwards: a row's outcome is that of the first end from that row on.
-    first, (finished, returns, score_value) = lax.scan(earlier, start, (ended, new.returns, new.score_value), reverse=True)
-    new = replace(new, finished=finished, returns=returns, score_value=score_value)
+    rows = ended, new.returns, new.score_value, new.root_value
+    first, (finished, returns, score_value, target) = lax.scan(earlier, start, rows, reverse=True)
+    new = replace(new, finished=finished, returns=returns, score_value=score_value, outcome_target=target)
 
-    # Older positions of the games that have ended in the new rows.
+    # Older positions of the games that go on in the new rows, and of those that have ended there.
     old = replay.positions
-    mine = (old.game_index == new.game_index[:1]) & first[0][None] & ~old.finished
+    goes_on = (old.game_index == new.game_index[:1]) & ~old.finished
+    mine = goes_on & first.finished[None]
+    rest = jnp.where(goes_on[..., None], 1 - jnp.sum(old.outcome_target, axis=-1, keepdims=True), 0.0)
     old = replace(
         old,
         finished=old.finished | mine,
-        returns=jnp.where(mine[..., None], first[1][None], old.returns),
-        score_value=jnp.where(mine[..., None], first[2][None], old.score_value),
+        returns=jnp.where(mine[..., None], first.returns[None], old.returns),
+        score_value=jnp.where(mine[..., None], first.score_value[None], old.score_value),
+        outcome_target=old.outcome_target + rest * first.target[None],
     )
-    rows, more = old.finished.shape[0], ended.shape[0]
+    num_rows, more = old.finished.shape[0], ended.shape[0]
     positions = jax.tree.map(lambda leaf, fresh: lax.dynamic_update_slice_in_dim(leaf, fresh, replay.row, 0), old, new)
-    return Replay(positions, (replay.row + more) % rows)
+    return Replay(positions, (replay.row + more) % num_rows)
 
 
 def sample(replay: Replay[State], key: PRNGKeyArray, count: int, surprise_fraction: float) -> Int32[Array, "count"]:
@@ -133,10 +175,6 @@ def sample(replay: Replay[State], key: PRNGKeyArray, count: int, surprise_fracti
     drawn = jnp.searchsorted(cumulative, jax.random.uniform(key, (count,)) * cumulative[-1], side="right")
     index = jnp.minimum(drawn, cumulative.shape[0] - 1).astype(jnp.int32)
     return jnp.where(available[index], index, -1)
-
-
-_Outcome = tuple[Array, Array, Array]
-"""Whether a game has ended, its returns, and its final ``heuristic_value``."""
 
 
 def take(replay: Replay[State], index: Int32[Array, "count"]) -> Positions[State]:

@@ -11,11 +11,12 @@ from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
 from experiments.config import SelfplayConfig
-from experiments.training.agents import Searcher
+from experiments.training.agents import Decision, Searcher, legal_action, without_node
 from experiments.training.loss import entropy
 from experiments.training.replay import UNKNOWN, Positions
 from search import PolicyOutput
 from tilewe_jax.batching import auto_reset
+from tilewe_jax.batching.reset import Start, init_batch
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.lanes import chunk_size, some_set
 
@@ -83,13 +84,40 @@ class SelfplayStats:
     """Sum of the returns of the network that learns in these games."""
 
 
-def begin(game: Game[State], key: PRNGKeyArray, num_games: int, opponent_fraction: float = 0.0) -> SelfplayState[State]:
-    """New games, of which this fraction is played against an opponent."""
+@dataclass(frozen=True)
+class RandomOpenings(Generic[State]):
+    """The start of games, half of which begin with random actions, one to ``max_plies`` of them."""
+
+    game: Game[State]
+    max_plies: int
+    fixed_start: bool = False
+
+    def init(self, key: PRNGKeyArray) -> State:
+        """The state in which a game begins; where random actions have ended it, it is over."""
+        key_init, key_half, key_plies, key = jax.random.split(key, 4)
+        plies = jax.random.randint(key_plies, (), 1, self.max_plies + 1)
+        plies = jnp.where(jax.random.bernoulli(key_half), plies, 0)
+
+        def move(ply: Int32[Array, ""], state: State) -> State:
+            return self.game.apply(state, self.game.sample_action(state, jax.random.fold_in(key, ply)))
+
+        state: State = lax.fori_loop(0, plies, move, self.game.init(key_init))
+        return state
+
+
+def openings(config: SelfplayConfig, game: Game[State]) -> Start[State]:
+    """How the games of self-play begin."""
+    return RandomOpenings(game, config.random_opening) if config.random_opening else game
+
+
+def begin(config: SelfplayConfig, game: Game[State], key: PRNGKeyArray, num_games: int) -> SelfplayState[State]:
+    """New games, ``num_games`` of them."""
     key_init, key = jax.random.split(key)
     none = jnp.zeros(num_games, jnp.int32)
-    state = jax.vmap(game.init)(jax.random.split(key_init, num_games))
+    state = init_batch(openings(config, game), key_init, num_games)
     keys = jax.random.split(key, num_games)
-    seat = jax.vmap(partial(_learner_seat, opponent_fraction, game.num_players))(keys) if opponent_fraction else None
+    fraction = config.opponent_fraction
+    seat = jax.vmap(partial(_learner_seat, fraction, game.num_players))(keys) if fraction else None
     return SelfplayState(state, keys, none, none, none - 1, seat)
 
 
@@ -123,7 +151,9 @@ def play(
         keys = jax.vmap(partial(jax.random.split, num=4))(games.key)
         in_full = jax.random.uniform(key) < config.full_search_prob if fast else jnp.asarray(True)
         if opponent is None:
-            result = lax.cond(in_full, full, fast, games.state, keys[:, 0]) if fast else full(games.state, keys[:, 0])
+            decision: Decision = (
+                lax.cond(in_full, full, fast, games.state, keys[:, 0]) if fast else full(games.state, keys[:, 0])
+            )
             learns = jnp.ones_like(games.ply, jnp.bool_)
         else:
             seat = games.learner_seat
@@ -132,7 +162,8 @@ def play(
             replies = _opponent_moves(config, game, opponent, ~learns, games.state, keys[:, 0])
             search = [partial(_where_needed, agent) for agent in (full, fast) if agent]
             arguments = learns, games.state, keys[:, 0], replies
-            result = lax.cond(in_full, *search, *arguments) if fast else search[0](*arguments)
+            decision = lax.cond(in_full, *search, *arguments) if fast else search[0](*arguments)
+        result: PolicyOutput = decision.output
         action = jax.vmap(partial(_draw, config))(result, games.ply, keys[:, 1])
         state = jax.vmap(game.apply)(games.state, action)
         over = jax.vmap(game.is_terminal)(state)
@@ -158,7 +189,9 @@ def play(
             game_index=games.game_index,
             returns=jnp.where(ended[:, None], returns, 0.0),
             score_value=jnp.where(ended[:, None], score_value, 0.0),
+            outcome_target=jnp.zeros_like(returns),
             finished=ended,
+            node=decision.node,
         )
         count, ends = partial(jnp.sum, dtype=jnp.int32), ended.astype(jnp.int32)
         checked = ended & (winner >= 0)
@@ -183,7 +216,7 @@ def play(
             drawn = jax.vmap(partial(_learner_seat, config.opponent_fraction, game.num_players))(keys[:, 3])
             next_seat = jnp.where(ended, drawn, next_seat)
         games = SelfplayState(
-            auto_reset(game, keys[:, 2], ended, state),
+            auto_reset(openings(config, game), keys[:, 2], ended, state),
             keys[:, 3],
             jnp.where(ended, 0, games.ply + 1),
             games.game_index + ends,
@@ -221,20 +254,15 @@ def _opponent_moves(
     needed: Bool[Array, "G"],
     state: State,
     keys: Key[Array, "G"],
-) -> PolicyOutput:
+) -> Decision:
     """The moves of the opponent, each as the only candidate of a decision; a random one where it chose an illegal action."""
-
-    def decide(state: State, key: PRNGKeyArray) -> Int32[Array, ""]:
-        key_action, key_random = jax.random.split(key)
-        action = opponent(state, key_action)
-        return jnp.where(game.is_legal(state, action), action, game.sample_action(state, key_random))
-
-    count = config.search.num_candidates
-    action = _where_needed(jax.vmap(decide), needed, state, keys, jnp.full(needed.shape, -1, jnp.int32))
+    count, decide = config.search.num_candidates, jax.vmap(partial(legal_action, game, opponent))
+    action = _where_needed(decide, needed, state, keys, jnp.full(needed.shape, -1, jnp.int32))
     only = jnp.arange(count)[None] == 0
     policy = jnp.broadcast_to(only, (len(action), count)).astype(jnp.float32)
     values = jnp.full((len(action), game.num_players), UNKNOWN)
-    return PolicyOutput(action, jnp.where(only, action[:, None], -1), policy, policy, values)
+    output = PolicyOutput(action, jnp.where(only, action[:, None], -1), policy, policy, values)
+    return without_node(config, state, output)
 
 
 def chunk_of_games(num_games: int) -> int:

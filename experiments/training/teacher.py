@@ -29,7 +29,7 @@ from experiments.parsing import ArgumentError, parse
 from search import AgentSpec, Network, Search, build_search
 from search.exported import as_tree
 from search.settings import check_settings, setting
-from search.tree import ROOT, Tree
+from search.tree import ROOT, Tree, inner_visits
 from tilewe_jax.files import replacing
 from tilewe_jax.game import Game, state_shapes
 
@@ -121,9 +121,7 @@ def decide(
     assert isinstance(search, Search)
     output = search(state, key_search)
     tree: Tree[Any] = output.tree
-    # A proven node is a finished game: nothing is to be learned from it.
-    open_nodes = jnp.where((jnp.arange(tree.capacity) != ROOT) & ~tree.proven, tree.visits, 0)
-    node_visits, nodes = jax.lax.top_k(open_nodes, settings.num_nodes)
+    node_visits, nodes = jax.lax.top_k(inner_visits(tree), settings.num_nodes)
     mean_value = tree.value_sum / jnp.maximum(tree.visits, 1).astype(jnp.float32)[:, None]
     kept = _Ply(
         state=state,

@@ -16,6 +16,7 @@ from experiments.config import LossConfig, SelfplayConfig
 from experiments.training import agents, loss, replay, selfplay
 from experiments.training.replay import Positions
 from search import Evaluation, GumbelRule, SearchSettings, dense_logits
+from search.tree import init_tree
 from tests.search.tictactoe import TicTacToe
 from tests.support import batched, positions, rows
 from tilewe_jax.game import observation_shape
@@ -37,7 +38,7 @@ def uniform(state: Any, key: Any) -> Any:
 
 def played(config: SelfplayConfig, seed: int = 0, opponent: Any = None) -> Any:
     players = agents.full_and_fast(config, GAME, uniform)
-    games = selfplay.begin(GAME, jax.random.key(seed), config.num_games, config.opponent_fraction)
+    games = selfplay.begin(config, GAME, jax.random.key(seed), config.num_games)
     play = jax.jit(lambda games, key: selfplay.play(config, GAME, players, games, key, opponent))
     return play(games, jax.random.key(seed + 1))
 
@@ -176,13 +177,25 @@ def test_seats_of_the_learner_are_drawn_anew_for_every_game() -> None:
     assert (abs(counts - 2000) < 4 * (8000 * 0.25 * 0.75) ** 0.5).all()
 
 
+ADD = jax.jit(replay.add, static_argnums=3)
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
-    """Against a list of games, whatever their lengths, over several turns of the ring."""
+    """Against a list of games, whatever their lengths, over several turns of the ring; so do their TD(lambda) targets."""
     size, more, lanes = 6, 3, 2
+    td_lambda = data.draw(st.sampled_from([1.0, 0.7, 0.0]))
+
+    def target(history: list[Any], time: int, lane: int) -> Any:
+        _, _, ended, won = history[time]
+        if ended[lane]:
+            return won[lane]
+        value, rest = history[time + 1][1][lane], target(history, time + 1, lane)
+        return rest if value[0] == replay.UNKNOWN else (1 - td_lambda) * value + td_lambda * rest
+
     ring = replay.empty(GAME, size, lanes, 9)
-    add, history = jax.jit(replay.add), []
+    add, history = ADD, []
     number = np.zeros(lanes, int)
     for _ in range(data.draw(st.integers(1, 6))):
         ended = np.array(
@@ -190,37 +203,80 @@ def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
         )
         game = number + np.cumsum(np.vstack([np.zeros((1, lanes), bool), ended[:-1]]), axis=0)
         number = game[-1] + ended[-1]
-        outcome = np.where(ended, game + 1, 0).astype(np.float32)
-        new = rows(ring.positions, np.arange(more))
-        outcomes = jnp.asarray(np.stack([outcome, -outcome], axis=-1))
-        ring = add(
-            ring,
-            Positions(
-                new.state,
-                new.candidates,
-                new.policy,
-                new.root_value,
-                jnp.zeros((more, lanes)),
-                jnp.asarray(game, jnp.int32),
-                outcomes,
-                outcomes,
-                jnp.asarray(ended),
-            ),
-            jnp.asarray(ended),
+        outcome = np.where(ended, 1 / (game + 2), 0).astype(np.float32)
+        won = np.stack([outcome, np.where(ended, 1 - outcome, 0)], axis=-1)
+        share = st.sampled_from([0.1, 0.4, 0.9, replay.UNKNOWN])
+        shares = np.array(data.draw(st.lists(share, min_size=more * lanes, max_size=more * lanes)))
+        values = np.stack([shares, np.where(shares == replay.UNKNOWN, shares, 1 - shares)], axis=-1).astype(np.float32)
+        values = values.reshape(more, lanes, 2)
+        new = replace(
+            rows(ring.positions, np.arange(more)),
+            root_value=jnp.asarray(values),
+            game_index=jnp.asarray(game, jnp.int32),
+            returns=jnp.asarray(won),
+            score_value=jnp.asarray(won),
+            finished=jnp.asarray(ended),
         )
-        history += [(game[t], [bool(number[lane] > game[t, lane]) for lane in range(lanes)]) for t in range(more)]
-    kept = {(len(history) - 1 - back) % size: history[-1 - back] for back in range(min(size, len(history)))}
+        ring = add(ring, new, jnp.asarray(ended), td_lambda)
+        history += [(game[t], values[t], ended[t], won[t]) for t in range(more)]
+    kept = {time % size: time for time in range(max(0, len(history) - size), len(history))}
     for row in range(size):
         for lane in range(lanes):
             if row not in kept:
                 assert int(ring.positions.game_index[row, lane]) == -1
                 assert not ring.positions.finished[row, lane]
                 continue
-            game = int(kept[row][0][lane])
+            time = kept[row]
+            game = int(history[time][0][lane])
             over = game < number[lane]
             assert int(ring.positions.game_index[row, lane]) == game
             assert bool(ring.positions.finished[row, lane]) == over
-            assert float(ring.positions.returns[row, lane, 0]) == (game + 1 if over else 0)
+            np.testing.assert_allclose(ring.positions.returns[row, lane, 0], 1 / (game + 2) if over else 0, rtol=1e-6)
+            if over:
+                np.testing.assert_allclose(ring.positions.outcome_target[row, lane], target(history, time, lane), atol=1e-6)
+
+
+def test_nodes_of_the_search_trees_are_recorded_with_their_values() -> None:
+    """A node lies below its position, and its value is that of the tree; the rest of self-play does not change."""
+    config = replace(CONFIG, tree_nodes=True, search=replace(CONFIG.search, num_simulations=24))
+    _, plain, _, _ = jax.device_get(played(replace(config, tree_nodes=False)))
+    _, moved, _, _ = jax.device_get(played(config))
+    jax.tree.map(np.testing.assert_array_equal, plain, replace(moved, node=None))
+    known = moved.node.value[..., 0] != replay.UNKNOWN
+    assert known.mean() > 0.5
+    filled = (moved.state.cells >= 0).sum(axis=-1), (moved.node.state.cells >= 0).sum(axis=-1)
+    kept = ((moved.state.cells < 0) | (moved.state.cells == moved.node.state.cells)).all(axis=-1)
+    assert kept[known].all()
+    assert (filled[1] > filled[0])[known].all()
+    np.testing.assert_allclose(moved.node.value[known].sum(axis=-1), 1, rtol=1e-5)
+    # A tree with too few simulations has no node of four visits.
+    _, moved, _, _ = jax.device_get(played(replace(CONFIG, tree_nodes=True)))
+    assert (moved.node.value[..., 0] != replay.UNKNOWN).mean() < 0.5
+
+
+def test_a_node_is_drawn_in_proportion_to_its_visits() -> None:
+    tree = jax.eval_shape(lambda: init_tree(GAME.init(jax.random.key(0)), 2, 9, 5))
+    tree = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), tree)
+    visits, total = jnp.asarray([40, 18, 3, 12, 6]), jnp.arange(10.0).reshape(5, 2)
+    tree = replace(tree, visits=visits, value_sum=total, proven=jnp.arange(5) == 3)
+    nodes = jax.vmap(lambda key: agents.draw_node(tree, key))(jax.random.split(jax.random.key(0), 2000))
+    first = np.isclose(nodes.value, total[1] / 18).all(axis=1)
+    assert (first | np.isclose(nodes.value, total[4] / 6).all(axis=1)).all()
+    assert abs(first.mean() - 0.75) < 4 * (0.75 * 0.25 / 2000) ** 0.5
+    none = agents.draw_node(replace(tree, visits=visits // 20), jax.random.key(0))
+    assert (np.asarray(none.value) == replay.UNKNOWN).all()
+
+
+def test_half_of_the_games_begin_with_random_actions() -> None:
+    config = replace(CONFIG, random_opening=3, num_games=512)
+    state = jax.jit(lambda key: selfplay.begin(config, GAME, key, config.num_games).state)(jax.random.key(0))
+    plies = np.bincount((np.asarray(state.cells) >= 0).sum(axis=1), minlength=10)
+    assert plies[4:].sum() == 0
+    assert (abs(plies[:4] - 512 * np.array([3, 1, 1, 1]) / 6) < 4 * (512 * 0.25) ** 0.5).all()
+    # So do the games after them.
+    _, moved, ended, _ = jax.device_get(played(replace(config, num_games=8)))
+    starts = (moved.state.cells[1:] >= 0).sum(axis=-1)[ended[:-1]]
+    assert set(starts.tolist()) == {0, 1, 2, 3}
 
 
 def test_positions_are_drawn_by_surprise() -> None:
@@ -342,6 +398,7 @@ def test_losses_are_those_of_the_candidates_and_of_the_right_seats() -> None:
         jnp.float32(0),
         jnp.int32(0),
         jnp.asarray([0.0, 1.0]),
+        jnp.asarray([0.1, 0.9]),
         jnp.asarray([0.2, 0.8]),
         jnp.asarray(True),
     )
@@ -352,12 +409,21 @@ def test_losses_are_those_of_the_candidates_and_of_the_right_seats() -> None:
         return float(sum(p * np.log(p / q) for p, q in zip(target, guess, strict=True) if p))
 
     policy = divergence([0.5, 0.25, 0.25], [8.0, 0.0, 2.0])
-    outcome = divergence([0.25 * 0.6 + 0.75, 0.25 * 0.4], [1.0, 0.0])  # the mover, seat 1, comes first
+    # The mover, seat 1, comes first.
+    outcome = divergence([0.25 * 0.6 + 0.75 * 0.9, 0.25 * 0.4 + 0.75 * 0.1], [1.0, 0.0])
     score = divergence([0.8, 0.2], [0.0, 0.5])
     np.testing.assert_allclose([parts.policy, parts.outcome, parts.score], [policy, outcome, score], rtol=1e-5)
     np.testing.assert_allclose(total, policy + 2 * outcome + 0.5 * score, rtol=1e-5)
     assert float(parts.agreement) == 1
     assert np.asarray(parts.calibration)[0].sum() == 2
+    node = replay.TreeNode(GAME.step(state, jnp.int32(8)), jnp.asarray([0.2, 0.8]))
+    with_node = replace(position, node=node)
+    more, parts = loss.position_loss(config, GAME, lambda observation: outputs, with_node, jax.random.key(0))
+    np.testing.assert_allclose(parts.node, divergence([0.2, 0.8], [1.0, 0.0]), rtol=1e-5)  # seat 0 is to move there
+    np.testing.assert_allclose(more, total + 2 * parts.node, rtol=1e-5)
+    unknown = replace(position, node=replace(node, value=jnp.full(2, replay.UNKNOWN)))
+    less, _ = loss.position_loss(config, GAME, lambda observation: outputs, unknown, jax.random.key(0))
+    np.testing.assert_allclose(less, total, rtol=1e-6)
     unfinished = replace(position, finished=jnp.asarray(False))
     nothing, _ = loss.position_loss(config, GAME, lambda observation: outputs, unfinished, jax.random.key(0))
     assert float(nothing) == 0
@@ -383,6 +449,7 @@ def test_a_symmetry_renames_what_is_learned() -> None:
         jnp.full(2, 0.5),
         jnp.float32(0),
         jnp.int32(0),
+        jnp.full(2, 0.5),
         jnp.full(2, 0.5),
         jnp.full(2, 0.5),
         jnp.asarray(True),

@@ -105,5 +105,5 @@ def _search(name: str, game: Any, batch: int, network: str, num_simulations: int
     def play(model: Any, games: Any, key: Any) -> Any:
         return selfplay.play(config, game, agents.full_and_fast(config, game, evaluator(model)), games, key)
 
-    games = jax.eval_shape(lambda key: selfplay.begin(game, key, batch), key)
+    games = jax.eval_shape(lambda key: selfplay.begin(config, game, key, batch), key)
     return Program(name, play, (model, games, key), batch, turns, donated=(1,), loops_to_step=1)
