@@ -183,6 +183,20 @@ class Page:
         )
         self.page.mouse.click(x, y)
 
+    def hover_legal(self, cell: list[int]) -> None:
+        """Move the mouse over a cell that is shown as legal.
+
+        ``Page.hover`` finds the element and its place in two steps, between which the board may be drawn anew.
+        """
+        middle = self.page.wait_for_function(
+            """cell => {
+              const shown = document.querySelector(`.board .tilewe-legal[data-cell="${cell}"]`)?.getBoundingClientRect();
+              return shown?.width && [shown.x + shown.width / 2, shown.y + shown.height / 2];
+            }""",
+            arg=f"{cell[0]},{cell[1]}",
+        )
+        self.page.mouse.move(*middle.json_value())
+
 
 @pytest.fixture
 def open_page(browser: Any, server: Server) -> Iterator[Callable[..., Page]]:
@@ -224,7 +238,7 @@ def move_by_mouse(page: Page, chance: random.Random) -> None:
             page.page.click(f'[data-focus="tool-{move["kind"]}"]')
             return
         page.page.click(f'[data-tile="{move["tile"]}"]')
-        page.page.hover(f'.board .tilewe-legal[data-cell="{move["cell"][0]},{move["cell"][1]}"]', force=True)
+        page.hover_legal(move["cell"])
         for _ in range(3):
             if page.page.locator(".note.good").count():
                 break
