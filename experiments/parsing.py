@@ -1,7 +1,7 @@
 """Parsing of command lines and settings by tyro, with one line where they are wrong."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import partial
@@ -49,6 +49,22 @@ def parse(
             config=_CONFIG if default is tyro.MISSING_NONPROP else (tyro.conf.FlagConversionOff,),
             use_underscores=default is not tyro.MISSING_NONPROP,
         )
+
+
+def assignments(items: Iterable[str], option: str, name: str = "SETTING") -> dict[str, str]:
+    """The texts by name of an option that takes several ``NAME=VALUE``.
+
+    Raises ``ValueError`` for a text without ``=`` and for a name that is given twice.
+    """
+    texts: dict[str, str] = {}
+    for item in items:
+        key, equals, text = item.partition("=")
+        if not equals:
+            raise ValueError(f"{option} takes {name}=VALUE, not {item!r}")
+        if key in texts:
+            raise ValueError(f"{option} gives {key} twice, as {texts[key]!r} and as {text!r}")
+        texts[key] = text
+    return texts
 
 
 def _refuse(kind: Any, arguments: Sequence[str], event: _errors.ParseErrorEvent) -> NoReturn:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from rich.console import Console
 from tyro.conf import arg
 
+from experiments.parsing import assignments
 from experiments.progress import COMPILING, Progress
 
 out = Console(highlight=False)
@@ -128,17 +129,12 @@ def check_unused(command: Any, why: str, *options: str) -> None:
         raise UsageError(f"{', '.join(given)} cannot be given {why}")
 
 
-def named(items: tuple[str, ...], what: str = "SETTING") -> dict[str, str]:
-    """Texts that are given as ``NAME=VALUE``, by name."""
-    texts: dict[str, str] = {}
-    for item in items:
-        name, equals, text = item.partition("=")
-        if not equals:
-            raise UsageError(f"--set takes {what}=VALUE, not {item!r}")
-        if name in texts:
-            raise UsageError(f"--set gives {name} twice, as {texts[name]!r} and as {text!r}")
-        texts[name] = text
-    return texts
+def named(items: tuple[str, ...], name: str = "SETTING") -> dict[str, str]:
+    """The texts of ``--set``, by name."""
+    try:
+        return assignments(items, "--set", name)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def title(game: Any) -> str:

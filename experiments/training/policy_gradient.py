@@ -23,6 +23,7 @@ from experiments.game_options import game_option, make_game
 from experiments.networks import SIZES, Model, evaluate
 from experiments.networks.layers import BFloat16Linear, RMSNorm, ValueHead
 from experiments.networks.mlp import DenseResidualBlock
+from experiments.parsing import assignments
 from experiments.training.agents import legal_action
 from experiments.training.loss import divergence
 from search.exported import network_interface
@@ -116,8 +117,8 @@ class Settings:
 
     def make_game(self) -> Game[Any]:
         """The game. Raises ``ValueError`` where there is none with these options."""
-        pairs = [option.partition("=") for option in self.options]
-        return make_game(self.game, {name: game_option(self.game, name, text) for name, _, text in pairs})
+        texts = assignments(self.options, "--options", "OPTION")
+        return make_game(self.game, {name: game_option(self.game, name, text) for name, text in texts.items()})
 
 
 class Critic(eqx.Module):

@@ -20,7 +20,7 @@ from tyro.conf import arg
 
 from experiments import arena, presets, settings
 from experiments.config import TrainConfig, changed
-from experiments.parsing import ArgumentError, parse
+from experiments.parsing import ArgumentError, assignments, parse
 from experiments.training import metrics
 from experiments.training.checkpoint import CheckpointError
 from experiments.training.loop import Run
@@ -74,26 +74,15 @@ class Settings:
 
     def configs(self) -> dict[str, TrainConfig]:
         """The settings of each run, by its name."""
-        base = changed(presets.load(self.preset), _assignments(" ".join(self.set)))
+        base = changed(presets.load(self.preset), assignments(self.set, "--set"))
         # The time ends a run; what it plays in between is no part of what it has learned.
         base = replace(base, iterations=settings.UNLIMITED, max_minutes=0.0)
         base = replace(base, evaluation=replace(base.evaluation, eval_every=settings.UNLIMITED, opponents=(), gate=None))
-        configs = {BASE: base} | {text: changed(base, _assignments(text)) for text in self.vary}
+        configs = {BASE: base} | {text: changed(base, assignments(text.split(), "--vary")) for text in self.vary}
         for name, config in configs.items():
             if name != BASE and config == base:
                 raise ValueError(f"the variant {name!r} changes nothing")
         return configs
-
-
-def _assignments(text: str) -> dict[str, str]:
-    """Settings by name, from texts like ``replay.replay_ratio=8``, separated by spaces."""
-    given = {}
-    for item in text.split():
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise ValueError(f"a variant is made of settings like replay.replay_ratio=8, not {item!r}")
-        given[name] = value
-    return given
 
 
 class CpuClock:
