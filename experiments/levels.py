@@ -3,8 +3,9 @@
 Weak levels see little and weigh it coarsely: few simulations, few candidates, and an action drawn by the values of what was
 looked at (``value_temperature``), so that they err in small things more than in large ones. Strong levels search more.
 
-The ratings are Elo of the levels of a game among each other, 0 for the weakest, to within about 200. They say how far apart
-levels are, and nothing across games. ``tilewe-jax arena --game GAME --agents level:1 level:2 ...`` measures them.
+The ratings are Elo of the levels of a game among each other, 0 for the weakest, to within about 200, in ``classic_2`` 300. They
+say how far apart levels are, and nothing across games. ``tilewe-jax arena --game GAME --agents level:1 level:2 ...`` measures
+them.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,8 +20,8 @@ class Level(NamedTuple):
 
     agent: str
     """The agent, see ``search.AgentSpec``."""
-    elo: int | None
-    """Its rating among the levels of the game; ``None`` where it was not measured."""
+    elo: int
+    """Its rating among the levels of the game."""
 
 
 _POLYOMINO = (
@@ -48,15 +49,15 @@ _TRIOMINOS = (
 
 
 def _levels(agents: tuple[str, ...], *ratings: int) -> tuple[Level, ...]:
-    return tuple(Level(agent, elo) for agent, elo in zip(agents, ratings or (None,) * len(agents), strict=True))
+    return tuple(Level(agent, elo) for agent, elo in zip(agents, ratings, strict=True))
 
 
 LEVELS: dict[str, tuple[Level, ...]] = {
-    "tilewe": _levels(_POLYOMINO),
+    "tilewe": _levels(_POLYOMINO, 0, 389, 636, 832, 909, 1162),
     "duo": _levels(_POLYOMINO, 0, 985, 1487, 1537, 1892, 2193),
     "duo_official": _levels(_POLYOMINO, 0, 985, 1484, 1795, 2079, 2354),
-    "classic": _levels(_POLYOMINO),
-    "classic_2": _levels(_POLYOMINO),
+    "classic": _levels(_POLYOMINO, 0, 562, 852, 947, 1166, 1331),
+    "classic_2": _levels(_POLYOMINO, 0, 1024, 1501, 1670, 2075, 2815),
     "santorini": _levels(_SANTORINI, 0, 1010, 1399, 1820, 2108, 3144),
     "triominos": _levels(_TRIOMINOS, 0, 450, 666, 785),
 }

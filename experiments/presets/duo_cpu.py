@@ -8,7 +8,7 @@ from experiments.presets import duo_official_cpu
 CONFIG = replace(
     duo_official_cpu.CONFIG,
     game=GameConfig("duo"),
-    network=replace(duo_official_cpu.CONFIG.network, architecture="resnet", init="duo"),
+    network=replace(duo_official_cpu.CONFIG.network, init="duo"),
     selfplay=replace(duo_official_cpu.CONFIG.selfplay, warmup_iterations=0),
     max_minutes=30.0,
 )
