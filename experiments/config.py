@@ -12,7 +12,7 @@ from tyro.conf import Suppress
 
 from experiments import settings
 from experiments.arena.ratings import Sprt
-from experiments.game_options import game_option, make_game
+from experiments.game_options import game_options, make_game
 from experiments.settings import setting
 from search import GumbelRule, PuctRule, SearchSettings
 from tilewe_jax.game import Game
@@ -269,10 +269,6 @@ def changed(config: TrainConfig, given: dict[str, str]) -> TrainConfig:
     """
     prefix = "game.options."
     config = settings.changed(config, {name: text for name, text in given.items() if not name.startswith(prefix)})
-    options = {
-        name.removeprefix(prefix): game_option(config.game.id, name.removeprefix(prefix), text)
-        for name, text in given.items()
-        if name.startswith(prefix)
-    }
-    game = replace(config.game, options={**dict(config.game.options), **options})
+    texts = {name.removeprefix(prefix): text for name, text in given.items() if name.startswith(prefix)}
+    game = replace(config.game, options={**dict(config.game.options), **game_options(config.game.id, texts)})
     return replace(config, game=game)

@@ -31,11 +31,15 @@ def make_game(text: str, options: dict[str, Any]) -> Game[Any]:
     return make(game_id(text), **options)
 
 
-def game_option(game: str, name: str, text: str) -> Any:
-    """The value of an option of a game that is given as text: JSON, a word, or several, separated by commas.
+def game_options(game: str, texts: dict[str, str]) -> dict[str, Any]:
+    """The options of a game that are given as texts by name: JSON, a word, or several, separated by commas.
 
-    Raises ``ValueError`` for an unknown game.
+    Raises ``ValueError`` for an option of an unknown game.
     """
+    return {name: _game_option(game, name, text) for name, text in texts.items()}
+
+
+def _game_option(game: str, name: str, text: str) -> Any:
     parameter = options(game_id(game)).get(name)
     annotation = parameter.annotation if parameter else None
     kinds = [get_origin(kind) for kind in (annotation, *get_args(annotation))]

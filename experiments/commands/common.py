@@ -44,7 +44,7 @@ class GameOptions:
 
     def options(self) -> dict[str, Any]:
         """The options as ``make`` takes them."""
-        from experiments.game_options import game_option
+        from experiments.game_options import game_options
 
         texts = named(self.set, "OPTION")
         if self.players is not None:
@@ -52,7 +52,7 @@ class GameOptions:
                 raise UsageError("--players and --set players=... are the same option; give one of them")
             texts["players"] = str(self.players)
         try:
-            return {name: game_option(self.game, name, text) for name, text in texts.items()}
+            return game_options(self.game, texts)
         except ValueError as error:
             raise UsageError(str(error)) from None
 

@@ -19,7 +19,7 @@ import optax
 from jax import lax
 from jaxtyping import Array, Bool, Float, Float32, Int32, PRNGKeyArray
 
-from experiments.game_options import game_option, make_game
+from experiments.game_options import game_options, make_game
 from experiments.networks import SIZES, Model, evaluate
 from experiments.networks.layers import BFloat16Linear, RMSNorm, ValueHead
 from experiments.networks.mlp import DenseResidualBlock
@@ -117,8 +117,7 @@ class Settings:
 
     def make_game(self) -> Game[Any]:
         """The game. Raises ``ValueError`` where there is none with these options."""
-        texts = assignments(self.options, "--options", "OPTION")
-        return make_game(self.game, {name: game_option(self.game, name, text) for name, text in texts.items()})
+        return make_game(self.game, game_options(self.game, assignments(self.options, "--options", "OPTION")))
 
 
 class Critic(eqx.Module):
