@@ -153,20 +153,15 @@ class Dashboard {
           );
         }),
       );
+    const open = this.charts.querySelector(`[data-focus="more-${heading}"]`)?.parentElement.open;
     return h(
       "section",
       {},
       h("h2", {}, heading, h("span.muted", {}, plural(rows.length, "row"))),
       grid(main),
       others.length > 0 &&
-        h("details.others", { open: this.opened?.has(heading), ontoggle: (event) => this.#remember(heading, event.target.open) }, h("summary", { dataset: { focus: `more-${heading}` } }, plural(others.length, "more curve")), grid(others)),
+        h("details.others", { open }, h("summary", { dataset: { focus: `more-${heading}` } }, plural(others.length, "more curve")), grid(others)),
     );
-  }
-
-  #remember(heading, open) {
-    this.opened ??= new Set();
-    if (open) this.opened.add(heading);
-    else this.opened.delete(heading);
   }
 }
 

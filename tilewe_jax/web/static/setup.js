@@ -60,6 +60,7 @@ export class Setup {
   update() {
     const { game } = this;
     const { title, tagline } = about(game.id, this.catalogue);
+    const open = this.element.querySelector("details.more")?.open; // asked here: a toggle event comes only some time after it
     render(
       this.element,
       h("header", {}, h("h2", {}, title), h("p.muted", {}, tagline)),
@@ -77,7 +78,7 @@ export class Setup {
       game.options.players && this.#field("players"),
       this.#levels(),
       this.#seats(),
-      h("details.more", { open: this.open, ontoggle: (event) => (this.open = event.target.open) }, h("summary", { dataset: { focus: "more" } }, "Board, clock and rules"), this.#more()),
+      h("details.more", { open }, h("summary", { dataset: { focus: "more" } }, "Board, clock and rules"), this.#more()),
       this.refusalLine = h("p.refusal", { role: "alert", hidden: true }),
       h("button.primary.large", { type: "submit", dataset: { focus: "start" } }, "Start game"),
     );
