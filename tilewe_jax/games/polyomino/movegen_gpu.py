@@ -9,6 +9,7 @@ of its rows, and what is read at more is written to memory once.
 Functions of lanes, see ``tilewe_jax.lanes``.
 """
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -26,7 +27,9 @@ from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 COUNT_GROUPS = 3
 """Number of groups of pieces in ``counts``."""
 RANK_GROUPS = 4
-"""Number of groups of orientations in ``nth_placement``."""
+"""Number of groups of orientations in ``nth_placement`` of one rank."""
+TOTAL_SIZE = 7
+"""Number of orientations that ``nth_placement`` of several ranks counts together."""
 
 _OFFSETS = np.array([[o.cells[min(i, len(o.cells) - 1)] for i in range(MAX_PIECE_SIZE)] for o in ORIENTATIONS], np.int32)
 """The cells of each orientation; of smaller ones the last is repeated."""
@@ -165,29 +168,33 @@ def nth_placement(
     """The legal placement of a given rank, see ``rules.nth_placement``."""
     word, before = _find_interval([count.reshape(*[1] * (rank.ndim - 1), -1) for count in counts], rank)
     word, left = word.ravel(), (rank - before).ravel()
+    order = tuple(movegen.grow(config.orientations, lambda cell: None, lambda a, b: None))
     if rank.ndim == 1:
         boards = _local_boards(config, occupied, hands, color, word)
-    else:  # several in a lane share its planes
+        boards, left, word = lax.optimization_barrier((boards, left, word))
+        position, left = _find_orientation(config, order, boards, left)
+    else:  # several in a lane share its masks
+        free, corners, hand = lax.optimization_barrier(_planes(config, occupied, hands, color))
+        masks = placements(config, free, corners, hand, order)
         lane = jnp.broadcast_to(jnp.arange(rank.shape[-1], dtype=jnp.int32), rank.shape).ravel()
-        planes = lax.optimization_barrier(_planes(config, occupied, hands, color))
-        boards = _look_up_local_boards(config, planes, word, lane)
-    boards, left, word = lax.optimization_barrier((boards, left, word))
-    order = list(movegen.grow(config.orientations, lambda cell: None, lambda a, b: None))
-    result = _find_orientation(config, order, boards, left)
-    position, before = result & 127, result >> 7
+        word, position, left, mask = _look_up_orientation(masks, word, lane, left)
     orientation = jnp.take(jnp.asarray(np.array(order, np.int32)), position, mode="clip")
-    mask = _anchors(config, orientation, boards)
-    action: Array = orientation * config.cells + word * WORD_BITS + kth_set_bit(mask, left - before)
+    if rank.ndim == 1:
+        mask = _anchors(config, orientation, boards)
+    action: Array = orientation * config.cells + word * WORD_BITS + kth_set_bit(mask, left)
     return action.reshape(rank.shape)
 
 
-def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
-    """The anchors of the legal placements of each of the 91 orientations, see ``movegen.placements``."""
-    size = words(config)
-    whole, part = divmod(_OFFSETS[:, :, 1] * config.size + _OFFSETS[:, :, 0], WORD_BITS)
+def placements(
+    config: Config, free: Board, corners: Board, hand: Hand, orientations: Sequence[int] = range(len(ORIENTATIONS))
+) -> UInt32[Array, "orientations words lanes"]:
+    """The anchors of the legal placements of each of these orientations, see ``movegen.placements``."""
+    size, chosen = words(config), np.array(orientations)
+    offsets = _OFFSETS[chosen]
+    whole, part = divmod(offsets[:, :, 1] * config.size + offsets[:, :, 0], WORD_BITS)
     rooms = np.stack([np.full((size, 1), 0xFFFFFFFF, np.uint32), *(room[:size] for room in movegen.room(config).values())])
-    shape = len(ORIENTATIONS), size, free.shape[1]
-    fit = jnp.broadcast_to(jnp.asarray(rooms[_WIDTHS]), shape)
+    shape = len(chosen), size, free.shape[1]
+    fit = jnp.broadcast_to(jnp.asarray(rooms[_WIDTHS[chosen]]), shape)
     touch = jnp.zeros(shape, jnp.uint32)
     for i in range(MAX_PIECE_SIZE):
         rows = whole[:, i, None] + np.arange(size)[None]
@@ -197,7 +204,7 @@ def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt3
             (board[rows] >> down) | lax.shift_left(board[rows + 1], np.uint32(WORD_BITS) - down) for board in (free, corners)
         )
         fit, touch = fit & free_here, touch | corners_here
-    pieces = np.array([[orientation.piece] for orientation in ORIENTATIONS], np.uint32)
+    pieces = np.array([[ORIENTATIONS[i].piece] for i in orientations], np.uint32)
     in_hand = (hand[None] >> pieces) & np.uint32(1) != 0
     return jnp.where(in_hand[:, None], fit & touch, np.uint32(0))
 
@@ -245,20 +252,6 @@ def _local_boards(
     )
 
 
-def _look_up_local_boards(
-    config: Config, planes: tuple[Board, Board, Hand], word: Int32[Array, "flat"], lane: Int32[Array, "flat"]
-) -> LocalBoards:
-    """What decides about anchors in words of several lanes, from their planes."""
-    free, corners, hand = planes
-    ahead, lanes = reach(config) - words(config) + 1, free.shape[1]
-
-    def look_up(board: Board) -> list[Word]:
-        flat = board.ravel()
-        return [jnp.take(flat, (word + offset) * lanes + lane, mode="clip") for offset in range(ahead)]
-
-    return LocalBoards(look_up(free), look_up(corners), _rooms(config, word), jnp.take(hand, lane, mode="clip"))
-
-
 def _rooms(config: Config, word: Int32[Array, "lanes"]) -> list[Word]:
     """``movegen.room`` in one word of each lane, from an offset of 0 on."""
     rooms = [_lookup(board[:, 0], word) for board in movegen.room(config).values()]
@@ -280,21 +273,55 @@ def _window_at(boards: list[Word], start: Int32[Array, "lanes"]) -> Word:
 
 
 def _find_orientation(
-    config: Config, order: list[int], boards: LocalBoards, left: Int32[Array, "lanes"]
-) -> Int32[Array, "lanes"]:
-    """The number of orientations, in their order, that end before a rank, plus 128 times their number of placements."""
+    config: Config, order: tuple[int, ...], boards: LocalBoards, left: Int32[Array, "lanes"]
+) -> tuple[Int32[Array, "lanes"], Int32[Array, "lanes"]]:
+    """The position of the orientation that a rank in a word falls on, and the rank in that orientation.
+
+    The orientations that end before the rank, and 128 times their number of placements, are kept as one number.
+    """
     size = -(-len(order) // RANK_GROUPS)
     best = jnp.zeros_like(left)
     base = jnp.zeros_like(left)
     for first in range(0, len(order), size):
         group = order[first : first + size]
-        masks = _masks(config, tuple(group), lax.optimization_barrier(boards))
+        masks = _masks(config, group, lax.optimization_barrier(boards))
         total = base
         for position, orientation in enumerate(group, first):
             total = total + popcount(masks[orientation])
             best = jnp.where(total <= left, (total << 7) + (position + 1), best)
         base = total
-    return best
+    return best & 127, left - (best >> 7)
+
+
+def _look_up_orientation(
+    masks: UInt32[Array, "orientations words lanes"],
+    word: Int32[Array, "flat"],
+    lane: Int32[Array, "flat"],
+    left: Int32[Array, "flat"],
+) -> tuple[Int32[Array, "flat"], Int32[Array, "flat"], Int32[Array, "flat"], Word]:
+    """Where a rank in a word falls: the word, the position of its orientation, the rank in that, and its anchors in the word.
+
+    First among sums of ``TOTAL_SIZE`` orientations, then among these. What one kernel hands to the next is one number: 12 bits
+    for the rank, 7 for the position, and the word.
+    """
+    count, size, lanes = masks.shape
+    masks = jnp.pad(masks, ((0, -count % TOTAL_SIZE), (0, 0), (0, 0)))
+    totals = sum((popcount(masks[i::TOTAL_SIZE]) for i in range(1, TOTAL_SIZE)), start=popcount(masks[::TOTAL_SIZE]))
+    masks, totals = lax.optimization_barrier((masks, totals))
+
+    def look_up(table: Array, index: int | Int32[Array, "flat"], word: Int32[Array, "flat"]) -> Array:
+        return jnp.take(table.ravel(), (index * size + word) * lanes + lane, mode="clip")
+
+    def hand_over(word: Array, position: Array, left: Array) -> tuple[Array, Array, Array]:
+        found = lax.optimization_barrier(word << 19 | position << 12 | left)
+        return found >> 19, (found >> 12) & 127, found & 4095
+
+    word, _, left = hand_over(word, jnp.zeros_like(word), left)
+    group, before = _find_interval([look_up(totals, i, word) for i in range(len(totals))], left)
+    word, first, left = hand_over(word, TOTAL_SIZE * group, left - before)
+    index, before = _find_interval([popcount(look_up(masks, first + i, word)) for i in range(TOTAL_SIZE)], left)
+    word, position, left = hand_over(word, first + index, left - before)
+    return word, position, left, look_up(masks, position, word)
 
 
 def _masks(config: Config, group: tuple[int, ...], boards: LocalBoards) -> dict[int, Word]:

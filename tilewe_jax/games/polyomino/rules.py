@@ -21,6 +21,12 @@ from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_SIZES, Cell
 from tilewe_jax.lanes import by_platform, materialize, while_any
 
+FEW_LANES = 4096
+"""Up to so many lanes, a GPU counts the placements of all colours to make forced passes. A loop counts less, but a GPU asks the
+host after each of its turns whether it goes on."""
+
+Hands = UInt32[Array, "colors lanes"]
+"""``State.hands``."""
 Turn = tuple[Int32[Array, "lanes"], Bool[Array, "colors lanes"], UInt16[Array, "words lanes"]]
 """The fields of ``State`` that resolving passes changes: ``current_color``, ``out``, ``legal_counts``."""
 
@@ -96,12 +102,13 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
     places = (action >= 0) & (action < config.num_placements)
     rows = _rows_and_piece(config, action)
     piece = rows >> np.uint32(MAX_PIECE_SIZE * MAX_PIECE_SIZE)
-    board = materialize(lambda *args: cover(config, *args), action, rows)
+    covered = partial(cover, config)
+    board = by_platform(partial(materialize, covered), covered, action, rows)
     occupied = state.occupied | jnp.where((mover & places[None])[:, None], board[None], np.uint32(0))
     hands = state.hands & ~jnp.where(mover & places[None], np.uint32(1) << piece[None], np.uint32(0))
     leaves = (action == config.num_placements) | jnp.all(state.legal_counts == 0, axis=0)
     out = state.out | (mover & leaves[None])
-    color = jnp.where(places | leaves, _next(state.current_color, out), state.current_color)
+    color = jnp.where(places | leaves, _next(state.current_color, list(out)), state.current_color)
     return State(
         occupied=occupied,
         hands=hands,
@@ -114,20 +121,47 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
 
 def resolve_passes(config: Config, state: State) -> State:
     """Make all forced passes: blocked colours are out, and the turn goes to the next colour that can move, if there is one."""
-    boards = state.occupied, state.hands
+    loop, few = partial(passes_by_loop, config), len(state.current_color) <= FEW_LANES
+    turn = state.current_color, state.out, state.legal_counts
+    turn = by_platform(loop, partial(passes_at_once, config) if few else loop, state.occupied, state.hands, turn)
+    return replace(state, current_color=turn[0], out=turn[1], legal_counts=turn[2])
 
-    def blocked(carry: Turn) -> Bool[Array, "lanes"]:
-        _, out, counts = carry
+
+def passes_by_loop(config: Config, occupied: UInt32[Array, "colors words lanes"], hands: Hands, turn: Turn) -> Turn:
+    """``resolve_passes``, with a loop for the lanes in which a colour is blocked."""
+
+    def blocked(turn: Turn) -> Bool[Array, "lanes"]:
+        _, out, counts = turn
         return jnp.all(counts == 0, axis=0) & ~jnp.all(out, axis=0)
 
-    def skip(boards: tuple[Array, Array], carry: Turn) -> Turn:
-        color, out, _ = carry
+    def skip(boards: tuple[Array, Array], turn: Turn) -> Turn:
+        color, out, _ = turn
         out = out | (jnp.arange(config.colors)[:, None] == color[None])
-        color = _next(color, out)
+        color = _next(color, list(out))
         return color, out, legal_counts(config, *boards, color, out)
 
-    turn = while_any(blocked, skip, boards, (state.current_color, state.out, state.legal_counts))
-    return replace(state, current_color=turn[0], out=turn[1], legal_counts=turn[2])
+    return while_any(blocked, skip, (occupied, hands), turn)
+
+
+def passes_at_once(config: Config, occupied: UInt32[Array, "colors words lanes"], hands: Hands, turn: Turn) -> Turn:
+    """``resolve_passes``, from the counts of all colours, those of each in lanes of their own.
+
+    From there on it is elementwise, so that XLA's GPU compiler makes one kernel of it.
+    """
+    color, out, _ = turn
+    colors, lanes = out.shape
+    each = jnp.repeat(jnp.arange(colors, dtype=jnp.int32), lanes)
+    nobody_out = jnp.zeros((colors, colors * lanes), jnp.bool_)
+    counts = legal_counts(config, jnp.tile(occupied, colors), jnp.tile(hands, colors), each, nobody_out)
+    by_color = list(jnp.moveaxis(counts.reshape(-1, colors, lanes), 1, 0))
+    can_move = [reduce(jnp.bitwise_or, list(count)) != 0 for count in by_color]
+    is_out = list(out)
+    for _ in range(colors):
+        passes = ~pick(can_move, color) & ~reduce(jnp.bitwise_and, is_out)
+        is_out = [before | (passes & (color == i)) for i, before in enumerate(is_out)]
+        color = jnp.where(passes, _next(color, is_out), color)
+    counts = jnp.where(reduce(jnp.bitwise_and, is_out), np.uint16(0), pick(by_color, color[None]))
+    return color, jnp.stack(is_out), counts
 
 
 def legal(config: Config, state: State, action: Int32[Array, "lanes"]) -> Bool[Array, "lanes"]:
@@ -284,13 +318,13 @@ def by_player(config: Config, values: Shaped[Array, "colors *lanes"]) -> Shaped[
     return jnp.sum(values.reshape(shape), axis=0, dtype=values.dtype)
 
 
-def _next(color: Int32[Array, "lanes"], out: Bool[Array, "colors lanes"]) -> Int32[Array, "lanes"]:
+def _next(color: Int32[Array, "lanes"], out: list[Bool[Array, "lanes"]]) -> Int32[Array, "lanes"]:
     """The next colour in turn that is not out, possibly the same; the same where all are out."""
-    colors = out.shape[0]
+    colors = len(out)
     following = color
     for distance in range(colors, 0, -1):
         candidate = (color + distance) % colors
-        following = jnp.where(~pick(list(out), candidate), candidate, following)
+        following = jnp.where(~pick(out, candidate), candidate, following)
     return following
 
 

@@ -45,8 +45,14 @@ def disagreements(name: str, options: dict, batch: int, spans: int) -> tuple[int
         wrong = wrong | jnp.any(movegen_gpu.placements(config, *boards) != packed, axis=(0, 1))
         rank = (jax.random.bits(key, (RANKS, batch)) % jnp.maximum(total, 1).astype(jnp.uint32)[None]).astype(jnp.int32)
         action = movegen_gpu.nth_placement(config, list(by_word), occupied, hands, color, rank)
+        first = movegen_gpu.nth_placement(config, list(by_word), occupied, hands, color, rank[0])
         expected = nth(packed, rank)
-        return wrong | ((total > 0) & jnp.any(action != expected, axis=0)), total > 0
+        turn = color, state.out, state.legal_counts
+        looped, at_once = (passes(config, occupied, hands, turn) for passes in (rules.passes_by_loop, rules.passes_at_once))
+        for by_loop, by_counts in zip(looped, at_once, strict=True):
+            wrong = wrong | jnp.any(jnp.atleast_2d(by_loop != by_counts), axis=0)
+        wrong_action = jnp.any(action != expected, axis=0) | (first != expected[0])
+        return wrong | ((total > 0) & wrong_action), total > 0
 
     def nth(packed: jax.Array, rank: jax.Array) -> jax.Array:
         """The placement of a rank, by the order of growth, from the masks."""
