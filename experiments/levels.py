@@ -1,7 +1,8 @@
 """Levels for people: the strengths of each game, from beginner to strongest, as agents by the name ``level:N``.
 
 Weak levels see little and weigh it coarsely: few simulations, few candidates, and an action drawn by the values of what was
-looked at (``value_temperature``), so that they err in small things more than in large ones. Strong levels search more.
+looked at (``value_temperature``), so that they err in small things more than in large ones. Strong levels search more. Where a
+network that is shipped wins against the strongest search without one, it has a level above that.
 
 The ratings are Elo of the levels of a game among each other, 0 for the weakest, to within about 200, in ``classic_2`` 300. They
 say how far apart levels are, and nothing across games. ``tilewe-jax arena --game GAME --agents level:1 level:2 ...`` measures
@@ -46,6 +47,13 @@ _TRIOMINOS = (
     "puct:num_simulations=8,num_candidates=8,candidate_pool=32,num_determinizations=1",
     "puct:num_simulations=32,num_candidates=32,candidate_pool=64,num_determinizations=1",
 )
+_NETWORKS = {
+    "duo": "puct:num_simulations=1024,c_init=0.5,playout_weight=0.5,playout_max_legal=100,network=duo",
+    "duo_official": "puct:num_simulations=1024,c_init=0.5,playout_weight=0.5,playout_max_legal=100,network=duo_official",
+    "santorini": "gumbel:num_simulations=256,network=santorini",
+}
+_SAME_BOARD = {"placement", "movegen"}
+"""Options of games that leave the board and the pieces as they are, so that networks fit."""
 
 
 def _levels(agents: tuple[str, ...], *ratings: int) -> tuple[Level, ...]:
@@ -54,11 +62,11 @@ def _levels(agents: tuple[str, ...], *ratings: int) -> tuple[Level, ...]:
 
 LEVELS: dict[str, tuple[Level, ...]] = {
     "tilewe": _levels(_POLYOMINO, 0, 389, 636, 832, 909, 1162),
-    "duo": _levels(_POLYOMINO, 0, 985, 1487, 1537, 1892, 2193),
-    "duo_official": _levels(_POLYOMINO, 0, 985, 1484, 1795, 2079, 2354),
+    "duo": _levels((*_POLYOMINO, _NETWORKS["duo"]), 0, 985, 1487, 1537, 1892, 2193, 2379),
+    "duo_official": _levels((*_POLYOMINO, _NETWORKS["duo_official"]), 0, 985, 1484, 1795, 2079, 2354, 2751),
     "classic": _levels(_POLYOMINO, 0, 562, 852, 947, 1166, 1331),
     "classic_2": _levels(_POLYOMINO, 0, 1024, 1501, 1670, 2075, 2815),
-    "santorini": _levels(_SANTORINI, 0, 1010, 1399, 1820, 2108, 3144),
+    "santorini": _levels((*_SANTORINI, _NETWORKS["santorini"]), 0, 1010, 1399, 1820, 2108, 3144, 4096),
     "triominos": _levels(_TRIOMINOS, 0, 450, 666, 785),
 }
 """The levels of games by their id, the weakest first."""
@@ -72,6 +80,8 @@ def level_names(game: "Game[Any]") -> list[str]:
 def agent_of(game: "Game[Any] | HostGame", text: str) -> str:
     """The agent that a text stands for: that of a level for ``level:N``, the text itself for any other.
 
+    On boards that networks were not trained for, a level with a network is the strongest one below it that has none.
+
     Raises ``ValueError`` for a level that the game does not have.
     """
     kind, _, number = text.partition(":")
@@ -82,4 +92,7 @@ def agent_of(game: "Game[Any] | HostGame", text: str) -> str:
         raise ValueError(f"{game.id} has no levels; those that have some are {', '.join(LEVELS)}")
     if not number.isdecimal() or not 1 <= int(number) <= len(levels):
         raise ValueError(f"{text!r} is no level of {game.id}; it has level:1 to level:{len(levels)}")
-    return levels[int(number) - 1].agent
+    agents = [level.agent for level in levels[: int(number)]]
+    if game.options.keys() - _SAME_BOARD:
+        agents = [agent for agent in agents if "network=" not in agent]
+    return agents[-1]

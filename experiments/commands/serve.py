@@ -23,7 +23,7 @@ SECONDS = 10.0
 """Limit of the time of a search, for agents that can keep one."""
 SECONDS_WITHOUT_READING = 60
 """A client that has not taken what it was sent for so long is cut off by the system."""
-TITLES = ("beginner", "easy", "medium", "hard", "expert", "master")
+TITLES = ("beginner", "easy", "medium", "hard", "expert", "master", "grandmaster")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The four-colour game by the book on a CPU; it begins with what was learned of Tilewe."""
+"""The four-colour game by the book on a CPU: self-play of the perceptron from the weights that are shipped for it."""
 
 from dataclasses import replace
 
@@ -8,6 +8,5 @@ from experiments.presets import tilewe_cpu
 CONFIG = replace(
     tilewe_cpu.CONFIG,
     game=GameConfig("classic"),
-    network=replace(tilewe_cpu.CONFIG.network, init="tilewe"),
-    max_minutes=30.0,
+    network=replace(tilewe_cpu.CONFIG.network, init="classic"),
 )

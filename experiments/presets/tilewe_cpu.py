@@ -1,48 +1,15 @@
-"""Four-player Tilewe on a CPU, learned from searches by playouts."""
+"""Four-player Tilewe on a CPU: self-play of the perceptron from the weights that are shipped for it."""
 
-from experiments.config import (
-    EvaluationConfig,
-    GameConfig,
-    LossConfig,
-    NetworkConfig,
-    OptimizerConfig,
-    ReplayConfig,
-    SelfplayConfig,
-    TrainConfig,
-)
-from search import PuctRule, SearchSettings
+from dataclasses import replace
 
-CONFIG = TrainConfig(
+from experiments.config import GameConfig
+from experiments.presets import duo_official_cpu
+
+CONFIG = replace(
+    duo_official_cpu.CONFIG,
     game=GameConfig("tilewe"),
-    network=NetworkConfig(size="nano"),
-    selfplay=SelfplayConfig(
-        num_games=128,
-        unroll_length=32,
-        rule="puct",
-        warmup_iterations=2000,  # all of them: 24 minutes of self-play took weights that won 79 % of games to 51 %
-        temperature_plies=4,
-        search=SearchSettings(
-            num_simulations=48,
-            num_candidates=48,
-            candidate_pool=256,
-            score_weight=0.3,
-        ),
-        puct=PuctRule(dirichlet_alpha=10 / 48, forced_playouts=2.0),
-    ),
-    replay=ReplayConfig(
-        replay_size=512,
-        min_replay_size=96,
-        replay_ratio=2.0,
-    ),
-    loss=LossConfig(root_value_weight=0.5),
-    optimizer=OptimizerConfig(batch_size=128),
-    evaluation=EvaluationConfig(
-        eval_every=15,
-        eval_games=64,
-        eval_simulations=64,
-        eval_opening=0,
-        opponents=("simple_search",),
-    ),
-    iterations=2000,
-    max_minutes=60.0,
+    network=replace(duo_official_cpu.CONFIG.network, init="tilewe"),
+    selfplay=replace(duo_official_cpu.CONFIG.selfplay, warmup_iterations=0, unroll_length=16, temperature_plies=8),
+    replay=replace(duo_official_cpu.CONFIG.replay, min_replay_size=96),
+    evaluation=replace(duo_official_cpu.CONFIG.evaluation, eval_every=40, opponents=("simple_search",)),
 )

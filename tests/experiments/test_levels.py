@@ -5,6 +5,7 @@ import pytest
 import tilewe_jax
 from experiments import arena
 from experiments.levels import LEVELS, agent_of
+from experiments.networks import weights
 from search import AgentSpec, build_search
 
 
@@ -16,7 +17,20 @@ def test_levels_are_agents_of_their_game_and_ever_stronger(name: str) -> None:
     assert ratings == sorted(set(ratings))
     for number, level in enumerate(LEVELS[name], 1):
         assert agent_of(game, f"level:{number}") == level.agent
-        build_search(AgentSpec.parse(level.agent), game)
+        spec = AgentSpec.parse(level.agent)
+        network = weights.load(game, spec.evaluator.network) if spec.evaluator.network else None
+        build_search(spec, game, network)
+
+
+def test_networks_play_on_the_boards_that_they_were_trained_for() -> None:
+    strongest = LEVELS["duo_official"][-1].agent
+    assert "network=" in strongest
+    assert agent_of(tilewe_jax.make("duo_official"), f"level:{len(LEVELS['duo_official'])}") == strongest
+    smaller = tilewe_jax.make("duo_official", size=8)
+    assert agent_of(smaller, f"level:{len(LEVELS['duo_official'])}") == LEVELS["duo_official"][-2].agent
+    assert agent_of(smaller, "level:2") == LEVELS["duo_official"][1].agent
+    random_placement = tilewe_jax.make("santorini", placement="random")
+    assert agent_of(random_placement, f"level:{len(LEVELS['santorini'])}") == LEVELS["santorini"][-1].agent
 
 
 def test_players_by_level() -> None:
