@@ -52,8 +52,8 @@ _NETWORKS = {
     "duo_official": "puct:num_simulations=1024,c_init=0.5,playout_weight=0.5,playout_max_legal=100,network=duo_official",
     "santorini": "gumbel:num_simulations=256,network=santorini",
 }
-_SAME_BOARD = {"placement", "movegen"}
-"""Options of games that leave the board and the pieces as they are, so that networks fit."""
+_SAME_BOARD = [("placement", "random"), ("movegen", "conv")]
+"""Options of games other than the default ones with which networks fit."""
 
 
 def _levels(agents: tuple[str, ...], *ratings: int) -> tuple[Level, ...]:
@@ -80,7 +80,7 @@ def level_names(game: "Game[Any]") -> list[str]:
 def agent_of(game: "Game[Any] | HostGame", text: str) -> str:
     """The agent that a text stands for: that of a level for ``level:N``, the text itself for any other.
 
-    On boards that networks were not trained for, a level with a network is the strongest one below it that has none.
+    With options of a game that its network does not fit, a level with a network is the strongest one below it that has none.
 
     Raises ``ValueError`` for a level that the game does not have.
     """
@@ -93,6 +93,6 @@ def agent_of(game: "Game[Any] | HostGame", text: str) -> str:
     if not number.isdecimal() or not 1 <= int(number) <= len(levels):
         raise ValueError(f"{text!r} is no level of {game.id}; it has level:1 to level:{len(levels)}")
     agents = [level.agent for level in levels[: int(number)]]
-    if game.options.keys() - _SAME_BOARD:
+    if any(option not in _SAME_BOARD for option in game.options.items()):
         agents = [agent for agent in agents if "network=" not in agent]
     return agents[-1]

@@ -574,7 +574,7 @@ def test_weights_load_wherever_they_fit(folder: Path, tmp_path: Path, capsys: py
     ):
         with pytest.raises(ValueError, match=message):
             weights.read(game, weights.FOLDER / "santorini.npz")
-    with pytest.raises(ValueError, match=r"its tower.stem.weight has shape .* players was 4 and is 2"):
+    with pytest.raises(ValueError, match=r"its boards.weight has shape .* players was 4 and is 2"):
         weights.read(tilewe_jax.make("tilewe", players=2), weights.FOLDER / "tilewe.npz")
     assert weights.read(tilewe_jax.make("classic"), weights.FOLDER / "tilewe.npz", any_game=True).note
 
