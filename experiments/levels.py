@@ -40,6 +40,7 @@ _SANTORINI = (
     "puct:num_simulations=32,num_playouts=0",
     "puct:num_simulations=32",
     "puct:num_simulations=512",
+    "gumbel:num_simulations=256,network=santorini",
 )
 _TRIOMINOS = (
     "puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=1.0,num_determinizations=1",
@@ -47,11 +48,8 @@ _TRIOMINOS = (
     "puct:num_simulations=8,num_candidates=8,candidate_pool=32,num_determinizations=1",
     "puct:num_simulations=32,num_candidates=32,candidate_pool=64,num_determinizations=1",
 )
-_NETWORKS = {
-    "duo": "puct:num_simulations=1024,c_init=0.5,playout_weight=0.5,playout_max_legal=100,network=duo",
-    "duo_official": "puct:num_simulations=1024,c_init=0.5,playout_weight=0.5,playout_max_legal=100,network=duo_official",
-    "santorini": "gumbel:num_simulations=256,network=santorini",
-}
+_PERCEPTRON = "puct:num_simulations=1024,c_init=0.5,playout_weight=0.5,playout_max_legal=100,network="
+"""A search with a network whose name follows."""
 _SAME_BOARD = [("placement", "random"), ("movegen", "conv")]
 """Options of games other than the default ones with which networks fit."""
 
@@ -62,11 +60,11 @@ def _levels(agents: tuple[str, ...], *ratings: int) -> tuple[Level, ...]:
 
 LEVELS: dict[str, tuple[Level, ...]] = {
     "tilewe": _levels(_POLYOMINO, 0, 389, 636, 832, 909, 1162),
-    "duo": _levels((*_POLYOMINO, _NETWORKS["duo"]), 0, 985, 1487, 1537, 1892, 2193, 2379),
-    "duo_official": _levels((*_POLYOMINO, _NETWORKS["duo_official"]), 0, 985, 1484, 1795, 2079, 2354, 2751),
+    "duo": _levels((*_POLYOMINO, _PERCEPTRON + "duo"), 0, 985, 1487, 1537, 1892, 2193, 2379),
+    "duo_official": _levels((*_POLYOMINO, _PERCEPTRON + "duo_official"), 0, 985, 1484, 1795, 2079, 2354, 2751),
     "classic": _levels(_POLYOMINO, 0, 562, 852, 947, 1166, 1331),
     "classic_2": _levels(_POLYOMINO, 0, 1024, 1501, 1670, 2075, 2815),
-    "santorini": _levels((*_SANTORINI, _NETWORKS["santorini"]), 0, 1010, 1399, 1820, 2108, 3144, 4096),
+    "santorini": _levels(_SANTORINI, 0, 1010, 1399, 1820, 2108, 3144, 4096),
     "triominos": _levels(_TRIOMINOS, 0, 450, 666, 785),
 }
 """The levels of games by their id, the weakest first."""

@@ -31,6 +31,11 @@ RANK_GROUPS = 4
 TOTAL_SIZE = 7
 """Number of orientations that ``nth_placement`` of several ranks counts together."""
 
+_POSITION_BITS = 7
+"""Bits of the position of an orientation in the order of growth, where it shares a number with something else: at most 127."""
+_RANK_BITS = 12
+"""Bits of a rank among the placements anchored in a word: at most 32 of each of the 91 orientations."""
+
 _OFFSETS = np.array([[o.cells[min(i, len(o.cells) - 1)] for i in range(MAX_PIECE_SIZE)] for o in ORIENTATIONS], np.int32)
 """The cells of each orientation; of smaller ones the last is repeated."""
 _WIDTHS = _OFFSETS[:, :, 0].max(axis=1)
@@ -169,18 +174,19 @@ def nth_placement(
     word, before = _find_interval([count.reshape(*[1] * (rank.ndim - 1), -1) for count in counts], rank)
     word, left = word.ravel(), (rank - before).ravel()
     order = tuple(movegen.grow(config.orientations, lambda cell: None, lambda a, b: None))
+    orientations = jnp.asarray(np.array(order, np.int32))
     if rank.ndim == 1:
         boards = _local_boards(config, occupied, hands, color, word)
         boards, left, word = lax.optimization_barrier((boards, left, word))
         position, left = _find_orientation(config, order, boards, left)
+        orientation = jnp.take(orientations, position, mode="clip")
+        mask = _anchors(config, orientation, boards)
     else:  # several in a lane share its masks
         free, corners, hand = lax.optimization_barrier(_planes(config, occupied, hands, color))
         masks = placements(config, free, corners, hand, order)
         lane = jnp.broadcast_to(jnp.arange(rank.shape[-1], dtype=jnp.int32), rank.shape).ravel()
         word, position, left, mask = _look_up_orientation(masks, word, lane, left)
-    orientation = jnp.take(jnp.asarray(np.array(order, np.int32)), position, mode="clip")
-    if rank.ndim == 1:
-        mask = _anchors(config, orientation, boards)
+        orientation = jnp.take(orientations, position, mode="clip")
     action: Array = orientation * config.cells + word * WORD_BITS + kth_set_bit(mask, left)
     return action.reshape(rank.shape)
 
@@ -277,7 +283,7 @@ def _find_orientation(
 ) -> tuple[Int32[Array, "lanes"], Int32[Array, "lanes"]]:
     """The position of the orientation that a rank in a word falls on, and the rank in that orientation.
 
-    The orientations that end before the rank, and 128 times their number of placements, are kept as one number.
+    The number of orientations that end before the rank and that of their placements are kept as one number.
     """
     size = -(-len(order) // RANK_GROUPS)
     best = jnp.zeros_like(left)
@@ -288,9 +294,9 @@ def _find_orientation(
         total = base
         for position, orientation in enumerate(group, first):
             total = total + popcount(masks[orientation])
-            best = jnp.where(total <= left, (total << 7) + (position + 1), best)
+            best = jnp.where(total <= left, (total << _POSITION_BITS) + (position + 1), best)
         base = total
-    return best & 127, left - (best >> 7)
+    return best & (1 << _POSITION_BITS) - 1, left - (best >> _POSITION_BITS)
 
 
 def _look_up_orientation(
@@ -301,8 +307,8 @@ def _look_up_orientation(
 ) -> tuple[Int32[Array, "flat"], Int32[Array, "flat"], Int32[Array, "flat"], Word]:
     """Where a rank in a word falls: the word, the position of its orientation, the rank in that, and its anchors in the word.
 
-    First among sums of ``TOTAL_SIZE`` orientations, then among these. What one kernel hands to the next is one number: 12 bits
-    for the rank, 7 for the position, and the word.
+    First among sums of ``TOTAL_SIZE`` orientations, then among these. What one kernel hands to the next
+    is one number for each rank: ``in_one_array``.
     """
     count, size, lanes = masks.shape
     masks = jnp.pad(masks, ((0, -count % TOTAL_SIZE), (0, 0), (0, 0)))
@@ -312,15 +318,17 @@ def _look_up_orientation(
     def look_up(table: Array, index: int | Int32[Array, "flat"], word: Int32[Array, "flat"]) -> Array:
         return jnp.take(table.ravel(), (index * size + word) * lanes + lane, mode="clip")
 
-    def hand_over(word: Array, position: Array, left: Array) -> tuple[Array, Array, Array]:
-        found = lax.optimization_barrier(word << 19 | position << 12 | left)
-        return found >> 19, (found >> 12) & 127, found & 4095
+    def in_one_array(word: Array, position: Array, left: Array) -> tuple[Array, Array, Array]:
+        """The same numbers, written to memory in the bits of one array."""
+        bits = lax.optimization_barrier((word << _POSITION_BITS | position) << _RANK_BITS | left)
+        positions, ranks = (1 << _POSITION_BITS) - 1, (1 << _RANK_BITS) - 1
+        return bits >> (_POSITION_BITS + _RANK_BITS), (bits >> _RANK_BITS) & positions, bits & ranks
 
-    word, _, left = hand_over(word, jnp.zeros_like(word), left)
+    word, _, left = in_one_array(word, jnp.zeros_like(word), left)
     group, before = _find_interval([look_up(totals, i, word) for i in range(len(totals))], left)
-    word, first, left = hand_over(word, TOTAL_SIZE * group, left - before)
+    word, first, left = in_one_array(word, TOTAL_SIZE * group, left - before)
     index, before = _find_interval([popcount(look_up(masks, first + i, word)) for i in range(TOTAL_SIZE)], left)
-    word, position, left = hand_over(word, first + index, left - before)
+    word, position, left = in_one_array(word, first + index, left - before)
     return word, position, left, look_up(masks, position, word)
 
 

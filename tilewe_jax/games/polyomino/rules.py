@@ -121,10 +121,12 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
 
 def resolve_passes(config: Config, state: State) -> State:
     """Make all forced passes: blocked colours are out, and the turn goes to the next colour that can move, if there is one."""
-    loop, few = partial(passes_by_loop, config), len(state.current_color) <= FEW_LANES
-    turn = state.current_color, state.out, state.legal_counts
-    turn = by_platform(loop, partial(passes_at_once, config) if few else loop, state.occupied, state.hands, turn)
-    return replace(state, current_color=turn[0], out=turn[1], legal_counts=turn[2])
+    args = state.occupied, state.hands, (state.current_color, state.out, state.legal_counts)
+    if len(state.current_color) <= FEW_LANES:
+        color, out, counts = by_platform(partial(passes_by_loop, config), partial(passes_at_once, config), *args)
+    else:
+        color, out, counts = passes_by_loop(config, *args)
+    return replace(state, current_color=color, out=out, legal_counts=counts)
 
 
 def passes_by_loop(config: Config, occupied: UInt32[Array, "colors words lanes"], hands: Hands, turn: Turn) -> Turn:
@@ -151,8 +153,7 @@ def passes_at_once(config: Config, occupied: UInt32[Array, "colors words lanes"]
     color, out, _ = turn
     colors, lanes = out.shape
     each = jnp.repeat(jnp.arange(colors, dtype=jnp.int32), lanes)
-    nobody_out = jnp.zeros((colors, colors * lanes), jnp.bool_)
-    counts = legal_counts(config, jnp.tile(occupied, colors), jnp.tile(hands, colors), each, nobody_out)
+    counts = _counts_on_gpu(config, jnp.tile(occupied, colors), jnp.tile(hands, colors), each)
     by_color = list(jnp.moveaxis(counts.reshape(-1, colors, lanes), 1, 0))
     can_move = [reduce(jnp.bitwise_or, list(count)) != 0 for count in by_color]
     is_out = list(out)
@@ -295,19 +296,25 @@ def legal_counts(
     out: Bool[Array, "colors lanes"],
 ) -> UInt16[Array, "words lanes"]:
     """Number of legal placements of a colour, by the word that holds their anchor, as in ``State.legal_counts``."""
-    generator = _MOVEGENS[config.movegen]
-
-    def count(occupied: Array, hands: Array, color: Array) -> UInt16[Array, "words lanes"]:
-        boards = materialize(lambda *args: planes(config, *args), occupied, hands, color)
-        counts: Array = materialize(lambda *args: generator.counts(config, *args).astype(jnp.uint16), *boards)
-        return counts
-
-    def count_on_gpu(occupied: Array, hands: Array, color: Array) -> UInt16[Array, "words lanes"]:
-        return movegen_gpu.counts(config, occupied, hands, color).astype(jnp.uint16)
-
-    on_gpu = count_on_gpu if generator is movegen else count
-    counts = by_platform(count, on_gpu, occupied, hands, color)
+    counts = by_platform(partial(_counts, config), partial(_counts_on_gpu, config), occupied, hands, color)
     return jnp.where(jnp.all(out, axis=0)[None], np.uint16(0), counts)
+
+
+def _counts(
+    config: Config, occupied: UInt32[Array, "colors words lanes"], hands: Hands, color: Int32[Array, "lanes"]
+) -> UInt16[Array, "words lanes"]:
+    generator = _MOVEGENS[config.movegen]
+    boards = materialize(lambda *args: planes(config, *args), occupied, hands, color)
+    counts: Array = materialize(lambda *args: generator.counts(config, *args).astype(jnp.uint16), *boards)
+    return counts
+
+
+def _counts_on_gpu(
+    config: Config, occupied: UInt32[Array, "colors words lanes"], hands: Hands, color: Int32[Array, "lanes"]
+) -> UInt16[Array, "words lanes"]:
+    if _MOVEGENS[config.movegen] is not movegen:
+        return _counts(config, occupied, hands, color)
+    return movegen_gpu.counts(config, occupied, hands, color).astype(jnp.uint16)
 
 
 def by_player(config: Config, values: Shaped[Array, "colors *lanes"]) -> Shaped[Array, "players *lanes"]:
