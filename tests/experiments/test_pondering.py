@@ -39,8 +39,8 @@ def test_a_thought_goes_on_until_it_is_stopped() -> None:
     wait_until(lambda: "a" in log)
     pondering.start(lambda: steps(log, "b"))
     wait_until(lambda: "b" in log)
-    assert log == sorted(log), "the second one begins when the first one has ended"
     pondering.wait()
+    assert log == sorted(log), "the second one begins when the first one has ended"
     count = len(log)
     time.sleep(0.01)
     assert len(log) == count
