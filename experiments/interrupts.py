@@ -16,6 +16,8 @@ from experiments import progress
 
 SECONDS_TO_REACT = 1.0
 """Seconds after which a signal that Python could not handle, since XLA compiles, ends the process."""
+_CALLBACKS = {weakref.__file__, weakref.WeakSet.__init__.__code__.co_filename}
+"""Where the callbacks of weak references are. ``threading`` keeps every thread in a ``WeakSet``."""
 _ending = threading.Lock()
 
 
@@ -28,7 +30,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     hooks = [getattr(hook, "__code__", None) for hook in gc.callbacks]
     while frame:
         code = frame.f_code
-        collects = code in hooks or code.co_name == "__del__" or code.co_filename == weakref.__file__
+        collects = code in hooks or code.co_name == "__del__" or code.co_filename in _CALLBACKS
         if collects or code.co_filename.startswith("<frozen importlib"):
             threading.Timer(0.01, signal.raise_signal, [number]).start()
             return

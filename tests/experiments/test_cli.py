@@ -281,39 +281,53 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     assert f"{games:,} games written to" in out
 
 
-@pytest.mark.parametrize("callback", [False, True])
-def test_ctrl_c_while_the_garbage_collector_is_at_work_is_not_lost(callback: bool) -> None:
+@pytest.mark.parametrize("place", ["hook", "dictionary", "set"])
+def test_ctrl_c_while_the_garbage_collector_is_at_work_is_not_lost(place: str) -> None:
     """Struck within a hook of it, or within the callback of a weak reference."""
     before = signal.signal(signal.SIGINT, interrupts.interrupt)
     struck = []
 
+    def strike() -> None:
+        struck.append(True)
+        signal.raise_signal(signal.SIGINT)
+
     def hook(*_: object) -> None:
         if not struck:
-            struck.append(True)
-            if not callback:
-                signal.raise_signal(signal.SIGINT)
+            strike()
 
     class Key:
         pass
 
-    class Strikes(dict[Any, Any]):
+    class Dictionary(dict[Any, Any]):
         def __delitem__(self, key: object) -> None:
             super().__delitem__(key)
-            signal.raise_signal(signal.SIGINT)
+            strike()
+
+    class Set(set[Any]):
+        def discard(self, element: object) -> None:
+            super().discard(element)
+            strike()
 
     def collect_and_wait() -> None:
-        if callback:
+        if place == "dictionary":
             keys: weakref.WeakKeyDictionary[Key, int] = weakref.WeakKeyDictionary()
-            keys.data = Strikes()
+            keys.data = Dictionary()
             keys[Key()] = 1  # gone at once
-        gc.collect()
+        elif place == "set":
+            elements: weakref.WeakSet[Key] = weakref.WeakSet()
+            elements.data = Set()
+            elements.add(Key())
+        else:
+            gc.collect()
         time.sleep(5)
 
-    gc.callbacks.append(hook)
+    if place == "hook":
+        gc.callbacks.append(hook)
     try:
         with pytest.raises(KeyboardInterrupt):
             collect_and_wait()
     finally:
-        gc.callbacks.remove(hook)
+        if place == "hook":
+            gc.callbacks.remove(hook)
         signal.signal(signal.SIGINT, before)
     assert struck
