@@ -1,10 +1,12 @@
-"""The perceptron for the polyomino games, for CPUs: a hundredth of the work of a residual tower.
+"""The perceptrons for the polyomino games, for CPUs: a hundredth of the work of a residual tower.
 
-It reads ``PolyominoGame.encode``, which knows what each colour could play, and gives the weights of the linear features of
-placements (``heuristics.Features``) in place of logits. So only the placements that a search looks at are scored, and before
-anything is learned the policy is that of the heuristics.
+They read ``PolyominoGame.encode``, which knows what each colour could play, and give weights in place of logits: of the linear
+features of placements (``heuristics.Features``), or of a second perceptron, which reads these features. So only the placements
+that a search looks at are scored, and before anything is learned the policy is that of the heuristics.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,9 +21,16 @@ from experiments.networks.base import Outputs, Size
 from experiments.networks.layers import BFloat16Linear, ValueHead
 from tilewe_jax.games.polyomino.encoding import Encoding
 from tilewe_jax.games.polyomino.game import PolyominoGame
-from tilewe_jax.games.polyomino.heuristics import WEIGHT_NAMES
+from tilewe_jax.games.polyomino.heuristics import WEIGHT_NAMES, Features, PerceptronWeights
 from tilewe_jax.games.polyomino.observation import unpack_boards
-from tilewe_jax.games.polyomino.pieces import PIECE_SIZES
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_SIZES
+
+_FEATURE_SCALE = np.array(
+    [0.25 if name.startswith(("corners_", "free_", "centr")) else 0.5 for name in Features._fields], np.float32
+)
+"""What the perceptron multiplies features with, so that they are between 0 and about 1."""
+_NOWHERE = 1 << 20
+"""Added to an index, it lies beyond every board."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,11 @@ class LinearPolicy:
         """Number of weights."""
         return len(WEIGHT_NAMES)
 
+    def initial_weights(self, key: PRNGKeyArray) -> Float32[Array, "weights"]:
+        """What an untrained network adds to the weights of the heuristics."""
+        del key
+        return jnp.zeros(self.num_logits)
+
     def observe(self, state: Any, player: Int32[Array, ""]) -> Encoding:
         """The encoding of a position; ``player`` is to move."""
         del player
@@ -45,6 +59,60 @@ class LinearPolicy:
         return _linear_logits(self.game, state, logits, actions)
 
 
+@dataclass(frozen=True)
+class PerceptronPolicy(LinearPolicy):
+    """The same with the weights of a perceptron of the features, and with two maps of the board.
+
+    The maps are what a cell adds to the logits of placements that cover it, and to those of which it is a corner
+    (``Orientation.corners``).
+    """
+
+    hidden: int = 16
+    """Number of hidden units of the perceptron."""
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the weights: those of ``PerceptronWeights``, and the maps."""
+        features, pieces = len(Features._fields), len(WEIGHT_NAMES) - len(Features._fields)
+        perceptron = (features, self.hidden), (pieces, self.hidden), (self.hidden,)
+        return (features + pieces,), *perceptron, (2, self.game.config.size, self.game.config.size)
+
+    @property
+    def num_logits(self) -> int:
+        """Number of weights."""
+        return sum(map(math.prod, self.shapes))
+
+    def initial_weights(self, key: PRNGKeyArray) -> Float32[Array, "weights"]:
+        """Weights with which the hidden units differ and add nothing to logits."""
+        linear, features, pieces, *rest = self.shapes
+        parts = jnp.zeros(linear), jax.random.normal(key, (features[0] + pieces[0], self.hidden)) / 2, *map(jnp.zeros, rest)
+        return jnp.concatenate([part.ravel() for part in parts])
+
+    def gather_logits(self, state: Any, logits: Float32[Array, "weights"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+        """The logits of actions: what the perceptron makes of their features, and what maps have at their cells and corners."""
+        parts = jnp.split(logits, np.cumsum([math.prod(shape) for shape in self.shapes])[:-1])
+        linear, features, pieces, out, maps = (part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True))
+        weights = PerceptronWeights(linear, features * _FEATURE_SCALE[:, None], pieces, out)
+        return _perceptron_logits(self.game, state, weights, actions) + _map_logits(self.game, maps, actions)
+
+
+def _map_logits(game: PolyominoGame, maps: Float32[Array, "2 size size"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+    """The sum of both maps over the cells and over the corners of placements; 0 for a pass."""
+    cells, size, side = game.config.cells, game.config.size, game.config.size + 2  # corners may lie outside of the board
+    padded = jnp.pad(maps, ((0, 0), (1, 1), (1, 1))).ravel()
+    offsets = [
+        [y * side + x for x, y in orientation.cells] + [(side + y) * side + x for x, y in orientation.corners]
+        for orientation in ORIENTATIONS
+    ]
+    longest = max(map(len, offsets))
+    table = np.array([row + [_NOWHERE] * (longest - len(row)) for row in offsets], np.int32)
+    is_placement = (actions >= 0) & (actions < game.config.num_placements)
+    placement = jnp.where(is_placement, actions, 0)
+    start = (placement % cells // size + 1) * side + placement % size + 1
+    looked_up = padded.at[jnp.asarray(table)[placement // cells] + start[:, None]].get(mode="fill", fill_value=0.0)
+    return jnp.where(is_placement, jnp.sum(looked_up, axis=1), 0.0)
+
+
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _linear_logits(
     game: PolyominoGame, state: Any, weights: Float32[Array, "weights"], actions: Int32[Array, "k"]
@@ -52,17 +120,41 @@ def _linear_logits(
     return game.linear_logits(state, actions, weights)
 
 
-def _forward(game: PolyominoGame, state: Any, weights: Array, actions: Array) -> tuple[Array, Array]:
-    features = game.heuristic_features(state, actions)[:, : len(WEIGHT_NAMES)]
-    is_placement = (actions >= 0) & (actions < game.config.num_placements)
-    return game.linear_logits(state, actions, weights), jnp.where(is_placement[:, None], features, 0.0)
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _perceptron_logits(
+    game: PolyominoGame, state: Any, weights: PerceptronWeights, actions: Int32[Array, "k"]
+) -> Float32[Array, "k"]:
+    return game.perceptron_logits(state, actions, weights)
 
 
-def _backward(game: PolyominoGame, features: Array, cotangent: Array) -> tuple[None, Array, None]:
-    return None, cotangent @ features, None
+def _dense_linear_logits(weights: Array, features: Array) -> Array:
+    return features @ weights
 
 
-_linear_logits.defvjp(_forward, _backward)
+def _dense_perceptron_logits(weights: PerceptronWeights, features: Array) -> Array:
+    hidden = jax.nn.relu(features @ jnp.concatenate([weights.features, weights.pieces]))
+    return features @ weights.linear + hidden @ weights.out
+
+
+def _define_gradient(function: Any, of_features: Callable[[Any, Array], Array]) -> None:
+    """Define the derivative of logits by the weights as that of a function of the weights and the features of placements."""
+
+    def forward(game: PolyominoGame, state: Any, weights: Any, actions: Array) -> tuple[Array, tuple[Any, Array, Array]]:
+        features = game.heuristic_features(state, actions)[:, : len(WEIGHT_NAMES)]
+        is_placement = (actions >= 0) & (actions < game.config.num_placements)
+        return function(game, state, weights, actions), (weights, features, is_placement)
+
+    def backward(game: PolyominoGame, residuals: tuple[Any, Array, Array], cotangent: Array) -> tuple[None, Any, None]:
+        del game
+        weights, features, is_placement = residuals
+        _, pullback = jax.vjp(lambda weights: of_features(weights, features), weights)
+        return None, *pullback(jnp.where(is_placement, cotangent, 0.0)), None
+
+    function.defvjp(forward, backward)
+
+
+_define_gradient(_linear_logits, _dense_linear_logits)
+_define_gradient(_perceptron_logits, _dense_perceptron_logits)
 
 
 class PolyominoMLP(eqx.Module):
@@ -75,22 +167,25 @@ class PolyominoMLP(eqx.Module):
     value: ValueHead
     interface: LinearPolicy = eqx.field(static=True)
 
-    def __init__(self, game: PolyominoGame, size: Size, key: PRNGKeyArray) -> None:
+    def __init__(self, game: PolyominoGame, size: Size, key: PRNGKeyArray, policy: type[LinearPolicy] = LinearPolicy) -> None:
         key_boards, key_numbers, key_hidden, key_policy, key_value = jax.random.split(key, 5)
         config, width = game.config, 8 * size.channels
         numbers = config.colors * (3 * len(config.pieces) + 4)
-        self.interface = LinearPolicy(game)
+        self.interface = policy(game)
         self.boards = BFloat16Linear(4 * config.colors * config.cells, width, key_boards, scale=2.0)
         self.numbers = BFloat16Linear(numbers, width, key_numbers, scale=2**0.5)
         self.hidden = BFloat16Linear(width, width // 2, key_hidden, scale=2**0.5)
-        self.policy = BFloat16Linear(width // 2, len(WEIGHT_NAMES), key_policy, scale=0.0)
+        policy_layer = BFloat16Linear(width // 2, self.interface.num_logits, key_policy, scale=0.0)
+        self.policy = eqx.tree_at(lambda layer: layer.bias, policy_layer, self.interface.initial_weights(key_policy))
         self.value = ValueHead(width // 2, game.num_players, key_value)
 
     def __call__(self, encoding: Encoding) -> Outputs:
         game, numbers = self.interface.game, _numbers(self.interface.game, encoding)
         x = jax.nn.relu(self.boards(_planes(game, encoding).ravel()) + self.numbers(numbers))
         x = jax.nn.relu(self.hidden(x))
-        return Outputs(_heuristic_weights(game, encoding) + self.policy(x), *self.value(x))
+        weights = _heuristic_weights(game, encoding)
+        weights = jnp.pad(weights, (0, self.interface.num_logits - len(weights)))
+        return Outputs(weights + self.policy(x), *self.value(x))
 
 
 def _planes(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "planes size size"]:

@@ -5,6 +5,7 @@ name (``network.architecture``); a game for which nothing is registered gets the
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from jaxtyping import PRNGKeyArray
 from experiments.networks.base import SIZES, Model, Size
 from experiments.networks.mlp import ResidualMLP
 from experiments.networks.polyomino import PolyominoResNet
-from experiments.networks.polyomino_mlp import PolyominoMLP
+from experiments.networks.polyomino_mlp import PerceptronPolicy, PolyominoMLP
 from experiments.networks.santorini import SantoriniResNet
 from experiments.networks.triominos import TriominosMessagePassing
 from search.exported import network_interface, observation_spec
@@ -98,5 +99,6 @@ def _default(game: Game[Any]) -> str:
 register_architecture("mlp", ResidualMLP, default=True)
 register_architecture("resnet", PolyominoResNet, PolyominoGame, default=True)
 register_architecture("linear_policy_mlp", PolyominoMLP, PolyominoGame)
+register_architecture("placement_policy_mlp", partial(PolyominoMLP, policy=PerceptronPolicy), PolyominoGame)
 register_architecture("resnet", SantoriniResNet, SantoriniGame, default=True)
 register_architecture("message_passing", TriominosMessagePassing, TriominosGame, default=True)

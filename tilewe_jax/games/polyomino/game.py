@@ -164,6 +164,12 @@ class PolyominoGame(Game[State]):
         """The logits of ``heuristic_logits`` with other weights, in the order of ``heuristics.WEIGHT_NAMES``."""
         return rule_per_lane(heuristics.linear_logits, self.config)(state, actions, weights)
 
+    def perceptron_logits(
+        self, state: State, actions: Int32[Array, "k"], weights: heuristics.PerceptronWeights
+    ) -> Float32[Array, "k"]:
+        """The same plus the logits of a perceptron of the features, see ``heuristics``."""
+        return rule_per_lane(heuristics.perceptron_logits, self.config)(state, actions, weights)
+
     @property
     def heuristic_weights(self) -> dict[str, tuple[float, ...]]:
         """The weights of ``heuristic_features`` by name: each at the beginning of a game, and what is added until its end."""

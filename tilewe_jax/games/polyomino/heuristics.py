@@ -67,6 +67,19 @@ class Features(NamedTuple, Generic[T]):
     times ``exp(-plies / (2 * colours))``."""
 
 
+class PerceptronWeights(NamedTuple):
+    """The weights of ``perceptron_logits`` in a position; H hidden units."""
+
+    linear: Float32[Array, "weights *lanes"]
+    """Those of ``WEIGHT_NAMES``."""
+    features: Float32[Array, "features H *lanes"]
+    """What each of ``Features`` adds to a hidden unit."""
+    pieces: Float32[Array, "pieces H *lanes"]
+    """What a piece adds to it."""
+    out: Float32[Array, "H *lanes"]
+    """What a hidden unit adds to the logit where it is positive."""
+
+
 WEIGHT_NAMES = (*Features._fields, *PIECE_NAMES)
 """What has a weight: the features, and the pieces."""
 _PASS_LOGIT = -20.0
@@ -151,6 +164,41 @@ def linear_logits(
         return jnp.take_along_axis(weights, jnp.asarray(_PIECES)[orientation], axis=0)
 
     return _weighted_sum(config, state, actions, weights[:features], piece_weights, weights[features:])
+
+
+def perceptron_logits(
+    config: Config, state: State, actions: Int32[Array, "k lanes"], weights: PerceptronWeights
+) -> Float32[Array, "k lanes"]:
+    """Logits of legal actions as ``linear_logits``, plus those of a perceptron with H hidden units of the same features.
+
+    Args:
+      config: the variant.
+      state: positions.
+      actions: legal actions.
+      weights: those of each position.
+    """
+    is_placement = (actions >= 0) & (actions < config.num_placements)
+    placement = jnp.where(is_placement, actions, 0)
+    placements, boards, distance = _operands(config, state, placement)
+    counts = materialize(partial(_counts, config), placements, boards)
+    features = [*counts, -distance]
+    piece = jnp.asarray(_PIECES)[placement // config.cells]
+    tables = [weights.linear[len(features) :], *jnp.moveaxis(weights.pieces, 1, 0)]
+    by_piece = materialize(lambda tables, piece: [jnp.take_along_axis(table, piece, axis=0) for table in tables], tables, piece)
+
+    def total(
+        features: list[Array], from_piece: Array, by_feature: Float32[Array, "features lanes"]
+    ) -> Float32[Array, "k lanes"]:
+        return sum((feature * weight[None] for feature, weight in zip(features, by_feature, strict=True)), start=from_piece)
+
+    def contribution(features: list[Array], from_piece: Array, by_feature: Array, out: Array) -> Float32[Array, "k lanes"]:
+        return jax.nn.relu(total(features, from_piece, by_feature)) * out[None]
+
+    logits = materialize(total, features, by_piece[0], weights.linear[: len(features)])
+    # A loop for each hidden unit: XLA does not vectorize one for all of them, which takes four times as long.
+    for unit, from_piece in enumerate(by_piece[1:]):
+        logits = logits + materialize(contribution, features, from_piece, weights.features[:, unit], weights.out[unit])
+    return jnp.where(is_placement, logits, _PASS_LOGIT)
 
 
 def _weighted_sum(
