@@ -85,9 +85,10 @@ def test_a_network_learns_and_is_measured(folder: Path, tmp_path: Path, capsys: 
     assert bool(GAME.is_legal(start, choose(start, jax.random.key(1))))
 
 
-def test_policy_of_an_untrained_perceptron_is_that_of_the_heuristics() -> None:
+@pytest.mark.parametrize("architecture", ["linear_policy_mlp", "placement_policy_mlp"])
+def test_policy_of_an_untrained_perceptron_is_that_of_the_heuristics(architecture: str) -> None:
     game = tilewe_jax.make("tilewe", players=3, size=7, pieces=("O1", "I2", "L3", "T4", "W5"))
-    model = networks.make(game, "linear_policy_mlp", "tiny", jax.random.key(0))
+    model = networks.make(game, architecture, "tiny", jax.random.key(0))
     interface, evaluate = network_interface(game, model), network_evaluator(game, weights.TrainedNetwork(model, 0.0))
     state = next(state for ply, (state, _) in enumerate(positions(game, 4)) if ply == 6)
 
@@ -96,17 +97,37 @@ def test_policy_of_an_untrained_perceptron_is_that_of_the_heuristics() -> None:
     def compare(state):
         actions = game.sample_actions(state, jax.random.key(0), 9)
         logits = evaluate(state, jax.random.key(0)).logits(actions)
-        outputs = model(game.encode(state))
+        middle = model(game.encode(state)).logits + jax.random.normal(jax.random.key(2), (interface.num_logits,)) / 4
 
         def log_prob(weights):
             return jax.nn.log_softmax(interface.gather_logits(state, weights, actions))[0]
 
-        step = 1e-2 * jax.random.normal(jax.random.key(1), outputs.logits.shape)
-        change = log_prob(outputs.logits + step) - log_prob(outputs.logits - step)
-        return actions, logits, game.heuristic_logits(state, actions), change, 2 * step @ jax.grad(log_prob)(outputs.logits)
+        step = 1e-2 * jax.random.normal(jax.random.key(1), middle.shape)
+        change = log_prob(middle + step) - log_prob(middle - step)
+        return actions, logits, game.heuristic_logits(state, actions), change, 2 * step @ jax.grad(log_prob)(middle)
 
     actions, logits, expected, change, by_gradient = compare(state)
     assert int(jnp.sum(actions >= 0)) > 20
     np.testing.assert_allclose(*(np.where(actions >= 0, array, 0) for array in (logits, expected)), atol=1e-3)
     np.testing.assert_allclose(by_gradient, change, atol=2e-3)
     assert float(jnp.max(jnp.abs(change))) > 0.05
+
+
+def test_maps_of_a_policy_count_for_the_cells_and_the_corners_of_placements() -> None:
+    game = tilewe_jax.make("tilewe", players=2, size=7)
+    interface = network_interface(game, networks.make(game, "placement_policy_mlp", "tiny", jax.random.key(0)))
+    cells = game.config.cells
+    maps = np.random.default_rng(0).normal(size=(2, cells)).astype(np.float32)
+    logits = np.concatenate([np.zeros(interface.num_logits - 2 * cells, np.float32), maps.ravel()])
+    state = game.init(jax.random.key(0))
+    actions = jax.jit(lambda state: game.sample_actions(state, jax.random.key(0), 64))(state)
+    found = jax.jit(interface.gather_logits)(state, logits, actions)
+    assert int(jnp.sum(actions >= 0)) > 50
+    for action, logit in zip(actions.tolist(), found.tolist(), strict=True):
+        if action >= 0:
+            covered = set(game.cells_of(action))
+            beside = {(x + dx, y + dy) for x, y in covered for dx, dy in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))}
+            diagonal = {(x + dx, y + dy) for x, y in covered for dx in (-1, 1) for dy in (-1, 1)}
+            corners = [cell for cell in diagonal - beside if min(cell) >= 0 and max(cell) < 7]
+            total = sum(maps[0, game.config.bit(cell)] for cell in covered)
+            assert logit == pytest.approx(total + sum(maps[1, game.config.bit(cell)] for cell in corners), abs=1e-4)

@@ -1,14 +1,14 @@
-"""The encoding for small networks, and linear logits, against counting one placement after the other."""
+"""The encoding for small networks, and logits of features, against counting one placement after the other."""
 
 from dataclasses import replace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import tilewe_jax
 from tests.support import batched, positions, rows
 from tilewe_jax.bits import unpack_words
+from tilewe_jax.games.polyomino.heuristics import Features, PerceptronWeights
 from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
 
 GAME = tilewe_jax.make("tilewe", players=3, size=7)
@@ -43,14 +43,22 @@ def test_what_each_colour_could_place_is_what_listing_finds() -> None:
     assert num_checked > 3000
 
 
-def test_linear_logits_are_features_times_weights() -> None:
+def test_logits_are_those_of_features() -> None:
     state = rows(next(state for ply, (state, _) in enumerate(positions(GAME, 4)) if ply == 6), slice(4))
     actions = jax.jit(jax.vmap(lambda state, key: GAME.sample_actions(state, key, 9)))(
         state, jax.random.split(jax.random.key(0), 4)
     )
-    weights = jax.random.normal(jax.random.key(1), (4, len(GAME.heuristic_weights)))
-    logits = jax.jit(jax.vmap(GAME.linear_logits))(state, actions, weights)
-    features = jax.jit(jax.vmap(GAME.heuristic_features))(state, actions)[..., : weights.shape[1]]
-    expected = jnp.einsum("bkf,bf->bk", features, weights)
-    assert int(jnp.sum(actions >= 0)) > 20
-    np.testing.assert_allclose(*(np.where(actions >= 0, array, 0) for array in (logits, expected)), atol=1e-3)
+    num_weights, hidden = len(GAME.heuristic_weights), 5
+    shapes = (num_weights,), (len(Features._fields), hidden), (len(PIECE_NAMES), hidden), (hidden,)
+    keys = jax.random.split(jax.random.key(1), len(shapes))
+    weights = PerceptronWeights(*(jax.random.normal(key, (4, *shape)) for key, shape in zip(keys, shapes, strict=True)))
+    linear = jax.jit(jax.vmap(GAME.linear_logits))(state, actions, weights.linear)
+    logits = jax.jit(jax.vmap(GAME.perceptron_logits))(state, actions, weights)
+    features = np.asarray(jax.jit(jax.vmap(GAME.heuristic_features))(state, actions))[..., :num_weights]
+    units = np.einsum("bkf,bfh->bkh", features, np.concatenate([weights.features, weights.pieces], axis=1))
+    expected = np.einsum("bkf,bf->bk", features, weights.linear)
+    is_placement = np.asarray(actions >= 0)
+    assert is_placement.sum() > 20
+    np.testing.assert_allclose(linear[is_placement], expected[is_placement], atol=1e-3)
+    expected += np.einsum("bkh,bh->bk", np.maximum(units, 0), weights.out)
+    np.testing.assert_allclose(logits[is_placement], expected[is_placement], atol=1e-3)
