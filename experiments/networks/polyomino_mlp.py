@@ -179,6 +179,33 @@ class PolyominoMLP(eqx.Module):
         self.policy = eqx.tree_at(lambda layer: layer.bias, policy_layer, self.interface.initial_weights(key_policy))
         self.value = ValueHead(width // 2, game.num_players, key_value)
 
+    def grown_from(self, model: Any) -> "PolyominoMLP | None":
+        """The network with the weights of a smaller one, so that its outputs are the same before more is learned.
+
+        That is one of the same width with ``LinearPolicy``, whose weights come first in those of other policies. ``None`` for
+        any other network.
+        """
+        if not isinstance(model, PolyominoMLP) or type(model.interface) is not LinearPolicy:
+            return None
+        if model.policy.weight.shape[0] != self.policy.weight.shape[0]:
+            return None
+        linear = model.interface.num_logits
+        policy = eqx.tree_at(
+            lambda layer: (layer.weight, layer.bias),
+            self.policy,
+            (
+                self.policy.weight.at[:, :linear].set(model.policy.weight),
+                self.policy.bias.at[:linear].set(model.policy.bias),
+            ),
+        )
+        rest = model.boards, model.numbers, model.hidden, model.value
+        grown: PolyominoMLP = eqx.tree_at(
+            lambda network: (network.boards, network.numbers, network.hidden, network.value, network.policy),
+            self,
+            (*rest, policy),
+        )
+        return grown
+
     def __call__(self, encoding: Encoding) -> Outputs:
         game, numbers = self.interface.game, _numbers(self.interface.game, encoding)
         x = jax.nn.relu(self.boards(_planes(game, encoding).ravel()) + self.numbers(numbers))

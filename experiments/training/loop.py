@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 
@@ -60,7 +61,7 @@ class Run:
         if initial:
             self.note = initial.note
             start = jax.jit(partial(loss.start, self.config), out_shardings=self.program.shardings.learner)
-            state = replace(state, learner=start(initial.model))
+            state = replace(state, learner=start(_fitted(initial, state.learner.model)))
         if self.leads:
             self.folder.mkdir(parents=True, exist_ok=True)
             checkpoint.delete_unfinished(self._checkpoints)
@@ -229,6 +230,20 @@ class Run:
 def initial_weights(config: TrainConfig, game: Game[Any]) -> weights.Weights | None:
     """The weights that a new run begins with, read; ``None`` for random ones. Raises ``ValueError``."""
     return weights.read_initial(game, config.network.init, "network.init") if config.network.init else None
+
+
+def _fitted(initial: weights.Weights, model: Model) -> Model:
+    """Weights for a network: as they are, or as what the network makes of those of a smaller one (``grown_from``).
+
+    Raises ``ValueError`` where they fit in neither way.
+    """
+    if jax.tree.map(jnp.shape, initial.model) == jax.tree.map(jnp.shape, model):
+        return initial.model
+    grown: Model | None = getattr(model, "grown_from", lambda model: None)(initial.model)
+    if grown:
+        return grown
+    about = f"{initial.description.architecture} {initial.description.size}"
+    raise ValueError(f"network.init has weights of {about}, which do not fit network.architecture and network.size")
 
 
 class _Pace:

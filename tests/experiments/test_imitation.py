@@ -1,5 +1,6 @@
 """Games of a search in files, and networks that learn from them."""
 
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -111,6 +112,26 @@ def test_policy_of_an_untrained_perceptron_is_that_of_the_heuristics(architectur
     np.testing.assert_allclose(*(np.where(actions >= 0, array, 0) for array in (logits, expected)), atol=1e-3)
     np.testing.assert_allclose(by_gradient, change, atol=2e-3)
     assert float(jnp.max(jnp.abs(change))) > 0.05
+
+
+def test_a_network_grown_from_a_smaller_one_has_its_outputs() -> None:
+    game = tilewe_jax.make("tilewe", players=2, size=7)
+    small, wide = (networks.make(game, "linear_policy_mlp", size, jax.random.key(1)) for size in ("tiny", "nano"))
+    small = jax.tree.map(lambda leaf: leaf + 0.1 * jax.random.normal(jax.random.key(2), leaf.shape), small)
+    fresh = networks.make(game, "placement_policy_mlp", "tiny", jax.random.key(3))
+    grown = fresh.grown_from(small)
+    assert jax.tree.structure(grown) == jax.tree.structure(fresh)
+    state = game.init(jax.random.key(0))
+    actions = jax.jit(lambda state: game.sample_actions(state, jax.random.key(0), 16))(state)
+
+    @jax.jit
+    def evaluate(model):
+        outputs = model(game.encode(state))
+        return model.interface.gather_logits(state, outputs.logits, actions), outputs[1:]
+
+    jax.tree.map(partial(np.testing.assert_allclose, atol=1e-4), evaluate(grown), evaluate(small))
+    assert fresh.grown_from(wide) is None
+    assert fresh.grown_from(fresh) is None
 
 
 def test_maps_of_a_policy_count_for_the_cells_and_the_corners_of_placements() -> None:
