@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from experiments.config import GameConfig
+from experiments.config import GameConfig, NetworkConfig
 from experiments.presets import duo_official_cpu
 
 CONFIG = replace(
     duo_official_cpu.CONFIG,
     game=GameConfig("duo"),
-    network=replace(duo_official_cpu.CONFIG.network, init="duo"),
+    network=NetworkConfig(architecture="linear_policy_mlp", size="nano", init="duo"),
     selfplay=replace(duo_official_cpu.CONFIG.selfplay, warmup_iterations=0),
     max_minutes=30.0,
 )

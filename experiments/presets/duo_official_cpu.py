@@ -14,7 +14,7 @@ from search import SearchSettings
 
 CONFIG = TrainConfig(
     game=GameConfig("duo_official"),
-    network=NetworkConfig(architecture="linear_policy_mlp", size="nano"),
+    network=NetworkConfig(architecture="placement_policy_mlp", size="nano"),
     selfplay=SelfplayConfig(
         num_games=128,
         unroll_length=32,

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from experiments.config import GameConfig
+from experiments.config import GameConfig, NetworkConfig
 from experiments.presets import duo_official_cpu
 
 CONFIG = replace(
     duo_official_cpu.CONFIG,
     game=GameConfig("tilewe"),
-    network=replace(duo_official_cpu.CONFIG.network, init="tilewe"),
+    network=NetworkConfig(architecture="linear_policy_mlp", size="nano", init="tilewe"),
     selfplay=replace(duo_official_cpu.CONFIG.selfplay, warmup_iterations=0, unroll_length=16, temperature_plies=8),
     replay=replace(duo_official_cpu.CONFIG.replay, min_replay_size=96),
     evaluation=replace(duo_official_cpu.CONFIG.evaluation, eval_every=40, opponents=("simple_search",)),
