@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -61,10 +61,10 @@ class LinearPolicy:
 
 @dataclass(frozen=True)
 class PerceptronPolicy(LinearPolicy):
-    """The same with the weights of a perceptron of the features, and with two maps of the board.
+    """The interface of a network that gives weights of a perceptron of the features of placements, and two maps of the board.
 
-    The maps are what a cell adds to the logits of placements that cover it, and to those of which it is a corner
-    (``Orientation.corners``).
+    The perceptron is ``PolyominoGame.perceptron_logits``. The maps are what a cell adds to the logits of placements that cover
+    it, and to those of which it is a corner (``Orientation.corners``). The linear weights come first.
     """
 
     hidden: int = 16
@@ -72,7 +72,7 @@ class PerceptronPolicy(LinearPolicy):
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the weights: those of ``PerceptronWeights``, and the maps."""
+        """The shapes of the parts of the weights: those of ``PerceptronWeights``, and the maps."""
         features, pieces = len(Features._fields), len(WEIGHT_NAMES) - len(Features._fields)
         perceptron = (features, self.hidden), (pieces, self.hidden), (self.hidden,)
         return (features + pieces,), *perceptron, (2, self.game.config.size, self.game.config.size)
@@ -89,7 +89,7 @@ class PerceptronPolicy(LinearPolicy):
         return jnp.concatenate([part.ravel() for part in parts])
 
     def gather_logits(self, state: Any, logits: Float32[Array, "weights"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """The logits of actions: what the perceptron makes of their features, and what maps have at their cells and corners."""
+        """The logits of actions: what the perceptron makes of their features, plus the maps at their cells and corners."""
         parts = jnp.split(logits, np.cumsum([math.prod(shape) for shape in self.shapes])[:-1])
         linear, features, pieces, out, maps = (part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True))
         weights = PerceptronWeights(linear, features * _FEATURE_SCALE[:, None], pieces, out)
@@ -127,11 +127,11 @@ def _perceptron_logits(
     return game.perceptron_logits(state, actions, weights)
 
 
-def _dense_linear_logits(weights: Array, features: Array) -> Array:
+def _dense_linear_logits(weights: Float32[Array, "weights"], features: Float32[Array, "k weights"]) -> Float32[Array, "k"]:
     return features @ weights
 
 
-def _dense_perceptron_logits(weights: PerceptronWeights, features: Array) -> Array:
+def _dense_perceptron_logits(weights: PerceptronWeights, features: Float32[Array, "k weights"]) -> Float32[Array, "k"]:
     hidden = jax.nn.relu(features @ jnp.concatenate([weights.features, weights.pieces]))
     return features @ weights.linear + hidden @ weights.out
 
@@ -190,21 +190,15 @@ class PolyominoMLP(eqx.Module):
         if model.policy.weight.shape[0] != self.policy.weight.shape[0]:
             return None
         linear = model.interface.num_logits
-        policy = eqx.tree_at(
-            lambda layer: (layer.weight, layer.bias),
-            self.policy,
-            (
-                self.policy.weight.at[:, :linear].set(model.policy.weight),
-                self.policy.bias.at[:linear].set(model.policy.bias),
-            ),
-        )
-        rest = model.boards, model.numbers, model.hidden, model.value
-        grown: PolyominoMLP = eqx.tree_at(
-            lambda network: (network.boards, network.numbers, network.hidden, network.value, network.policy),
-            self,
-            (*rest, policy),
-        )
-        return grown
+        weight = self.policy.weight.at[:, :linear].set(model.policy.weight)
+        bias = self.policy.bias.at[:linear].set(model.policy.bias)
+
+        def parts(network: PolyominoMLP) -> tuple[Any, ...]:
+            return network.boards, network.numbers, network.hidden, network.value
+
+        policy = eqx.tree_at(lambda layer: (layer.weight, layer.bias), self.policy, (weight, bias))
+        grown = eqx.tree_at(lambda network: (*parts(network), network.policy), self, (*parts(model), policy))
+        return cast(PolyominoMLP, grown)
 
     def __call__(self, encoding: Encoding) -> Outputs:
         game, numbers = self.interface.game, _numbers(self.interface.game, encoding)

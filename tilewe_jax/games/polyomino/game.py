@@ -167,7 +167,7 @@ class PolyominoGame(Game[State]):
     def perceptron_logits(
         self, state: State, actions: Int32[Array, "k"], weights: heuristics.PerceptronWeights
     ) -> Float32[Array, "k"]:
-        """The same plus the logits of a perceptron of the features, see ``heuristics``."""
+        """The sum of ``linear_logits`` and the output of a perceptron that reads the same features, see ``heuristics``."""
         return rule_per_lane(heuristics.perceptron_logits, self.config)(state, actions, weights)
 
     @property
