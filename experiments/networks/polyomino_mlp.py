@@ -25,12 +25,26 @@ from tilewe_jax.games.polyomino.heuristics import WEIGHT_NAMES, Features, Percep
 from tilewe_jax.games.polyomino.observation import unpack_boards
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_SIZES
 
-_FEATURE_SCALE = np.array(
-    [0.25 if name.startswith(("corners_", "free_", "centr")) else 0.5 for name in Features._fields], np.float32
+_FEATURE_SCALE = Features(
+    opponent_corners_covered=0.5,
+    cells_beside_opponent_corners=0.5,
+    cells_near_opponent_corners=0.5,
+    cells_beside_opponents=0.5,
+    edges_on_opponents=0.5,
+    corners_opened=0.25,
+    corners_with_a_free_neighbor=0.25,
+    corners_with_two_free_neighbors=0.25,
+    corners_with_three_free_neighbors=0.25,
+    corners_in_new_area=0.25,
+    corners_beside_opponents=0.25,
+    own_corners_covered=0.5,
+    own_corners_wasted=0.5,
+    free_cells_wasted=0.25,
+    centrality=0.25,
 )
-"""What the perceptron multiplies features with, so that they are between 0 and about 1."""
+"""Factors of the features that the perceptron reads, which bring their values to about 1. Shipped weights depend on them."""
 _NOWHERE = 1 << 20
-"""Added to an index, it lies beyond every board."""
+"""Offset that leads out of every board, where cells are looked up by index."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +106,7 @@ class PerceptronPolicy(LinearPolicy):
         """The logits of actions: what the perceptron makes of their features, plus the maps at their cells and corners."""
         parts = jnp.split(logits, np.cumsum([math.prod(shape) for shape in self.shapes])[:-1])
         linear, features, pieces, out, maps = (part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True))
-        weights = PerceptronWeights(linear, features * _FEATURE_SCALE[:, None], pieces, out)
+        weights = PerceptronWeights(linear, features * np.array(_FEATURE_SCALE, np.float32)[:, None], pieces, out)
         return _perceptron_logits(self.game, state, weights, actions) + _map_logits(self.game, maps, actions)
 
 
@@ -106,11 +120,10 @@ def _map_logits(game: PolyominoGame, maps: Float32[Array, "2 size size"], action
     ]
     longest = max(map(len, offsets))
     table = np.array([row + [_NOWHERE] * (longest - len(row)) for row in offsets], np.int32)
-    is_placement = (actions >= 0) & (actions < game.config.num_placements)
-    placement = jnp.where(is_placement, actions, 0)
+    placement = jnp.clip(actions, 0, game.config.num_placements - 1)
     start = (placement % cells // size + 1) * side + placement % size + 1
     looked_up = padded.at[jnp.asarray(table)[placement // cells] + start[:, None]].get(mode="fill", fill_value=0.0)
-    return jnp.where(is_placement, jnp.sum(looked_up, axis=1), 0.0)
+    return jnp.where(game.config.is_placement(actions), jnp.sum(looked_up, axis=1), 0.0)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -141,7 +154,7 @@ def _define_gradient(function: Any, of_features: Callable[[Any, Array], Array]) 
 
     def forward(game: PolyominoGame, state: Any, weights: Any, actions: Array) -> tuple[Array, tuple[Any, Array, Array]]:
         features = game.heuristic_features(state, actions)[:, : len(WEIGHT_NAMES)]
-        is_placement = (actions >= 0) & (actions < game.config.num_placements)
+        is_placement = game.config.is_placement(actions)
         return function(game, state, weights, actions), (weights, features, is_placement)
 
     def backward(game: PolyominoGame, residuals: tuple[Any, Array, Array], cotangent: Array) -> tuple[None, Any, None]:

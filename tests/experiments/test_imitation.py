@@ -139,12 +139,12 @@ def test_maps_of_a_policy_count_for_the_cells_and_the_corners_of_placements() ->
     interface = network_interface(game, networks.make(game, "placement_policy_mlp", "tiny", jax.random.key(0)))
     cells = game.config.cells
     maps = np.random.default_rng(0).normal(size=(2, cells)).astype(np.float32)
-    logits = np.concatenate([np.zeros(interface.num_logits - 2 * cells, np.float32), maps.ravel()])
+    outputs = np.concatenate([np.zeros(interface.num_logits - 2 * cells, np.float32), maps.ravel()])
     state = game.init(jax.random.key(0))
     actions = jax.jit(lambda state: game.sample_actions(state, jax.random.key(0), 64))(state)
-    found = jax.jit(interface.gather_logits)(state, logits, actions)
+    logits = jax.jit(interface.gather_logits)(state, outputs, actions)
     assert int(jnp.sum(actions >= 0)) > 50
-    for action, logit in zip(actions.tolist(), found.tolist(), strict=True):
+    for action, logit in zip(actions.tolist(), logits.tolist(), strict=True):
         if action >= 0:
             covered = set(game.cells_of(action))
             beside = {(x + dx, y + dy) for x, y in covered for dx, dy in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))}

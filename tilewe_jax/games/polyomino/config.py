@@ -107,6 +107,10 @@ class Config:
         """Number of action ids of placements: every orientation anchored at every cell, whether it fits there or not."""
         return len(ORIENTATIONS) * self.cells
 
+    def is_placement(self, action: Any) -> Any:
+        """Whether an action, or each of an array of them, is a placement: not a pass, and not out of range."""
+        return (action >= 0) & (action < self.num_placements)
+
     @property
     def num_actions(self) -> int:
         """Number of action ids: placements, and the pass where there is one."""

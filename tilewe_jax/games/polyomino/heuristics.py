@@ -68,16 +68,16 @@ class Features(NamedTuple, Generic[T]):
 
 
 class PerceptronWeights(NamedTuple):
-    """The weights of ``perceptron_logits`` in a position; H hidden units."""
+    """The weights with which ``perceptron_logits`` scores the placements of a position; H hidden units."""
 
     linear: Float32[Array, "weights *lanes"]
-    """Those of ``WEIGHT_NAMES``."""
+    """Weights of the features and of the pieces in the linear part of the logit, in the order of ``WEIGHT_NAMES``."""
     features: Float32[Array, "features H *lanes"]
-    """What each of ``Features`` adds to a hidden unit."""
+    """Weight of each of ``Features`` in the input of each hidden unit."""
     pieces: Float32[Array, "pieces H *lanes"]
-    """What a piece adds to it."""
+    """What each piece adds to the input of each hidden unit."""
     out: Float32[Array, "H *lanes"]
-    """What a hidden unit adds to the logit where it is positive."""
+    """Weight of each hidden unit, after its rectifier, in the logit."""
 
 
 WEIGHT_NAMES = (*Features._fields, *PIECE_NAMES)
@@ -175,10 +175,9 @@ def perceptron_logits(
       config: the variant.
       state: positions.
       actions: legal actions.
-      weights: those of each position.
+      weights: the weights of each position.
     """
-    is_placement = (actions >= 0) & (actions < config.num_placements)
-    placement = jnp.where(is_placement, actions, 0)
+    placement = jnp.clip(actions, 0, config.num_placements - 1)
     placements, boards, distance = _operands(config, state, placement)
     counts = materialize(partial(_counts, config), placements, boards)
     features = [*counts, -distance]
@@ -198,7 +197,7 @@ def perceptron_logits(
     # A loop for each hidden unit: XLA does not vectorize one for all of them, which takes four times as long.
     for unit, from_piece in enumerate(by_piece[1:]):
         logits = logits + materialize(contribution, features, from_piece, weights.features[:, unit], weights.out[unit])
-    return jnp.where(is_placement, logits, _PASS_LOGIT)
+    return jnp.where(config.is_placement(actions), logits, _PASS_LOGIT)
 
 
 def _weighted_sum(
@@ -226,7 +225,7 @@ def _weighted_sum(
     placement = jnp.clip(actions, 0, config.num_placements - 1)
     operands = _operands(config, state, placement)
     logits = materialize(weighted_sum, argument, by_feature, placement, *operands)
-    return jnp.where((actions >= 0) & (actions < config.num_placements), logits, _PASS_LOGIT)
+    return jnp.where(config.is_placement(actions), logits, _PASS_LOGIT)
 
 
 def heuristic_features(config: Config, state: State, actions: Int32[Array, "k lanes"]) -> Float32[Array, "k two_weights lanes"]:

@@ -307,8 +307,8 @@ def _look_up_orientation(
 ) -> tuple[Int32[Array, "flat"], Int32[Array, "flat"], Int32[Array, "flat"], Word]:
     """Where a rank in a word falls: the word, the position of its orientation, the rank in that, and its anchors in the word.
 
-    First among sums of ``TOTAL_SIZE`` orientations, then among these. What one kernel hands to the next
-    is one number for each rank: ``in_one_array``.
+    First among sums of ``TOTAL_SIZE`` orientations, then among these. What one kernel hands to the next is one number for each
+    rank, see ``in_one_array``.
     """
     count, size, lanes = masks.shape
     masks = jnp.pad(masks, ((0, -count % TOTAL_SIZE), (0, 0), (0, 0)))

@@ -99,7 +99,7 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
     """
     colors = jnp.arange(config.colors)[:, None]
     mover = colors == state.current_color[None]
-    places = (action >= 0) & (action < config.num_placements)
+    places = config.is_placement(action)
     rows = _rows_and_piece(config, action)
     piece = rows >> np.uint32(MAX_PIECE_SIZE * MAX_PIECE_SIZE)
     covered = partial(cover, config)
@@ -167,7 +167,7 @@ def passes_at_once(config: Config, occupied: UInt32[Array, "colors words lanes"]
 
 def legal(config: Config, state: State, action: Int32[Array, "lanes"]) -> Bool[Array, "lanes"]:
     """Whether an action, any integer, is legal. Tests one placement; much cheaper than generating all."""
-    is_placement = (action >= 0) & (action < config.num_placements)
+    is_placement = config.is_placement(action)
     placement = jnp.where(is_placement, action, 0)
     orientation, cell = placement // config.cells, placement % config.cells
     rows = _rows_and_piece(config, placement)
