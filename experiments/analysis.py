@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int32, Key, PRNGKeyArray, UInt32
 
-from experiments.levels import agent_of
+from experiments.levels import agent_of, is_name
 from experiments.networks import weights
 from experiments.timed_search import MAX_PARTS, parts_of
 from search import AgentSpec, Determinized, InformationSetSearch, Search, SearchOutput, build_search, check_memory
@@ -343,7 +343,7 @@ class AgentAnalyzer:
     Args:
         agent: the agent as text, one that searches.
         batch: number of positions that are searched together, at most.
-        others: agents that requests may name besides this one and the levels of a game.
+        others: agents that requests may name besides this one, the levels of a game, and ``best``.
         options: further arguments of ``SearchProgram``.
 
     Raises ``ValueError`` for a text that is no agent.
@@ -351,8 +351,10 @@ class AgentAnalyzer:
 
     def __init__(self, agent: str, batch: int = 64, others: Sequence[str] = (), **options: Any) -> None:
         self.batch = batch
-        self._spec = AgentSpec.parse(agent)
-        self._named = {text: AgentSpec.parse(text) for text in (agent, *others)}
+        self._agents = (agent, *others)
+        for text in self._agents:
+            if not is_name(text):  # names depend on the game
+                AgentSpec.parse(text)
         self._options = options
         self._programs: dict[tuple[str, str, AgentSpec, float | None], SearchProgram] = {}
 
@@ -374,15 +376,15 @@ class AgentAnalyzer:
 
     def _agent(self, game: HostGame, text: Any) -> AgentSpec:
         """The agent that a request names; no other than those that were offered, as a network is read from a file."""
-        if isinstance(text, str) and text in self._named:
-            return self._named[text]
+        if text in ("best", *self._agents):
+            return AgentSpec.parse(agent_of(game, text))
         if not isinstance(text, str) or not text.startswith("level:"):
-            raise ValueError(f"agent must be level:N or one of {', '.join(self._named)}, not {str(text)[:80]!r}")
+            raise ValueError(f"agent must be level:N, best or one of {', '.join(self._agents)}, not {str(text)[:80]!r}")
         return AgentSpec.parse(agent_of(game, text[:80]))
 
     def _changed(self, game: HostGame, settings: Mapping[str, Any]) -> tuple[AgentSpec, float | None]:
         """The agent with other settings, and the limit of time, which is none of them. Raises ``ValueError``."""
-        agent = self._agent(game, settings["agent"]) if "agent" in settings else self._spec
+        agent = self._agent(game, settings.get("agent", self._agents[0]))
         texts: dict[str, str] = {}
         max_seconds = settings.get("max_seconds")
         if max_seconds is not None and (

@@ -1,4 +1,4 @@
-"""Levels for people: the strengths of each game, from beginner to strongest, as agents by the name ``level:N``.
+"""Agents by name: ``level:N``, levels for people from beginner to strongest, and ``best``, the strongest search.
 
 Weak levels see little and weigh it coarsely: few simulations, few candidates, and an action drawn by the values of what was
 looked at (``value_temperature``), so that they err in small things more than in large ones. Strong levels search more. Where a
@@ -25,6 +25,15 @@ class Level(NamedTuple):
     """Its rating among the levels of the game."""
 
 
+_PERCEPTRON = "puct:c_init=0.5,playout_weight=0.5,playout_max_legal=100,network="
+"""A search with the perceptron of a polyomino game, whose name follows."""
+BEST = {
+    **{name: _PERCEPTRON + name for name in ("tilewe", "duo", "duo_official", "classic")},
+    "santorini": "gumbel:network=santorini",
+    "triominos": "puct:num_determinizations=1,num_candidates=32,candidate_pool=64",  # playouts win more than its network
+}
+BEST["duo_official"] += ",candidate_pool=256"
+"""By the id of a game, the search that won most against others, with the shipped network and the settings that suit it."""
 _POLYOMINO = (
     "puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=0.05",
     "puct:num_simulations=8,num_candidates=8,candidate_pool=8,root_candidate_pool=8,max_depth=2,value_temperature=0.1",
@@ -40,7 +49,7 @@ _SANTORINI = (
     "puct:num_simulations=32,num_playouts=0",
     "puct:num_simulations=32",
     "puct:num_simulations=512",
-    "gumbel:num_simulations=256,network=santorini",
+    BEST["santorini"] + ",num_simulations=256",
 )
 _TRIOMINOS = (
     "puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=1.0,num_determinizations=1",
@@ -48,8 +57,7 @@ _TRIOMINOS = (
     "puct:num_simulations=8,num_candidates=8,candidate_pool=32,num_determinizations=1",
     "puct:num_simulations=32,num_candidates=32,candidate_pool=64,num_determinizations=1",
 )
-_PERCEPTRON = "puct:num_simulations=1024,c_init=0.5,playout_weight=0.5,playout_max_legal=100,network="
-"""A search with a network whose name follows."""
+_MANY = ",num_simulations=1024"
 _SAME_BOARD = [("placement", "random"), ("movegen", "conv")]
 """Options of games other than the default ones with which networks fit."""
 
@@ -60,8 +68,8 @@ def _levels(agents: tuple[str, ...], *ratings: int) -> tuple[Level, ...]:
 
 LEVELS: dict[str, tuple[Level, ...]] = {
     "tilewe": _levels(_POLYOMINO, 0, 389, 636, 832, 909, 1162),
-    "duo": _levels((*_POLYOMINO, _PERCEPTRON + "duo"), 0, 985, 1487, 1537, 1892, 2193, 2379),
-    "duo_official": _levels((*_POLYOMINO, _PERCEPTRON + "duo_official"), 0, 985, 1484, 1795, 2079, 2354, 2751),
+    "duo": _levels((*_POLYOMINO, BEST["duo"] + _MANY), 0, 985, 1487, 1537, 1892, 2193, 2379),
+    "duo_official": _levels((*_POLYOMINO, BEST["duo_official"] + _MANY), 0, 985, 1484, 1795, 2079, 2354, 2751),
     "classic": _levels(_POLYOMINO, 0, 562, 852, 947, 1166, 1331),
     "classic_2": _levels(_POLYOMINO, 0, 1024, 1501, 1670, 2075, 2815),
     "santorini": _levels(_SANTORINI, 0, 1010, 1399, 1820, 2108, 3144, 4096),
@@ -75,22 +83,34 @@ def level_names(game: "Game[Any]") -> list[str]:
     return [f"level:{number}" for number in range(1, len(LEVELS.get(game.id, ())) + 1)]
 
 
-def agent_of(game: "Game[Any] | HostGame", text: str) -> str:
-    """The agent that a text stands for: that of a level for ``level:N``, the text itself for any other.
+def is_name(text: str) -> bool:
+    """Whether a text is a name of this module, ``level:N`` or ``best``, whatever game it is for."""
+    return text.partition(":")[0] in ("level", "best")
 
-    With options of a game that its network does not fit, a level with a network is the strongest one below it that has none.
+
+def agent_of(game: "Game[Any] | HostGame", text: str) -> str:
+    """The agent that a text stands for, for a game; the text itself where it is no name of this module.
+
+    ``level:N`` is a level. ``best`` is the search that won most in the game, see ``BEST``; settings after it, as in
+    ``best:num_simulations=400``, take the place of its own. Without such a search it is ``puct``. With options of a game that
+    its network does not fit, a level with a network is the strongest one below it that has none, and ``best`` is ``puct``.
 
     Raises ``ValueError`` for a level that the game does not have.
     """
-    kind, _, number = text.partition(":")
+    kind, _, rest = text.partition(":")
+    fits = all(option in _SAME_BOARD for option in game.options.items())
+    if kind == "best":
+        kind, _, settings = BEST.get(game.id, "puct").partition(":") if fits else ("puct", "", "")
+        given = rest.split(",") if rest else []
+        names = {item.partition("=")[0] for item in given}
+        kept = [item for item in settings.split(",") if item and item.partition("=")[0] not in names]
+        return f"{kind}:{','.join([*kept, *given])}" if kept or given else kind
     if kind != "level":
         return text
     levels = LEVELS.get(game.id)
     if levels is None:
         raise ValueError(f"{game.id} has no levels; those that have some are {', '.join(LEVELS)}")
-    if not number.isdecimal() or not 1 <= int(number) <= len(levels):
+    if not rest.isdecimal() or not 1 <= int(rest) <= len(levels):
         raise ValueError(f"{text!r} is no level of {game.id}; it has level:1 to level:{len(levels)}")
-    agents = [level.agent for level in levels[: int(number)]]
-    if any(option not in _SAME_BOARD for option in game.options.items()):
-        agents = [agent for agent in agents if "network=" not in agent]
-    return agents[-1]
+    agents = [level.agent for level in levels[: int(rest)]]
+    return [agent for agent in agents if fits or "network=" not in agent][-1]

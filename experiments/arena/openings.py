@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from experiments.levels import agent_of
 from experiments.networks import weights
 from search import AgentSpec, build_search
 from search.exported import as_tree
@@ -241,7 +242,7 @@ def _draw(names: BlokusGame, choice: random.Random) -> _Beginning:
 
 def _our_values(game: Game[Any], text: str, seed: int) -> _Values:
     """Values by a search of ours, on the scale of two players: half of what is won on average is a half."""
-    spec = AgentSpec.parse(text)
+    spec = AgentSpec.parse(agent_of(game, text))
     network = as_tree(weights.load(game, spec.evaluator.network)) if spec.evaluator.network else None
     build_search(spec, game, network)  # for errors
 

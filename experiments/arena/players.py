@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from experiments.levels import agent_of
+from experiments.levels import agent_of, is_name
 from experiments.networks import weights
 from search import AgentSpec, Network, TreePlayer, build_player
 from search.spec import RULES
@@ -96,16 +96,16 @@ def player(game: Game[Any], text: str) -> Player:
 
     Args:
         game: the game to be played.
-        text: an agent (``search.AgentSpec``); ``level:N``, see ``experiments.levels``; ``gtp:command="..."``, the command
-            line of an engine that speaks GTP; or ``module:factory``, which is called without arguments and gives a policy or a
-            player on the host. ``name=...`` gives it another name.
+        text: an agent (``search.AgentSpec``); ``best`` or ``level:N``, see ``experiments.levels.agent_of``;
+            ``gtp:command="..."``, the command line of an engine that speaks GTP; or ``module:factory``, which is called without
+            arguments and gives a policy or a player on the host. ``name=...`` gives it another name.
 
     Raises ``ValueError`` where there is no such player, or where it does not play this game.
     """
     head, equals, tail = text.partition("=")
     name, what = (head, tail) if equals and ":" not in head else ("", text)
     module, colon, factory = what.partition(":")
-    if not colon or module in (*RULES, "level"):
+    if not colon or module in RULES or is_name(what):
         return agent_player(game, name or what, what)
     if module == "gtp":
         from experiments.arena.gtp_player import gtp_player

@@ -31,8 +31,8 @@ class Gtp(GameOptions):
     move, and at most as many simulations as it is given here; agents that cannot keep to a time refuse the command.
     """
 
-    agent: Annotated[str, arg(metavar="AGENT")] = "puct:num_simulations=64"
-    """Agent that plays, as for `arena`: a built-in one by its name, a search with its settings, or module:factory."""
+    agent: Annotated[str, arg(metavar="AGENT")] = "best"
+    """Agent that plays, as for `arena`: best is the strongest search that is shipped for the game."""
     seed: int = 0
     """Seed of the agent's random numbers."""
     ponder: Flag = False

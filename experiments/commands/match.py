@@ -39,10 +39,10 @@ class Arena(GameOptions):
     """Let agents play each other, and rate them by Elo.
 
     An agent is a built-in one by its name (`tilewe-jax arena --list` shows those of a game); a search with its settings, such
-    as puct:num_simulations=64,num_playouts=4; level:1, level:2, ... for people, where the game has levels; gtp:command="..."
-    with the command line of an engine that speaks GTP; or module:factory, a function of yours that returns a policy or a
-    player in plain Python. NAME= before it, as in
-    strong=puct:num_simulations=400, is its name in the tables.
+    as puct:num_simulations=64,num_playouts=4; best, the strongest search that is shipped for the game, with its network and
+    the settings that suit it, or best:num_simulations=400; level:1, level:2, ... for people, where the game has levels;
+    gtp:command="..." with the command line of an engine that speaks GTP; or module:factory, a function of yours that returns
+    a policy or a player in plain Python. NAME= before it, as in strong=best:num_simulations=400, is its name in the tables.
     """
 
     agents: Agents = ()
@@ -82,7 +82,7 @@ class Arena(GameOptions):
 
         game = self.make()
         if self.list:
-            names = [*sorted(game.policies()), *level_names(game), *search_agents()]
+            names = [*sorted(game.policies()), "best", *level_names(game), *search_agents()]
             print(json.dumps({"game": game.id, "agents": names}) if self.json else "\n".join(names))
             return
         results = _play(

@@ -41,7 +41,7 @@ class Serve:
     names: Annotated[tuple[str, ...], arg(metavar="NAME ...", help_behavior_hint="")] = ()
     """Names of this machine by which others may reach the server, besides localhost and its addresses."""
     agents: Agents = ()
-    """Agents to offer besides the levels: for all games, or as GAME=AGENT, like duo=gumbel:num_simulations=64,network=duo."""
+    """Agents to offer besides the levels: for all games, or as GAME=AGENT, like duo=best:num_simulations=4096."""
     data: Annotated[Path, arg(metavar="FILE")] = Path("tilewe-jax-games.sqlite")
     """File of the games; made where there is none."""
     sync: Flag = False
@@ -172,4 +172,8 @@ def offered_agents(texts: Sequence[str]) -> dict[str, list["Agent"]]:
 
 def _seconds(game: str, agent: str) -> float | None:
     """The limit of time of an agent in a game; ``None`` where it cannot keep one, see ``SearchProgram``."""
+    from experiments.levels import BEST
+
+    if agent.partition(":")[0] == "best":
+        agent = BEST.get(game, "puct")
     return SECONDS if agent.startswith("puct") and game != "triominos" else None

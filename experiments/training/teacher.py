@@ -24,6 +24,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
 from experiments.game_options import make_game
+from experiments.levels import agent_of
 from experiments.networks import weights
 from experiments.parsing import ArgumentError, parse
 from search import AgentSpec, Network, Search, build_search
@@ -117,7 +118,7 @@ def decide(
 ) -> tuple[_Ply, Any]:
     """Search a position, and choose an action. Returns what is kept, and the next position; for one game."""
     key_search, key_draw, key_random, key_action = jax.random.split(key, 4)
-    search = build_search(AgentSpec.parse(settings.agent), game, network)
+    search = build_search(AgentSpec.parse(agent_of(game, settings.agent)), game, network)
     assert isinstance(search, Search)
     output = search(state, key_search)
     tree: Tree[Any] = output.tree
@@ -210,7 +211,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         settings = parse(Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.training.teacher")
         game = make_game(settings.game, {})
-        spec = AgentSpec.parse(settings.agent)
+        spec = AgentSpec.parse(agent_of(game, settings.agent))
         network = weights.load(game, spec.evaluator.network) if spec.evaluator.network else None
         if not isinstance(build_search(spec, game, network), Search):
             raise ValueError(f"positions are kept of games without hidden information, not of {game.id}")

@@ -130,9 +130,9 @@ def test_a_limit_of_time() -> None:
         ({"priors": 7}, "priors must be true or false"),
         ({"nosuch": 1}, "puct has no setting 'nosuch=1'"),
         ({"playout_policy": "nosuch"}, "has no policy 'nosuch'"),
-        ({"agent": "gumbel:network=secret.npz"}, "agent must be level:N or one of puct"),
+        ({"agent": "gumbel:network=secret.npz"}, "agent must be level:N, best or one of puct"),
         ({"agent": "level:99"}, "level"),
-        ({"agent": ["puct"]}, "agent must be level:N or one of puct"),
+        ({"agent": ["puct"]}, "agent must be level:N, best or one of puct"),
     ],
     ids=str,
 )

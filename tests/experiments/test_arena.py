@@ -325,7 +325,7 @@ def test_arena_command(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatc
     game, games = records.read(out)
     assert records.replay(game, games) == [None] * summary["games"]
     cli.main(["arena", "--list"])
-    assert "simple_search" in capsys.readouterr().out.split()
+    assert {"simple_search", "best", "level:1"} <= set(capsys.readouterr().out.split())
     for arguments, message in [
         (["arena", "--agents", "random"], "played by 4 here"),
         ([*common, "--sprt", "1", "0"], "lower one"),

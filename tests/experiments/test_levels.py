@@ -1,10 +1,12 @@
-"""Levels for people."""
+"""Agents by name: levels for people, and the strongest search."""
+
+from types import MappingProxyType
 
 import pytest
 
 import tilewe_jax
 from experiments import arena
-from experiments.levels import LEVELS, agent_of
+from experiments.levels import BEST, LEVELS, agent_of
 from experiments.networks import weights
 from search import AgentSpec, build_search
 
@@ -48,7 +50,32 @@ def test_players_by_level() -> None:
         agent_of(Nameless(), "level:1")
 
 
+def test_best_is_the_search_with_the_shipped_network() -> None:
+    assert sorted(BEST) == weights.names()  # the games for which something was trained
+    for name, agent in BEST.items():
+        game = tilewe_jax.make(name)
+        spec = AgentSpec.parse(agent_of(game, "best"))
+        assert spec == AgentSpec.parse(agent)
+        assert spec.evaluator.network == ("" if name == "triominos" else name)
+        build_search(spec, game, weights.load(game, name) if spec.evaluator.network else None)
+    game = tilewe_jax.make("duo_official")
+    spec = AgentSpec.parse(agent_of(game, "best:num_simulations=4,candidate_pool=64"))
+    plain = AgentSpec.parse(BEST["duo_official"])
+    assert spec == plain.with_settings({"num_simulations": "4", "candidate_pool": "64"})
+    with pytest.raises(ValueError, match="c_init is given twice"):
+        arena.player(game, "best:c_init=1,c_init=2")
+    with pytest.raises(ValueError, match="puct has no setting 'nosuch=1'"):
+        arena.player(game, "best:nosuch=1")
+
+
+def test_best_searches_without_a_network_where_none_fits() -> None:
+    for game in (tilewe_jax.make("classic_2"), tilewe_jax.make("duo_official", size=8), Nameless()):
+        assert agent_of(game, "best") == "puct"
+        assert agent_of(game, "best:num_simulations=4") == "puct:num_simulations=4"
+
+
 class Nameless:
-    """A game without levels."""
+    """A game without levels and networks."""
 
     id = "nameless"
+    options = MappingProxyType({})
