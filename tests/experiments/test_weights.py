@@ -1,0 +1,67 @@
+"""Files of weights: those that are shipped, and for what they load."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tilewe_jax
+from experiments import settings
+from experiments.config import TrainConfig
+from experiments.networks import weights
+from tests.experiments.test_cli import run
+from tests.experiments.toy import GAME, TOY
+from tests.support import assert_same
+
+
+def test_games_have_weights_and_they_are_small() -> None:
+    without = {"classic_2"}  # nobody has trained it yet
+    assert weights.names() == sorted({*tilewe_jax.available_games()} - without)
+    for name in weights.names():
+        path = weights.FOLDER / f"{name}.npz"
+        assert path.stat().st_size <= 4_000_000
+        shipped = weights.read(tilewe_jax.make(name), path)
+        assert shipped.description.game == name
+        assert shipped.note is None
+
+
+def test_weights_load_wherever_they_fit(toy_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where options differ it is said in one line; where rules or arrays differ they are refused, and the difference named."""
+    near = tilewe_jax.make("santorini", placement="random")
+    shipped = weights.read(near, weights.FOLDER / "santorini.npz")
+    games = "santorini.npz was trained for santorini, not for santorini (placement=random)"
+    assert shipped.note == f"{games}: placement was default and is random"
+    original = weights.read(tilewe_jax.make("santorini"), weights.FOLDER / "santorini.npz")
+    assert_same(shipped.model, original.model)
+    agents = ["random", "gumbel:num_simulations=2,network=santorini"]
+    few = ["--games", "2", "--batch", "2", "--json"]
+    code, out, err = run(capsys, "eval", "--game", "santorini", "--set", "placement=random", "--agents", *agents, *few)
+    assert code == 0
+    assert json.loads(out)["games"] == 2
+    assert err == f"{shipped.note}\n"
+
+    for game, message in (
+        (
+            tilewe_jax.make("santorini", placement="chosen"),
+            r"it holds \d+ arrays, and .* has \d+ .*placement was default and is chosen",
+        ),
+        (tilewe_jax.make("duo"), "is for santorini, not for duo: the rules differ"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            weights.read(game, weights.FOLDER / "santorini.npz")
+    with pytest.raises(ValueError, match=r"its boards.weight has shape .* players was 4 and is 2"):
+        weights.read(tilewe_jax.make("tilewe", players=2), weights.FOLDER / "tilewe.npz")
+    assert weights.read(tilewe_jax.make("classic"), weights.FOLDER / "tilewe.npz", any_game=True).note
+
+    mine = toy_run / "weights" / f"{TOY.iterations:06d}.npz"
+    assert weights.find(str(toy_run)) == mine, "the newest of a run"
+    assert weights.find(str(tmp_path)) is None
+    about = weights.read(GAME, mine)
+    assert about.description == weights.Description("tilewe", GAME.options, "resnet", "tiny", 0.0)
+    assert settings.from_json(TrainConfig, about.about["config"]) == TOY
+    whole = mine.read_bytes()
+    flipped = whole[:150] + bytes([whole[150] ^ 255]) + whole[151:]  # in the first array
+    for damaged in (b"", b"no archive", whole[:-100], flipped):
+        (tmp_path / "damaged.npz").write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"damaged\.npz is not a file of weights, as training writes it"):
+            weights.read(GAME, tmp_path / "damaged.npz")

@@ -1,0 +1,109 @@
+"""The page in a real browser: games looked back at, studies, and the dashboard of training."""
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tilewe_jax.web.page import move_by_keyboard, play
+
+
+def test_stepping_hints_and_analysis(open_page: Any) -> None:
+    page = open_page()
+    page.create("duo_official", size=6)
+    page.page.click('[data-focus="action-bulb"]')
+    page.page.wait_for_selector(".tilewe-ghost.tilewe-good")
+    play(page, move_by_keyboard)
+    last = page.state["move"]
+    page.page.click('[data-focus="review"]')
+    page.page.wait_for_selector(".candidates")
+    page.page.wait_for_selector(".progress, progress", state="detached")
+    assert page.page.locator(".tilewe-heat").count() > 0
+    page.page.keyboard.press("m")
+    page.page.wait_for_selector(".tilewe-heat", state="detached")
+    assert page.page.locator(".chart").count() == 1
+    page.page.keyboard.press("End")
+    page.page.wait_for_selector(".result:not([hidden])")
+    page.page.keyboard.press(",")
+    assert page.page.locator(".timeline output").inner_text() == f"{last - 1} / {last}"
+    chart = page.page.locator(".chart").bounding_box()
+    page.page.mouse.click(chart["x"] + chart["width"] / 2, chart["y"] + 20)
+    assert page.page.locator(".timeline output").inner_text() not in (f"{last - 1} / {last}", f"{last} / {last}")
+    page.page.click('[data-focus="action-share"]')
+    links = [link.get_attribute("href") for link in page.page.locator("dialog .downloads a").all()]
+    kinds = [page.context.request.get(page.server.address + link).headers["content-type"].split(";")[0] for link in links]
+    assert kinds[:2] == ["image/svg+xml", "image/gif"]
+    assert len(kinds) == 4
+    page.page.keyboard.press("Escape")
+    page.page.keyboard.press("t")
+    assert "empty cells" in page.page.locator(".board-text").inner_text()
+
+
+def test_a_record_is_studied(open_page: Any, tmp_path: Path) -> None:
+    page = open_page()
+    page.create("santorini", size=3)
+    play(page, move_by_keyboard)
+    answer = page.context.request.get(f"{page.server.address}/api/games/{page.state['id']}/record?format=jsonl")
+    record = tmp_path / "game.jsonl"
+    record.write_bytes(answer.body())
+    page.open("/study").page.set_input_files("#record-file", record)
+    page.page.wait_for_selector(".board svg")
+    page.page.keyboard.press("ArrowRight")
+    assert page.page.locator(".timeline output").inner_text().startswith("1 /")
+    page.page.click("#tab-analysis")
+    page.page.click('[data-focus="analyse-all"]')
+    page.page.wait_for_selector(".chart")
+    address = page.page.url
+    page.page.click('[data-focus="share"]')
+    shared = page.page.locator("dialog input").input_value()
+    assert shared.startswith(address)
+    assert shared.endswith("move=1")
+    files = []
+    for ending in ("svg", "json"):
+        with page.page.expect_download() as download:
+            page.page.click(f'[data-focus="download-{ending}"]')
+        files.append(Path(download.value.path()).read_text())
+    assert ET.fromstring(files[0]).tag.endswith("svg")
+    assert "var(" not in files[0]
+    assert json.loads(files[1])["game"] == "santorini"
+    other = open_page()
+    other.open(shared.removeprefix(page.server.address)).page.wait_for_selector(".board svg")
+    assert other.page.locator(".timeline output").inner_text().startswith("1 /")
+
+
+def test_curves_of_a_run(open_page: Any) -> None:
+    page = open_page().open("/dashboard")
+    page.page.wait_for_selector("figcaption:has-text('Policy loss')")
+    assert page.page.locator("figcaption:has-text('Policy loss') b").inner_text() == "0.25"
+    assert page.page.locator("figcaption:has-text('Returns') b").inner_text() == "8 · -8"
+    assert page.page.locator(".stat:has-text('State')").inner_text().endswith("finished")
+
+
+@pytest.mark.slow
+def test_games_of_self_play_are_drawn_as_they_go_on(open_page: Any) -> None:
+    page = open_page()
+
+    def catalog(route: Any) -> None:
+        answer = route.fetch()
+        route.fulfill(json={**answer.json(), "live": True})
+
+    def grids(opened: Any) -> None:
+        grid = {"type": "grid", "game": "duo", "kind": "polyomino", "size": 5, "step": 1, "over": [2]}
+        opened.send(json.dumps({**grid, "cells": ["." * 20 + "00011"] * 300}))
+
+    page.page.route("**/api/catalog", catalog)
+    page.page.route_web_socket("**/api/live", grids)
+    page.open("/dashboard").page.wait_for_selector(".live:not([hidden]) canvas")
+    assert "300 games at once · 1 finished" in page.page.locator(".live h2").inner_text()
+    blue = page.page.evaluate(
+        """() => {
+          const canvas = document.querySelector(".live canvas");
+          const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          let blue = 0;
+          for (let at = 0; at < data.length; at += 4) blue += data[at + 2] > 150 && data[at] < 60;
+          return blue;
+        }"""
+    )
+    assert blue > 300
