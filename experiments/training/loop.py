@@ -65,10 +65,13 @@ class Run:
         if self.leads:
             self.folder.mkdir(parents=True, exist_ok=True)
             checkpoint.delete_unfinished(self._checkpoints)
-            with replacing(self.folder / "config.json", "w") as file:
-                json.dump(settings.to_json(self.config), file, indent=1)
+            self._write_config()
         self._save(0, state)
         return state
+
+    def _write_config(self) -> None:
+        with replacing(self.folder / "config.json", "w") as file:
+            json.dump(settings.to_json(self.config), file, indent=1)
 
     def newest_checkpoint(self) -> int | None:
         """The iteration of the newest checkpoint that is whole; ``None`` where there is none."""
@@ -87,6 +90,8 @@ class Run:
     def resume(self) -> TrainState:
         """The newest checkpoint that is whole, or a new run where ``start`` was killed before the first one was.
 
+        Settings that may change, and have, are those of the run from now on.
+
         Raises ``CheckpointError`` where there is none, or it has other settings.
         """
         newest = self.newest_checkpoint()
@@ -97,14 +102,17 @@ class Run:
                 f"{self._checkpoints} has no checkpoint to go on with; begin a run in another folder, where network.init"
                 " can name weights of this one"
             )
-        like, settings = self.program.like, (self.config, self.game.version)
+        like, made_for = self.program.like, (self.config, self.game.version)
         if checkpoint.is_slim(self._checkpoints, newest):
-            kept: SlimState = checkpoint.restore(self._checkpoints, newest, slim(like), *settings)
+            kept: SlimState = checkpoint.restore(self._checkpoints, newest, slim(like), *made_for)
             # Not the games again with which the run began.
-            state = self.program.begin(self.config.seed + newest)
-            return replace(state, learner=kept.learner, keys=kept.keys, iteration=kept.iteration)
-        restored: TrainState = checkpoint.restore(self._checkpoints, newest, like, *settings)
-        return restored
+            begun = self.program.begin(self.config.seed + newest)
+            state = replace(begun, learner=kept.learner, keys=kept.keys, iteration=kept.iteration)
+        else:
+            state = checkpoint.restore(self._checkpoints, newest, like, *made_for)
+        if self.leads:
+            self._write_config()
+        return state
 
     def train(
         self,

@@ -23,7 +23,7 @@ from experiments.config import CheckpointConfig, TrainConfig
 from experiments.training import Program, Run, TrainState, checkpoint, loop, metrics
 from experiments.training.checkpoint import CheckpointError
 from experiments.training.metrics import Log
-from experiments.training.run import naming_what_is_kept
+from experiments.training.run import naming_what_is_kept, read_config
 from tests.experiments.toy import SHORT, TOY, raw, trained_in
 from tests.support import assert_same
 
@@ -42,6 +42,7 @@ def test_a_run_goes_on_bit_for_bit(program: Program, halfway: Path, tmp_path: Pa
     shutil.rmtree(tmp_path / "resumed" / "checkpoints" / "000003")  # as if killed in the third iteration
     resumed = trained_in(tmp_path / "resumed", program, replace(SHORT, iterations=5), resume=True)
     assert_same(jax.tree.map(raw, resumed), jax.tree.map(raw, straight))
+    assert read_config(tmp_path / "resumed").iterations == 5, "what may change is changed for the legs that follow, too"
 
     def lines(name: str) -> list[dict[str, Any]]:
         rows = metrics.read(tmp_path / name / metrics.METRICS)
