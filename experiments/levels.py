@@ -28,11 +28,13 @@ class Level(NamedTuple):
 _PERCEPTRON = "puct:c_init=0.5,playout_weight=0.5,playout_max_legal=100,network="
 """A search with the perceptron of a polyomino game, whose name follows."""
 BEST = {
-    **{name: _PERCEPTRON + name for name in ("tilewe", "duo", "duo_official", "classic")},
+    "tilewe": _PERCEPTRON + "tilewe",
+    "duo": _PERCEPTRON + "duo",
+    "duo_official": _PERCEPTRON + "duo_official,candidate_pool=256",
+    "classic": _PERCEPTRON + "classic",
     "santorini": "gumbel:network=santorini",
     "triominos": "puct:num_determinizations=1,num_candidates=32,candidate_pool=64",  # playouts win more than its network
 }
-BEST["duo_official"] += ",candidate_pool=256"
 """By the id of a game, the search that won most against others, with the shipped network and the settings that suit it."""
 _POLYOMINO = (
     "puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=0.05",
