@@ -247,7 +247,7 @@ def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     code, out, _ = run(capsys, "replay", str(path), "--json")
     assert (code, json.loads(out)["wrong"]) == (0, 0)
     for arguments, message in (
-        (["--agent", "best"], "has no agent 'best'"),
+        (["--agent", "strong"], "has no agent 'strong'"),
         (["--games", "0"], "--games must be positive"),
         (["--devices", "3"], "a batch of 4 cannot be divided among 3 devices"),
         (["--agent", "puct:num_simulations=1000000000"], "need about"),
