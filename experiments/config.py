@@ -115,11 +115,11 @@ class ReplayConfig:
 
     replay_size: int = setting(512, minimum=1)
     """Number of positions that the replay buffer holds per game played at once."""
-    min_replay_size: int = setting(64, minimum=1)
+    min_replay_size: int = setting(64, minimum=1, may_change=True)
     """Number of positions per game played at once from which on the network learns."""
-    replay_ratio: float = setting(4.0, positive=True)
+    replay_ratio: float = setting(4.0, positive=True, may_change=True)
     """Number of times that a position is learned from, on average."""
-    surprise_fraction: float = setting(0.5, minimum=0, maximum=1)
+    surprise_fraction: float = setting(0.5, minimum=0, maximum=1, may_change=True)
     """Fraction of the positions that are drawn in proportion to how much the search changed the policy (policy surprise
     weighting, Wu 2019); the others are drawn uniformly."""
 
@@ -128,17 +128,17 @@ class ReplayConfig:
 class LossConfig:
     """What is learned from a position."""
 
-    outcome_loss_weight: float = setting(1.0, minimum=0)
+    outcome_loss_weight: float = setting(1.0, minimum=0, may_change=True)
     """Weight of the loss of the outcome, against that of the policy."""
-    score_loss_weight: float = setting(0.25, minimum=0)
+    score_loss_weight: float = setting(0.25, minimum=0, may_change=True)
     """Weight of the loss of the final ``Game.heuristic_value``, against that of the policy."""
-    root_value_weight: float = setting(0.25, minimum=0, maximum=1)
+    root_value_weight: float = setting(0.25, minimum=0, maximum=1, may_change=True)
     """Weight of the value of the search, against the final outcome, in the target of the outcome."""
-    td_lambda: float = setting(1.0, minimum=0, maximum=1)
+    td_lambda: float = setting(1.0, minimum=0, maximum=1, may_change=True)
     """Lambda of the targets of the outcome, TD(lambda): 1 learns from the final outcome, less of it from the values of the
     searches of the moves that follow, each counting lambda times as much as the one before it, and from the outcome for the
     rest."""
-    augment: bool = setting(True)
+    augment: bool = setting(True, may_change=True)
     """Whether a position is learned from as seen through a random symmetry of the game."""
 
 
@@ -148,18 +148,18 @@ class OptimizerConfig:
 
     batch_size: int = setting(256, minimum=1)
     """Number of positions in a step of the optimizer, on all devices together."""
-    learning_rate: float = setting(2e-3, positive=True)
+    learning_rate: float = setting(2e-3, positive=True, may_change=True)
     """Learning rate after the warm-up."""
-    warmup_steps: int = setting(100, minimum=1)
+    warmup_steps: int = setting(100, minimum=1, may_change=True)
     """Number of steps in which the learning rate rises to its value."""
     decay_steps: int = setting(0, minimum=0, may_change=True)
     """Number of steps after the warm-up in which the learning rate falls along a cosine to a twentieth of its value, where it
     stays; 0 keeps it."""
-    weight_decay: float = setting(1e-4, minimum=0)
+    weight_decay: float = setting(1e-4, minimum=0, may_change=True)
     """Weight decay of AdamW; biases and gains do not decay."""
-    max_grad_norm: float = setting(1.0, positive=True)
+    max_grad_norm: float = setting(1.0, positive=True, may_change=True)
     """Global norm to which larger gradients are clipped."""
-    ema_decay: float = setting(0.995, minimum=0, maximum=1)
+    ema_decay: float = setting(0.995, minimum=0, maximum=1, may_change=True)
     """Decay per step of the exponential moving average of the weights, which plays, is evaluated and is kept."""
 
 

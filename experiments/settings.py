@@ -187,13 +187,13 @@ def frozen(value: Any) -> Any:
     return tuple(map(frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
-def differences(settings: Settings, others: Settings) -> list[str]:
-    """Settings that differ, and with which a run may not be resumed: "name was ... and is ..."."""
+def differences(settings: Settings, others: Settings, resuming: bool = False) -> list[str]:
+    """Settings that differ: "name was ... and is ...". While ``resuming``, those that may change then are left out."""
     before = {name: value for name, _, _, value in leaves(others)}
     return [
         f"{name} was {before[name]!r} and is {value!r}"
         for name, entry, _, value in leaves(settings)
-        if value != before[name] and not entry.metadata.get("may_change")
+        if value != before[name] and not (resuming and entry.metadata.get("may_change"))
     ]
 
 

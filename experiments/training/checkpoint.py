@@ -144,7 +144,7 @@ def restore(folder: Path, number: int, like: Any, config: TrainConfig, game_vers
         before = settings.from_json(TrainConfig, about["config"])
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{path} was made with settings of another version: {error}") from None
-    if different := settings.differences(config, before):
+    if different := settings.differences(config, before, resuming=True):
         raise CheckpointError(f"{path} was made with other settings: {', '.join(different)}")
     if about.get("game_version") != game_version:
         version = about.get("game_version")

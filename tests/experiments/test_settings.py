@@ -74,7 +74,8 @@ def test_text_json_and_values_agree() -> None:
 
 
 def test_differences_that_keep_a_run_from_going_on() -> None:
-    assert settings.differences(Outer(count=9), Outer()) == []
+    assert settings.differences(Outer(count=9), Outer(), resuming=True) == []
+    assert settings.differences(Outer(count=9), Outer()) == ["count was 3 and is 9"]
     assert settings.differences(Outer(Inner(0.1)), Outer()) == ["inner.rate was 0.5 and is 0.1"]
 
 
