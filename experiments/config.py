@@ -15,7 +15,7 @@ from experiments.arena.ratings import Sprt
 from experiments.game_options import game_options, make_game
 from experiments.settings import setting
 from search import GumbelRule, PuctRule, SearchSettings
-from tilewe_jax.game import Game
+from tilewe_jax.game import Game, num_owned_cells
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,22 @@ class LossConfig:
     """Lambda of the targets of the outcome, TD(lambda): 1 learns from the final outcome, less of it from the values of the
     searches of the moves that follow, each counting lambda times as much as the one before it, and from the outcome for the
     rest."""
+    soft_policy_weight: float = setting(0.0, minimum=0, may_change=True)
+    """Weight of the loss of the soft policy, against that of the policy: both the improved policy and the policy of the network
+    at ``soft_policy_temperature``, so that the order of worse actions is learned as well (after KataGo, which has a head of its
+    own for it)."""
+    soft_policy_temperature: float = setting(4.0, positive=True, may_change=True)
+    """Temperature of the soft policy: probabilities are raised to one divided by it, and normalised."""
+    ownership_loss_weight: float = setting(0.0, minimum=0)
+    """Weight of the loss of ``Game.ownership`` at the end of the game, a mean over the cells, against that of the policy (Wu
+    2019). It is learned by a head that training alone has, and that is no part of the weights that are kept."""
     augment: bool = setting(True, may_change=True)
     """Whether a position is learned from as seen through a random symmetry of the game."""
+
+    @property
+    def needs_final_states(self) -> bool:
+        """Whether positions are learned from with the state at the end of their game."""
+        return self.ownership_loss_weight > 0
 
 
 @dataclass(frozen=True)
@@ -250,6 +264,8 @@ class TrainConfig:
             raise ValueError("loss.td_lambda below 1 needs a game of at least two players, whose outcomes sum to 1")
         if self.selfplay.tree_nodes and self.game.make().has_hidden_information:
             raise ValueError(f"selfplay.tree_nodes needs a game without hidden information, not {self.game.id}")
+        if self.loss.ownership_loss_weight and not num_owned_cells(self.game.make()):
+            raise ValueError(f"loss.ownership_loss_weight needs a game whose cells have owners, not {self.game.id}")
         if self.evaluation.gate is not None:
             Sprt(*self.evaluation.gate)
 

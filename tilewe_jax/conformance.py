@@ -120,6 +120,8 @@ def check_state(game: Game[Any], max_state_bytes: int | None) -> None:
         _require_like(name, jax.eval_shape(getattr(game, name), state), dtype, shape)
     _require_like("is_legal", jax.eval_shape(game.is_legal, state, jnp.int32(0)), jnp.bool_, ())
     _require_like("sample_action", jax.eval_shape(game.sample_action, state, jax.random.key(0)), jnp.int32, ())
+    ownership = jax.eval_shape(game.ownership, state)
+    _require_like("ownership", ownership, jnp.int32, ownership.shape[:1])
     observation = jax.eval_shape(game.observe, state, jnp.int32(0))
     _require_like("observe", observation, jnp.float32, observation.shape)
     after = jax.eval_shape(game.apply, state, jnp.int32(-1))

@@ -58,6 +58,11 @@ def observation_shape(game: Any) -> tuple[int, ...]:
     return shape
 
 
+def num_owned_cells(game: Any) -> int:
+    """Number of cells of ``Game.ownership``; 0 in games in which cells have no owners."""
+    return int(jax.eval_shape(game.ownership, state_shapes(game)).size)
+
+
 def state_bytes(game: Any) -> int:
     """Size of a state of a game in bytes."""
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state_shapes(game)))
@@ -122,6 +127,14 @@ class Game(
     def scores(self, state: State) -> Int32[Array, "num_players"]:
         """The points of the game by seat, at any time. By default 1 for whoever has won alone."""
         return (self.returns(state) == 1).astype(jnp.int32)
+
+    def ownership(self, state: State) -> Int32[Array, "cells"]:
+        """The seat to which each cell of the board belongs, -1 for nobody; of length 0 in games in which cells have no owners.
+
+        Training may learn it at the end of a game as an auxiliary target, see ``loss.ownership_loss_weight``.
+        """
+        del state
+        return jnp.zeros(0, jnp.int32)
 
     @property
     def fixed_start(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float32
+from jaxtyping import Array, Float, Float32
 
 
 class Outputs(NamedTuple):
@@ -19,6 +19,9 @@ class Outputs(NamedTuple):
     """Logits of the expected outcome: the softmax is each seat's expected share of the win."""
     score_logits: Float32[Array, "P"]
     """Logits of the expected ``Game.heuristic_value`` at the end of the game, which says by how much it is won."""
+    features: Float[Array, "*features"] | None = None
+    """What these were computed from: numbers ``[features]``, or a board ``[height, width, channels]``. Heads that only training
+    has read them; ``None`` where the network has none for them."""
 
 
 Model = Callable[[Any], Outputs]

@@ -52,4 +52,4 @@ class ResidualMLP(eqx.Module):
         for block in self.blocks:
             x = block(x)
         x = jax.nn.relu(self.norm(x))
-        return Outputs(self.policy(x), *self.value(x))
+        return Outputs(self.policy(x), *self.value(x), features=x)

@@ -35,4 +35,4 @@ class PolyominoResNet(eqx.Module):
         logits = jnp.moveaxis(self.placements(x), -1, 0).ravel()
         if self.voluntary_pass:
             logits = jnp.concatenate([logits, self.voluntary_pass(pooled)])
-        return Outputs(logits.astype(jnp.float32), *self.value(pooled))
+        return Outputs(logits.astype(jnp.float32), *self.value(pooled), features=x)

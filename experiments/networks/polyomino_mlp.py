@@ -219,7 +219,7 @@ class PolyominoMLP(eqx.Module):
         x = jax.nn.relu(self.hidden(x))
         weights = _heuristic_weights(game, encoding)
         weights = jnp.pad(weights, (0, self.interface.num_logits - len(weights)))
-        return Outputs(weights + self.policy(x), *self.value(x))
+        return Outputs(weights + self.policy(x), *self.value(x), features=x)
 
 
 def _planes(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "planes size size"]:

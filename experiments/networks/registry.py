@@ -78,8 +78,9 @@ def make(game: Game[Any], architecture: str, size: str, key: PRNGKeyArray) -> Mo
     interface = network_interface(game, model)
     outputs = jax.eval_shape(model, observation_spec(interface, game))
     shapes = (interface.num_logits,), (game.num_players,), (game.num_players,)
-    if tuple(leaf.shape for leaf in outputs) != shapes:
-        raise ValueError(f"the network {name} gives {[leaf.shape for leaf in outputs]}; {game.id} needs {list(shapes)}")
+    given = outputs.logits.shape, outputs.outcome_logits.shape, outputs.score_logits.shape
+    if given != shapes:
+        raise ValueError(f"the network {name} gives {list(given)}; {game.id} needs {list(shapes)}")
     return model
 
 

@@ -37,4 +37,4 @@ class SantoriniResNet(eqx.Module):
         logits = self.turns(jnp.concatenate([workers, jnp.broadcast_to(pooled, (2, pooled.shape[0]))], axis=1)).ravel()
         if self.placements:
             logits = jnp.concatenate([logits, self.placements(x).ravel()])
-        return Outputs(logits.astype(jnp.float32), *self.value(pooled))
+        return Outputs(logits.astype(jnp.float32), *self.value(pooled), features=x)

@@ -18,7 +18,7 @@ from experiments import settings
 from experiments.config import TrainConfig
 from tilewe_jax.files import read_json
 
-FORMAT = 5
+FORMAT = 6
 """Raised whenever the state of a run or its settings change their form."""
 
 _TEMPORARY = ".orbax-checkpoint-tmp"

@@ -60,7 +60,7 @@ class Run:
         state = self.program.begin(self.config.seed)
         if initial:
             self.note = initial.note
-            start = jax.jit(partial(loss.start, self.config), out_shardings=self.program.shardings.learner)
+            start = jax.jit(partial(loss.start, self.config, self.game), out_shardings=self.program.shardings.learner)
             state = replace(state, learner=start(_fitted(initial, state.learner.model)))
         if self.leads:
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -4,22 +4,51 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
 from jax import lax
-from jaxtyping import Array, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Float, Float32, Int32, PRNGKeyArray
 
 from experiments.config import LossConfig, OptimizerConfig, TrainConfig
 from experiments.networks import Model, Outputs, evaluate
+from experiments.networks.layers import Linear
 from experiments.training.replay import UNKNOWN, Positions, Replay, sample, take
-from search.exported import NetworkInterface, network_interface
-from tilewe_jax.game import Game
+from search.exported import NetworkInterface, network_interface, observation_spec
+from tilewe_jax.game import Game, num_owned_cells
 
 BINS = 10
 """Number of bins in the calibration of outcomes."""
 _FINAL_RATE = 0.05
 """Fraction of the learning rate that is left after its decay."""
+
+
+class OwnershipHead(eqx.Module):
+    """Logits of the owner of each cell: seats from that of the player to move on, and nobody; from ``Outputs.features``.
+
+    Of a board of features each cell's are read, else all features for every cell. It begins with equal logits. Raises
+    ``ValueError`` where the network has no features.
+    """
+
+    linear: Linear
+    owners: int = eqx.field(static=True)
+    """Number of seats, and one more."""
+
+    def __init__(self, game: Game[Any], model: Model) -> None:
+        outputs = jax.eval_shape(lambda: evaluate(model, _zeros(observation_spec(network_interface(game, model), game))))
+        if outputs.features is None:
+            raise ValueError("loss.ownership_loss_weight needs a network that gives its features (networks.Outputs.features)")
+        self.owners = game.num_players + 1
+        cells = 1 if outputs.features.ndim == 3 else num_owned_cells(game)
+        self.linear = Linear(outputs.features.shape[-1], cells * self.owners, jax.random.key(0), scale=0.0)
+
+    def __call__(self, features: Float[Array, "*features"]) -> Float32[Array, "cells owners"]:
+        return self.linear(features).astype(jnp.float32).reshape(-1, self.owners)
+
+
+def _zeros(shapes: Any) -> Any:
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
 
 @jax.tree_util.register_dataclass
@@ -37,6 +66,8 @@ class Learner:
     """State of the optimizer."""
     steps: Int32[Array, ""]
     """Number of steps made."""
+    ownership: OwnershipHead | None = None
+    """Head of the owners of cells, where these are learned."""
 
     @property
     def acting(self) -> Model:
@@ -55,6 +86,10 @@ class Losses(NamedTuple):
     """Divergence of the expected outcome of a position inside of a search tree from its mean value there, in nats."""
     score: Float32[Array, ""]
     """Divergence of the expected score from the final ``Game.heuristic_value``, in nats."""
+    soft_policy: Float32[Array, ""]
+    """Divergence of the network's policy from the improved policy, both at ``loss.soft_policy_temperature``, in nats."""
+    ownership: Float32[Array, ""]
+    """Divergence of the expected owners of cells from the owners at the end of the game, a mean over the cells, in nats."""
     entropy: Float32[Array, ""]
     """Entropy of the network's policy among the candidates, in nats."""
     agreement: Float32[Array, ""]
@@ -77,20 +112,32 @@ def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), adam)
 
 
-def start(config: TrainConfig, model: Model) -> Learner:
+def start(config: TrainConfig, game: Game[Any], model: Model) -> Learner:
     """A learner that begins with these weights."""
     accepted = model if config.evaluation.gate else None
-    return Learner(model, model, accepted, make_optimizer(config.optimizer).init(model), jnp.int32(0))
+    ownership = OwnershipHead(game, model) if config.loss.ownership_loss_weight else None
+    optimizer = make_optimizer(config.optimizer).init(_trained(model, ownership))
+    return Learner(model, model, accepted, optimizer, jnp.int32(0), ownership)
+
+
+def _trained(model: Model, ownership: OwnershipHead | None) -> Any:
+    """All weights that the optimizer updates."""
+    return model if ownership is None else (model, ownership)
 
 
 def position_loss(
-    config: LossConfig, game: Game[Any], model: Model, position: Positions[Any], key: PRNGKeyArray
+    config: LossConfig,
+    game: Game[Any],
+    model: Model,
+    position: Positions[Any],
+    key: PRNGKeyArray,
+    ownership_head: OwnershipHead | None = None,
 ) -> tuple[Float32[Array, ""], Losses]:
     """The loss of one position, and its parts; 0 where the outcome is not known.
 
     The policy is learned among the candidates alone: the search says nothing of other actions.
     """
-    state, actions, node = position.state, position.candidates, position.node
+    state, actions, node, final = position.state, position.candidates, position.node, position.final
     if config.augment and game.num_symmetries > 1:
         index = jax.random.randint(key, (), 0, game.num_symmetries)
         state = game.transform(state, index)
@@ -98,13 +145,19 @@ def position_loss(
         actions = jnp.where(actions >= 0, renamed, -1)
         if node is not None:
             node = replace(node, state=game.transform(node.state, index))
+        if final is not None:
+            final = game.transform(final, index)
     interface = network_interface(game, model)
     seats, outputs = _evaluate(game, interface, model, state)
 
     valid = actions >= 0
     logits = jnp.where(valid, interface.gather_logits(state, outputs.logits, actions), -1e9)
     log_probs = jax.nn.log_softmax(logits)
-    policy = divergence(jnp.where(valid, position.policy, 0.0), log_probs)
+    improved = jnp.where(valid, position.policy, 0.0)
+    policy = divergence(improved, log_probs)
+    soft = improved ** (1 / config.soft_policy_temperature)
+    soft = soft / jnp.maximum(jnp.sum(soft), 1e-9)
+    soft_policy = divergence(soft, jax.nn.log_softmax(logits / config.soft_policy_temperature))
     searched = jnp.where(position.root_value == UNKNOWN, position.outcome_target, position.root_value)
     target = (1 - config.root_value_weight) * position.outcome_target + config.root_value_weight * searched
     outcome = divergence(target[seats], jax.nn.log_softmax(outputs.outcome_logits))
@@ -115,13 +168,32 @@ def position_loss(
         known = node.value[0] != UNKNOWN
         value = jnp.where(known, node.value, 0.0)[node_seats]
         node_outcome = divergence(value, jax.nn.log_softmax(node_outputs.outcome_logits))
+    ownership = jnp.float32(0)
+    if ownership_head is not None:
+        assert outputs.features is not None
+        owners = game.ownership(final)
+        relative = jnp.where(owners < 0, game.num_players, (owners - seats[0]) % game.num_players)
+        log_owners = jax.nn.log_softmax(ownership_head(outputs.features))
+        known = game.is_terminal(final).astype(jnp.float32)  # of a game that was resigned the end is not known
+        ownership = -known * jnp.mean(jnp.take_along_axis(log_owners, relative[:, None], axis=1))
 
     expected = jax.nn.softmax(outputs.outcome_logits)
     bins = jax.nn.one_hot(jnp.minimum((expected * BINS).astype(jnp.int32), BINS - 1), BINS)
     calibration = jnp.stack([jnp.ones_like(expected), expected, position.returns[seats]]) @ bins
     agrees = jnp.argmax(logits) == jnp.argmax(position.policy)
     total = policy + config.outcome_loss_weight * (outcome + node_outcome) + config.score_loss_weight * score
-    parts = Losses(policy, outcome, node_outcome, score, entropy(jnp.exp(log_probs)), agrees.astype(jnp.float32), calibration)
+    total = total + config.soft_policy_weight * soft_policy + config.ownership_loss_weight * ownership
+    parts = Losses(
+        policy=policy,
+        outcome=outcome,
+        node=node_outcome,
+        score=score,
+        soft_policy=soft_policy,
+        ownership=ownership,
+        entropy=entropy(jnp.exp(log_probs)),
+        agreement=agrees.astype(jnp.float32),
+        calibration=calibration,
+    )
     weight = (position.finished & (jnp.sum(valid) > 0)).astype(jnp.float32)
     return weight * total, jax.tree.map(lambda leaf: weight * leaf, parts)
 
@@ -144,20 +216,23 @@ def learn(
     key_sample, key_loss = jax.random.split(jax.random.fold_in(key, lax.axis_index(axis)))
     batch = take(replay, sample(replay, key_sample, count, config.replay.surprise_fraction))
 
-    def loss(model: Model) -> tuple[Array, Losses]:
-        per_position = jax.vmap(partial(position_loss, config.loss, game, model))
+    def loss(trained: Any) -> tuple[Array, Losses]:
+        model, ownership = trained if learner.ownership is not None else (trained, None)
+        per_position = jax.vmap(partial(position_loss, config.loss, game, model, ownership_head=ownership))
         total, parts = per_position(batch, jax.random.split(key_loss, count))
         return jnp.mean(total), jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), parts)
 
-    grads, parts = lax.pmean(jax.grad(loss, has_aux=True)(learner.model), axis)
+    before = _trained(learner.model, learner.ownership)
+    grads, parts = lax.pmean(jax.grad(loss, has_aux=True)(before), axis)
     with jax.numpy_dtype_promotion("standard"):  # optax mixes integers and floats
-        updates, optimizer = make_optimizer(config.optimizer).update(grads, learner.optimizer, learner.model)
-    model = optax.apply_updates(learner.model, updates)
+        updates, optimizer = make_optimizer(config.optimizer).update(grads, learner.optimizer, before)
+    trained = optax.apply_updates(before, updates)
+    model, ownership = trained if learner.ownership is not None else (trained, None)
     # At first the average follows quickly, or it would remember the random weights for long.
     steps = learner.steps.astype(jnp.float32)
     decay = jnp.minimum(config.optimizer.ema_decay, (1 + steps) / (10 + steps))
     average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, learner.average, model)
-    return Learner(model, average, learner.accepted, optimizer, learner.steps + 1), parts
+    return Learner(model, average, learner.accepted, optimizer, learner.steps + 1, ownership), parts
 
 
 def divergence(target: Float32[Array, "n"], log_probs: Float32[Array, "n"]) -> Float32[Array, ""]:

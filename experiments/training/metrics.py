@@ -101,7 +101,11 @@ class Log:
             row["opponent_games"] = int(stats.opponent_games)
             row["learner_returns"] = float(stats.learner_returns)
         if losses:
-            for name in ("policy", "outcome", "score"):
+            weights = self.config.loss
+            learned = ["policy", "outcome", "score"]
+            learned += ["soft_policy"] if weights.soft_policy_weight else []
+            learned += ["ownership"] if weights.ownership_loss_weight else []
+            for name in learned:
                 row[f"{name}_loss"] = float(np.mean([getattr(part, name) for part in losses]))
             row["policy_entropy"] = float(np.mean([part.entropy for part in losses]))
             row["agreement"] = float(np.mean([part.agreement for part in losses]))

@@ -144,7 +144,7 @@ class Program:
         num_games = config.selfplay.num_games
         model = networks.make(self.game, config.network.architecture, config.network.size, key_model)
         return TrainState(
-            learner=loss.start(config, model),
+            learner=loss.start(config, self.game, model),
             games=selfplay.begin(config.selfplay, self.game, key_games, num_games),
             replay=replay.empty(
                 self.game,
@@ -152,6 +152,7 @@ class Program:
                 num_games,
                 config.selfplay.search.num_candidates,
                 tree_nodes=config.selfplay.tree_nodes,
+                final_states=config.loss.needs_final_states,
             ),
             keys=jax.random.split(key_run),
             iteration=jnp.int32(0),
@@ -166,7 +167,8 @@ class Program:
             players = agents.warmup_agents(config, game)
         else:
             players = agents.full_and_fast(config, game, agents.model_evaluator(config, game, state.learner.acting))
-        games, positions, ended, stats = selfplay.play(config, game, players, state.games, key, *opponent)
+        play = partial(selfplay.play, final_states=self.config.loss.needs_final_states)
+        games, positions, ended, stats = play(config, game, players, state.games, key, *opponent)
         buffer = replay.add(state.replay, positions, ended, self.config.loss.td_lambda)
         after = replace(state, games=games, replay=buffer, iteration=state.iteration + 1)
         return after, jax.lax.psum(stats, _AXIS)
@@ -208,7 +210,9 @@ def memory_needed(config: TrainConfig, game: Game[Any], devices: int) -> dict[st
     size = networks.SIZES[network.size]
     rows = int(np.prod(observation_shape(game)[-2:], dtype=np.int64))
     activations = 4 * size.channels * rows * (4 * size.blocks + 4) * (config.optimizer.batch_size // devices)
-    position = replay.bytes_per_position(game, search.num_candidates, selfplay_config.tree_nodes)
+    position = replay.bytes_per_position(
+        game, search.num_candidates, selfplay_config.tree_nodes, config.loss.needs_final_states
+    )
     rival = agents.frozen_player(game, selfplay_config.opponent).spec if selfplay_config.opponent else None
     rival_trees = 0
     if rival and rival.is_search:

@@ -58,6 +58,9 @@ class Positions(Generic[State]):
     """Whether the game has ended, so that the three fields above are known."""
     node: TreeNode[State] | None = None
     """A position inside of the search tree, ``[T, G, ...]``; ``None`` where none are recorded."""
+    final: State | None = None
+    """The state at the end of the game, ``[T, G, ...]``, known where ``finished`` is set; not terminal where somebody resigned.
+    ``None`` where it is not recorded."""
 
 
 @jax.tree_util.register_dataclass
@@ -71,8 +74,19 @@ class Replay(Generic[State]):
     """Row to which the next positions are written."""
 
 
-def empty(game: Game[State], rows: int, num_games: int, num_candidates: int, tree_nodes: bool = False) -> Replay[State]:
-    """A buffer without positions, which have a position inside of the search tree with them where ``tree_nodes`` is set."""
+def empty(
+    game: Game[State],
+    rows: int,
+    num_games: int,
+    num_candidates: int,
+    tree_nodes: bool = False,
+    final_states: bool = False,
+) -> Replay[State]:
+    """A buffer without positions.
+
+    Positions have one inside of the search tree with them where ``tree_nodes`` is set, and the last one of the game where
+    ``final_states`` is.
+    """
 
     def full(dtype: Any, *shape: int, value: float = 0) -> Array:
         return jnp.full((rows, num_games, *shape), value, dtype)
@@ -94,14 +108,16 @@ def empty(game: Game[State], rows: int, num_games: int, num_candidates: int, tre
         score_value=full(jnp.float32, players),
         finished=full(jnp.bool_),
         node=TreeNode(states(), full(jnp.float32, players)) if tree_nodes else None,
+        final=states() if final_states else None,
     )
     return Replay(positions, jnp.int32(0))
 
 
-def bytes_per_position(game: Game[Any], num_candidates: int, tree_nodes: bool = False) -> int:
+def bytes_per_position(game: Game[Any], num_candidates: int, tree_nodes: bool = False, final_states: bool = False) -> int:
     """Bytes that a position takes in the buffer."""
     node = state_bytes(game) + 4 * game.num_players if tree_nodes else 0
-    return state_bytes(game) + 8 * num_candidates + 16 * game.num_players + 9 + node
+    states = state_bytes(game) * (1 + final_states)
+    return states + 8 * num_candidates + 16 * game.num_players + 9 + node
 
 
 class _Outcome(NamedTuple):
@@ -113,6 +129,17 @@ class _Outcome(NamedTuple):
     score_value: Float32[Array, "G P"]
     target: Float32[Array, "G P"]
     """The target of the outcome of the row before."""
+    final: Any
+    """The last states of the games, ``[G, ...]``, or ``None``."""
+
+
+def _choose(condition: Bool[Array, "*axes"], new: Any, old: Any) -> Any:
+    """Leaf by leaf, ``new`` where the condition holds and ``old`` elsewhere; the axes of the condition come first."""
+
+    def choose(new: Array, old: Array) -> Array:
+        return jnp.where(condition.reshape(*condition.shape, *[1] * (old.ndim - condition.ndim)), new, old)
+
+    return jax.tree.map(choose, new, old)
 
 
 def add(replay: Replay[State], new: Positions[State], ended: Bool[Array, "T G"], td_lambda: float = 1.0) -> Replay[State]:
@@ -125,21 +152,22 @@ def add(replay: Replay[State], new: Positions[State], ended: Bool[Array, "T G"],
         td_lambda: weight of what comes after the next search, against the value of that search, in the target of the outcome.
     """
 
-    def earlier(later: _Outcome, row: tuple[Array, Array, Array, Array]) -> tuple[_Outcome, tuple[Array, Array, Array, Array]]:
-        ends, returns, score_value, root_value = row
+    def earlier(later: _Outcome, row: tuple[Any, ...]) -> tuple[_Outcome, tuple[Any, ...]]:
+        ends, returns, score_value, root_value, final = row
         last = ends[:, None]
         returns, score_value = jnp.where(last, returns, later.returns), jnp.where(last, score_value, later.score_value)
         target = jnp.where(last, returns, later.target)
         before = jnp.where(root_value == UNKNOWN, target, (1 - td_lambda) * root_value + td_lambda * target)
         finished = ends | later.finished
-        return _Outcome(finished, returns, score_value, before), (finished, returns, score_value, target)
+        final = _choose(ends, final, later.final)
+        return _Outcome(finished, returns, score_value, before, final), (finished, returns, score_value, target, final)
 
     none = jnp.zeros_like(new.returns[0])
-    start = _Outcome(jnp.zeros_like(ended[0]), none, none, none)
+    start = _Outcome(jnp.zeros_like(ended[0]), none, none, none, jax.tree.map(lambda leaf: leaf[-1], new.final))
     # Backwards: a row's outcome is that of the first end from that row on.
-    rows = ended, new.returns, new.score_value, new.root_value
-    first, (finished, returns, score_value, target) = lax.scan(earlier, start, rows, reverse=True)
-    new = replace(new, finished=finished, returns=returns, score_value=score_value, outcome_target=target)
+    rows = ended, new.returns, new.score_value, new.root_value, new.final
+    first, (finished, returns, score_value, target, final) = lax.scan(earlier, start, rows, reverse=True)
+    new = replace(new, finished=finished, returns=returns, score_value=score_value, outcome_target=target, final=final)
 
     # Older positions of the games that go on in the new rows, and of those that have ended there.
     old = replay.positions
@@ -152,6 +180,7 @@ def add(replay: Replay[State], new: Positions[State], ended: Bool[Array, "T G"],
         returns=jnp.where(mine[..., None], first.returns[None], old.returns),
         score_value=jnp.where(mine[..., None], first.score_value[None], old.score_value),
         outcome_target=old.outcome_target + rest * first.target[None],
+        final=_choose(mine, jax.tree.map(lambda leaf: leaf[None], first.final), old.final),
     )
     num_rows, more = old.finished.shape[0], ended.shape[0]
     positions = jax.tree.map(lambda leaf, fresh: lax.dynamic_update_slice_in_dim(leaf, fresh, replay.row, 0), old, new)

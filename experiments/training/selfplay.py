@@ -128,6 +128,7 @@ def play(
     games: SelfplayState[State],
     key: PRNGKeyArray,
     opponent: Policy | None = None,
+    final_states: bool = False,
 ) -> tuple[SelfplayState[State], Positions[State], Bool[Array, "T G"], SelfplayStats]:
     """Play ``config.unroll_length`` moves in every game; where a game ends, the next one starts.
 
@@ -140,6 +141,7 @@ def play(
             since a batch takes as long as its longest search. All else follows from the keys of the games.
         opponent: policy of the opponent, where ``config.opponent_fraction`` is positive. A move of it is recorded as a position
             with a single candidate, from which only values are learned.
+        final_states: whether the state at the end of a game is recorded.
 
     Returns the games, the positions searched, whether each of them was the last of its game, and statistics.
     """
@@ -192,6 +194,7 @@ def play(
             outcome_target=jnp.zeros_like(returns),
             finished=ended,
             node=decision.node,
+            final=state if final_states else None,
         )
         count, ends = partial(jnp.sum, dtype=jnp.int32), ended.astype(jnp.int32)
         checked = ended & (winner >= 0)

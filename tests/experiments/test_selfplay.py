@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +18,7 @@ from experiments.training import agents, loss, replay, selfplay
 from experiments.training.replay import Positions
 from search import Evaluation, GumbelRule, SearchSettings, dense_logits
 from search.tree import init_tree
+from tests.experiments import toy
 from tests.search.tictactoe import TicTacToe
 from tests.support import batched, positions, rows
 from tilewe_jax.game import observation_shape
@@ -194,7 +196,7 @@ def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
         value, rest = history[time + 1][1][lane], target(history, time + 1, lane)
         return rest if value[0] == replay.UNKNOWN else (1 - td_lambda) * value + td_lambda * rest
 
-    ring = replay.empty(GAME, size, lanes, 9)
+    ring = replay.empty(GAME, size, lanes, 9, final_states=True)
     add, history = ADD, []
     number = np.zeros(lanes, int)
     for _ in range(data.draw(st.integers(1, 6))):
@@ -209,8 +211,11 @@ def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
         shares = np.array(data.draw(st.lists(share, min_size=more * lanes, max_size=more * lanes)))
         values = np.stack([shares, np.where(shares == replay.UNKNOWN, shares, 1 - shares)], axis=-1).astype(np.float32)
         values = values.reshape(more, lanes, 2)
+        new = rows(ring.positions, np.arange(more))
+        cells = jnp.asarray(np.where(ended, game, -1), new.final.cells.dtype)
         new = replace(
-            rows(ring.positions, np.arange(more)),
+            new,
+            final=replace(new.final, cells=jnp.broadcast_to(cells[..., None], new.final.cells.shape)),
             root_value=jnp.asarray(values),
             game_index=jnp.asarray(game, jnp.int32),
             returns=jnp.asarray(won),
@@ -234,6 +239,7 @@ def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
             np.testing.assert_allclose(ring.positions.returns[row, lane, 0], 1 / (game + 2) if over else 0, rtol=1e-6)
             if over:
                 np.testing.assert_allclose(ring.positions.outcome_target[row, lane], target(history, time, lane), atol=1e-6)
+                assert (np.asarray(ring.positions.final.cells[row, lane]) == game).all()
 
 
 def test_nodes_of_the_search_trees_are_recorded_with_their_values() -> None:
@@ -416,6 +422,16 @@ def test_losses_are_those_of_the_candidates_and_of_the_right_seats() -> None:
     np.testing.assert_allclose(total, policy + 2 * outcome + 0.5 * score, rtol=1e-5)
     assert float(parts.agreement) == 1
     assert np.asarray(parts.calibration)[0].sum() == 2
+    softer, parts = loss.position_loss(
+        replace(config, soft_policy_weight=3.0, soft_policy_temperature=2.0),
+        GAME,
+        lambda observation: outputs,
+        position,
+        jax.random.key(0),
+    )
+    roots = np.sqrt([0.5, 0.25, 0.25])
+    np.testing.assert_allclose(parts.soft_policy, divergence(list(roots / roots.sum()), [4.0, 0.0, 1.0]), rtol=1e-5)
+    np.testing.assert_allclose(softer, total + 3 * parts.soft_policy, rtol=1e-5)
     node = replay.TreeNode(GAME.step(state, jnp.int32(8)), jnp.asarray([0.2, 0.8]))
     with_node = replace(position, node=node)
     more, parts = loss.position_loss(config, GAME, lambda observation: outputs, with_node, jax.random.key(0))
@@ -427,6 +443,57 @@ def test_losses_are_those_of_the_candidates_and_of_the_right_seats() -> None:
     unfinished = replace(position, finished=jnp.asarray(False))
     nothing, _ = loss.position_loss(config, GAME, lambda observation: outputs, unfinished, jax.random.key(0))
     assert float(nothing) == 0
+
+
+def test_the_owners_of_cells_are_learned_from_the_seat_of_the_mover() -> None:
+    """Worked out from the bits of the boards; the end of a game is turned with the position."""
+    config = LossConfig(ownership_loss_weight=0.5, augment=False)
+    game, size = toy.GAME, toy.GAME.config.size
+    state = final = game.step(game.init(jax.random.key(0)), game.sample_action(game.init(jax.random.key(0)), jax.random.key(1)))
+    step, draw = jax.jit(game.step), jax.jit(game.sample_action)
+    while not game.is_terminal(final):
+        final = step(final, draw(final, jax.random.key(2)))
+    boards = [sum(int(word) << 32 * i for i, word in enumerate(words)) for words in np.asarray(final.occupied)]
+    assert np.asarray(game.ownership(final)).tolist() == [
+        next((seat for seat in range(2) if boards[seat] >> cell & 1), -1) for cell in range(size * size)
+    ]
+    actions = jnp.asarray(game.legal_list(state, 8))
+    share = jnp.asarray([0.5, 0.5])
+    position = Positions(
+        state, actions, jnp.eye(8)[0], share, jnp.float32(0), jnp.int32(0), share, share, share, jnp.asarray(True), final=final
+    )
+
+    def vector(observation: Any) -> networks.Outputs:
+        return networks.Outputs(jnp.zeros(game.num_logits), jnp.zeros(2), jnp.zeros(2), jnp.asarray([1.0, -2.0]))
+
+    def board(observation: Any) -> networks.Outputs:
+        return vector(observation)._replace(features=jnp.moveaxis(observation, 0, -1))
+
+    def learned(model: Any, position: Any, config: LossConfig, seed: int = 0) -> tuple[Any, Any, Any]:
+        head = loss.OwnershipHead(game, model)
+        weight = jax.random.normal(jax.random.key(3), head.linear.weight.shape)
+        head = eqx.tree_at(lambda head: head.linear.weight, head, weight)
+        total, parts = loss.position_loss(config, game, model, position, jax.random.key(seed), head)
+        return total, parts, weight
+
+    total, parts, weight = learned(vector, position, config)
+    logits = (np.asarray([1.0, -2.0]) @ np.asarray(weight)).reshape(size * size, 3)
+    probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    # Seat 1 is to move, so that it comes first.
+    owner = [1 if boards[0] >> cell & 1 else 0 if boards[1] >> cell & 1 else 2 for cell in range(size * size)]
+    expected = -np.log(probabilities[np.arange(size * size), owner]).mean()
+    np.testing.assert_allclose(parts.ownership, expected, rtol=1e-5)
+    without = loss.position_loss(config, game, vector, position, jax.random.key(0))[0]
+    np.testing.assert_allclose(total, without + 0.5 * parts.ownership, rtol=1e-5)
+    assert float(learned(vector, replace(position, final=state), config)[1].ownership) == 0, "the game was resigned"
+
+    assert game.num_symmetries > 1
+    plain = learned(board, position, config)[1].ownership
+    for seed in range(4):
+        turned = learned(board, position, replace(config, augment=True), seed)[1].ownership
+        np.testing.assert_allclose(turned, plain, rtol=1e-5)
+    with pytest.raises(ValueError, match="needs a network that gives its features"):
+        loss.OwnershipHead(game, lambda observation: vector(observation)._replace(features=None))
 
 
 def test_a_symmetry_renames_what_is_learned() -> None:

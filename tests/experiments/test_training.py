@@ -15,13 +15,13 @@ import pytest
 
 import tilewe_jax
 from experiments import networks, presets, settings
-from experiments.config import TrainConfig
+from experiments.config import GameConfig, TrainConfig
 from experiments.networks import weights
 from experiments.training import Program, Run, checkpoint, loss, metrics, report
 from experiments.training.evaluation import Evaluation
 from tests.browser import browser_page
 from tests.experiments.test_cli import run
-from tests.experiments.toy import GAME, TOY
+from tests.experiments.toy import GAME, SHORT, TOY, trained_in
 from tests.support import batched, rows
 
 
@@ -152,6 +152,23 @@ def test_the_report_in_a_browser(toy_run: Path) -> None:
 
 
 @pytest.mark.slow
+def test_further_targets_are_learned_and_leave_no_weights(tmp_path: Path) -> None:
+    targets = replace(SHORT.loss, ownership_loss_weight=1.0, soft_policy_weight=1.0)
+    config = replace(SHORT, iterations=4, loss=targets)
+    program = Program(config, devices=1)
+    state = trained_in(tmp_path / "run", program, config)
+    learned = [row for row in metrics.read(tmp_path / "run" / metrics.METRICS) if "ownership_loss" in row]
+    losses = [row["ownership_loss"] for row in learned]
+    assert losses[-1] < losses[0] < np.log(3)
+    assert all(row["soft_policy_loss"] >= 0 for row in learned)
+    # The head goes on from a checkpoint, and the file of weights is that of any network.
+    resumed = Run(config, tmp_path / "run", program).resume()
+    jax.tree.map(np.testing.assert_array_equal, resumed.learner.ownership, state.learner.ownership)
+    weights.read(GAME, tmp_path / "run" / "weights" / "000004.npz")
+    with pytest.raises(ValueError, match=r"loss\.ownership_loss_weight needs a game whose cells have owners, not santorini"):
+        replace(config, game=GameConfig("santorini"))
+
+
 def test_only_what_is_stronger_passes_the_gate(toy_run: Path, tmp_path: Path) -> None:
     strong = weights.read(GAME, toy_run / "weights" / f"{TOY.iterations:06d}.npz").model
     weak = networks.make(GAME, "default", "tiny", jax.random.key(7))
@@ -160,7 +177,7 @@ def test_only_what_is_stronger_passes_the_gate(toy_run: Path, tmp_path: Path) ->
     evaluation = Evaluation(config, GAME, tmp_path)
     assert evaluation.gate(strong, weak)["verdict"] == "H1"
     assert evaluation.gate(weak, strong)["verdict"] == "H0"
-    learner = loss.start(config, weak)
+    learner = loss.start(config, config.game.make(), weak)
     assert learner.acting is weak
     assert replace(learner, average=strong).acting is weak, "weights that have not passed do not play"
     assert replace(learner, average=strong, accepted=None).acting is strong, "without a gate the newest play"

@@ -216,6 +216,12 @@ class PolyominoGame(Game[State]):
         """The position for a small network, as its mover sees it, see ``encoding``."""
         return rule_per_lane(encode, self.config)(state)
 
+    def ownership(self, state: State) -> Int32[Array, "cells"]:
+        """The seat of the player who has covered each cell, ``y * size + x``; -1 where it is empty."""
+        covered = observation.unpack_boards(self.config, state.occupied).reshape(self.config.colors, -1)
+        seats = jnp.arange(self.config.colors, dtype=jnp.int32)[:, None] % self.num_players
+        return jnp.max(jnp.where(covered, seats, -1), axis=0)
+
     @property
     def channel_names(self) -> tuple[str, ...]:
         """The name of each plane of ``observe``."""
