@@ -1,5 +1,6 @@
 """What the commands share: the options that name a game, checks of arguments, and consoles."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -69,6 +70,11 @@ class GameOptions:
 MAX_DEVICES = 1024
 """Maximum number of devices that are made of a CPU; each costs threads and some milliseconds."""
 
+_PATIENCE = (
+    "--xla_cpu_collective_call_warn_stuck_timeout_seconds=3600 --xla_cpu_collective_call_terminate_timeout_seconds=86400"
+)
+"""Flags of XLA: how long devices of a CPU wait for each other."""
+
 
 def ask_for_devices(count: int) -> None:
     """Have JAX, which must not have started yet, make so many devices of the CPU; an accelerator has its own."""
@@ -83,6 +89,9 @@ def set_cpu_devices(count: int) -> None:
     import jax
 
     jax.config.update("jax_num_cpu_devices", count)
+    # XLA ends the process where a device of a CPU waits 40 seconds for another one. Self-play makes them wait as long as one of
+    # them is slower than the other, which on a busy machine has no limit. Flags that the user has set come last, and win.
+    os.environ["XLA_FLAGS"] = f"{_PATIENCE} {os.environ.get('XLA_FLAGS', '')}".strip()
 
 
 def check_writable(path: Path | None) -> None:

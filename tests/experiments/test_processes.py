@@ -76,6 +76,44 @@ def wait_for_iterations(folder: Path, count: int, seconds: float = 180) -> None:
         time.sleep(0.05)
 
 
+UNEVEN = """
+import sys, time
+from experiments.commands.common import set_cpu_devices
+set_cpu_devices(2)
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, PartitionSpec
+
+def wait(seconds):
+    time.sleep(float(seconds))
+    return np.float32(1)
+
+def work(seconds):
+    mine = jnp.where(jax.lax.axis_index("data") == 1, seconds, 0.0)
+    return jax.lax.psum(jax.pure_callback(wait, jax.ShapeDtypeStruct((), jnp.float32), mine), "data")
+
+mesh, everywhere = Mesh(np.array(jax.devices()), ("data",)), PartitionSpec()
+mapped = jax.shard_map(work, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False)
+print(len(jax.devices()), float(jax.jit(mapped)(jnp.float32(sys.argv[1]))))
+"""
+"""Two devices of a CPU, of which one works for some seconds and the other one waits for it."""
+
+
+@pytest.mark.parametrize("seconds", [0, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_device_waits_for_one_that_is_slower(seconds: int) -> None:
+    """XLA by itself ends the process after 40 seconds; where it does not know our flags, it ends at once."""
+    flags = "--xla_cpu_collective_call_warn_stuck_timeout_seconds=1" if seconds else ""
+    done = subprocess.run(
+        [sys.executable, "-c", UNEVEN, str(seconds)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"XLA_FLAGS": flags},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["2", "2.0"]
+    assert ("may be stuck" in done.stderr) == bool(seconds), "flags of the user come after ours"
+
+
 @pytest.mark.slow
 def test_two_processes_train_together_and_end_together(
     environment: dict[str, str], tmp_path: Path, started: list[Training]
