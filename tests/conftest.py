@@ -14,6 +14,7 @@ if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 12):  # which ends at
     QUICK_FLAGS += " --xla_cpu_use_fusion_emitters=false"
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK_FLAGS}"
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # nobody reads which line an instruction came from
 
 # Before the packages are imported: in the modules that name shapes, all annotations are checked at every call.
 from jaxtyping import config as jaxtyping_config  # noqa: E402

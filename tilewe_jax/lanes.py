@@ -17,6 +17,7 @@ threads of a GPU read neighbouring words.
 
 from collections.abc import Callable, Hashable
 from functools import cache, partial, reduce, wraps
+from importlib.util import find_spec
 from typing import Any, ParamSpec, TypeVar, cast
 
 import jax
@@ -138,17 +139,26 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
     return cast(T, lax.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
 
 
+@cache
+def compiles_for_gpus() -> bool:
+    """Whether a compiler for GPUs is installed: JAX has them as plugins, in packages below ``jax_plugins``."""
+    return find_spec("jax_plugins") is not None
+
+
 def by_platform(function: Callable[..., T], on_gpu: Callable[..., T], *args: Any) -> T:
     """``on_gpu(*args)`` in programs for a GPU, ``function(*args)`` in all others; both give the same.
 
     The program is lowered with the one alone. So the other does not slow it down, and which it is depends on the device that
-    the program is for, not on the devices of the machine that compiles it.
+    the program is for, not on the devices of the machine that compiles it. Both are traced, which takes time: where no
+    compiler for GPUs is installed, ``function`` alone is.
 
     Args:
         function: a function of pytrees of arrays.
         on_gpu: another form of the same function.
         *args: their arguments.
     """
+    if not compiles_for_gpus():
+        return function(*args)
     return cast(T, lax.platform_dependent(*args, cuda=on_gpu, rocm=on_gpu, default=function))
 
 

@@ -26,8 +26,6 @@ from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 
 COUNT_GROUPS = 3
 """Number of groups of pieces in ``counts``."""
-RANK_GROUPS = 4
-"""Number of groups of orientations in ``nth_placement`` of one rank."""
 TOTAL_SIZE = 7
 """Number of orientations that ``nth_placement`` of several ranks counts together."""
 
@@ -53,7 +51,7 @@ class LocalBoards(NamedTuple):
     corners: list[Word]
     """The same words of the plane of corners."""
     rooms: list[Word]
-    """The anchors that have so many cells of their row to their right, from 0 on."""
+    """The anchors that have so many cells of their row to their right, from 1 on; see ``movegen.room``."""
     hand: Hand
 
 
@@ -253,15 +251,8 @@ def _local_boards(
         )
         for offset in range(ahead)
     ]
-    return LocalBoards(
-        [free for free, _ in planes], [corners for _, corners in planes], _rooms(config, word), playable(config, hand)
-    )
-
-
-def _rooms(config: Config, word: Int32[Array, "lanes"]) -> list[Word]:
-    """``movegen.room`` in one word of each lane, from an offset of 0 on."""
     rooms = [_lookup(board[:, 0], word) for board in movegen.room(config).values()]
-    return [jnp.full_like(rooms[0], np.uint32(0xFFFFFFFF)), *rooms]
+    return LocalBoards([free for free, _ in planes], [corners for _, corners in planes], rooms, playable(config, hand))
 
 
 def _window(boards: list[Word], start: int) -> Word:
@@ -281,22 +272,15 @@ def _window_at(boards: list[Word], start: Int32[Array, "lanes"]) -> Word:
 def _find_orientation(
     config: Config, order: tuple[int, ...], boards: LocalBoards, left: Int32[Array, "lanes"]
 ) -> tuple[Int32[Array, "lanes"], Int32[Array, "lanes"]]:
-    """The position of the orientation that a rank in a word falls on, and the rank in that orientation.
-
-    The number of orientations that end before the rank and that of their placements are kept as one number.
-    """
-    size = -(-len(order) // RANK_GROUPS)
-    best = jnp.zeros_like(left)
-    base = jnp.zeros_like(left)
-    for first in range(0, len(order), size):
-        group = order[first : first + size]
-        masks = _masks(config, group, lax.optimization_barrier(boards))
-        total = base
-        for position, orientation in enumerate(group, first):
-            total = total + popcount(masks[orientation])
-            best = jnp.where(total <= left, (total << _POSITION_BITS) + (position + 1), best)
-        base = total
-    return best & (1 << _POSITION_BITS) - 1, left - (best >> _POSITION_BITS)
+    """The position of the orientation that a rank in a word falls on, and the rank in that orientation."""
+    masks = _masks(config, order, boards)
+    # Placements and orientations so far are kept as one number: of two numbers XLA would make three kernels.
+    end = (left + 1) << _POSITION_BITS
+    total, before = jnp.zeros_like(left), jnp.zeros_like(left)
+    for orientation in order:
+        total = total + (popcount(masks[orientation]) * (1 << _POSITION_BITS) + 1)
+        before = jnp.where(total < end, total, before)
+    return before & (1 << _POSITION_BITS) - 1, left - (before >> _POSITION_BITS)
 
 
 def _look_up_orientation(
@@ -337,7 +321,7 @@ def _masks(config: Config, group: tuple[int, ...], boards: LocalBoards) -> dict[
 
     def cell(cell: tuple[int, int]) -> tuple[Word, Word]:
         fit, touch = (_window(words, config.bit(cell)) for words in (boards.free, boards.corners))
-        return (fit & boards.rooms[cell[0]] if cell[0] else fit), touch
+        return (fit & boards.rooms[cell[0] - 1] if cell[0] else fit), touch
 
     def join(a: tuple[Word, Word], b: tuple[Word, Word]) -> tuple[Word, Word]:
         return a[0] & b[0], a[1] | b[1]
@@ -349,7 +333,8 @@ def _masks(config: Config, group: tuple[int, ...], boards: LocalBoards) -> dict[
 def _anchors(config: Config, orientation: Int32[Array, "lanes"], boards: LocalBoards) -> Word:
     """The anchors in one word at which an orientation fits and touches a corner."""
     bits = _OFFSETS[:, :, 1] * config.size + _OFFSETS[:, :, 0]
-    fit, touch = pick(boards.rooms, jnp.take(jnp.asarray(_WIDTHS), orientation, mode="clip")), jnp.zeros_like(boards.free[0])
+    rooms = [jnp.full_like(boards.rooms[0], np.uint32(0xFFFFFFFF)), *boards.rooms]
+    fit, touch = pick(rooms, jnp.take(jnp.asarray(_WIDTHS), orientation, mode="clip")), jnp.zeros_like(boards.free[0])
     for i in range(MAX_PIECE_SIZE):
         start = jnp.take(jnp.asarray(bits[:, i]), orientation, mode="clip")
         fit, touch = fit & _window_at(boards.free, start), touch | _window_at(boards.corners, start)

@@ -100,12 +100,12 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
     colors = jnp.arange(config.colors)[:, None]
     mover = colors == state.current_color[None]
     places = config.is_placement(action)
-    rows = _rows_and_piece(config, action)
+    rows = jnp.where(places, _rows_and_piece(config, action), np.uint32(0))  # of other actions no cells
     piece = rows >> np.uint32(MAX_PIECE_SIZE * MAX_PIECE_SIZE)
     covered = partial(cover, config)
     board = by_platform(partial(materialize, covered), covered, action, rows)
-    occupied = state.occupied | jnp.where((mover & places[None])[:, None], board[None], np.uint32(0))
-    hands = state.hands & ~jnp.where(mover & places[None], np.uint32(1) << piece[None], np.uint32(0))
+    occupied = state.occupied | jnp.where(mover[:, None], board[None], np.uint32(0))
+    hands = state.hands & ~jnp.where(mover, places.astype(jnp.uint32) << piece, np.uint32(0))
     leaves = (action == config.num_placements) | jnp.all(state.legal_counts == 0, axis=0)
     out = state.out | (mover & leaves[None])
     color = jnp.where(places | leaves, _next(state.current_color, list(out)), state.current_color)

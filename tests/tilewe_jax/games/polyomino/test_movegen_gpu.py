@@ -7,11 +7,10 @@ import pytest
 
 import tilewe_jax
 from tests.support import slow
-from tilewe_jax import batching
+from tilewe_jax import batching, lanes
 from tilewe_jax.bits import kth_set_bit, popcount
 from tilewe_jax.games.polyomino import movegen, movegen_conv, movegen_gpu, rules
 from tilewe_jax.games.polyomino.boards import planes
-from tilewe_jax.lanes import by_platform
 
 SETUPS = [
     slow("tilewe", {}),
@@ -105,10 +104,18 @@ def test_one_convolution_in_bfloat16_finds_what_two_in_float32_do() -> None:
     np.testing.assert_array_equal(jax.jit(movegen_conv._fits_on_gpu)(blocked, corners), fits)
 
 
-def test_programs_for_a_gpu_have_its_form_and_others_the_other_one() -> None:
-    double = jax.jit(lambda x: by_platform(lambda x: x + x, lambda x: x * 2, x))
+def test_programs_for_a_gpu_have_its_form_and_others_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "compiles_for_gpus", lambda: True)
+    double = jax.jit(lambda x: lanes.by_platform(lambda x: x + x, lambda x: x * 2, x))
     traced = double.trace(jnp.int32(1))
     assert "stablehlo.add" in traced.lower(lowering_platforms=("cpu",)).as_text()
     assert "stablehlo.multiply" not in traced.lower(lowering_platforms=("cpu",)).as_text()
     assert "stablehlo.multiply" in traced.lower(lowering_platforms=("cuda",)).as_text()
     assert np.asarray(double(jnp.int32(3))) == 6
+
+
+def test_without_a_compiler_for_gpus_one_form_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "compiles_for_gpus", lambda: False)
+    text = str(jax.make_jaxpr(lambda x: lanes.by_platform(lambda x: x + x, lambda x: x * 2, x))(jnp.int32(1)))
+    assert "add" in text
+    assert "mul" not in text
