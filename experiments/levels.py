@@ -25,13 +25,13 @@ class Level(NamedTuple):
     """Its rating among the levels of the game."""
 
 
-_PERCEPTRON = "puct:c_init=0.5,playout_weight=0.5,playout_max_legal=100,network="
-"""A search with the perceptron of a polyomino game, whose name follows."""
+_PERCEPTRON = "puct:c_init=0.5,playout_weight=0.5,playout_max_legal=100,"
+"""A search with the perceptron of a polyomino game, as far as it is the same for all of them."""
 BEST = {
-    "tilewe": _PERCEPTRON + "tilewe",
-    "duo": _PERCEPTRON + "duo",
-    "duo_official": _PERCEPTRON + "duo_official,candidate_pool=256",
-    "classic": _PERCEPTRON + "classic",
+    "tilewe": _PERCEPTRON + "candidate_pool=256,network=tilewe",
+    "duo": _PERCEPTRON + "candidate_pool=256,network=duo",
+    "duo_official": _PERCEPTRON + "candidate_pool=256,network=duo_official",
+    "classic": _PERCEPTRON + "network=classic",
     "santorini": "gumbel:network=santorini",
     "triominos": "puct:num_determinizations=1,num_candidates=32,candidate_pool=64",  # playouts win more than its network
 }

@@ -8,5 +8,5 @@ from experiments.presets import tilewe_cpu
 CONFIG = replace(
     tilewe_cpu.CONFIG,
     game=GameConfig("classic"),
-    network=replace(tilewe_cpu.CONFIG.network, init="classic"),
+    network=replace(tilewe_cpu.CONFIG.network, architecture="linear_policy_mlp", init="classic"),
 )

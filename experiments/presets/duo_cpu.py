@@ -8,7 +8,7 @@ from experiments.presets import duo_official_cpu
 CONFIG = replace(
     duo_official_cpu.CONFIG,
     game=GameConfig("duo"),
-    network=NetworkConfig(architecture="linear_policy_mlp", size="nano", init="duo"),
+    network=NetworkConfig(architecture="placement_policy_mlp", size="nano", init="duo"),
     selfplay=replace(duo_official_cpu.CONFIG.selfplay, warmup_iterations=0),
     max_minutes=30.0,
 )

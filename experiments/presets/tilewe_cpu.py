@@ -8,7 +8,7 @@ from experiments.presets import duo_official_cpu
 CONFIG = replace(
     duo_official_cpu.CONFIG,
     game=GameConfig("tilewe"),
-    network=NetworkConfig(architecture="linear_policy_mlp", size="nano", init="tilewe"),
+    network=NetworkConfig(architecture="placement_policy_mlp", size="nano", init="tilewe"),
     selfplay=replace(duo_official_cpu.CONFIG.selfplay, warmup_iterations=0, unroll_length=16, temperature_plies=8),
     replay=replace(duo_official_cpu.CONFIG.replay, min_replay_size=96),
     evaluation=replace(duo_official_cpu.CONFIG.evaluation, eval_every=40, opponents=("simple_search",)),
