@@ -148,5 +148,5 @@ def agent_player(game: Game[Any], name: str, text: str) -> Player:
     try:
         agent = build_player(spec, game, load)
     except ValueError as error:
-        raise ValueError(str(error) if spec.is_search else f"{error}; or give module:factory") from None
+        raise ValueError(str(error) if spec.is_search else f"{error}; or give best, level:N or module:factory") from None
     return Player(name, agent, spec, notes[0] if notes else None)
