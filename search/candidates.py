@@ -22,6 +22,8 @@ class Candidates(NamedTuple):
     """Prior probability of the legal actions that are no candidates."""
     num_truncated: Int32[Array, ""]
     """Number of these actions."""
+    outcome: Int32[Array, ""]
+    """What a lookahead has proven of the position: 1 a win of the player to move, -1 a loss, 0 neither."""
 
 
 def sample_candidates(
@@ -31,6 +33,7 @@ def sample_candidates(
     key: PRNGKeyArray,
     num_candidates: int,
     candidate_pool: int | None = None,
+    lookahead: bool = False,
 ) -> Candidates:
     """K legal actions: all of them where they fit, else drawn without replacement by softmax(logits).
 
@@ -45,14 +48,25 @@ def sample_candidates(
         num_candidates: K.
         candidate_pool: at most this many legal actions are scored, a uniform sample that stands for all of them. ``None`` is
             ``DEFAULT_CANDIDATE_POOL``.
+        lookahead: whether actions are left out that provably lose, see ``Game.outcomes_of_actions``, as long as there are
+            others; and all but those that win where there are some. Nothing that is left out so counts as truncated.
     """
     candidate_pool = DEFAULT_CANDIDATE_POOL if candidate_pool is None else candidate_pool
     key_actions, key_noise = jax.random.split(key)
-    is_uniform = logits is uniform_logits
+    is_uniform = logits is uniform_logits and not lookahead
     size = num_candidates if is_uniform else min(candidate_pool, game.num_actions)
     actions = game.sample_actions(state, key_actions, max(size, num_candidates))
     available = actions >= 0
     count, legal = jnp.sum(available, dtype=jnp.int32), game.num_legal(state)
+    outcome = jnp.int32(0)
+    if lookahead:
+        outcomes = jnp.where(available, game.outcomes_of_actions(state, actions), -2)
+        best = jnp.max(outcomes)
+        outcome = jnp.where((best == 1) | ((best == -1) & (count == legal)), best, 0)
+        available = available & (outcomes == best)
+        actions = jnp.where(available, actions, -1)
+        num_refuted = count - jnp.sum(available, dtype=jnp.int32)
+        count, legal = count - num_refuted, legal - num_refuted
     scores = jnp.where(available, logits(actions), -jnp.inf)
     # The mass of all legal actions, as that of the sample stands for it.
     total = jax.nn.logsumexp(scores) + jnp.log(legal.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32))
@@ -62,4 +76,4 @@ def sample_candidates(
         actions, scores = (part[best] for part in jax.lax.optimization_barrier((actions, scores)))
     mass = jnp.exp(jax.nn.logsumexp(scores) - total)
     kept = jnp.sum(actions >= 0, dtype=jnp.int32)
-    return Candidates(actions, scores, jnp.where(kept > 0, jnp.maximum(1 - mass, 0.0), 0.0), legal - kept)
+    return Candidates(actions, scores, jnp.where(kept > 0, jnp.maximum(1 - mass, 0.0), 0.0), legal - kept, outcome)

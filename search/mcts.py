@@ -269,18 +269,22 @@ class Search(Generic[State]):
         logits, value = self.evaluator(state, key_evaluator)
 
         def sample(pool: int | None) -> Candidates:
-            return sample_candidates(game, state, logits, key_candidates, settings.num_candidates, pool)
+            lookahead = settings.lookahead and game.has_lookahead
+            return sample_candidates(game, state, logits, key_candidates, settings.num_candidates, pool, lookahead)
 
         if settings.root_candidate_pool in (None, settings.candidate_pool):
             sampled = sample(settings.candidate_pool)
         else:
             pools = settings.root_candidate_pool, settings.candidate_pool
             sampled = lax.cond(is_root, *(partial(sample, pool) for pool in pools))
-        terminal = game.is_terminal(state)
+        terminal, player = game.is_terminal(state), game.current_player(state)
+        known = ~terminal & (sampled.outcome != 0)
+        is_winner = (jnp.arange(game.num_players) == player) == (sampled.outcome > 0)
+        value = jnp.where(known, is_winner.astype(jnp.float32), value)
         return Node(
             state=state,
-            player=game.current_player(state),
-            proven=terminal,
+            player=player,
+            proven=terminal | (known & settings.exact_endings),
             value=jnp.where(terminal, terminal_value(game, state, settings.score_weight), value),
             candidates=sampled.actions,
             prior=self.rule.store_logits(sampled.logits),

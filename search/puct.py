@@ -82,12 +82,16 @@ class PuctRule:
         return only_one | (most > second + remaining)
 
     def output(self, stats: ChildStats, root: RootContext, key: PRNGKeyArray) -> tuple[Int32[Array, ""], Float32[Array, "K"]]:
-        """The most visited candidate, or one drawn by temperature, and the fractions of the visits, less forced ones."""
+        """The most visited candidate, or one drawn by temperature, and the fractions of the visits, less forced ones.
+
+        Where nothing was visited, because a lookahead has proven the root or there is one candidate, priors are in their place.
+        """
         visits = stats.visits
         if self.forced_playouts:
             visits = self._without_forced(stats, root.noise)
-        policy = visits.astype(jnp.float32) / jnp.maximum(jnp.sum(visits), 1).astype(jnp.float32)
-        most_visited = jnp.argmax(jnp.where(stats.available, visits, -1)).astype(jnp.int32)
+        weights = jnp.where(jnp.any(visits > 0), visits.astype(jnp.float32), stats.prior)
+        policy = weights / jnp.maximum(jnp.sum(weights), 1)
+        most_visited = jnp.argmax(jnp.where(stats.available, weights, -1)).astype(jnp.int32)
         if self.value_temperature:
             logits = stats.value / self.value_temperature
         elif self.temperature:

@@ -81,6 +81,11 @@ class SearchSettings:
     """Whether proven values travel up the tree, and end the search once the root is proven (MCTS-Solver, Winands et al. 2008,
     here for any number of players)."""
 
+    lookahead: bool = False
+    """Whether the exact lookahead of the game, where it has one (``Game.outcomes_of_actions``), chooses among the actions of each
+    node: those that provably lose are no candidates as long as there are others, and those that win are the only ones. A node
+    whose outcome it proves is worth that outcome; with ``exact_endings`` it is searched no further."""
+
     def __post_init__(self) -> None:
         check_settings(self)
 

@@ -35,7 +35,7 @@ class Tree(Generic[State]):
     """The player to move."""
     proven: Bool[Array, "N"]
     """Whether ``raw_value`` is the outcome under best play: where the game is over, and, in searches with ``exact_endings``,
-    where that follows from the children."""
+    where that follows from the children or from a lookahead."""
     visits: Int32[Array, "N"]
     """0 for the root before its evaluation, and for nodes that are not in use."""
     value_sum: Float32[Array, "N P"]
@@ -69,7 +69,7 @@ class Node(Generic[State]):
     state: State
     player: Int32[Array, ""]
     proven: Bool[Array, ""]
-    """Whether the game is over, so that ``value`` is the outcome."""
+    """Whether ``value`` is the outcome under best play: the game is over, or a lookahead has proven it."""
     value: Float32[Array, "P"]
     candidates: Int32[Array, "K"]
     prior: Float32[Array, "K"]
@@ -253,14 +253,15 @@ def child_stats(
 def without_refuted(tree: Tree[Any], stats: ChildStats) -> ChildStats:
     """The statistics of the root without candidates that are proven to be worth less than another one seems to be.
 
-    Where the root itself is proven, what is left are its best proven candidates.
+    Where the root is proven by its candidates, what is left are the best proven ones.
     """
     children = tree.children[ROOT]
     is_proven = (children >= 0) & tree.proven[children]
     value = jnp.where(stats.visits > 0, stats.value, -jnp.inf)
     best_proven = jnp.max(jnp.where(is_proven, value, -jnp.inf))
     refuted = is_proven & (value < jnp.max(value))
-    refuted = jnp.where(tree.proven[ROOT], ~is_proven | (value < best_proven), refuted)
+    # A lookahead proves a root without any of them.
+    refuted = jnp.where(tree.proven[ROOT] & jnp.any(is_proven), ~is_proven | (value < best_proven), refuted)
     return stats._replace(available=stats.available & ~refuted, visits=jnp.where(refuted, 0, stats.visits))
 
 

@@ -2,6 +2,7 @@
 
 - ``Heuristics``: how good actions and positions look without lookahead, for the priors and values of searches that have no
   network.
+- ``Lookahead``: which actions provably win or lose soon, for searches that need not find that out.
 - ``Symmetries``: transformations of a position that leave the game the same, for augmentation of training data and averaging of
   networks.
 - ``HiddenInformation``: resampling of what a player cannot see, for searches of games with hidden information.
@@ -74,6 +75,28 @@ class Heuristics(Sized, Generic[State]):
         """
         del state
         return jnp.full(self.num_players, 1 / self.num_players, jnp.float32)
+
+
+class Lookahead(Sized, Generic[State]):
+    """Outcomes that a short exact lookahead proves, cheaply and without search. By default none.
+
+    Only for games of two players with open information, in which the one wins what the other loses.
+    """
+
+    @property
+    def has_lookahead(self) -> bool:
+        """Whether anything is ever proven: whether the game has an ``outcomes_of_actions`` of its own."""
+        return type(self).outcomes_of_actions is not Lookahead.outcomes_of_actions
+
+    def outcomes_of_actions(self, state: State, actions: Int32[Array, "k"]) -> Int32[Array, "k"]:
+        """What legal actions provably lead to under best play: 1 a win of the player to move, -1 a loss, 0 what is not known.
+
+        Args:
+          state: a position.
+          actions: ids of legal actions; -1, for none, gets 0.
+        """
+        del state
+        return jnp.zeros(actions.shape, jnp.int32)
 
 
 class Symmetries(Sized, Generic[State]):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from tilewe_jax.bits import systematic_sample
-from tilewe_jax.capabilities import Heuristics, HiddenInformation, PolicyHead, Recordable, Rendered, Symmetries
+from tilewe_jax.capabilities import Heuristics, HiddenInformation, Lookahead, PolicyHead, Recordable, Rendered, Symmetries
 from tilewe_jax.lanes import random_words
 
 State = TypeVar("State")
@@ -70,6 +70,7 @@ def state_bytes(game: Any) -> int:
 
 class Game(
     Heuristics[State],
+    Lookahead[State],
     Symmetries[State],
     HiddenInformation[State],
     Recordable[State],

@@ -15,7 +15,7 @@ from experiments.networks.base import SIZES, Model, Size
 from experiments.networks.mlp import ResidualMLP
 from experiments.networks.polyomino import PolyominoResNet
 from experiments.networks.polyomino_mlp import PerceptronPolicy, PolyominoMLP
-from experiments.networks.santorini import SantoriniResNet
+from experiments.networks.santorini import SantoriniReachNet, SantoriniResNet
 from experiments.networks.triominos import TriominosMessagePassing
 from search.exported import network_interface, observation_spec
 from tilewe_jax.game import Game
@@ -102,4 +102,5 @@ register_architecture("resnet", PolyominoResNet, PolyominoGame, default=True)
 register_architecture("linear_policy_mlp", PolyominoMLP, PolyominoGame)
 register_architecture("placement_policy_mlp", partial(PolyominoMLP, policy=PerceptronPolicy), PolyominoGame)
 register_architecture("resnet", SantoriniResNet, SantoriniGame, default=True)
+register_architecture("reach_resnet", SantoriniReachNet, SantoriniGame)
 register_architecture("message_passing", TriominosMessagePassing, TriominosGame, default=True)

@@ -1,15 +1,20 @@
-"""The residual network for Santorini."""
+"""The residual networks for Santorini."""
+
+from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Float, Float32, Int32, PRNGKeyArray
 
 from experiments.networks.base import Outputs, Size
 from experiments.networks.layers import Conv, Linear, ResidualTower, ValueHead, global_pool
 from tilewe_jax.game import observation_shape
-from tilewe_jax.games.santorini.config import NUM_TURNS
+from tilewe_jax.games.santorini.config import DIRECTIONS, NUM_TURNS
 from tilewe_jax.games.santorini.game import SantoriniGame
+from tilewe_jax.games.santorini.observation import ENCODED_PLANES
 
 
 class SantoriniResNet(eqx.Module):
@@ -38,3 +43,77 @@ class SantoriniResNet(eqx.Module):
         if self.placements:
             logits = jnp.concatenate([logits, self.placements(x).ravel()])
         return Outputs(logits.astype(jnp.float32), *self.value(pooled), features=x)
+
+
+_PAIRED = 16
+"""Length of the vectors whose products stand for the two cells of a turn."""
+_TURN_CELLS = np.array([[(2 + r) * 5 + 2 + c, (2 + r + s) * 5 + 2 + c + d] for r, c in DIRECTIONS for s, d in DIRECTIONS])
+"""For each of the 64 turns of a worker, the cells moved to and built on, numbered in the five by five cells around it."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The interface of a network that reads ``SantoriniGame.encode``."""
+
+    game: SantoriniGame
+
+    @property
+    def num_logits(self) -> int:
+        """Number of actions."""
+        return self.game.num_logits
+
+    def observe(self, state: Any, player: Int32[Array, ""]) -> Float32[Array, "planes size size"]:
+        """The encoding of a position; ``player`` is to move."""
+        del player
+        return self.game.encode(state)
+
+    def gather_logits(self, state: Any, logits: Float32[Array, "actions"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+        """The logits of actions, one to one."""
+        return self.game.gather_logits(state, logits, actions)
+
+
+class SantoriniReachNet(eqx.Module):
+    """A residual tower that reads what both players could do, with logits by the cells that a turn moves to and builds on.
+
+    It reads ``SantoriniGame.encode``. The workers of a player are one plane, so that their numbers change nothing but the order
+    of the logits. The logit of a turn is what the worker's cell says of its two directions, plus the product of two short
+    vectors, one of the cell moved to and one of the cell built on.
+    """
+
+    tower: ResidualTower
+    turns: Linear
+    pairs: Conv
+    value: ValueHead
+    interface: Encoded = eqx.field(static=True)
+
+    def __init__(self, game: SantoriniGame, size: Size, key: PRNGKeyArray) -> None:
+        if game.num_actions > NUM_TURNS:
+            raise ValueError("reach_resnet has no logits for placing workers, as placement=chosen needs them")
+        key_tower, key_turns, key_pairs, key_value = jax.random.split(key, 4)
+        self.interface = Encoded(game)
+        planes, channels = len(ENCODED_PLANES) - 2, size.channels
+        self.tower = ResidualTower(planes, planes - 1, channels, size.blocks, key_tower)
+        self.turns = Linear(3 * channels, NUM_TURNS // 2, key_turns, scale=0.1)
+        self.pairs = Conv(channels, 2 * _PAIRED, 1, key_pairs, scale=0.3)
+        self.value = ValueHead(2 * channels, game.num_players, key_value)
+
+    def __call__(self, observation: Float[Array, "planes height width"]) -> Outputs:
+        workers = observation[:2]  # one-hot
+        x = self.tower(observation[2:])
+        pooled = global_pool(x)
+        at_workers = jnp.einsum("whk,hkc->wc", workers, x)
+        logits = self.turns(jnp.concatenate([at_workers, jnp.broadcast_to(pooled, (2, pooled.shape[0]))], axis=1))
+        logits = (logits + self._pair_logits(workers, self.pairs(x))).ravel()
+        return Outputs(logits.astype(jnp.float32), *self.value(pooled), features=x)
+
+    def _pair_logits(
+        self, workers: Float[Array, "2 height width"], vectors: Float[Array, "height width vectors"]
+    ) -> Float[Array, "2 turns"]:
+        """For each worker the products of the vectors of the cells of its turns; 0 where a cell is outside of the board."""
+        height, width = workers.shape[1:]
+        row, column = (jnp.argmax(jnp.any(workers > 0, axis=axis), axis=1) for axis in (2, 1))
+        padded = jnp.pad(vectors, ((2, 2), (2, 2), (0, 0)))
+        around = jax.vmap(lambda r, c: jax.lax.dynamic_slice(padded, (r, c, 0), (5, 5, vectors.shape[2])))(row, column)
+        cells = around.reshape(2, 25, 2, _PAIRED)
+        products = jnp.einsum("wtp,wbp->wtb", cells[:, :, 0], cells[:, :, 1]) * _PAIRED**-0.5
+        return products[:, _TURN_CELLS[:, 0], _TURN_CELLS[:, 1]]

@@ -60,6 +60,30 @@ def singleton(config: Config, index: BitIndex) -> Bitboard:
     return Bitboard(tuple(jnp.where(index >> 5 == word, bit, np.uint32(0)) for word in range(config.words)))
 
 
+def shifted(config: Config, cells: Bitboard, offset: int) -> Bitboard:
+    """The set of the bits ``offset`` higher, or lower where it is negative, by less than a word.
+
+    Cells that would be outside of the board may come out as bits of no cell, and as none of the board: bits between rows are
+    free, and so are those after the last row.
+    """
+    words, zero = cells.words, jnp.zeros_like(cells.words[0])
+    shift = np.uint32(abs(offset))
+    if len(words) == 1:
+        return Bitboard((words[0] << shift if offset > 0 else words[0] >> shift,))
+    rest = np.uint32(WORD_BITS) - shift
+    if offset > 0:
+        return Bitboard(tuple((word << shift) | (low >> rest) for low, word in zip((zero, *words), words, strict=False)))
+    return Bitboard(tuple((word >> shift) | (high << rest) for word, high in zip(words, (*words[1:], zero), strict=True)))
+
+
+def neighbours(config: Config, cells: Bitboard) -> Bitboard:
+    """The cells of the board that are next to a cell of a set; cells of the set too, where they are next to another one."""
+    beside = shifted(config, cells, 1) | shifted(config, cells, -1)
+    rows = beside | cells
+    around = beside | shifted(config, rows, config.stride) | shifted(config, rows, -config.stride)
+    return around & full_board(config)
+
+
 def full_board(config: Config) -> Bitboard:
     """The set of all cells, as words of shape ``()``."""
     bits = sum(1 << config.bit((row, column)) for row in range(config.size) for column in range(config.size))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action
-from tilewe_jax.games.santorini import heuristics, observation, policies, rules, symmetry
+from tilewe_jax.games.santorini import heuristics, lookahead, observation, policies, rules, symmetry
 from tilewe_jax.games.santorini.config import VERSION, Cell, Config, santorini
 from tilewe_jax.games.santorini.host import SYMBOLS, Move, SantoriniBoard
 from tilewe_jax.games.santorini.rules import State
@@ -119,6 +119,11 @@ class SantoriniGame(Game[State]):
         """By heights, mobility and threats, see ``heuristics``."""
         return heuristics.heuristic_value(self.config, state)
 
+    def outcomes_of_actions(self, state: State, actions: Int32[Array, "k"]) -> Int32[Array, "k"]:
+        """Wins and losses within three turns after an action, see ``lookahead``."""
+        outcome = rule_per_lane(lookahead.outcome_of_action, self.config, materialized=True)
+        return jax.vmap(outcome, in_axes=(None, 0))(state, actions)
+
     def policies(self) -> dict[str, Policy]:
         """The players ``random``, ``greedy`` and ``one_ply``, see ``policies``."""
         return {**super().policies(), **policies.policies(self.config)}
@@ -139,6 +144,10 @@ class SantoriniGame(Game[State]):
     def observe(self, state: State, player: Int32[Array, ""]) -> Float32[Array, "channels size size"]:
         """Binary planes ``[channel, row, column]`` from the seat of ``player``, see ``channel_names``."""
         return observation.observe(self.config, state, jnp.asarray(player, jnp.int32))
+
+    def encode(self, state: State) -> Float32[Array, "planes size size"]:
+        """Binary planes for the player to move that know what both players could do, see ``observation.ENCODED_PLANES``."""
+        return observation.encode(self.config, state)
 
     @property
     def channel_names(self) -> tuple[str, ...]:

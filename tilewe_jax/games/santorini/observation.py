@@ -1,10 +1,14 @@
-"""Observations: binary planes from the seat of a player. Santorini has no hidden information, so both seats see everything."""
+"""Binary planes: observations from the seat of a player, and the encoding of a position, which knows what could be done.
+
+Santorini has no hidden information, so both seats see everything.
+"""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32
 
-from tilewe_jax.games.santorini.bitboard import singleton, unpack
+from tilewe_jax.games.santorini.bitboard import full_board, singleton, unpack
 from tilewe_jax.games.santorini.config import Config
+from tilewe_jax.games.santorini.lookahead import climbable, reach_of
 from tilewe_jax.games.santorini.rules import State
 
 CHANNEL_NAMES = (
@@ -29,3 +33,39 @@ def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[A
     by_seat = [jnp.where(is_mover, by_turn[i], by_turn[i ^ 2]) for i in range(4)]
     levels = [unpack(config, level) for level in state.levels]
     return jnp.stack([*by_seat, *levels, jnp.broadcast_to(is_mover, levels[0].shape)]).astype(jnp.float32)
+
+ENCODED_PLANES = (
+    "own worker 1",
+    "own worker 2",
+    "own workers",
+    "own workers on level 1 or 2",
+    "own workers on level 2",
+    "own targets",
+    "own climbs to level 3",
+    "other's workers",
+    "other's workers on level 1 or 2",
+    "other's workers on level 2",
+    "other's targets",
+    "other's climbs to level 3",
+    "level 1 or higher",
+    "level 2 or higher",
+    "level 3 or higher",
+    "dome",
+    "free",
+    "board",
+)
+"""What each plane of ``encode`` shows; the last one is constant. Targets are the free cells that a worker could move to."""
+
+
+def encode(config: Config, state: State) -> Float32[Array, "planes size size"]:
+    """The planes of ``ENCODED_PLANES``, each 0 or 1, ``[plane, row, column]``; "own" is the player to move."""
+    level_1, level_2, level_3, level_4 = state.levels
+    own_1, own_2, other_1, other_2 = (singleton(config, worker) for worker in state.workers)
+    board = full_board(config)
+    free = board & ~(own_1 | own_2 | other_1 | other_2 | level_4)
+    planes = [own_1, own_2]
+    for workers in (own_1 | own_2, other_1 | other_2):
+        reach = reach_of(config, state.levels, workers)
+        targets = climbable(state.levels, reach) & free
+        planes += [workers, workers & level_1, workers & level_2, targets, reach.from_2 & level_3 & free]
+    return jnp.stack([unpack(config, cells) for cells in (*planes, *state.levels, free, board)]).astype(jnp.float32)

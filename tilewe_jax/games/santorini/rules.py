@@ -85,8 +85,8 @@ def legal_turns(config: Config, levels: Levels, workers: Workers) -> Turns:
     in_play = ~((cells[2] | cells[3]) & levels[2]).any() & (workers[1] >= 0)
     words: list[Word] = []
     for worker, cell in zip(workers[:2], cells[:2], strict=True):
-        on_1, on_2 = (_mask_where((cell & level).any()) for level in levels[:2])
-        targets = free & (~levels[1] | (~levels[2] & on_1) | on_2) & _mask_where(in_play)
+        on_1, on_2 = (mask_where((cell & level).any()) for level in levels[:2])
+        targets = free & (~levels[1] | (~levels[2] & on_1) | on_2) & mask_where(in_play)
         buildable = window(config, free | cell, worker)
         for moves, half in zip(_HALVES, _turns_to(config, targets, worker), strict=True):
             builds = [
@@ -107,6 +107,13 @@ def winning_turns(config: Config, state: State) -> Turns:
 
 def apply(config: Config, state: State, action: Int32[Array, "*lanes"]) -> State:
     """The state after ``action``, which is trusted to be legal; after -1, the same state."""
+    after = make_state(config, *moved(config, state, action), 1 - state.current_player)
+    result: State = jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), after, state)
+    return result
+
+
+def moved(config: Config, state: State, action: Int32[Array, "*lanes"]) -> tuple[Levels, Workers]:
+    """The levels and the workers after a legal action; the workers of the opponent, to move then, come first."""
     first, second, third, fourth = state.workers
     is_first = (action >> 6) == 0
     target = jnp.where(is_first, first, second) + _bit_offset(config, action >> 3)
@@ -114,15 +121,12 @@ def apply(config: Config, state: State, action: Int32[Array, "*lanes"]) -> State
     if config.placement == "chosen":
         cell = action - NUM_TURNS
         places = cell >= 0
-        built = built & _mask_where(~places)
+        built = built & mask_where(~places)
         is_first = jnp.where(places, first < 0, is_first)
         target = jnp.where(places, bit_of(config, cell), target)
     level_1, level_2, level_3, level_4 = state.levels
     levels = (level_1 | built, level_2 | (built & level_1), level_3 | (built & level_2), level_4 | (built & level_3))
-    workers = (third, fourth, jnp.where(is_first, target, first), jnp.where(is_first, second, target))
-    after = make_state(config, levels, workers, 1 - state.current_player)
-    result: State = jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), after, state)
-    return result
+    return levels, (third, fourth, jnp.where(is_first, target, first), jnp.where(is_first, second, target))
 
 
 def is_terminal(config: Config, state: State) -> Bool[Array, "*lanes"]:
@@ -138,7 +142,7 @@ def is_placing(config: Config, state: State) -> Bool[Array, "*lanes"]:
 def placement_cells(config: Config, state: State) -> Bitboard:
     """The cells on which the player to move may place a worker; none unless ``is_placing``."""
     occupied = reduce(Bitboard.__or__, (singleton(config, worker) for worker in state.workers))
-    return full_board(config) & ~occupied & _mask_where(is_placing(config, state))
+    return full_board(config) & ~occupied & mask_where(is_placing(config, state))
 
 
 def is_legal(config: Config, state: State, action: Int32[Array, "*lanes"]) -> Bool[Array, "*lanes"]:
@@ -206,7 +210,7 @@ def _turns_to(config: Config, cells: Bitboard, worker: BitIndex) -> tuple[Word, 
     return first, second
 
 
-def _mask_where(flag: Bool[Array, "*lanes"]) -> Word:
+def mask_where(flag: Bool[Array, "*lanes"]) -> Word:
     """All bits set where the flag is, none elsewhere."""
     return jnp.where(flag, ~np.uint32(0), np.uint32(0))
 
