@@ -82,9 +82,9 @@ class SearchSettings:
     here for any number of players)."""
 
     lookahead: bool = False
-    """Whether the exact lookahead of the game, where it has one (``Game.outcomes_of_actions``), chooses among the actions of each
-    node: those that provably lose are no candidates as long as there are others, and those that win are the only ones. A node
-    whose outcome it proves is worth that outcome; with ``exact_endings`` it is searched no further."""
+    """Whether the exact lookahead of a game that has one, ``Game.outcomes_of_actions``, chooses among the actions of each node:
+    those that provably lose are no candidates as long as there are others, and those that win are the only ones. A node whose
+    outcome it proves is worth that outcome; with ``exact_endings`` it is searched no further."""
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -110,10 +110,10 @@ class SantoriniReachNet(eqx.Module):
         self, workers: Float[Array, "2 height width"], vectors: Float[Array, "height width vectors"]
     ) -> Float[Array, "2 turns"]:
         """For each worker the products of the vectors of the cells of its turns; 0 where a cell is outside of the board."""
-        height, width = workers.shape[1:]
         row, column = (jnp.argmax(jnp.any(workers > 0, axis=axis), axis=1) for axis in (2, 1))
         padded = jnp.pad(vectors, ((2, 2), (2, 2), (0, 0)))
         around = jax.vmap(lambda r, c: jax.lax.dynamic_slice(padded, (r, c, 0), (5, 5, vectors.shape[2])))(row, column)
         cells = around.reshape(2, 25, 2, _PAIRED)
         products = jnp.einsum("wtp,wbp->wtb", cells[:, :, 0], cells[:, :, 1]) * _PAIRED**-0.5
-        return products[:, _TURN_CELLS[:, 0], _TURN_CELLS[:, 1]]
+        logits: Array = products[:, _TURN_CELLS[:, 0], _TURN_CELLS[:, 1]]
+        return logits

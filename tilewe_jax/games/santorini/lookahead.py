@@ -14,9 +14,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int32
 
 from tilewe_jax.games.santorini import rules
-from tilewe_jax.games.santorini.bitboard import Bitboard, full_board, neighbours, shifted, singleton
+from tilewe_jax.games.santorini.bitboard import Bitboard, Word, full_board, neighbours, shifted, singleton
 from tilewe_jax.games.santorini.config import DIRECTIONS, Config
-from tilewe_jax.games.santorini.rules import Levels, State, Word
+from tilewe_jax.games.santorini.rules import Levels, State
 
 
 class Reach(NamedTuple):
@@ -45,7 +45,7 @@ def outcome_of_action(config: Config, state: State, action: Int32[Array, "*lanes
 
 
 def _has_won(config: Config, levels: Levels, own: Bitboard, opponent: Bitboard) -> Bool[Array, "*lanes"]:
-    """Whether the opponent, to move, has lost: is without a turn, or can neither climb to level 3 nor stop the other's climb."""
+    """Whether the opponent, to move, has lost: has no turn, or can neither climb to level 3 nor stop the other's climb."""
     free = full_board(config) & ~(own | opponent | levels[3])
     reach = reach_of(config, levels, opponent)
     replies = free & climbable(levels, reach)

@@ -34,6 +34,7 @@ def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[A
     levels = [unpack(config, level) for level in state.levels]
     return jnp.stack([*by_seat, *levels, jnp.broadcast_to(is_mover, levels[0].shape)]).astype(jnp.float32)
 
+
 ENCODED_PLANES = (
     "own worker 1",
     "own worker 2",

@@ -60,7 +60,8 @@ def late_positions(size: int, games: int, rng: random.Random) -> list[tuple[Boar
 
 
 @pytest.mark.parametrize(
-    ("size", "games", "missed"), [(5, 3, 0.0), (3, 12, 0.05), slow(4, 40, 0.01), slow(5, 60, 0.0), slow(7, 12, 0.0), slow(10, 4, 0.0)]
+    ("size", "games", "missed"),
+    [(5, 3, 0.0), (3, 12, 0.05), slow(4, 40, 0.01), slow(5, 60, 0.0), slow(7, 12, 0.0), slow(10, 4, 0.0)],
 )
 def test_against_exhaustive_search(size: int, games: int, missed: float) -> None:
     """What is proven is true, and all but what the module says it misses is proven: wins by leaving nobody a turn, later on."""
