@@ -53,8 +53,8 @@ class InformationSetSearch(Generic[State]):
     """A search of a position as its mover knows it: ``search(state, key) -> PolicyOutput``, with any selection rule.
 
     A node has room for ``num_candidates`` actions; in each determinization it considers the legal ones, or so many of them.
-    As the value of a node before it is searched, rules get its mean value so far. Of the settings, ``root_candidate_pool`` and
-    ``exact_endings`` are without effect: what a position is worth differs between determinizations.
+    As the value of a node before it is searched, rules get its mean value so far. Of the settings, ``root_candidate_pool``,
+    ``exact_endings`` and ``lookahead`` are without effect: what a position is worth differs between determinizations.
 
     Raises ``ValueError`` for several ``leaves`` and for a limit of ``seconds``.
     """

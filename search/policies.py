@@ -38,6 +38,7 @@ def puct_policy(
     virtual_loss: float = 0.0,
     seconds: float | None = None,
     exact_endings: bool = False,
+    lookahead: bool = False,
     c_init: float = 1.25,
     c_base: float = 19_652.0,
     fpu_value: float | None = None,
@@ -76,6 +77,7 @@ def puct_policy(
         virtual_loss: with several leaves, what a visit that is under way takes off the mean value of its candidate.
         seconds: time limit of the search in seconds, shared by a batch; ``None`` for none.
         exact_endings: whether proven values travel up the tree, and end the search once the root is proven.
+        lookahead: whether the exact lookahead of the game, where it has one, leaves out actions that provably lose.
         c_init: weight of priors against values; ``pb_c_init`` of mctx.
         c_base: after this many visits the weight has grown by log(2); ``pb_c_base`` of mctx.
         fpu_value: value of a candidate without visits; ``None`` is the value of its node, less a reduction.
@@ -115,6 +117,7 @@ def puct_policy(
         virtual_loss=virtual_loss,
         seconds=seconds,
         exact_endings=exact_endings,
+        lookahead=lookahead,
     )
     return Search(game, evaluator, rule, settings)(state, key)
 
@@ -136,6 +139,7 @@ def gumbel_policy(
     virtual_loss: float = 0.0,
     seconds: float | None = None,
     exact_endings: bool = False,
+    lookahead: bool = False,
     max_num_considered_actions: int = 16,
     gumbel_scale: float = 0.0,
     value_scale: float = 0.1,
@@ -168,6 +172,7 @@ def gumbel_policy(
         virtual_loss: with several leaves, what a visit that is under way takes off the mean value of its candidate.
         seconds: time limit of the search in seconds, shared by a batch; ``None`` for none.
         exact_endings: whether proven values travel up the tree, and end the search once the root is proven.
+        lookahead: whether the exact lookahead of the game, where it has one, leaves out actions that provably lose.
         max_num_considered_actions: candidates with which sequential halving begins at the root.
         gumbel_scale: scale of the Gumbel noise at the root; 0, the default, to play, 1 (as in mctx) to explore in self-play.
         value_scale: weight of values against logits.
@@ -193,6 +198,7 @@ def gumbel_policy(
         virtual_loss=virtual_loss,
         seconds=seconds,
         exact_endings=exact_endings,
+        lookahead=lookahead,
     )
     return Search(game, evaluator, rule, settings)(state, key)
 
@@ -216,6 +222,7 @@ def determinized_policy(
     virtual_loss: float = 0.0,
     seconds: float | None = None,
     exact_endings: bool = False,
+    lookahead: bool = False,
 ) -> PolicyOutput:
     """Search a position with hidden information by determinization (PIMC): one search for each sampled determinization.
 
@@ -237,6 +244,7 @@ def determinized_policy(
         virtual_loss: with several leaves, what a visit that is under way takes off the mean value of its candidate.
         seconds: time limit of the search in seconds, shared by a batch; ``None`` for none.
         exact_endings: whether proven values travel up the tree, and end the search once the root is proven.
+        lookahead: whether the exact lookahead of the game, where it has one, leaves out actions that provably lose.
 
     Returns:
         The action of the highest mean policy, the K candidates that have the highest, and mean values.
@@ -256,6 +264,7 @@ def determinized_policy(
         virtual_loss=virtual_loss,
         seconds=seconds,
         exact_endings=exact_endings,
+        lookahead=lookahead,
     )
     search = Search(game, evaluator, PuctRule() if rule is None else rule, settings)
     return Determinized(search, num_determinizations)(state, key)

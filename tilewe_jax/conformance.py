@@ -58,6 +58,7 @@ def check(game: Game[Any], *, max_state_bytes: int | None = None, eager: bool = 
     check_symmetries(game, functions, history)
     check_hidden_information(game, functions, history)
     check_heuristics(game, functions, history)
+    check_lookahead(game, functions, history)
     check_host(game, functions, history)
 
 
@@ -298,6 +299,35 @@ def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
         value = np.asarray(functions.heuristic_value(state))
         _require(np.all(value >= 0), "heuristic_value must not be negative")
         _require_close(value.sum(axis=1), 1, "heuristic_value must sum to 1")
+
+
+def check_lookahead(game: Game[Any], functions: Any, history: History) -> None:
+    """What ``outcomes_of_actions`` proves agrees with how games end, and with what it proves one action later."""
+    if not game.has_lookahead:
+        return
+    _require(game.num_players == 2 and not game.has_hidden_information, "a lookahead is for open games of two players")
+    every = jnp.arange(game.num_actions, dtype=jnp.int32)
+
+    def outcomes(state: Any) -> tuple[Any, Any]:
+        """What is proven of each action; and what its end says, or what is proven of the replies to it."""
+        player, after = game.current_player(state), jax.vmap(game.apply, in_axes=(None, 0))(state, every)
+        replies = jax.vmap(lambda state: game.outcomes_of_actions(state, every))(after)
+        best_reply = jnp.max(jnp.where(jax.vmap(game.legal_actions)(after), replies, -2), axis=1)
+        by_replies = jnp.where(jax.vmap(game.current_player)(after) == player, best_reply, -best_reply)
+        by_returns = jnp.sign(2 * jax.vmap(game.returns)(after)[:, player] - 1).astype(jnp.int32)
+        later = jnp.where(jax.vmap(game.is_terminal)(after), by_returns, by_replies)
+        return game.outcomes_of_actions(state, every), later
+
+    compiled = jax.jit(outcomes)
+    for index in sorted({0, len(history) // 2, max(0, len(history) - 3), max(0, len(history) - 2)}):
+        states = history[index][0]
+        for row in range(0, BATCH, 5):
+            legal = np.asarray(functions.legal_actions(states))[row]
+            proven, later = (np.asarray(part)[legal] for part in compiled(_row(states, row)))
+            _require(np.isin(proven, (-1, 0, 1)).all(), "outcomes_of_actions must be -1, 0 or 1")
+            _require(np.all(proven * later >= 0), "outcomes_of_actions disagrees with the end of a game, or with the replies")
+    nothing = game.outcomes_of_actions(_row(history[0][0], 0), jnp.full(2, -1, jnp.int32))
+    _require(not np.any(np.asarray(nothing)), "outcomes_of_actions must be 0 for -1")
 
 
 def check_host(game: Game[Any], functions: Any, history: History) -> None:

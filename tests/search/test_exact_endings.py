@@ -22,14 +22,16 @@ SIMULATIONS = 400
     [("duo_official", {}, 120, 400), ("santorini", {"size": 3}, 300, 400), ("tilewe", {"players": 3, "size": 8}, 60, 120)],
     ids=["duo_official", "santorini", "three_players"],
 )
-@pytest.mark.parametrize("leaves", [1, 8])
-def test_proven_endings(name: str, options: dict[str, Any], batch: int, wanted: int, leaves: int) -> None:
+@pytest.mark.parametrize(("leaves", "lookahead"), [(1, False), (8, False), (1, True)])
+def test_proven_endings(name: str, options: dict[str, Any], batch: int, wanted: int, leaves: int, lookahead: bool) -> None:
     game: Any = tilewe_jax.make(name, **options)
+    if lookahead and not game.has_lookahead:
+        pytest.skip("the game has no lookahead")
     atol = 0.0
     if game.num_players > 2:
         atol = 2e-3  # the made-up payoffs are sines of large numbers, which two compiled programs round differently
         game = with_distinct_payoffs(game)  # or replies that are equal for who makes them would leave others' values open
-    settings = SearchSettings(SIMULATIONS, 64, candidate_pool=128, leaves=leaves, exact_endings=True)
+    settings = SearchSettings(SIMULATIONS, 64, candidate_pool=128, leaves=leaves, exact_endings=True, lookahead=lookahead)
     search = jax.jit(jax.vmap(Search(game, playout_evaluator(game), PuctRule(), settings)))
     solver, agreed, played = Solver(game, MOST), 0, 0
     steps = [states for states, _ in positions(game, batch, seed=3)]

@@ -46,7 +46,9 @@ def test_keywords_are_the_fields_of_the_settings(policy: Any, settings: tuple[An
     keywords = {item.name: item.default for item in parameters[4:]}
     assert all(item.kind is inspect.Parameter.KEYWORD_ONLY for item in parameters[4:])
     of_trees = (
-        {"root_candidate_pool", "leaves", "virtual_loss", "seconds", "exact_endings"} if policy is ismcts_policy else set()
+        {"root_candidate_pool", "leaves", "virtual_loss", "seconds", "exact_endings", "lookahead"}
+        if policy is ismcts_policy
+        else set()
     )
     names = {item.name: item.default for owner in settings for item in fields(owner) if item.name not in of_trees}
     assert keywords == others | names
