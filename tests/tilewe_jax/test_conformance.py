@@ -76,6 +76,10 @@ class Broken(TicTacToe):
         scores = super().scores(state)
         return scores.astype(jnp.float32) if self.fault == "scores" else scores
 
+    def outcomes_of_actions(self, state, actions):
+        outcomes = super().outcomes_of_actions(state, actions)
+        return outcomes - (actions >= 0).astype(jnp.int32) if self.fault == "outcomes_of_actions" else outcomes
+
 
 @pytest.mark.parametrize(
     ("fault", "law"),
@@ -85,6 +89,7 @@ class Broken(TicTacToe):
         ("is_legal", "is_legal must be false for what is no action id"),
         ("apply", "a random game goes on after max_steps = 9 actions"),
         ("heuristic_value", "heuristic_value must sum to 1"),
+        ("outcomes_of_actions", "outcomes_of_actions disagrees with the end of a game, or with the replies"),
     ],
 )
 def test_faults_are_named(fault: str, law: str) -> None:
