@@ -13,7 +13,7 @@ from experiments.commands.common import FailedError, Flag, GameOptions, Optional
 class Export(GameOptions):
     """Write a trained network to a file of ONNX, which runs without JAX, in programs of any language.
 
-    The file takes observations of the player to move, for batches of any size, and gives logits of the actions and the expected
+    The file takes what the network reads of positions, for batches of any size, and gives logits of the actions and the expected
     outcome by seat, the mover's first. Needs the extra: pip install 'tilewe-jax[onnx]'.
     """
 

@@ -72,10 +72,7 @@ def to_onnx(
     """
     onnx, helper = optional_import("onnx", "onnx"), optional_import("onnx.helper", "onnx")
     (batch,) = export.symbolic_shape("batch")
-    try:
-        traced = jax.make_jaxpr(jax.vmap(function))(jax.ShapeDtypeStruct((batch, *input_shape), jnp.float32))
-    except AttributeError as error:  # it takes a pytree, like the perceptrons that read packed positions
-        raise ValueError(f"this network takes no observations as arrays, so it cannot be exported to ONNX: {error}") from None
+    traced = jax.make_jaxpr(jax.vmap(function))(jax.ShapeDtypeStruct((batch, *input_shape), jnp.float32))
     graph = _Graph(onnx, input_name)
     inputs = [helper.make_tensor_value_info(input_name, onnx.TensorProto.FLOAT, ["batch", *input_shape])]
     results = graph.inline(traced.jaxpr, [graph.constant(value) for value in traced.consts], [input_name])
@@ -283,6 +280,12 @@ class _Graph:
 
     def op_ne(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         return self.node("Not", [self.node("Equal", inputs)])
+
+    def op_pad(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
+        low, high, between = zip(*params["padding_config"], strict=True)
+        if any(between) or min(low + high) < 0:
+            raise ValueError("padding between elements, or of less than none, cannot be exported to ONNX here")
+        return self.node("Pad", [inputs[0], self._integers(low + high), inputs[1]])
 
     def op_reduce_and(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         numbers = [self._cast(inputs[0], "int32"), self._integers(params["axes"])]

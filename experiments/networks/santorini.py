@@ -6,7 +6,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Float32, Int32, PRNGKeyArray
 
 from experiments.networks.base import Outputs, Size
@@ -47,8 +46,6 @@ class SantoriniResNet(eqx.Module):
 
 _PAIRED = 16
 """Length of the vectors whose products stand for the two cells of a turn."""
-_TURN_CELLS = np.array([[(2 + r) * 5 + 2 + c, (2 + r + s) * 5 + 2 + c + d] for r, c in DIRECTIONS for s, d in DIRECTIONS])
-"""For each of the 64 turns of a worker, the cells moved to and built on, numbered in the five by five cells around it."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +107,15 @@ class SantoriniReachNet(eqx.Module):
         self, workers: Float[Array, "2 height width"], vectors: Float[Array, "height width vectors"]
     ) -> Float[Array, "2 turns"]:
         """For each worker the products of the vectors of the cells of its turns; 0 where a cell is outside of the board."""
-        row, column = (jnp.argmax(jnp.any(workers > 0, axis=axis), axis=1) for axis in (2, 1))
-        padded = jnp.pad(vectors, ((2, 2), (2, 2), (0, 0)))
-        around = jax.vmap(lambda r, c: jax.lax.dynamic_slice(padded, (r, c, 0), (5, 5, vectors.shape[2])))(row, column)
-        cells = around.reshape(2, 25, 2, _PAIRED)
-        products = jnp.einsum("wtp,wbp->wtb", cells[:, :, 0], cells[:, :, 1]) * _PAIRED**-0.5
-        logits: Array = products[:, _TURN_CELLS[:, 0], _TURN_CELLS[:, 1]]
-        return logits
+        moved_to, built_on = vectors[..., :_PAIRED], vectors[..., _PAIRED:]
+        around = jnp.stack([_in_direction(built_on, r, c) for r, c in DIRECTIONS], axis=2)
+        products = jnp.einsum("hkp,hkbp->hkb", moved_to, around) * _PAIRED**-0.5
+        targets = jnp.stack([_in_direction(jnp.moveaxis(workers, 0, 2), -r, -c) for r, c in DIRECTIONS], axis=3)
+        return jnp.einsum("hkwt,hkb->wtb", targets, products).reshape(2, NUM_TURNS // 2)
+
+
+def _in_direction(x: Float[Array, "height width *rest"], row: int, column: int) -> Float[Array, "height width *rest"]:
+    """At each cell what ``x`` has at its neighbour in a direction; 0 where that is outside of the board."""
+    height, width = x.shape[:2]
+    padded = jnp.pad(x, ((1, 1), (1, 1), *((0, 0),) * (x.ndim - 2)))
+    return padded[1 + row : 1 + row + height, 1 + column : 1 + column + width]

@@ -10,8 +10,8 @@ import pytest
 
 import tilewe_jax
 from experiments.networks import registry, weights
+from search.exported import network_interface, observation_spec
 from tilewe_jax.extras import MissingExtraError
-from tilewe_jax.game import observation_shape
 
 pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -25,18 +25,19 @@ from experiments.networks.onnx_graph import to_onnx
 
 GAMES = {
     "duo_official": {"size": 5, "pieces": ["O1", "I2", "L3"]},
-    "santorini": {"size": 3},
+    "santorini": {"size": 3, "placement": "random"},
     "triominos": {"tiles": 10, "tray": 2},
 }
 
 
-@pytest.mark.parametrize(("name", "architecture"), [*((name, "default") for name in GAMES), ("santorini", "mlp")])
+@pytest.mark.parametrize(("name", "architecture"), [*((name, "default") for name in GAMES), ("santorini", "mlp"), ("santorini", "reach_resnet")])
 def test_networks_compute_the_same(name: str, architecture: str, tmp_path: Path) -> None:
     """Every architecture, for batches of two sizes, on observations of positions and on random numbers."""
     game = tilewe_jax.make(name, **GAMES[name])
     network = weights.TrainedNetwork(registry.make(game, architecture, "tiny", jax.random.key(0)), 0.25)
     summary = save(tmp_path / "network.onnx", game, network, "random")
-    assert summary["observation"] == list(observation_shape(game))
+    interface = network_interface(game, network)
+    assert summary["observation"] == list(observation_spec(interface, game).shape)
     session = runtime.InferenceSession(tmp_path / "network.onnx")
     about = session.get_modelmeta().custom_metadata_map
     assert about == {"game": name, "options": json.dumps(game.options), "game_version": "1", "network": "random"}
@@ -45,7 +46,7 @@ def test_networks_compute_the_same(name: str, architecture: str, tmp_path: Path)
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(1), 6))
     for step in range(4):
         states = play(states, jax.random.split(jax.random.key(step), 6))
-    positions = np.asarray(jax.vmap(lambda state: game.observe(state, game.current_player(state)))(states))
+    positions = np.asarray(jax.vmap(lambda state: interface.observe(state, game.current_player(state)))(states))
     numbers = np.random.default_rng(0).normal(size=positions.shape).astype(np.float32)
     for observations in (positions, numbers, positions[:1]):
         logits, values = session.run(["logits", "values"], {"observation": observations})
