@@ -13,8 +13,8 @@ from experiments.commands.common import FailedError, Flag, GameOptions, Optional
 class Export(GameOptions):
     """Write a trained network to a file of ONNX, which runs without JAX, in programs of any language.
 
-    The file takes what the network reads of positions, for batches of any size, and gives logits of the actions and the expected
-    outcome by seat, the mover's first. Needs the extra: pip install 'tilewe-jax[onnx]'.
+    The file takes what the network reads of positions, for batches of any size, and gives logits of the actions and the
+    expected outcome by seat, the mover's first. Needs the extra: pip install 'tilewe-jax[onnx]'.
     """
 
     network: Annotated[str | None, arg(metavar="NETWORK", help_behavior_hint="")] = None

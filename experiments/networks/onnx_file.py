@@ -18,10 +18,10 @@ def save(path: Path, game: Game[Any], network: Network, name: str) -> dict[str, 
     """Write a network to a file of ONNX, for batches of any size.
 
     The input ``observation`` is ``float32[batch, ...]``, what the network reads of a position: ``observe`` of
-    ``search.exported.network_interface(game, network)``, that is ``game.observe`` for the player to move, or for ``reach_resnet``
-    ``SantoriniGame.encode``. The outputs are ``logits``, ``float32[batch, num_logits]`` (see ``Game.gather_logits``), and
-    ``values``, ``float32[batch, players]``, the expected shares of the win from the mover's seat on. The file names the game,
-    its options and the version of its rules.
+    ``search.exported.network_interface(game, network)``, that is ``game.observe`` for the player to move, or
+    ``SantoriniGame.encode`` for ``reach_resnet``. The outputs are ``logits``, ``float32[batch, num_logits]`` (see
+    ``Game.gather_logits``), and ``values``, ``float32[batch, players]``, the expected shares of the win from the mover's seat
+    on. The file names the game, its options and the version of its rules.
 
     Args:
       path: the file, which is replaced as a whole.
@@ -36,8 +36,9 @@ def save(path: Path, game: Game[Any], network: Network, name: str) -> dict[str, 
     spec = observation_spec(network_interface(game, network), game)
     if not isinstance(spec, jax.ShapeDtypeStruct):
         raise ValueError("this network reads more than one array, so it cannot be exported to ONNX here")
-    model = to_onnx(network, spec.shape, OUTPUTS, about=about)
+    shape = list(spec.shape)
+    model = to_onnx(network, shape, OUTPUTS, about=about)
     content = model.SerializeToString()
     with replacing(path, "wb") as file:
         file.write(content)
-    return {**about, "options": game.options, "observation": list(spec.shape), "nodes": len(model.graph.node), "bytes": len(content)}
+    return {**about, "options": game.options, "observation": shape, "nodes": len(model.graph.node), "bytes": len(content)}

@@ -30,7 +30,10 @@ GAMES = {
 }
 
 
-@pytest.mark.parametrize(("name", "architecture"), [*((name, "default") for name in GAMES), ("santorini", "mlp"), ("santorini", "reach_resnet")])
+@pytest.mark.parametrize(
+    ("name", "architecture"),
+    [*((name, "default") for name in GAMES), ("santorini", "mlp"), ("santorini", "reach_resnet")],
+)
 def test_networks_compute_the_same(name: str, architecture: str, tmp_path: Path) -> None:
     """Every architecture, for batches of two sizes, on observations of positions and on random numbers."""
     game = tilewe_jax.make(name, **GAMES[name])

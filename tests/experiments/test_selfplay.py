@@ -324,7 +324,7 @@ def test_networks_fit_their_games(name: str, options: dict[str, Any]) -> None:
 def test_architectures_are_chosen_by_name() -> None:
     """A registered one is found for games of its class only, and the game's own is the default."""
     santorini, triominos = tilewe_jax.make("santorini", size=3), tilewe_jax.make("triominos")
-    assert networks.architectures(santorini) == ["resnet", "mlp"]
+    assert networks.architectures(santorini) == ["resnet", "mlp", "reach_resnet"]
     assert networks.architectures(triominos) == ["message_passing", "mlp"]
     assert networks.architectures(GAME) == ["mlp"]
 
@@ -332,7 +332,8 @@ def test_architectures_are_chosen_by_name() -> None:
         return jax.tree.structure(jax.eval_shape(lambda: networks.make(santorini, architecture, "tiny", jax.random.key(0))))
 
     assert structure("default") == structure("resnet") != structure("mlp")
-    with pytest.raises(ValueError, match=r"network\.architecture for santorini must be one of default, resnet, mlp, not 'gnn'"):
+    known = "default, resnet, mlp, reach_resnet"
+    with pytest.raises(ValueError, match=rf"network\.architecture for santorini must be one of {known}, not 'gnn'"):
         networks.make(santorini, "gnn", "tiny", jax.random.key(0))
     with pytest.raises(ValueError, match="there is an architecture 'mlp' for Game already"):
         networks.register_architecture("mlp", networks.registry.ResidualMLP)

@@ -3,12 +3,13 @@
 import json
 from pathlib import Path
 
+import jax
 import pytest
 
 import tilewe_jax
 from experiments import settings
 from experiments.config import TrainConfig
-from experiments.networks import weights
+from experiments.networks import registry, weights
 from tests.experiments.test_cli import run
 from tests.experiments.toy import GAME, TOY
 from tests.support import assert_same
@@ -32,7 +33,7 @@ def test_weights_load_wherever_they_fit(toy_run: Path, tmp_path: Path, capsys: p
     games = "santorini.npz was trained for santorini, not for santorini (placement=random)"
     assert shipped.note == f"{games}: placement was default and is random"
     original = weights.read(tilewe_jax.make("santorini"), weights.FOLDER / "santorini.npz")
-    assert_same(shipped.model, original.model)
+    assert_same(jax.tree.leaves(shipped.model), jax.tree.leaves(original.model))
     agents = ["random", "gumbel:num_simulations=2,network=santorini"]
     few = ["--games", "2", "--batch", "2", "--json"]
     code, out, err = run(capsys, "eval", "--game", "santorini", "--set", "placement=random", "--agents", *agents, *few)
@@ -40,15 +41,17 @@ def test_weights_load_wherever_they_fit(toy_run: Path, tmp_path: Path, capsys: p
     assert json.loads(out)["games"] == 2
     assert err == f"{shipped.note}\n"
 
-    for game, message in (
-        (
-            tilewe_jax.make("santorini", placement="chosen"),
-            r"it holds \d+ arrays, and .* has \d+ .*placement was default and is chosen",
-        ),
-        (tilewe_jax.make("duo"), "is for santorini, not for duo: the rules differ"),
+    default, chosen = tilewe_jax.make("santorini"), tilewe_jax.make("santorini", placement="chosen")
+    tower = weights.Description("santorini", {}, "resnet", "tiny", 0.0)
+    model = registry.make(default, tower.architecture, tower.size, jax.random.key(0))
+    weights.save(tmp_path / "tower.npz", model, tower, default.version, {})
+    for game, path, message in (
+        (chosen, weights.FOLDER / "santorini.npz", "reach_resnet has no logits .*placement was default and is chosen"),
+        (chosen, tmp_path / "tower.npz", r"it holds \d+ arrays, and .* has \d+ .*placement was default and is chosen"),
+        (tilewe_jax.make("duo"), weights.FOLDER / "santorini.npz", "is for santorini, not for duo: the rules differ"),
     ):
         with pytest.raises(ValueError, match=message):
-            weights.read(game, weights.FOLDER / "santorini.npz")
+            weights.read(game, path)
     with pytest.raises(ValueError, match=r"its boards.weight has shape .* players was 4 and is 2"):
         weights.read(tilewe_jax.make("tilewe", players=2), weights.FOLDER / "tilewe.npz")
     assert weights.read(tilewe_jax.make("classic"), weights.FOLDER / "tilewe.npz", any_game=True).note
