@@ -80,7 +80,6 @@ class SearchSettings:
     exact_endings: bool = False
     """Whether proven values travel up the tree, and end the search once the root is proven (MCTS-Solver, Winands et al. 2008,
     here for any number of players)."""
-
     lookahead: bool = False
     """Whether the exact lookahead of a game that has one, ``Game.outcomes_of_actions``, chooses among the actions of each node:
     those that provably lose are no candidates as long as there are others, and those that win are the only ones. A node whose
