@@ -147,6 +147,11 @@ class LossConfig:
     ownership_loss_weight: float = setting(0.0, minimum=0)
     """Weight of the loss of ``Game.ownership`` at the end of the game, a mean over the cells, against that of the policy (Wu
     2019). It is learned by a head that training alone has, and that is no part of the weights that are kept."""
+    short_term_loss_weight: float = setting(0.0, minimum=0)
+    """Weight of the loss of the short-term value, which the searches of the next moves give, against that of the policy (after
+    KataGo). It is learned by a head that training alone has, too."""
+    short_term_lambda: float = setting(0.8, minimum=0, maximum=1, may_change=True)
+    """The ``td_lambda`` of the short-term value: it looks one divided by (1 - lambda) moves ahead, on average."""
     augment: bool = setting(True, may_change=True)
     """Whether a position is learned from as seen through a random symmetry of the game."""
 
@@ -262,6 +267,8 @@ class TrainConfig:
             raise ValueError("selfplay.playout_max_legal limits playouts that selfplay.playout_weight mixes in; set that too")
         if self.loss.td_lambda < 1 and self.game.make().num_players < 2:
             raise ValueError("loss.td_lambda below 1 needs a game of at least two players, whose outcomes sum to 1")
+        if self.loss.short_term_loss_weight and self.game.make().num_players < 2:
+            raise ValueError("loss.short_term_loss_weight needs a game of at least two players, whose outcomes sum to 1")
         if self.selfplay.tree_nodes and self.game.make().has_hidden_information:
             raise ValueError(f"selfplay.tree_nodes needs a game without hidden information, not {self.game.id}")
         if self.loss.ownership_loss_weight and not num_owned_cells(self.game.make()):

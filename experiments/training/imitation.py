@@ -123,6 +123,7 @@ def read(game: Game[Any], path: Path, min_visits: int) -> replay.Positions[Any]:
         "game_index": index,
         "returns": returns[index],
         "outcome_target": returns[index],
+        "short_term_target": returns[index],
         "score_value": scores[index],
         "finished": np.ones(len(kept), np.bool_),
     }

@@ -4,51 +4,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
 from jax import lax
-from jaxtyping import Array, Float, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
 from experiments.config import LossConfig, OptimizerConfig, TrainConfig
 from experiments.networks import Model, Outputs, evaluate
-from experiments.networks.layers import Linear
+from experiments.training.heads import NO_HEADS, Heads, make_heads
 from experiments.training.replay import UNKNOWN, Positions, Replay, sample, take
-from search.exported import NetworkInterface, network_interface, observation_spec
-from tilewe_jax.game import Game, num_owned_cells
+from search.exported import NetworkInterface, network_interface
+from tilewe_jax.game import Game
 
 BINS = 10
 """Number of bins in the calibration of outcomes."""
 _FINAL_RATE = 0.05
 """Fraction of the learning rate that is left after its decay."""
-
-
-class OwnershipHead(eqx.Module):
-    """Logits of the owner of each cell: seats from that of the player to move on, and nobody; from ``Outputs.features``.
-
-    Of a board of features each cell's are read, else all features for every cell. It begins with equal logits. Raises
-    ``ValueError`` where the network has no features.
-    """
-
-    linear: Linear
-    owners: int = eqx.field(static=True)
-    """Number of seats, and one more."""
-
-    def __init__(self, game: Game[Any], model: Model) -> None:
-        outputs = jax.eval_shape(lambda: evaluate(model, _zeros(observation_spec(network_interface(game, model), game))))
-        if outputs.features is None:
-            raise ValueError("loss.ownership_loss_weight needs a network that gives its features (networks.Outputs.features)")
-        self.owners = game.num_players + 1
-        cells = 1 if outputs.features.ndim == 3 else num_owned_cells(game)
-        self.linear = Linear(outputs.features.shape[-1], cells * self.owners, jax.random.key(0), scale=0.0)
-
-    def __call__(self, features: Float[Array, "*features"]) -> Float32[Array, "cells owners"]:
-        return self.linear(features).astype(jnp.float32).reshape(-1, self.owners)
-
-
-def _zeros(shapes: Any) -> Any:
-    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
 
 @jax.tree_util.register_dataclass
@@ -66,8 +38,8 @@ class Learner:
     """State of the optimizer."""
     steps: Int32[Array, ""]
     """Number of steps made."""
-    ownership: OwnershipHead | None = None
-    """Head of the owners of cells, where these are learned."""
+    heads: Heads
+    """Heads that only training has."""
 
     @property
     def acting(self) -> Model:
@@ -90,6 +62,8 @@ class Losses(NamedTuple):
     """Divergence of the network's policy from the improved policy, both at ``loss.soft_policy_temperature``, in nats."""
     ownership: Float32[Array, ""]
     """Divergence of the expected owners of cells from the owners at the end of the game, a mean over the cells, in nats."""
+    short_term: Float32[Array, ""]
+    """Divergence of the expected values of the searches that follow from their mean, in nats."""
     entropy: Float32[Array, ""]
     """Entropy of the network's policy among the candidates, in nats."""
     agreement: Float32[Array, ""]
@@ -115,14 +89,9 @@ def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
 def start(config: TrainConfig, game: Game[Any], model: Model) -> Learner:
     """A learner that begins with these weights."""
     accepted = model if config.evaluation.gate else None
-    ownership = OwnershipHead(game, model) if config.loss.ownership_loss_weight else None
-    optimizer = make_optimizer(config.optimizer).init(_trained(model, ownership))
-    return Learner(model, model, accepted, optimizer, jnp.int32(0), ownership)
-
-
-def _trained(model: Model, ownership: OwnershipHead | None) -> Any:
-    """All weights that the optimizer updates."""
-    return model if ownership is None else (model, ownership)
+    auxiliary = make_heads(config.loss, game, model)
+    optimizer = make_optimizer(config.optimizer).init((model, auxiliary))
+    return Learner(model, model, accepted, optimizer, jnp.int32(0), auxiliary)
 
 
 def position_loss(
@@ -131,7 +100,7 @@ def position_loss(
     model: Model,
     position: Positions[Any],
     key: PRNGKeyArray,
-    ownership_head: OwnershipHead | None = None,
+    heads: Heads = NO_HEADS,
 ) -> tuple[Float32[Array, ""], Losses]:
     """The loss of one position, and its parts; 0 where the outcome is not known.
 
@@ -168,14 +137,7 @@ def position_loss(
         known = node.value[0] != UNKNOWN
         value = jnp.where(known, node.value, 0.0)[node_seats]
         node_outcome = divergence(value, jax.nn.log_softmax(node_outputs.outcome_logits))
-    ownership = jnp.float32(0)
-    if ownership_head is not None:
-        assert outputs.features is not None
-        owners = game.ownership(final)
-        relative = jnp.where(owners < 0, game.num_players, (owners - seats[0]) % game.num_players)
-        log_owners = jax.nn.log_softmax(ownership_head(outputs.features))
-        known = game.is_terminal(final).astype(jnp.float32)  # of a game that was resigned the end is not known
-        ownership = -known * jnp.mean(jnp.take_along_axis(log_owners, relative[:, None], axis=1))
+    ownership, short_term = _auxiliary_losses(game, heads, position, final, outputs.features, seats)
 
     expected = jax.nn.softmax(outputs.outcome_logits)
     bins = jax.nn.one_hot(jnp.minimum((expected * BINS).astype(jnp.int32), BINS - 1), BINS)
@@ -183,6 +145,7 @@ def position_loss(
     agrees = jnp.argmax(logits) == jnp.argmax(position.policy)
     total = policy + config.outcome_loss_weight * (outcome + node_outcome) + config.score_loss_weight * score
     total = total + config.soft_policy_weight * soft_policy + config.ownership_loss_weight * ownership
+    total = total + config.short_term_loss_weight * short_term
     parts = Losses(
         policy=policy,
         outcome=outcome,
@@ -190,12 +153,30 @@ def position_loss(
         score=score,
         soft_policy=soft_policy,
         ownership=ownership,
+        short_term=short_term,
         entropy=entropy(jnp.exp(log_probs)),
         agreement=agrees.astype(jnp.float32),
         calibration=calibration,
     )
     weight = (position.finished & (jnp.sum(valid) > 0)).astype(jnp.float32)
     return weight * total, jax.tree.map(lambda leaf: weight * leaf, parts)
+
+
+def _auxiliary_losses(
+    game: Game[Any], heads: Heads, position: Positions[Any], final: Any, features: Any, seats: Int32[Array, "P"]
+) -> tuple[Float32[Array, ""], Float32[Array, ""]]:
+    """The losses of the owners of cells and of the short-term value; 0 without the head."""
+    ownership = short_term = jnp.float32(0)
+    if heads.ownership is not None:
+        owners = game.ownership(final)
+        relative = jnp.where(owners < 0, game.num_players, (owners - seats[0]) % game.num_players)
+        log_owners = jax.nn.log_softmax(heads.ownership(features))
+        known = game.is_terminal(final).astype(jnp.float32)  # of a game that was resigned the end is not known
+        ownership = -known * jnp.mean(jnp.take_along_axis(log_owners, relative[:, None], axis=1))
+    if heads.short_term is not None:
+        log_outcome = jax.nn.log_softmax(heads.short_term(features))
+        short_term = divergence(position.short_term_target[seats], log_outcome)
+    return ownership, short_term
 
 
 def _evaluate(game: Game[Any], interface: NetworkInterface, model: Model, state: Any) -> tuple[Int32[Array, "P"], Outputs]:
@@ -217,22 +198,21 @@ def learn(
     batch = take(replay, sample(replay, key_sample, count, config.replay.surprise_fraction))
 
     def loss(trained: Any) -> tuple[Array, Losses]:
-        model, ownership = trained if learner.ownership is not None else (trained, None)
-        per_position = jax.vmap(partial(position_loss, config.loss, game, model, ownership_head=ownership))
+        model, auxiliary = trained
+        per_position = jax.vmap(partial(position_loss, config.loss, game, model, heads=auxiliary))
         total, parts = per_position(batch, jax.random.split(key_loss, count))
         return jnp.mean(total), jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), parts)
 
-    before = _trained(learner.model, learner.ownership)
+    before = learner.model, learner.heads
     grads, parts = lax.pmean(jax.grad(loss, has_aux=True)(before), axis)
     with jax.numpy_dtype_promotion("standard"):  # optax mixes integers and floats
         updates, optimizer = make_optimizer(config.optimizer).update(grads, learner.optimizer, before)
-    trained = optax.apply_updates(before, updates)
-    model, ownership = trained if learner.ownership is not None else (trained, None)
+    model, auxiliary = optax.apply_updates(before, updates)
     # At first the average follows quickly, or it would remember the random weights for long.
     steps = learner.steps.astype(jnp.float32)
     decay = jnp.minimum(config.optimizer.ema_decay, (1 + steps) / (10 + steps))
     average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, learner.average, model)
-    return Learner(model, average, learner.accepted, optimizer, learner.steps + 1, ownership), parts
+    return Learner(model, average, learner.accepted, optimizer, learner.steps + 1, auxiliary), parts
 
 
 def divergence(target: Float32[Array, "n"], log_probs: Float32[Array, "n"]) -> Float32[Array, ""]:

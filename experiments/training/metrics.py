@@ -105,6 +105,7 @@ class Log:
             learned = ["policy", "outcome", "score"]
             learned += ["soft_policy"] if weights.soft_policy_weight else []
             learned += ["ownership"] if weights.ownership_loss_weight else []
+            learned += ["short_term"] if weights.short_term_loss_weight else []
             for name in learned:
                 row[f"{name}_loss"] = float(np.mean([getattr(part, name) for part in losses]))
             row["policy_entropy"] = float(np.mean([part.entropy for part in losses]))

@@ -169,7 +169,8 @@ class Program:
             players = agents.full_and_fast(config, game, agents.model_evaluator(config, game, state.learner.acting))
         play = partial(selfplay.play, final_states=self.config.loss.needs_final_states)
         games, positions, ended, stats = play(config, game, players, state.games, key, *opponent)
-        buffer = replay.add(state.replay, positions, ended, self.config.loss.td_lambda)
+        losses = self.config.loss
+        buffer = replay.add(state.replay, positions, ended, losses.td_lambda, losses.short_term_lambda)
         after = replace(state, games=games, replay=buffer, iteration=state.iteration + 1)
         return after, jax.lax.psum(stats, _AXIS)
 

@@ -52,10 +52,12 @@ class Positions(Generic[State]):
     outcome_target: Float32[Array, "T G P"]
     """TD(lambda) target of the outcome by absolute seat: a mean of the root values of later positions and of the outcome. What
     its sum lacks of 1, before the game has ended, is the weight of what is not known yet."""
+    short_term_target: Float32[Array, "T G P"]
+    """The same with another lambda, which looks fewer moves ahead."""
     score_value: Float32[Array, "T G P"]
     """``Game.heuristic_value`` at the end of the game."""
     finished: Bool[Array, "T G"]
-    """Whether the game has ended, so that the three fields above are known."""
+    """Whether the game has ended, so that the four fields above are known."""
     node: TreeNode[State] | None = None
     """A position inside of the search tree, ``[T, G, ...]``; ``None`` where none are recorded."""
     final: State | None = None
@@ -105,6 +107,7 @@ def empty(
         game_index=full(jnp.int32, value=-1),
         returns=full(jnp.float32, players),
         outcome_target=full(jnp.float32, players),
+        short_term_target=full(jnp.float32, players),
         score_value=full(jnp.float32, players),
         finished=full(jnp.bool_),
         node=TreeNode(states(), full(jnp.float32, players)) if tree_nodes else None,
@@ -117,7 +120,7 @@ def bytes_per_position(game: Game[Any], num_candidates: int, tree_nodes: bool = 
     """Bytes that a position takes in the buffer."""
     node = state_bytes(game) + 4 * game.num_players if tree_nodes else 0
     states = state_bytes(game) * (1 + final_states)
-    return states + 8 * num_candidates + 16 * game.num_players + 9 + node
+    return states + 8 * num_candidates + 20 * game.num_players + 9 + node
 
 
 class _Outcome(NamedTuple):
@@ -127,8 +130,8 @@ class _Outcome(NamedTuple):
     """Whether the game has ended."""
     returns: Float32[Array, "G P"]
     score_value: Float32[Array, "G P"]
-    target: Float32[Array, "G P"]
-    """The target of the outcome of the row before."""
+    targets: tuple[Float32[Array, "G P"], ...]
+    """The targets of the outcome of the row before, by both lambdas."""
     final: Any
     """The last states of the games, ``[G, ...]``, or ``None``."""
 
@@ -142,7 +145,13 @@ def _choose(condition: Bool[Array, "*axes"], new: Any, old: Any) -> Any:
     return jax.tree.map(choose, new, old)
 
 
-def add(replay: Replay[State], new: Positions[State], ended: Bool[Array, "T G"], td_lambda: float = 1.0) -> Replay[State]:
+def add(
+    replay: Replay[State],
+    new: Positions[State],
+    ended: Bool[Array, "T G"],
+    td_lambda: float = 1.0,
+    short_term_lambda: float = 1.0,
+) -> Replay[State]:
     """Replace the oldest T positions of each column by new ones.
 
     Args:
@@ -150,36 +159,46 @@ def add(replay: Replay[State], new: Positions[State], ended: Bool[Array, "T G"],
         new: positions that have the outcome of a game in the row of its last move; the game's other rows get it here.
         ended: whether each row is the last of its game.
         td_lambda: weight of what comes after the next search, against the value of that search, in the target of the outcome.
+        short_term_lambda: the same for the short-term target.
     """
 
     def earlier(later: _Outcome, row: tuple[Any, ...]) -> tuple[_Outcome, tuple[Any, ...]]:
         ends, returns, score_value, root_value, final = row
         last = ends[:, None]
         returns, score_value = jnp.where(last, returns, later.returns), jnp.where(last, score_value, later.score_value)
-        target = jnp.where(last, returns, later.target)
-        before = jnp.where(root_value == UNKNOWN, target, (1 - td_lambda) * root_value + td_lambda * target)
+        targets = tuple(jnp.where(last, returns, target) for target in later.targets)
+        before = tuple(
+            jnp.where(root_value == UNKNOWN, target, (1 - weight) * root_value + weight * target)
+            for weight, target in zip((td_lambda, short_term_lambda), targets, strict=True)
+        )
         finished = ends | later.finished
         final = _choose(ends, final, later.final)
-        return _Outcome(finished, returns, score_value, before, final), (finished, returns, score_value, target, final)
+        return _Outcome(finished, returns, score_value, before, final), (finished, returns, score_value, targets, final)
 
     none = jnp.zeros_like(new.returns[0])
-    start = _Outcome(jnp.zeros_like(ended[0]), none, none, none, jax.tree.map(lambda leaf: leaf[-1], new.final))
+    start = _Outcome(jnp.zeros_like(ended[0]), none, none, (none, none), jax.tree.map(lambda leaf: leaf[-1], new.final))
     # Backwards: a row's outcome is that of the first end from that row on.
     rows = ended, new.returns, new.score_value, new.root_value, new.final
-    first, (finished, returns, score_value, target, final) = lax.scan(earlier, start, rows, reverse=True)
-    new = replace(new, finished=finished, returns=returns, score_value=score_value, outcome_target=target, final=final)
+    first, (finished, returns, score_value, (outcome, short_term), final) = lax.scan(earlier, start, rows, reverse=True)
+    new = replace(new, finished=finished, returns=returns, score_value=score_value, final=final)
+    new = replace(new, outcome_target=outcome, short_term_target=short_term)
 
     # Older positions of the games that go on in the new rows, and of those that have ended there.
     old = replay.positions
     goes_on = (old.game_index == new.game_index[:1]) & ~old.finished
     mine = goes_on & first.finished[None]
-    rest = jnp.where(goes_on[..., None], 1 - jnp.sum(old.outcome_target, axis=-1, keepdims=True), 0.0)
+
+    def completed(target: Array, known_now: Array) -> Array:
+        rest = jnp.where(goes_on[..., None], 1 - jnp.sum(target, axis=-1, keepdims=True), 0.0)
+        return target + rest * known_now[None]
+
     old = replace(
         old,
         finished=old.finished | mine,
         returns=jnp.where(mine[..., None], first.returns[None], old.returns),
         score_value=jnp.where(mine[..., None], first.score_value[None], old.score_value),
-        outcome_target=old.outcome_target + rest * first.target[None],
+        outcome_target=completed(old.outcome_target, first.targets[0]),
+        short_term_target=completed(old.short_term_target, first.targets[1]),
         final=_choose(mine, jax.tree.map(lambda leaf: leaf[None], first.final), old.final),
     )
     num_rows, more = old.finished.shape[0], ended.shape[0]

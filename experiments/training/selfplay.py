@@ -192,6 +192,7 @@ def play(
             returns=jnp.where(ended[:, None], returns, 0.0),
             score_value=jnp.where(ended[:, None], score_value, 0.0),
             outcome_target=jnp.zeros_like(returns),
+            short_term_target=jnp.zeros_like(returns),
             finished=ended,
             node=decision.node,
             final=state if final_states else None,

@@ -15,6 +15,7 @@ import tilewe_jax
 from experiments import networks
 from experiments.config import LossConfig, SelfplayConfig
 from experiments.training import agents, loss, replay, selfplay
+from experiments.training.heads import make_heads
 from experiments.training.replay import Positions
 from search import Evaluation, GumbelRule, SearchSettings, dense_logits
 from search.tree import init_tree
@@ -179,21 +180,21 @@ def test_seats_of_the_learner_are_drawn_anew_for_every_game() -> None:
     assert (abs(counts - 2000) < 4 * (8000 * 0.25 * 0.75) ** 0.5).all()
 
 
-ADD = jax.jit(replay.add, static_argnums=3)
+ADD = jax.jit(replay.add, static_argnums=(3, 4))
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
-    """Against a list of games, whatever their lengths, over several turns of the ring; so do their TD(lambda) targets."""
+    """Against a list of games, whatever their lengths, over several turns of the ring; so do both TD(lambda) targets."""
     size, more, lanes = 6, 3, 2
     td_lambda = data.draw(st.sampled_from([1.0, 0.7, 0.0]))
 
-    def target(history: list[Any], time: int, lane: int) -> Any:
+    def target(history: list[Any], time: int, lane: int, td_lambda: float) -> Any:
         _, _, ended, won = history[time]
         if ended[lane]:
             return won[lane]
-        value, rest = history[time + 1][1][lane], target(history, time + 1, lane)
+        value, rest = history[time + 1][1][lane], target(history, time + 1, lane, td_lambda)
         return rest if value[0] == replay.UNKNOWN else (1 - td_lambda) * value + td_lambda * rest
 
     ring = replay.empty(GAME, size, lanes, 9, final_states=True)
@@ -222,7 +223,7 @@ def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
             score_value=jnp.asarray(won),
             finished=jnp.asarray(ended),
         )
-        ring = add(ring, new, jnp.asarray(ended), td_lambda)
+        ring = add(ring, new, jnp.asarray(ended), td_lambda, 0.5)
         history += [(game[t], values[t], ended[t], won[t]) for t in range(more)]
     kept = {time % size: time for time in range(max(0, len(history) - size), len(history))}
     for row in range(size):
@@ -238,7 +239,9 @@ def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
             assert bool(ring.positions.finished[row, lane]) == over
             np.testing.assert_allclose(ring.positions.returns[row, lane, 0], 1 / (game + 2) if over else 0, rtol=1e-6)
             if over:
-                np.testing.assert_allclose(ring.positions.outcome_target[row, lane], target(history, time, lane), atol=1e-6)
+                targets = ring.positions.outcome_target[row, lane], ring.positions.short_term_target[row, lane]
+                expected = [target(history, time, lane, weight) for weight in (td_lambda, 0.5)]
+                np.testing.assert_allclose(targets, expected, atol=1e-6)
                 assert (np.asarray(ring.positions.final.cells[row, lane]) == game).all()
 
 
@@ -406,6 +409,7 @@ def test_losses_are_those_of_the_candidates_and_of_the_right_seats() -> None:
         jnp.int32(0),
         jnp.asarray([0.0, 1.0]),
         jnp.asarray([0.1, 0.9]),
+        jnp.asarray([0.5, 0.5]),
         jnp.asarray([0.2, 0.8]),
         jnp.asarray(True),
     )
@@ -461,7 +465,15 @@ def test_the_owners_of_cells_are_learned_from_the_seat_of_the_mover() -> None:
     actions = jnp.asarray(game.legal_list(state, 8))
     share = jnp.asarray([0.5, 0.5])
     position = Positions(
-        state, actions, jnp.eye(8)[0], share, jnp.float32(0), jnp.int32(0), share, share, share, jnp.asarray(True), final=final
+        state,
+        actions,
+        jnp.eye(8)[0],
+        share,
+        jnp.float32(0),
+        jnp.int32(0),
+        *[share] * 4,
+        jnp.asarray(True),
+        final=final,
     )
 
     def vector(observation: Any) -> networks.Outputs:
@@ -471,10 +483,10 @@ def test_the_owners_of_cells_are_learned_from_the_seat_of_the_mover() -> None:
         return vector(observation)._replace(features=jnp.moveaxis(observation, 0, -1))
 
     def learned(model: Any, position: Any, config: LossConfig, seed: int = 0) -> tuple[Any, Any, Any]:
-        head = loss.OwnershipHead(game, model)
-        weight = jax.random.normal(jax.random.key(3), head.linear.weight.shape)
-        head = eqx.tree_at(lambda head: head.linear.weight, head, weight)
-        total, parts = loss.position_loss(config, game, model, position, jax.random.key(seed), head)
+        heads = make_heads(config, game, model)
+        weight = jax.random.normal(jax.random.key(3), heads.ownership.linear.weight.shape)
+        heads = eqx.tree_at(lambda heads: heads.ownership.linear.weight, heads, weight)
+        total, parts = loss.position_loss(config, game, model, position, jax.random.key(seed), heads)
         return total, parts, weight
 
     total, parts, weight = learned(vector, position, config)
@@ -494,7 +506,34 @@ def test_the_owners_of_cells_are_learned_from_the_seat_of_the_mover() -> None:
         turned = learned(board, position, replace(config, augment=True), seed)[1].ownership
         np.testing.assert_allclose(turned, plain, rtol=1e-5)
     with pytest.raises(ValueError, match="needs a network that gives its features"):
-        loss.OwnershipHead(game, lambda observation: vector(observation)._replace(features=None))
+        make_heads(config, game, lambda observation: vector(observation)._replace(features=None))
+
+
+def test_the_short_term_value_is_learned_from_the_seat_of_the_mover() -> None:
+    """Worked out with NumPy, from features of a board, which are averaged over the cells."""
+    config = LossConfig(short_term_loss_weight=0.5, augment=False)
+    state = GAME.step(GAME.init(jax.random.key(0)), jnp.int32(4))  # seat 1 is to move
+    share, target = jnp.asarray([0.5, 0.5]), jnp.asarray([0.3, 0.7])
+    scalars = jnp.float32(0), jnp.int32(0)
+    actions = jnp.asarray([8, 0])
+    position = Positions(state, actions, share, share, *scalars, share, share, target, share, jnp.asarray(True))
+    features = jnp.arange(12.0).reshape(2, 3, 2)
+
+    def model(observation: Any) -> networks.Outputs:
+        return networks.Outputs(jnp.zeros(9), jnp.zeros(2), jnp.zeros(2), features)
+
+    heads = make_heads(config, GAME, model)
+    assert heads.ownership is None
+    weight = jnp.asarray([[0.1, -0.2], [0.3, 0.1]])
+    heads = eqx.tree_at(lambda heads: heads.short_term.linear.weight, heads, weight)
+    total, parts = loss.position_loss(config, GAME, model, position, jax.random.key(0), heads)
+    logits = np.asarray([5.0, 6.0]) @ np.asarray(weight)
+    expected = np.asarray([0.7, 0.3]) @ (np.log([0.7, 0.3]) - logits + np.log(np.exp(logits).sum()))
+    np.testing.assert_allclose(parts.short_term, expected, rtol=1e-5)
+    without = loss.position_loss(config, GAME, model, position, jax.random.key(0))[0]
+    np.testing.assert_allclose(total, without + 0.5 * parts.short_term, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"loss\.short_term_loss_weight needs a network that gives its features"):
+        make_heads(config, GAME, lambda observation: model(observation)._replace(features=None))
 
 
 def test_a_symmetry_renames_what_is_learned() -> None:
@@ -517,9 +556,7 @@ def test_a_symmetry_renames_what_is_learned() -> None:
         jnp.full(2, 0.5),
         jnp.float32(0),
         jnp.int32(0),
-        jnp.full(2, 0.5),
-        jnp.full(2, 0.5),
-        jnp.full(2, 0.5),
+        *[jnp.full(2, 0.5)] * 4,
         jnp.asarray(True),
     )
     for seed in range(4):
