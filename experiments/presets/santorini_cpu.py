@@ -13,13 +13,15 @@ from search import SearchSettings
 
 CONFIG = TrainConfig(
     game=GameConfig("santorini"),
-    network=NetworkConfig(size="nano"),
+    network=NetworkConfig(architecture="reach_resnet", size="nano"),
     selfplay=SelfplayConfig(
         num_games=256,
         unroll_length=32,
         search=SearchSettings(
             num_simulations=32,
-            num_candidates=96,
+            num_candidates=128,
+            exact_endings=True,
+            lookahead=True,
         ),
     ),
     replay=ReplayConfig(

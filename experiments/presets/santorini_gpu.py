@@ -13,13 +13,15 @@ from search import SearchSettings
 
 CONFIG = TrainConfig(
     game=GameConfig("santorini"),
-    network=NetworkConfig(size="small"),
+    network=NetworkConfig(architecture="reach_resnet", size="small"),
     selfplay=SelfplayConfig(
         num_games=4096,
         unroll_length=32,
         search=SearchSettings(
             num_simulations=64,
             num_candidates=128,
+            exact_endings=True,
+            lookahead=True,
         ),
     ),
     replay=ReplayConfig(

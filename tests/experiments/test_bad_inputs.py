@@ -1,6 +1,7 @@
 """Bad arguments and bad files: each command says in one line what is wrong, without compiling or playing anything."""
 
 import json
+import math
 import os
 import pickle
 import stat
@@ -26,6 +27,9 @@ SMALL = "--set size=6 pieces=O1,I2,L3,T4 --players 2"
 HEADER = json.dumps({"format": "tilewe-jax-games/1", "game": "duo", "options": {"size": 6}, "version": 1, "seed": 0})
 RECORD = '{"deal": null, "actions": [], "scores": [0, 0], "returns": [0.5, 0.5]}'
 SHIPPED = weights.FOLDER / "santorini.npz"
+with np.load(SHIPPED) as _arrays:
+    SHAPE, COUNT = _arrays["w0"].shape, len(_arrays.files) - 1
+"""The shape of its first array, and how many it holds besides the text about it."""
 HOST = "tests.experiments.test_gtp_agent:Lowest"
 HUGE = 10**30
 DIGITS = "9" * 5000
@@ -286,23 +290,23 @@ def _about(**changes: Any) -> dict[str, Any]:
         ({}, _about(score_weight="x"), "score_weight must be between 0 and 1, not 'x'"),
         ({}, _about(score_weight=float("nan")), "score_weight must be between 0 and 1, not nan"),
         ({}, _about(format=3), "it has format 3, not 2"),
-        ({"w0.npy": npy(np.full((3, 3, 8, 32), np.nan, np.float16))}, None, "has values that are not finite"),
-        ({"w0.npy": npy(np.full((3, 3, 8, 32), 1e300))}, None, "has values that are not finite"),
-        ({"w0.npy": npy(np.zeros((3, 3, 8, 32), np.complex64))}, None, "has dtype complex64"),
-        ({"w0.npy": npy(np.zeros((3, 3, 8, 32), np.int8))}, None, "has dtype int8"),
-        ({"w0.npy": npy(np.zeros((3, 3, 8, 32), "U2"))}, None, "has dtype <U2"),
-        ({"w0.npy": npy(np.zeros((3, 3, 8, 32), "f4,f4"))}, None, "has dtype [('f0'"),
+        ({"w0.npy": npy(np.full(SHAPE, np.nan, np.float16))}, None, "has values that are not finite"),
+        ({"w0.npy": npy(np.full(SHAPE, 1e300))}, None, "has values that are not finite"),
+        ({"w0.npy": npy(np.zeros(SHAPE, np.complex64))}, None, "has dtype complex64"),
+        ({"w0.npy": npy(np.zeros(SHAPE, np.int8))}, None, "has dtype int8"),
+        ({"w0.npy": npy(np.zeros(SHAPE, "U2"))}, None, "has dtype <U2"),
+        ({"w0.npy": npy(np.zeros(SHAPE, "f4,f4"))}, None, "has dtype [('f0'"),
         ({"w0.npy": npy(np.array([Canary()]), allow_pickle=True)}, None, "has dtype object"),
         ({"about.npy": npy(np.array(Canary()), allow_pickle=True)}, None, "has dtype object"),
         ({"w0.npy": pickle.dumps(Canary())}, None, "array w0 has no valid header"),
         ({"w0.npy": header((10**15,))}, None, "does not have the size that its shape"),
-        ({"w0.npy": header((3, 3, 8, 32)) + b"\0" * 9}, None, "does not have the size that its shape"),
-        ({"w0.npy": header((-3, -3, 8, 32)) + b"\0" * 4608}, None, "has shape (-3, -3, 8, 32)"),
+        ({"w0.npy": header(SHAPE) + b"\0" * 9}, None, "does not have the size that its shape"),
+        ({"w0.npy": header((-3, -3, *SHAPE[2:])) + b"\0" * (2 * math.prod(SHAPE))}, None, "has shape (-3, -3, "),
         ({"w0.npy": header("((" * 3000)}, None, "array w0"),
         ({"w0.npy": npy(np.zeros(2_000_000, np.float16))}, None, "has shape (2000000,)"),
-        ({"w0.npy": None}, None, "it holds 31 arrays"),
+        ({"w0.npy": None}, None, f"it holds {COUNT - 1} arrays"),
         ({"w0.npy": None, "x.npy": b""}, None, "it has no array w0"),
-        ({"more.npy": b""}, None, "it holds 33 arrays"),
+        ({"more.npy": b""}, None, f"it holds {COUNT + 1} arrays"),
     ],
     ids=range(29),
 )
