@@ -79,8 +79,8 @@ def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
         decay = optax.cosine_decay_schedule(config.learning_rate, config.decay_steps, alpha=_FINAL_RATE)
         rate = optax.join_schedules([rate, decay], [config.warmup_steps])
 
-    def decays(model: Model) -> Any:
-        return jax.tree.map(lambda leaf: leaf.ndim > 1, model)
+    def decays(trained: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf.ndim > 1, trained)
 
     adam = optax.adamw(rate, weight_decay=config.weight_decay, mask=decays)
     return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), adam)

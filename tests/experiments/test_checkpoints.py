@@ -112,7 +112,7 @@ def test_a_slim_checkpoint_keeps_all_but_the_games(program: Program, tmp_path: P
     before = trained_in(tmp_path / "run", program, config)
     folder = tmp_path / "run" / "checkpoints" / "000003"
     sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-    assert sum(sizes) < 4 * 4 * networks.num_parameters(before.learner.model) + 100_000
+    assert sum(sizes) < 4 * 4 * networks.num_parameters(before.learner.model) + 120_000
     going = Run(replace(config, iterations=5), tmp_path / "run", program)
     state = going.resume()
     assert_same(jax.tree.map(raw, state.learner), jax.tree.map(raw, before.learner))
