@@ -32,7 +32,7 @@ BEST = {
     "duo": _PERCEPTRON + "candidate_pool=256,network=duo",
     "duo_official": _PERCEPTRON + "candidate_pool=256,network=duo_official",
     "classic": _PERCEPTRON + "network=classic",
-    "santorini": "gumbel:lookahead=true,network=santorini",
+    "santorini": "puct:c_init=0.5,lookahead=true,network=santorini",
     "triominos": "puct:num_determinizations=1,num_candidates=32,candidate_pool=64",  # playouts win more than its network
 }
 """By the id of a game, the search that won most against others, with the shipped network and the settings that suit it."""
