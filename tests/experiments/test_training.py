@@ -256,7 +256,7 @@ def test_folders_that_cannot_be_used(
         (["--preset", "chess"], "there is no preset 'chess'; there are classic_2_cpu, classic_cpu, "),
         (["--preset", "nothing.py"], "there is no preset nothing.py: No such file or directory"),
         (["--set", "network.init=nobody"], "network.init must be shipped weights"),
-        (["--set", "network.init=santorini", "network.architecture=mlp"], "network.init has weights of reach_resnet nano, which do"),
+        (["--set", "network.init=santorini", "network.architecture=mlp"], "network.init has weights of reach_resnet nano"),
         (["--coordinator", "localhost:1"], "--coordinator, --num-processes and --process-id are given together"),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
