@@ -2,7 +2,9 @@
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
+
+from tyro.conf import arg
 
 from tilewe_jax import factories
 from tilewe_jax.files import parse_json
@@ -29,6 +31,10 @@ def game_id(text: str) -> str:
 def make_game(text: str, options: dict[str, Any]) -> Game[Any]:
     """The game that a text names (``game_id``), with options. Raises ``ValueError``."""
     return make(game_id(text), **options)
+
+
+Options = Annotated[tuple[str, ...], arg(metavar="OPTION=VALUE ...", help_behavior_hint="")]
+"""Options of a game, as programs take them; see ``game_options``."""
 
 
 def game_options(game: str, texts: dict[str, str]) -> dict[str, Any]:

@@ -23,9 +23,9 @@ import optax
 from jaxtyping import Array, Float32, PRNGKeyArray
 
 from experiments import networks
-from experiments.game_options import make_game
+from experiments.game_options import Options, game_options, make_game
 from experiments.networks import Model, weights
-from experiments.parsing import ArgumentError, parse
+from experiments.parsing import ArgumentError, assignments, parse
 from experiments.training import replay, teacher
 from experiments.training.loss import divergence, entropy
 from search import network_evaluator
@@ -52,6 +52,8 @@ class Settings:
     """Folder of the games, which ``experiments.training.teacher`` has written."""
     game: str = "duo_official"
     """Id of the game, or ``module:factory``."""
+    set: Options = ()
+    """Options of the game that differ from its defaults, such as placement=random."""
     architecture: str = "default"
     """Name of the network's architecture."""
     size: str = "nano"
@@ -249,7 +251,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the program; see ``Settings``."""
     try:
         settings = parse(Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.training.imitation")
-        game = make_game(settings.game, {})
+        game = make_game(settings.game, game_options(settings.game, assignments(settings.set, "--set", "OPTION")))
         paths = sorted(settings.games.glob("*.npz"))
         if len(paths) <= settings.held_out:
             raise ValueError(f"{settings.games} has {len(paths)} files of games, too few to hold {settings.held_out} out")

@@ -23,10 +23,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
-from experiments.game_options import make_game
+from experiments.game_options import Options, game_options, make_game
 from experiments.levels import agent_of
 from experiments.networks import weights
-from experiments.parsing import ArgumentError, parse
+from experiments.parsing import ArgumentError, assignments, parse
 from search import AgentSpec, Network, Search, build_search
 from search.exported import as_tree
 from search.settings import check_settings, setting
@@ -49,6 +49,8 @@ class Settings:
     """Folder of the files."""
     game: str = "duo_official"
     """Id of the game, or ``module:factory``."""
+    set: Options = ()
+    """Options of the game that differ from its defaults, such as placement=random."""
     agent: str = "puct:num_simulations=128"
     """The search that plays, without a network or with one; any that ``tilewe-jax arena`` knows."""
     batches: int = setting(40, 1)
@@ -210,7 +212,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the program; see ``Settings``."""
     try:
         settings = parse(Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.training.teacher")
-        game = make_game(settings.game, {})
+        game = make_game(settings.game, game_options(settings.game, assignments(settings.set, "--set", "OPTION")))
         spec = AgentSpec.parse(agent_of(game, settings.agent))
         network = weights.load(game, spec.evaluator.network) if spec.evaluator.network else None
         if not isinstance(build_search(spec, game, network), Search):

@@ -70,6 +70,18 @@ def test_files_of_other_games_are_refused(folder: Path, tmp_path: Path) -> None:
         teacher.load(tilewe_jax.make("duo_official"), folder / "000000.npz")
 
 
+def test_games_with_options(tmp_path: Path) -> None:
+    agent = "puct:num_simulations=2,num_candidates=4,num_playouts=0"
+    few = ["--agent", agent, "--batches", "1", "--batch", "2", "--num-nodes", "0", "--out", str(tmp_path)]
+    teacher.main(["--game", "santorini", "--set", "size=3", "placement=random", *few])
+    games = teacher.load(tilewe_jax.make("santorini", size=3, placement="random"), tmp_path / "000000.npz")
+    assert len(games.game) > 2
+    for program in (["teacher", *few], ["imitation", "--games", str(tmp_path)]):
+        main = {"teacher": teacher.main, "imitation": imitation.main}[program[0]]
+        with pytest.raises(SystemExit, match=r"^santorini has no option tiles"):
+            main(["--game", "santorini", "--set", "tiles=3", *program[1:]])
+
+
 def test_a_network_learns_and_is_measured(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "network.npz"
     given = ["--games", str(folder), "--game", ID, "--size", "tiny", "--batch-size", "32", "--epochs", "40"]
