@@ -122,6 +122,11 @@ class ReplayConfig:
     surprise_fraction: float = setting(0.5, minimum=0, maximum=1, may_change=True)
     """Fraction of the positions that are drawn in proportion to how much the search changed the policy (policy surprise
     weighting, Wu 2019); the others are drawn uniformly."""
+    records: str = setting("", may_change=True)
+    """A file of recorded games, or a folder of such files, whose positions are learned from beside those of self-play: games
+    against programs of others, as ``ladder`` writes them, or of people. Values are learned from them, and the policy is not."""
+    records_fraction: float = setting(0.1, minimum=0, maximum=0.9, may_change=True)
+    """Fraction of the positions of a batch that are drawn from ``records``, where there are any."""
 
 
 @dataclass(frozen=True)

@@ -187,15 +187,27 @@ def _evaluate(game: Game[Any], interface: NetworkInterface, model: Model, state:
 
 
 def learn(
-    config: TrainConfig, game: Game[Any], learner: Learner, replay: Replay[Any], key: PRNGKeyArray, axis: str, devices: int
+    config: TrainConfig,
+    game: Game[Any],
+    learner: Learner,
+    replay: Replay[Any],
+    key: PRNGKeyArray,
+    axis: str,
+    devices: int,
+    recorded: Positions[Any] | None = None,
 ) -> tuple[Learner, Losses]:
     """A step of the optimizer, each device with its part of the batch from its part of the buffer.
 
+    Where there are positions of recorded games, ``[N, ...]``, a part of the batch is drawn from these, uniformly.
     Steps are not scanned: in a loop, XLA's CPU compiler makes the gradients of convolutions thirty times as slow.
     """
     count = config.optimizer.batch_size // devices
+    from_records = 0 if recorded is None else round(config.replay.records_fraction * count)
     key_sample, key_loss = jax.random.split(jax.random.fold_in(key, lax.axis_index(axis)))
-    batch = take(replay, sample(replay, key_sample, count, config.replay.surprise_fraction))
+    batch = take(replay, sample(replay, key_sample, count - from_records, config.replay.surprise_fraction))
+    if recorded is not None:
+        drawn = jax.random.randint(jax.random.fold_in(key_sample, 1), (from_records,), 0, len(recorded.finished))
+        batch = jax.tree.map(lambda leaf, more: jnp.concatenate([leaf, more[drawn]]), batch, recorded)
 
     def loss(trained: Any) -> tuple[Array, Losses]:
         model, auxiliary = trained

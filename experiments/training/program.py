@@ -7,6 +7,7 @@ are divided by games over the devices, the rest is the same on all of them.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import jax
@@ -17,9 +18,9 @@ from jaxtyping import Array, Int32, PRNGKeyArray
 
 from experiments import networks
 from experiments.config import TrainConfig
-from experiments.training import agents, loss, replay, selfplay
+from experiments.training import agents, loss, recorded, replay, selfplay
 from experiments.training.loss import Learner, Losses
-from experiments.training.replay import Replay
+from experiments.training.replay import Positions, Replay
 from experiments.training.selfplay import SelfplayState, SelfplayStats
 from search import bytes_per_node
 from search.memory import device_memory
@@ -84,6 +85,7 @@ class Program:
             if value % count:
                 raise ValueError(f"{name} must be a multiple of the number of devices, {count}, not {value}")
         opponent = agents.opponent_policy(config.selfplay, self.game)
+        games = _recorded(config, self.game)
         self.mesh = Mesh(np.array(available[:count]), (_AXIS,))
         everywhere, by_game = PartitionSpec(), PartitionSpec(_AXIS)
         # The positions of the buffer are [rows, games, ...].
@@ -102,13 +104,16 @@ class Program:
         """Shapes and shardings of the state."""
         self.begin: Callable[[int], TrainState] = jax.jit(self._begin, out_shardings=self.shardings)
         """Makes the state of a new run from a seed."""
-        # Weights are arguments of what is compiled, not constants in it.
-        fixed = () if opponent is None else (jax.device_put(opponent, NamedSharding(self.mesh, everywhere)),)
-        self.play = self._divided(partial(self._play, False), *fixed)
+
+        # Weights and positions are arguments of what is compiled, not constants in it.
+        def fixed(value: Any) -> tuple[Any, ...]:
+            return () if value is None else (jax.device_put(value, NamedSharding(self.mesh, everywhere)),)
+
+        self.play = self._divided(partial(self._play, False), *fixed(opponent))
         """Plays ``unroll_length`` moves in every game."""
-        self.warm_up = self._divided(partial(self._play, True), *fixed)
+        self.warm_up = self._divided(partial(self._play, True), *fixed(opponent))
         """Like ``play``, by the agents of the warm-up."""
-        self.learn = self._divided(self._learn)
+        self.learn = self._divided(self._learn, *fixed(games))
         """Makes a step of the optimizer."""
 
         def rows_filled(state: TrainState) -> Array:
@@ -174,11 +179,33 @@ class Program:
         after = replace(state, games=games, replay=buffer, iteration=state.iteration + 1)
         return after, jax.lax.psum(stats, _AXIS)
 
-    def _learn(self, state: TrainState) -> tuple[TrainState, Losses]:
+    def _learn(self, *arguments: Any) -> tuple[TrainState, Losses]:
+        """A step of learning; the arguments are the positions of recorded games, where there are any, and the state."""
+        *games, state = arguments
         key = jax.random.fold_in(state.keys[1], state.learner.steps)
         devices = self.mesh.devices.size
-        learner, losses = loss.learn(self.config, self.game, state.learner, state.replay, key, _AXIS, devices)
+        learner, losses = loss.learn(self.config, self.game, state.learner, state.replay, key, _AXIS, devices, *games)
         return replace(state, learner=learner), losses
+
+
+def _recorded(config: TrainConfig, game: Game[Any]) -> Positions[Any] | None:
+    """The positions of recorded games to learn from; ``None`` where there are none. Raises ``ValueError``."""
+    given, selfplay_config = config.replay, config.selfplay
+    if not given.records or not given.records_fraction:
+        return None
+    try:
+        return recorded.read(
+            game,
+            Path(given.records),
+            given.replay_size * selfplay_config.num_games,
+            selfplay_config.search.num_candidates,
+            tree_nodes=selfplay_config.tree_nodes,
+            final_states=config.loss.needs_final_states,
+        )
+    except OSError as error:
+        raise ValueError(f"replay.records: {error.filename}: {error.strerror}") from None
+    except ValueError as error:
+        raise ValueError(f"replay.records: {error}") from None
 
 
 def check_memory(config: TrainConfig, game: Game[Any], devices: int) -> None:

@@ -133,6 +133,7 @@ def refuses(outcome: Outcome, message: str) -> None:
         ("openings --game santorini --engine true --out f", "santorini has no moves that are sets of cells"),
         ("train --list --resume", "--resume cannot be given with --list"),
         ("train --out run --set evaluation.opponents=nosuch", "santorini has no agent 'nosuch'"),
+        ("train --out run --set replay.records=nowhere", "replay.records: nowhere: No such file"),
         ("train --out run --set evaluation.eval_opening=1000", "eval_opening must be at most 100"),
         ("train --out run --set selfplay.warmup_policy=nosuch", "warmup_policy for santorini must be one of"),
         ("train --out run --set selfplay.num_games=2000000000", "(selfplay.num_games) would fit"),

@@ -1,0 +1,102 @@
+"""Positions of recorded games, to learn from beside those of self-play: games against programs of others, or of people."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.training.replay import UNKNOWN, Positions, TreeNode
+from tilewe_jax import records
+from tilewe_jax.game import Game
+from tilewe_jax.records import Record
+
+State = TypeVar("State")
+
+_BATCH = 64
+"""Number of games replayed side by side."""
+
+
+def read(
+    game: Game[State], path: Path, limit: int, num_candidates: int, tree_nodes: bool = False, final_states: bool = False
+) -> Positions[State]:
+    """The positions of recorded games before each move, ``[N, ...]``, on the host.
+
+    All that is known of them is how the game ended, so values are learned from them and the policy is not: the move that was
+    played is the only candidate.
+
+    Args:
+        game: the game.
+        path: a file of records, or a folder with files ``*.jsonl`` of records, at any depth.
+        limit: maximum number of positions.
+        num_candidates: number of places for candidates.
+        tree_nodes: whether positions have a place for one inside of a search tree, which is left empty.
+        final_states: whether positions have the last one of the game with them.
+
+    Raises ``OSError`` where a file cannot be read, and ``ValueError``, which names the file, for games that are damaged or of
+    another game or other options, and where there are no positions or more than the limit.
+    """
+    files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+    parts: list[Positions[Any]] = []
+    count = 0
+    for file in files:
+        played, games = records.read(file)
+        if (played.id, played.options) != (game.id, game.options):
+            raise ValueError(f"{file} has games of {played.id} {dict(played.options)}, not of {game.id} {dict(game.options)}")
+        for number, verdict in enumerate(records.replay(game, games, _BATCH), 1):
+            if verdict:
+                raise ValueError(f"{file}, game {number}: {verdict}")
+        for part in _positions(game, games, num_candidates):
+            parts.append(part)
+            count += len(part.finished)
+            if count > limit:
+                raise ValueError(f"{path} has more than {limit:,} positions, which is all that the replay buffer holds")
+    if not count:
+        raise ValueError(f"{path} has no positions of games")
+    joined: Positions[Any] = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    node = TreeNode(joined.state, np.full_like(joined.returns, UNKNOWN)) if tree_nodes else None  # type: ignore[arg-type]
+    return Positions(**{**vars(joined), "node": node, "final": joined.final if final_states else None})
+
+
+def _positions(game: Game[Any], games: list[Record], num_candidates: int) -> Iterator[Positions[Any]]:
+    """The positions of games whose actions are known to be legal, some games at a time."""
+
+    @jax.jit
+    def run(state: Any, actions: jax.Array) -> tuple[Any, Any, jax.Array]:
+        def step(state: Any, action: jax.Array) -> tuple[Any, Any]:
+            return jax.vmap(game.apply)(state, action), state
+
+        final, states = jax.lax.scan(step, state, actions)
+        return states, final, jax.vmap(game.heuristic_value)(final)
+
+    for start in range(0, len(games), _BATCH):
+        part = games[start : start + _BATCH]
+        part += part[:1] * (_BATCH - len(part))  # one compiled shape for all parts
+        actions = np.full((game.max_steps, _BATCH), -1, np.int32)
+        for index, record in enumerate(part):
+            actions[: len(record.actions), index] = record.actions
+        deals = [jax.device_get(game.init_from_deal(record.deal)) for record in part]
+        initial = jax.tree.map(lambda *leaves: np.stack(leaves), *deals)
+        states, final, score_value = jax.device_get(run(initial, jnp.asarray(actions)))
+        played = actions >= 0
+        played[:, len(games) - start :] = False
+        ply, which = np.nonzero(played)
+        returns = np.array([record.returns for record in part], np.float32)[which]
+        candidates = np.full((len(ply), num_candidates), -1, np.int32)
+        candidates[:, 0] = actions[ply, which]
+        yield Positions(
+            state=jax.tree.map(lambda leaf, ply=ply, which=which: leaf[ply, which], states),
+            candidates=candidates,  # type: ignore[arg-type]
+            policy=(candidates >= 0).astype(np.float32),  # type: ignore[arg-type]
+            root_value=np.full_like(returns, UNKNOWN),  # type: ignore[arg-type]
+            surprise=np.zeros(len(ply), np.float32),  # type: ignore[arg-type]
+            game_index=np.zeros(len(ply), np.int32),  # type: ignore[arg-type]
+            returns=returns,  # type: ignore[arg-type]
+            outcome_target=returns,  # type: ignore[arg-type]
+            short_term_target=returns,  # type: ignore[arg-type]
+            score_value=score_value[which],
+            finished=np.ones(len(ply), np.bool_),  # type: ignore[arg-type]
+            final=jax.tree.map(lambda leaf, which=which: leaf[which], final),
+        )
