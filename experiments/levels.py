@@ -60,8 +60,10 @@ _TRIOMINOS = (
     "puct:num_simulations=32,num_candidates=32,candidate_pool=64,num_determinizations=1",
 )
 _MANY = ",num_simulations=1024"
-_SAME_BOARD = [("placement", "random"), ("movegen", "conv")]
+_SAME_RULES = [("placement", "random"), ("movegen", "conv")]
 """Options of games other than the default ones with which networks fit."""
+_ANY_SIZE = ("santorini",)
+"""Games whose network plays on boards of all sizes: it is a convolution, and wins on them."""
 
 
 def _levels(agents: tuple[str, ...], *ratings: int) -> tuple[Level, ...]:
@@ -74,7 +76,7 @@ LEVELS: dict[str, tuple[Level, ...]] = {
     "duo_official": _levels((*_POLYOMINO, BEST["duo_official"] + _MANY), 0, 985, 1484, 1795, 2079, 2354, 2751),
     "classic": _levels(_POLYOMINO, 0, 562, 852, 947, 1166, 1331),
     "classic_2": _levels(_POLYOMINO, 0, 1024, 1501, 1670, 2075, 2815),
-    "santorini": _levels(_SANTORINI, 0, 1010, 1399, 1820, 2108, 3144, 4096),
+    "santorini": _levels(_SANTORINI, 0, 1010, 1399, 1820, 2108, 3144, 4399),
     "triominos": _levels(_TRIOMINOS, 0, 450, 666, 785),
 }
 """The levels of games by their id, the weakest first."""
@@ -100,7 +102,7 @@ def agent_of(game: "Game[Any] | HostGame", text: str) -> str:
     Raises ``ValueError`` for a level that the game does not have.
     """
     kind, _, rest = text.partition(":")
-    fits = all(option in _SAME_BOARD for option in game.options.items())
+    fits = all(option in _SAME_RULES or (option[0] == "size" and game.id in _ANY_SIZE) for option in game.options.items())
     if kind == "best":
         kind, _, settings = BEST.get(game.id, "puct").partition(":") if fits else ("puct", "", "")
         given = rest.split(",") if rest else []

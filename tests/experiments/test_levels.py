@@ -31,8 +31,8 @@ def test_networks_play_on_the_boards_that_they_were_trained_for() -> None:
     smaller = tilewe_jax.make("duo_official", size=8)
     assert agent_of(smaller, f"level:{len(LEVELS['duo_official'])}") == LEVELS["duo_official"][-2].agent
     assert agent_of(smaller, "level:2") == LEVELS["duo_official"][1].agent
-    for placement, below in (("random", -1), ("chosen", -2)):
-        game = tilewe_jax.make("santorini", placement=placement)
+    for options, below in (({"placement": "random"}, -1), ({"size": 4}, -1), ({"placement": "chosen"}, -2)):
+        game = tilewe_jax.make("santorini", **options)
         assert agent_of(game, f"level:{len(LEVELS['santorini'])}") == LEVELS["santorini"][below].agent
         assert arena.player(game, f"level:{len(LEVELS['santorini'])}").spec is not None
 
