@@ -38,23 +38,23 @@ def read(
     Raises ``OSError`` where a file cannot be read, and ``ValueError``, which names the file, for games that are damaged or of
     another game or other options, and where there are no positions or more than the limit.
     """
-    files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
-    parts: list[Positions[Any]] = []
-    count = 0
-    for file in files:
-        played, games = records.read(file)
+    games: list[Record] = []
+    places: list[str] = []
+    for file in sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]:
+        played, found = records.read(file)
         if (played.id, played.options) != (game.id, game.options):
             raise ValueError(f"{file} has games of {played.id} {dict(played.options)}, not of {game.id} {dict(game.options)}")
-        for number, verdict in enumerate(records.replay(game, games, _BATCH), 1):
-            if verdict:
-                raise ValueError(f"{file}, game {number}: {verdict}")
-        for part in _positions(game, games, num_candidates):
-            parts.append(part)
-            count += len(part.finished)
-            if count > limit:
-                raise ValueError(f"{path} has more than {limit:,} positions, which is all that the replay buffer holds")
+        games += found
+        places += [f"{file}, game {number}" for number in range(1, len(found) + 1)]
+    count = sum(len(record.actions) for record in games)
     if not count:
         raise ValueError(f"{path} has no positions of games")
+    if count > limit:
+        raise ValueError(f"{path} has {count:,} positions, and the replay buffer holds {limit:,}")
+    for place, verdict in zip(places, records.replay(game, games, _BATCH), strict=True):
+        if verdict:
+            raise ValueError(f"{place}: {verdict}")
+    parts = list(_positions(game, games, num_candidates))
     joined: Positions[Any] = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     node = TreeNode(joined.state, np.full_like(joined.returns, UNKNOWN)) if tree_nodes else None  # type: ignore[arg-type]
     return Positions(**{**vars(joined), "node": node, "final": joined.final if final_states else None})
