@@ -48,7 +48,7 @@ def test_commands_parse(command: str) -> None:
 
 def test_samples_were_found() -> None:
     assert len(CODE) == 20
-    assert len(COMMANDS) == 93
+    assert len(COMMANDS) == 98
 
 
 def test_the_map_names_what_there_is() -> None:
