@@ -139,6 +139,37 @@ def _lines(path: str | Path, file: BinaryIO) -> Iterator[str]:
             raise RecordError(f"{path} is not a file of games: it is not text") from None
 
 
+def batches(game: "Game[Any]", records: Sequence[Record], batch: int) -> Iterator[tuple[Sequence[Record], Any, np.ndarray]]:
+    """Records in parts of one shape, so that what replays them is compiled once.
+
+    Args:
+      game: the game that was played.
+      records: the records.
+      batch: number of games in a part, B; fewer where there are fewer records.
+
+    Yields the records of the part, at most B; their initial states on the host, ``[B, ...]``; and their actions, int32
+    ``[game.max_steps, B]``, with -1 after the end of a game and in the places that the last part leaves over.
+
+    Raises ``ValueError`` for a deal that is none of this game.
+    """
+    import jax
+
+    size = min(batch, len(records))
+    starts: dict[str, Any] = {}
+    for start in range(0, len(records), batch):
+        part = records[start : start + batch]
+        actions = np.full((game.max_steps, size), -1, np.int32)
+        for index, record in enumerate(part):
+            actions[: len(record.actions), index] = record.actions
+        deals = [record.deal for record in part]
+        deals += deals[:1] * (size - len(part))
+        texts = [json.dumps(deal) for deal in deals]
+        for text, deal in zip(texts, deals, strict=True):  # most games share a deal, and initial states are expensive
+            if text not in starts:
+                starts[text] = jax.device_get(game.init_from_deal(deal))
+        yield part, jax.tree.map(lambda *leaves: np.stack(leaves), *(starts[text] for text in texts)), actions
+
+
 def replay(game: "Game[Any]", records: Sequence[Record], batch: int = 1024) -> list[str | None]:
     """Replay records and compare their ends.
 
@@ -166,19 +197,7 @@ def replay(game: "Game[Any]", records: Sequence[Record], batch: int = 1024) -> l
         return first_illegal, jax.vmap(game.is_terminal)(state), jax.vmap(game.scores)(state), jax.vmap(game.returns)(state)
 
     verdicts: list[str | None] = []
-    starts: dict[str, Any] = {}
-    for start in range(0, len(records), batch):
-        part = records[start : start + batch]
-        actions = np.full((game.max_steps, min(batch, len(records))), -1, np.int32)
-        deals = [record.deal for record in part]
-        for index, record in enumerate(part):
-            actions[: len(record.actions), index] = record.actions
-        deals += deals[:1] * (actions.shape[1] - len(part))  # one compiled shape for all parts
-        texts = [json.dumps(deal) for deal in deals]
-        for text, deal in zip(texts, deals, strict=True):  # most games share a deal, and initial states are expensive
-            if text not in starts:
-                starts[text] = jax.device_get(game.init_from_deal(deal))
-        state = jax.tree.map(lambda *leaves: np.stack(leaves), *(starts[text] for text in texts))
+    for part, state, actions in batches(game, records, batch):
         illegal, over, scores, returns = map(np.asarray, run(state, jnp.asarray(actions)))
         for index, record in enumerate(part):
             verdicts.append(_verdict(game, record, int(illegal[index]), bool(over[index]), scores[index], returns[index]))

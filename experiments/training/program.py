@@ -85,7 +85,7 @@ class Program:
             if value % count:
                 raise ValueError(f"{name} must be a multiple of the number of devices, {count}, not {value}")
         opponent = agents.opponent_policy(config.selfplay, self.game)
-        games = _recorded(config, self.game)
+        recorded_positions = _recorded_positions(config, self.game)
         self.mesh = Mesh(np.array(available[:count]), (_AXIS,))
         everywhere, by_game = PartitionSpec(), PartitionSpec(_AXIS)
         # The positions of the buffer are [rows, games, ...].
@@ -113,7 +113,7 @@ class Program:
         """Plays ``unroll_length`` moves in every game."""
         self.warm_up = self._divided(partial(self._play, True), *fixed(opponent))
         """Like ``play``, by the agents of the warm-up."""
-        self.learn = self._divided(self._learn, *fixed(games))
+        self.learn = self._divided(self._learn, *fixed(recorded_positions))
         """Makes a step of the optimizer."""
 
         def rows_filled(state: TrainState) -> Array:
@@ -181,14 +181,14 @@ class Program:
 
     def _learn(self, *arguments: Any) -> tuple[TrainState, Losses]:
         """A step of learning; the arguments are the positions of recorded games, where there are any, and the state."""
-        *games, state = arguments
+        *positions, state = arguments
         key = jax.random.fold_in(state.keys[1], state.learner.steps)
         devices = self.mesh.devices.size
-        learner, losses = loss.learn(self.config, self.game, state.learner, state.replay, key, _AXIS, devices, *games)
+        learner, losses = loss.learn(self.config, self.game, state.learner, state.replay, key, _AXIS, devices, *positions)
         return replace(state, learner=learner), losses
 
 
-def _recorded(config: TrainConfig, game: Game[Any]) -> Positions[Any] | None:
+def _recorded_positions(config: TrainConfig, game: Game[Any]) -> Positions[Any] | None:
     """The positions of recorded games to learn from; ``None`` where there are none. Raises ``ValueError``."""
     given, selfplay_config = config.replay, config.selfplay
     if not given.records or not given.records_fraction:

@@ -71,18 +71,9 @@ def _positions(game: Game[Any], games: list[Record], num_candidates: int) -> Ite
         final, states = jax.lax.scan(step, state, actions)
         return states, final, jax.vmap(game.heuristic_value)(final)
 
-    for start in range(0, len(games), _BATCH):
-        part = games[start : start + _BATCH]
-        part += part[:1] * (_BATCH - len(part))  # one compiled shape for all parts
-        actions = np.full((game.max_steps, _BATCH), -1, np.int32)
-        for index, record in enumerate(part):
-            actions[: len(record.actions), index] = record.actions
-        deals = [jax.device_get(game.init_from_deal(record.deal)) for record in part]
-        initial = jax.tree.map(lambda *leaves: np.stack(leaves), *deals)
+    for part, initial, actions in records.batches(game, games, _BATCH):
         states, final, score_value = jax.device_get(run(initial, jnp.asarray(actions)))
-        played = actions >= 0
-        played[:, len(games) - start :] = False
-        ply, which = np.nonzero(played)
+        ply, which = np.nonzero(actions >= 0)
         returns = np.array([record.returns for record in part], np.float32)[which]
         candidates = np.full((len(ply), num_candidates), -1, np.int32)
         candidates[:, 0] = actions[ply, which]

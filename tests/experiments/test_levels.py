@@ -24,7 +24,7 @@ def test_levels_are_agents_of_their_game_and_ever_stronger(name: str) -> None:
         build_search(spec, game, network)
 
 
-def test_networks_play_on_the_boards_that_they_were_trained_for() -> None:
+def test_networks_play_on_the_boards_that_they_fit() -> None:
     strongest = LEVELS["duo_official"][-1].agent
     assert "network=" in strongest
     assert agent_of(tilewe_jax.make("duo_official"), f"level:{len(LEVELS['duo_official'])}") == strongest

@@ -48,8 +48,9 @@ def test_positions_are_those_of_the_games(folder: Path) -> None:
     current = np.asarray(functions.current_player(positions.state))
     legal = np.asarray(functions.legal_actions(positions.state))
     actions = np.asarray(positions.candidates)[:, 0]
-    found = zip(current.tolist(), actions.tolist(), map(tuple, positions.returns.tolist()), legal.sum(1).tolist(), strict=True)
-    assert sorted(found) == sorted(expected)
+    returns = map(tuple, positions.returns.tolist())
+    replayed = zip(current.tolist(), actions.tolist(), returns, legal.sum(1).tolist(), strict=True)
+    assert sorted(replayed) == sorted(expected)
     assert legal[np.arange(len(actions)), actions].all()
     assert np.asarray(functions.is_terminal(positions.final)).all()
     assert np.array_equal(functions.returns(positions.final), positions.returns)
@@ -78,9 +79,9 @@ def test_values_are_learned_and_policies_are_not(folder: Path) -> None:
 
 
 def test_what_cannot_be_learned_from(folder: Path, tmp_path: Path) -> None:
-    other = tilewe_jax.make("tilewe", players=2, size=4, pieces=("I2", "I3"))
+    other_pieces = tilewe_jax.make("tilewe", players=2, size=4, pieces=("I2", "I3"))
     with pytest.raises(ValueError, match=r"a\.jsonl has games of tilewe .*L3.*, not of tilewe .*I3"):
-        recorded.read(other, folder, 10_000, 3)
+        recorded.read(other_pieces, folder, 10_000, 3)
     with pytest.raises(ValueError, match=r"has 2\d\d positions, and the replay buffer holds 100"):
         recorded.read(GAME, folder, 100, 3)
     with pytest.raises(ValueError, match=r"has no positions of games"):
