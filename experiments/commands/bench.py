@@ -14,6 +14,7 @@ from experiments.commands.common import (
     GameOptions,
     OptionalFolder,
     OptionalInt,
+    Trust,
     UsageError,
     check_positive,
     check_seed,
@@ -35,7 +36,7 @@ _COMPILED = ("compile_for", *_OF_COMPILING, *_OF_SEARCH, "game", "players", "set
 
 
 @dataclass(frozen=True)
-class Bench(GameOptions):
+class Bench(GameOptions, Trust):
     """Measure how fast games, searches or training run on this machine.
 
     The form of the games is stream (every game that ends is started again at once), games (all are played to their ends
