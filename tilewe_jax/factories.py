@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,7 +39,26 @@ def import_module(name: str) -> None:
 
     Raises ``ValueError`` where there is no such module, and for all that its code raises.
     """
-    call(f"module {name!r}", _run_file if name.endswith(".py") else _imported, name)
+    with loading(name):
+        call(f"module {name!r}", _run_file if name.endswith(".py") else _imported, name)
+
+
+@contextmanager
+def loading(name: str) -> Iterator[None]:
+    """Context in which ``being_loaded`` is the name of a module or a file."""
+    token = _being_loaded.set(name)
+    try:
+        yield
+    finally:
+        _being_loaded.reset(token)
+
+
+def being_loaded() -> str:
+    """The module or file of the user that is being loaded, as it was given; empty if there is none."""
+    return _being_loaded.get()
+
+
+_being_loaded: ContextVar[str] = ContextVar("being_loaded", default="")
 
 
 def _imported(name: str) -> ModuleType:

@@ -371,8 +371,8 @@ def _players_of_run(game: Any, folder: Path, num_simulations: int) -> list[Any]:
     search = AgentSpec.parse(f"gumbel:num_simulations={num_simulations},gumbel_scale=1")
     players = []
     for path in sorted((folder / "weights").glob("*.npz")):
-        spec = replace(search, evaluator=replace(search.evaluator, network=str(path)))
         try:
+            spec = replace(search, evaluator=replace(search.evaluator, network=str(path)))
             players.append(spec_player(game, path.stem, spec))
         except ValueError as error:
             raise UsageError(str(error)) from None

@@ -5,7 +5,6 @@ name (``network.architecture``), or name the factory itself, ``module:factory``;
 multilayer perceptron.
 """
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -35,7 +34,7 @@ DEFAULT = "default"
 _ARCHITECTURES: dict[str, dict[type[Any], Architecture]] = {}
 _DEFAULTS: dict[type[Any], str] = {}
 _MODULES: dict[str, str] = {}
-"""The module or file that registered an architecture, by the architecture's name."""
+"""The module or file of the user that registered an architecture, by the architecture's name; empty if it is not known."""
 
 
 def register_architecture(name: str, factory: Architecture, game_type: type[Any] = Game, default: bool = False) -> None:
@@ -56,11 +55,7 @@ def register_architecture(name: str, factory: Architecture, game_type: type[Any]
     if _ARCHITECTURES.get(name, {}).get(game_type, factory) is not factory:
         raise ValueError(f"there is an architecture {name!r} for {game_type.__name__} already")
     _ARCHITECTURES.setdefault(name, {})[game_type] = factory
-    caller = sys._getframe(1).f_globals
-    module = str(caller.get("__name__", ""))
-    # Programs and presets are known by their files.
-    is_file = module == "__main__" or module.startswith("<")
-    _MODULES.setdefault(name, "" if module == __name__ else str(caller.get("__file__", "")) if is_file else module)
+    _MODULES.setdefault(name, factories.being_loaded())
     if default:
         _DEFAULTS[game_type] = name
 
@@ -103,6 +98,8 @@ def make(game: Game[Any], architecture: str, size: str, key: PRNGKeyArray, regis
 
 def _check_outputs(game: Game[Any], name: str, model: Model) -> None:
     """Raise ``ValueError`` if the outputs of a network do not have the game's shapes."""
+    if not callable(model):
+        raise ValueError(f"it gives {model!r}, which is not a network")
     interface = network_interface(game, model)
     outputs = jax.eval_shape(model, observation_spec(interface, game))
     shapes = (interface.num_logits,), (game.num_players,), (game.num_players,)
@@ -119,18 +116,21 @@ def resolve(game: Game[Any], architecture: str, registered_by: str = "") -> str:
     name = _default(game) if architecture == DEFAULT else architecture
     if ":" not in name and name not in architectures(game):
         known = ", ".join([DEFAULT, *architectures(game)])
+        source = f"; {registered_by} registered it when the network was trained" if registered_by else ""
         module = registered_by or "MODULE"
-        advice = f"--import {module}" + (f" or --preset {module}" if module.endswith(".py") else "")
-        source = f"; it was registered by {registered_by}: give {advice}" if registered_by else f"; give {advice}"
+        preset = f" (train takes --preset {module} as well)" if module.endswith(".py") else ""
         raise ValueError(
-            f"network.architecture {architecture!r} is not registered for {game.id} here{source} to register an architecture,"
-            f" or name it module:factory; registered are {known}"
+            f"network.architecture {architecture!r} is not registered for {game.id} here{source}; registered are {known}."
+            f" Give --import {module}{preset}, with the module that registers it, or name the architecture module:factory"
         )
     return name
 
 
 def registered_by(architecture: str) -> str | None:
-    """The module or file that registered an architecture: empty if it is built in, ``None`` if none did in this process."""
+    """The module or file that registered an architecture, as the user gave it.
+
+    Empty if the architecture is built in, or was registered otherwise; ``None`` if it is not registered in this process.
+    """
     if architecture == DEFAULT or ":" in architecture:
         return ""
     return _MODULES.get(architecture)
