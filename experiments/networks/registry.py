@@ -7,7 +7,7 @@ multilayer perceptron.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 from jaxtyping import PRNGKeyArray
@@ -91,7 +91,7 @@ def make(game: Game[Any], architecture: str, size: str, key: PRNGKeyArray, regis
         model = factory(game, SIZES[size], key)
         _check_outputs(game, name, model)
     else:
-        model = factories.call(f"architecture {name!r}", factory, game, SIZES[size], key)
+        model = cast(Model, factories.call(f"architecture {name!r}", factory, game, SIZES[size], key))
         factories.call(f"architecture {name!r}", _check_outputs, game, name, model)
     return model
 
