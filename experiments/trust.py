@@ -1,7 +1,7 @@
 """Files run nothing: text in a file that names code is refused, unless the caller trusts the file.
 
 Code is named by ``module:factory`` (a game, an agent, a network, an architecture), by ``gtp:command="..."``, and by the file of
-an exported network. A user who types such a text means it; whoever sends a file may mean harm.
+an exported network. Users who type this text want the code to run; the author of a file may be anybody.
 """
 
 from collections.abc import Iterator

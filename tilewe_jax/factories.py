@@ -37,7 +37,7 @@ def import_module(name: str) -> None:
     Args:
       name: the name of a module, which is looked for in the current folder as well, or the path of a file of Python (``.py``).
 
-    Raises ``ValueError`` where there is no such module, and for all that its code raises.
+    Raises ``ValueError`` for an unknown module, and for all that its code raises.
     """
     with loading(name):
         call(f"module {name!r}", _run_file if name.endswith(".py") else _imported, name)
@@ -54,7 +54,7 @@ def loading(name: str) -> Iterator[None]:
 
 
 def being_loaded() -> str:
-    """The module or file of the user that is being loaded, as it was given; empty if there is none."""
+    """The module or file of the user that is being loaded, as the user gave it; empty otherwise."""
     return _being_loaded.get()
 
 

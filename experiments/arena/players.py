@@ -101,7 +101,7 @@ def _without_name(text: str) -> tuple[str, str]:
 def names_code(text: str) -> bool:
     """Whether the text of an agent names code.
 
-    It does unless it is a policy of the game, a level, or a search whose settings have no colon and whose network is weights.
+    It does unless it names a policy of the game, a level, or a search without colons in its settings whose network is weights.
     """
     what = _without_name(text)[1]
     kind, colon, settings = what.partition(":")

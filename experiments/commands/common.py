@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich.console import Console
-from tyro.conf import arg
+from tyro.conf import UseAppendAction, arg
 
 from experiments.parsing import assignments
 from experiments.progress import COMPILING, Progress
@@ -37,8 +37,8 @@ class FailedError(Exception):
 class Imports:
     """The option of a command that finds games, which a module of the user may register."""
 
-    imports: Annotated[tuple[str, ...], arg(name="import", metavar="MODULE ...", help_behavior_hint="")] = ()
-    """Modules, or files of Python, to import first: they may register games, network architectures and policies."""
+    imports: Annotated[UseAppendAction[tuple[str, ...]], arg(name="import", metavar="MODULE", help_behavior_hint="")] = ()
+    """Module, or file of Python, to import first, which registers games or network architectures; may be repeated."""
 
     def prepare(self) -> AbstractContextManager[None]:
         """Import the modules, and give the context in which the command runs."""
@@ -53,7 +53,7 @@ class Imports:
 
     def imports_as_arguments(self) -> list[str]:
         """The options as another process takes them."""
-        return ["--import", *self.imports] if self.imports else []
+        return [text for name in self.imports for text in ("--import", name)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class Trust(Imports):
     """The options of a command that finds networks, agents or runs in files."""
 
     trust: Flag = False
-    """Trust the files that are read: run the code that they name, such as a game module:factory in the settings of a run."""
+    """Trust the files that are read: run the code that they name, like a game module:factory in the settings of a run."""
 
     def prepare(self) -> AbstractContextManager[None]:
         """Import the modules, and give the context in which files may name code, if they are trusted."""

@@ -115,7 +115,7 @@ class Train(Trust):
     def _print_note(self) -> None:
         """Say that a preset beside --resume changes no settings."""
         if self.resume and self.preset and not self.json:
-            note = f"the settings are those of the run in {self.out} and of --set; {self.preset} only registers architectures"
+            note = f"the run in {self.out} keeps its settings, except for --set; {self.preset} only registers architectures"
             err.print(note, markup=False, soft_wrap=True)
 
 

@@ -51,7 +51,7 @@ def register_architecture(name: str, factory: Architecture, game_type: type[Any]
     if name in ("", DEFAULT):
         raise ValueError(f"an architecture needs a name of its own, not {name!r}")
     if ":" in name:
-        raise ValueError(f"the name of an architecture must have no colon, which module:factory has, not {name!r}")
+        raise ValueError(f"the name of an architecture must not contain a colon, got {name!r}")
     if _ARCHITECTURES.get(name, {}).get(game_type, factory) is not factory:
         raise ValueError(f"there is an architecture {name!r} for {game_type.__name__} already")
     _ARCHITECTURES.setdefault(name, {})[game_type] = factory

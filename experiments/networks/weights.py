@@ -146,8 +146,8 @@ def find(name: str) -> Path | None:
 def read_initial(game: Game[Any], name: str, setting: str, known: str = "") -> Weights:
     """The weights of a name that training begins with, of any game whose arrays have the same shapes.
 
-    ``known`` is the architecture of the run, see ``read``. Raises ``ValueError`` where there are none, naming the setting, or
-    where they do not fit.
+    ``known`` is the architecture of the run, see ``read``. Raises ``ValueError``, which names the setting, for unknown weights
+    and for weights that do not fit.
     """
     path = find(name)
     if path is None:

@@ -153,10 +153,10 @@ def join(coordinator: str | None, count: int | None, number: int | None) -> None
 def configured(preset: str | None, given: dict[str, str], folder: Path, resume: bool, trust: bool = False) -> TrainConfig:
     """The settings of a preset, or of the run in a folder that is to be resumed, with those that are given as text.
 
-    A preset that is a file runs in any case. With ``resume`` its settings are not used, but the architectures and games that it
-    registers are there. ``trust`` allows the settings of the run to name code, see ``read_config``; ``given`` may name code.
+    With ``resume``, a preset that is a file of Python only registers its architectures and games, and changes no settings.
+    ``trust`` allows the settings of the run to name code, see ``read_config``; ``given`` may name code.
 
-    Raises ``ValueError`` for wrong settings, and for untrusted ones, ``CheckpointError`` where there is no run.
+    Raises ``ValueError`` for wrong or untrusted settings, ``CheckpointError`` if the folder has no run.
     """
     if not resume:
         return config.changed(presets.load(preset) if preset else TrainConfig(), given)
@@ -177,7 +177,7 @@ def read_config(folder: Path, trust: bool = False, known: TrainConfig | None = N
     Settings that name code (``experiments.config.code_in_settings``) are refused, unless they are the same in ``known``, or
     ``trust`` says that the file may name code.
 
-    Raises ``CheckpointError`` where there is no run, or one of another version, ``UntrustedError`` for settings that name code.
+    Raises ``CheckpointError`` for a missing run or a run of another version, ``UntrustedError`` for settings that name code.
     """
     path, content = _read_config(folder)
     values = {} if known is None else {name: value for name, _, _, value in settings.leaves(known)}
@@ -198,9 +198,9 @@ def _read_config(folder: Path) -> tuple[Path, Any]:
 
 
 def _parsed(path: Path, content: Any, known: Mapping[str, Any], trust: bool) -> TrainConfig:
-    """The settings in the JSON of a file. Those that are the same in ``known``, by dotted name, may name code.
+    """The settings in the JSON of a file. Those with the same value in ``known``, by dotted name, may name code.
 
-    A setting that names code, and that is another one in ``known``, has its default.
+    A setting that names code and has another value in ``known`` gets its default.
     """
     with trusting(trust):
         for name, text in list(config.code_in_settings(content)):

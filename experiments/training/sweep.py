@@ -146,7 +146,7 @@ def run_all(given: Settings) -> dict[str, Any]:
         finished = folder / "finished.json"
         if folder.exists():
             check_finished(folder, config, finished.exists())
-            # Its file of weights is looked for, as a name in a file may be that of a program.
+            # Not the network that the file names, which may be a program.
             runs[name] = read_json(finished) | {"weights": str(weights.find(str(folder)))}
         else:
             runs[name] = train(config, folder, 60 * given.cpu_minutes)

@@ -218,7 +218,7 @@ def test_architectures_that_are_not_registered_here() -> None:
     refuses(run("train", "--out", "run", "--resume", "--preset", "santorini_cpu"), "file of Python")
     outcome = run("train", "--out", "run", "--resume", "--preset", "my_preset.py")
     assert outcome.code is None
-    assert "settings are those of the run" in outcome.err
+    assert "keeps its settings" in outcome.err
     assert registered_by("mine") == "my_preset.py"
     config = configured(None, {}, Path("run"), resume=True)
     assert config.network.registered_by == "my_preset.py"
@@ -237,13 +237,14 @@ def test_modules_are_imported_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert registered_by("imported") == "registers"
     assert registered_by("mlp") == ""
     assert registered_by("nosuch") is None
-    given = ("--import", "registers", "sub/uses.py", "--set", "network.architecture=imported_by_path")
+    given = ("--import", "registers", "--import", "sub/uses.py", "--set", "network.architecture=imported_by_path")
     assert run("train", "--out", "run", *given).code is None
     assert registered_by("imported_by_path") == "sub/uses.py"
     assert sys.path == before, "packages that are not installed are not looked for in the folder"
     refuses(run("games", "--import", "nosuch"), "--import: module 'nosuch': No module named 'nosuch'")
     refuses(run("games", "--import", "nosuch.py"), "nosuch.py")
-    refuses(run("games", "--import", "hostile", "own.net"), "own.net")
+    refuses(run("replay", "--import", "registers", "games.jsonl"), "games.jsonl: No such file")
+    refuses(run("games", "--import", "hostile", "--import", "own.net"), "own.net")
     with pytest.raises(ValueError, match="division by zero"):
         factories.call("x", sys.modules["hostile"].make)
     for name in ("registers", "beside", "uses"):
