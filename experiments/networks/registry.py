@@ -7,7 +7,7 @@ multilayer perceptron.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import jax
 from jaxtyping import PRNGKeyArray
@@ -87,11 +87,12 @@ def make(game: Game[Any], architecture: str, size: str, key: PRNGKeyArray, regis
     else:
         registered = _ARCHITECTURES[name]
         factory = next(registered[kind] for kind in type(game).__mro__ if kind in registered)
+    model: Model
     if name in _BUILT_IN:
         model = factory(game, SIZES[size], key)
         _check_outputs(game, name, model)
     else:
-        model = cast(Model, factories.call(f"architecture {name!r}", factory, game, SIZES[size], key))
+        model = factories.call(f"architecture {name!r}", factory, game, SIZES[size], key)
         factories.call(f"architecture {name!r}", _check_outputs, game, name, model)
     return model
 
