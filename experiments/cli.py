@@ -93,7 +93,8 @@ def _run(arguments: list[str]) -> None:
         command = _parse(arguments)
         # Before JAX is imported, and not for help.
         compilation_cache.enable() if uses_cache else compilation_cache.disable()
-        command.run()
+        with command.prepare():
+            command.run()
 
 
 def _parse(arguments: list[str]) -> Any:

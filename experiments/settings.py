@@ -29,6 +29,7 @@ def setting(
     maximum: float | None = None,
     positive: bool = False,
     may_change: bool = False,
+    holds: str = "code",
 ) -> Any:
     """A dataclass field with a range.
 
@@ -38,8 +39,10 @@ def setting(
         maximum: largest allowed value.
         positive: whether only values above 0 are allowed.
         may_change: whether a run may be resumed with another value.
+        holds: how texts in it are read, see ``experiments.config.code_in_settings``: as ``"agents"``; as ``"data"``, which
+            never names code; or as ``"code"``, which any text with a colon names.
     """
-    metadata = {"minimum": minimum, "maximum": maximum, "positive": positive, "may_change": may_change}
+    metadata = {"minimum": minimum, "maximum": maximum, "positive": positive, "may_change": may_change, "holds": holds}
     return field(default=default, metadata=metadata)
 
 

@@ -70,6 +70,31 @@ REQUESTS: tuple[dict[str, Any], ...] = (
 """Requests to `tilewe-jax analyze`."""
 
 
+CODE = (
+    "canary_module:make",
+    'gtp:command="mkdir canary"',
+    "name=canary_module:make",
+    "best:network=canary_module:make",
+    "x=gumbel:num_simulations=2,network=canary_module:make",
+    "puct:network=own.net",
+)
+"""Texts that name code, which makes the folder ``canary``."""
+NAMES_CODE = ("game.id", "network.architecture", "network.size", "network.init", "selfplay.opponent", "evaluation.opponents")
+"""Settings whose texts may name code."""
+
+
+def with_code(rng: random.Random, settings: Any) -> Any:
+    """The settings of a run with a text that names code."""
+    settings = copy.deepcopy(settings)
+    part, name = rng.choice(NAMES_CODE).split(".")
+    text = rng.choice(CODE)
+    settings[part][name] = [*rng.choice(([], ["random"])), text] if name == "opponents" else text
+    if name == "opponent":
+        settings[part]["opponent_fraction"] = 0.5
+    settings["loss"]["td_lambda"] = rng.choice((1.0, 0.5))  # which makes the game while settings are read
+    return settings
+
+
 def mutated_json(rng: random.Random, value: Any) -> Any:
     """A JSON value with something replaced, left out, added or repeated."""
     value = copy.deepcopy(value)
@@ -297,6 +322,8 @@ class Inputs:
 
             with np.load(source) as file:
                 about = json.loads(str(file["about"]))
+            if rng.random() < 0.3 and "architecture" in about:
+                about["architecture"] = rng.choice(CODE)
             text = json.dumps(mutated_json(rng, about)).replace("\x00", "")
             if rng.random() < 0.3:
                 text = mutated_text(rng, text)
@@ -338,11 +365,15 @@ class Inputs:
         return None
 
     def fuzz_config(self, rng: random.Random) -> str | None:
+        Path("canary_module.py").write_text("import os\nos.makedirs('canary', exist_ok=True)\ndef make(*game): return None\n")
         Path("run").mkdir(exist_ok=True)
-        content = json.dumps(mutated_json(rng, self.config)).encode()
+        config = with_code(rng, self.config) if rng.random() < 0.4 else self.config
+        content = json.dumps(mutated_json(rng, config) if rng.random() < 0.7 else config).encode()
         Path("run/config.json").write_bytes(mutated_bytes(rng, content) if rng.random() < 0.2 else content)
         if rng.random() < 0.3:
             return self.command("eval", "--run", "run", "--agents", "random", "random", "--games", "2")
+        if rng.random() < 0.3:
+            return self.command("train", "--out", "run", "--resume", "--json")
         from experiments.training.checkpoint import CheckpointError
         from experiments.training.run import read_config
 

@@ -19,6 +19,7 @@ from experiments.commands.common import (
     GameOptions,
     OptionalFile,
     OptionalInt,
+    Trust,
     UsageError,
     check_positive,
     check_seed,
@@ -39,7 +40,7 @@ MAX_SCORE_PLAYOUTS = 1 << 16
 
 
 @dataclass(frozen=True)
-class Analyze(GameOptions):
+class Analyze(GameOptions, Trust):
     """Analyse positions for other programs: requests in JSON lines on standard input, answers on standard output.
 
     A request names a game and its moves, as in {"id": "a", "game": "duo", "moves": ["W5n-a1e5"]}; the answer has the values of
@@ -85,7 +86,7 @@ class Analyze(GameOptions):
 
 
 @dataclass(frozen=True)
-class Rate:
+class Rate(Trust):
     """Rate the moves of recorded games: search the position before and after each, and say what the move has lost.
 
     Values are those of the player who moved, 1 for a win. The loss is the value of the best move less that of the move played.

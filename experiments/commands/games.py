@@ -13,6 +13,7 @@ from experiments.commands import common
 from experiments.commands.common import (
     Flag,
     GameOptions,
+    Imports,
     OptionalFile,
     OptionalInt,
     UsageError,
@@ -28,7 +29,7 @@ from experiments.commands.common import (
 
 
 @dataclass(frozen=True)
-class Games:
+class Games(Imports):
     """List the games and their options."""
 
     json: Flag = False
@@ -191,7 +192,7 @@ class Perft(GameOptions):
 
 
 @dataclass(frozen=True)
-class Replay:
+class Replay(Imports):
     """Play recorded games again and check that each move is legal and each result is right."""
 
     file: Annotated[Positional[Path], arg(metavar="FILE")]
@@ -217,7 +218,7 @@ class Replay:
 
 
 @dataclass(frozen=True)
-class Show:
+class Show(Imports):
     """Step through a recorded game on the terminal, or print it.
 
     On a terminal the right and left arrow keys go to the next and the previous move, home and end to the start and the end, a

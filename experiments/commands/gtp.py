@@ -10,7 +10,9 @@ from tyro.conf import Positional, arg
 from experiments.commands.common import (
     Flag,
     GameOptions,
+    Imports,
     OptionalInt,
+    Trust,
     UsageError,
     check_positive,
     check_seed,
@@ -23,7 +25,7 @@ from experiments.commands.common import (
 
 
 @dataclass(frozen=True)
-class Gtp(GameOptions):
+class Gtp(GameOptions, Trust):
     """Play as an engine for other programs, which send commands of the Go Text Protocol (GTP) to standard input.
 
     Commands are those of Pentobi's engine, and so are moves and colours of its games, so that its twogtp and any GTP controller
@@ -72,7 +74,7 @@ class Gtp(GameOptions):
 
 
 @dataclass(frozen=True)
-class Convert:
+class Convert(Imports):
     """Convert files of games: from records to Pentobi's .blksgf, and back.
 
     The names of the files say which: one of them ends with .blksgf. Pentobi has duo_official, classic and classic_2, and opens

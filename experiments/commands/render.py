@@ -9,6 +9,7 @@ from tyro.conf import Positional, arg
 from experiments.commands.common import (
     FailedError,
     Flag,
+    Imports,
     OptionalFile,
     OptionalInt,
     UsageError,
@@ -28,7 +29,7 @@ Format = Literal["svg", "gif", "animated-svg", "html", "grid"]
 
 
 @dataclass(frozen=True)
-class Render:
+class Render(Imports):
     """Draw recorded games: a position, a moving picture, a page to step through a game, or many games side by side.
 
     The format follows from the name of the file to write, .svg, .gif or .html, or is given: svg is one position; gif and

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import arg
 
 from experiments.commands.analyze import AGENT
-from experiments.commands.common import Agents, Flag, OptionalFolder, UsageError, err, out
+from experiments.commands.common import (
+    Agents,
+    Flag,
+    OptionalFolder,
+    Trust,
+    UsageError,
+    err,
+    out,
+)
 
 if TYPE_CHECKING:
     from tilewe_jax.web.catalog import Agent
@@ -27,7 +35,7 @@ TITLES = ("beginner", "easy", "medium", "hard", "expert", "master", "grandmaster
 
 
 @dataclass(frozen=True)
-class Serve:
+class Serve(Trust):
     """Serve games in a browser: against people, engines and networks, with analyses, studies and a view of training runs.
 
     Games are kept in a file, and go on after a restart. Engines are processes of their own, which start in the background.
@@ -85,7 +93,7 @@ class Serve:
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
         app = create_app(
             store,
-            EnginePool(engine_command(agents), self.engines) if self.engines else None,
+            EnginePool([*engine_command(agents), *self.imports_as_arguments()], self.engines) if self.engines else None,
             agents,
             analysis_agent=AGENT,
             host_names=(*LOCAL_NAMES, socket.gethostname(), *self.names),

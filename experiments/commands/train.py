@@ -16,9 +16,11 @@ from experiments.commands import common
 from experiments.commands.common import (
     FailedError,
     Flag,
+    Imports,
     OptionalFile,
     OptionalFolder,
     OptionalInt,
+    Trust,
     UsageError,
     check_positive,
     check_unused,
@@ -30,7 +32,7 @@ from experiments.commands.common import (
 
 
 @dataclass(frozen=True)
-class Train:
+class Train(Trust):
     """Train a network by self-play, into a folder; Ctrl-C keeps a checkpoint, and --resume goes on from it.
 
     Over several hosts, start the same command on each, with --coordinator, --num-processes and --process-id, or with
@@ -67,9 +69,11 @@ class Train:
     def run(self) -> None:
         from experiments.training import run as training
         from experiments.training.checkpoint import CheckpointError
+        from experiments.trust import UntrustedError
 
         if self.list:
-            check_unused(self, "with --list", *(field.name for field in fields(self) if field.name not in ("list", "json")))
+            kept = ("list", "json", "imports", "trust")
+            check_unused(self, "with --list", *(field.name for field in fields(self) if field.name not in kept))
             _list(self.json)
             return
         if self.out is None:
@@ -88,12 +92,13 @@ class Train:
             if self.coordinator is not None or self.distributed:
                 training.join(self.coordinator, self.num_processes, self.process_id)
             config = training.configured(self.preset, given, self.out, self.resume)
+            self._print_note()
             console, minutes = None if self.json else err, math.inf if self.minutes is None else self.minutes
             summary = training.train(config, self.out, self.resume, self.devices, console, minutes)
+        except (CheckpointError, UntrustedError) as error:
+            raise FailedError(str(error)) from None
         except (ValueError, MemoryError) as error:
             raise UsageError(str(error)) from None
-        except CheckpointError as error:
-            raise FailedError(str(error)) from None
         except training.LostProcessError as error:
             # JAX would wait for the other processes before it lets this one go.
             message = (
@@ -106,6 +111,12 @@ class Train:
             print(json.dumps(summary))
         if summary and summary["interrupted"]:
             raise KeyboardInterrupt
+
+    def _print_note(self) -> None:
+        """Say that a preset beside --resume changes no settings."""
+        if self.resume and self.preset and not self.json:
+            note = f"the run in {self.out} keeps its settings, except for --set; {self.preset} only registers architectures"
+            err.print(note, markup=False, soft_wrap=True)
 
 
 def _list(as_json: bool) -> None:
@@ -124,7 +135,7 @@ def _list(as_json: bool) -> None:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Imports):
     """Write the report of a run of `train`: one HTML file with its curves and games."""
 
     folder: Annotated[Positional[Path], arg(metavar="FOLDER")]

@@ -141,8 +141,12 @@ def restore(folder: Path, number: int, like: Any, config: TrainConfig, game_vers
             " (network.init)"
         )
     try:
+        # The other game is not made: its id may name code.
+        game = config.game.id
+        if (other := about["config"]["game"]["id"]) != game:
+            raise CheckpointError(f"{path} was made with other settings: game.id was {other!r} and is {game!r}")
         before = settings.from_json(TrainConfig, about["config"])
-    except (TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} was made with settings of another version: {error}") from None
     if different := settings.differences(config, before, resuming=True):
         raise CheckpointError(f"{path} was made with other settings: {', '.join(different)}")

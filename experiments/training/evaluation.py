@@ -52,7 +52,8 @@ class Evaluation:
         self._matches: dict[str, Match] = {}
         self._last: Model | None = None
         if before is not None:
-            self._last = weights.read(game, folder / "weights" / f"{before:06d}.npz").model
+            path = folder / "weights" / f"{before:06d}.npz"
+            self._last = weights.read(game, path, known=config.network.architecture).model
 
     def run(self, iteration: int, model: Model) -> dict[str, Any]:
         """Play against all opponents.

@@ -237,7 +237,8 @@ class Run:
 
 def initial_weights(config: TrainConfig, game: Game[Any]) -> weights.Weights | None:
     """The weights that a new run begins with, read; ``None`` for random ones. Raises ``ValueError``."""
-    return weights.read_initial(game, config.network.init, "network.init") if config.network.init else None
+    network = config.network
+    return weights.read_initial(game, network.init, "network.init", network.architecture) if network.init else None
 
 
 def _fitted(initial: weights.Weights, model: Model) -> Model:

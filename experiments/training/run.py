@@ -6,7 +6,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,6 +22,7 @@ from experiments.training.checkpoint import CheckpointError
 from experiments.training.loop import Run
 from experiments.training.metrics import Log
 from experiments.training.program import Program
+from experiments.trust import check, trusting
 from tilewe_jax.files import read_json
 
 
@@ -36,6 +37,7 @@ def train(
     devices: int | None = None,
     console: Console | None = None,
     minutes: float = math.inf,
+    trust: bool = False,
 ) -> dict[str, Any] | None:
     """Train, into a folder, and write the report.
 
@@ -46,6 +48,7 @@ def train(
         devices: number of devices of each process, by default all.
         console: where people follow.
         minutes: the call ends after so many minutes, as it does after ``config.max_minutes`` of the whole run.
+        trust: whether the weights that the settings name may name code, see ``experiments.trust``.
 
     Returns figures of the run as JSON; ``None`` in processes that do not lead.
 
@@ -53,9 +56,11 @@ def train(
     there is nothing to resume, ``OSError`` where the folder cannot be written, as on a full disk.
     """
     began = time.monotonic()
-    run = Run(config, folder, Program(config, devices))
+    with trusting(trust):
+        run = Run(config, folder, Program(config, devices))
     total = None if config.iterations == settings.UNLIMITED else config.iterations
     with (
+        trusting(trust),
         naming_what_is_kept(run),
         Progress(total=total, unit="iterations", console=console if run.leads else None) as progress,
     ):
@@ -145,26 +150,75 @@ def join(coordinator: str | None, count: int | None, number: int | None) -> None
         raise ValueError(f"cannot join the other processes: {error}{cluster}") from None
 
 
-def configured(preset: str | None, given: dict[str, str], folder: Path, resume: bool) -> TrainConfig:
+def configured(preset: str | None, given: dict[str, str], folder: Path, resume: bool, trust: bool = False) -> TrainConfig:
     """The settings of a preset, or of the run in a folder that is to be resumed, with those that are given as text.
 
-    Raises ``ValueError`` for wrong settings, ``CheckpointError`` where there is no run.
+    With ``resume``, a preset that is a file of Python only registers its architectures and games, and changes no settings.
+    ``trust`` allows the settings of the run to name code, see ``read_config``; ``given`` may name code.
+
+    Raises ``ValueError`` for wrong or untrusted settings, ``CheckpointError`` if the folder has no run.
     """
     if not resume:
         return config.changed(presets.load(preset) if preset else TrainConfig(), given)
+    if preset and not preset.endswith(".py"):
+        raise ValueError(
+            "--resume goes on with the settings of the run; beside it, --preset can only be a file of Python, for the"
+            f" architectures and games that it registers, not {preset!r}"
+        )
     if preset:
-        raise ValueError("--resume goes on with the settings of the run, so --preset has no meaning with it")
-    return config.changed(read_config(folder), given)
+        presets.load(preset)
+    path, content = _read_config(folder)
+    return config.changed(_parsed(path, content, given, trust), given)
 
 
-def read_config(folder: Path) -> TrainConfig:
-    """The settings of the run in a folder. Raises ``CheckpointError`` where there is no run, or one of another version."""
+def read_config(folder: Path, trust: bool = False, known: TrainConfig | None = None) -> TrainConfig:
+    """The settings of the run in a folder.
+
+    Settings that name code (``experiments.config.code_in_settings``) are refused, unless they are the same in ``known``, or
+    ``trust`` says that the file may name code.
+
+    Raises ``CheckpointError`` for a missing run or a run of another version, ``UntrustedError`` for settings that name code.
+    """
+    path, content = _read_config(folder)
+    values = {} if known is None else {name: value for name, _, _, value in settings.leaves(known)}
+    return _parsed(path, content, values, trust)
+
+
+def _read_config(folder: Path) -> tuple[Path, Any]:
+    """The file of a run's settings, and its content. Raises ``CheckpointError``."""
     path = folder / "config.json"
     try:
-        return settings.from_json(TrainConfig, read_json(path))
+        return path, read_json(path)
     except FileNotFoundError:
         raise CheckpointError(f"{folder} has no run: there is no {path.name} in it") from None
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}") from None
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise CheckpointError(f"{path}: {error}") from None
+
+
+def _parsed(path: Path, content: Any, known: Mapping[str, Any], trust: bool) -> TrainConfig:
+    """The settings in the JSON of a file. Those with the same value in ``known``, by dotted name, may name code.
+
+    A setting that names code and has another value in ``known`` gets its default.
+    """
+    with trusting(trust):
+        for name, text in list(config.code_in_settings(content)):
+            value = known.get(name)
+            if value is None:
+                check(path, name, text)
+            elif text != value and not (isinstance(value, tuple) and text in value):
+                _delete(content, name)
+        try:
+            return settings.from_json(TrainConfig, content)
+        except (ValueError, TypeError) as error:
+            raise CheckpointError(f"{path}: {error}") from None
+
+
+def _delete(content: Any, name: str) -> None:
+    """Delete the value of a dotted name in nested JSON, if it is still there."""
+    *parents, last = name.split(".")
+    for parent in parents:
+        content = content.get(parent) if isinstance(content, dict) else None
+    if isinstance(content, dict):
+        content.pop(last, None)

@@ -245,7 +245,10 @@ def test_folders_that_cannot_be_used(
         (["--set", "selfplay.search.num_simulations=0"], "selfplay.search.num_simulations must be at least 1, not 0"),
         (["--set", "replay.replay_size=100"], "replay.replay_size must be a multiple of selfplay.unroll_length, 32, not 100"),
         (["--set", "network.size=huge"], "network.size must be one of tiny, nano, small, wide, medium, large, not 'huge'"),
-        (["--set", "network.architecture=gnn"], "network.architecture for santorini must be one of default, resnet, mlp"),
+        (
+            ["--set", "network.architecture=gnn"],
+            "network.architecture 'gnn' is not registered for santorini here; registered are def",
+        ),
         (["--set", "selfplay.rule=alphabeta"], "selfplay.rule must be one of gumbel, puct, not 'alphabeta'"),
         (["--set", "evaluation.gate=20 0"], "the first Elo of a sequential test must be the lower one, not 20.0 and 0.0"),
         (["--set", "evaluation.gate=5"], "evaluation.gate must be {None}|{FLOAT FLOAT}, not '5'"),
