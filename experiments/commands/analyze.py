@@ -28,6 +28,7 @@ from experiments.commands.common import (
     out,
     print_notes,
     progress,
+    read_games,
 )
 from experiments.progress import COMPILING, Progress
 
@@ -97,6 +98,8 @@ class Rate:
     """Agent that searches, puct or gumbel with their settings; `tilewe-jax arena --list` shows them."""
     number: OptionalInt = None
     """Rate only this game of the file, from 1."""
+    variations: Flag = False
+    """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
     mistakes: int = 5
     """Number of the largest mistakes that are listed at the end."""
     batch: int = 64
@@ -119,7 +122,7 @@ class Rate:
         from experiments import review
         from experiments.analysis import AgentAnalyzer
 
-        games = review.read_games(self.file)
+        games = review.games_of(self.file, read_games(self.file, self.variations).games)
         if self.number is not None:
             games = [chosen_game(games, self.number, self.file)]
         compiling = _Compiling()

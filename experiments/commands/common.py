@@ -157,6 +157,24 @@ def title_of(game: str, options: dict[str, Any], players: int) -> str:
     return f"{game} ({given or f'{players} players'})"
 
 
+def read_games(path: Path, variations: bool | None = None) -> Any:
+    """The content of a file of games, a ``tilewe_jax.recorded.GameFile``; content that is not read is named on standard error.
+
+    Args:
+        path: the file.
+        variations: ``--variations``; ``None`` for a command without that option.
+    """
+    from tilewe_jax import recorded
+
+    file = recorded.read(path, bool(variations))
+    for number, note in enumerate(file.notes):
+        hint = (
+            "; --variations makes each variation a game" if file.has_variations and variations is False and not number else ""
+        )
+        err.print(f"{path}: {note}{hint}", markup=False, soft_wrap=True)
+    return file
+
+
 def chosen_game(games: list[Any], number: int, file: Path) -> Any:
     """The game of a file that --number asks for, from 1."""
     if not 1 <= number <= len(games):

@@ -18,6 +18,7 @@ from experiments.commands.common import (
     chosen_game,
     err,
     out,
+    read_games,
 )
 
 _SUFFIXES = {".svg": "svg", ".gif": "gif", ".html": "html", ".htm": "html"}
@@ -43,6 +44,8 @@ class Render:
     """svg, gif, animated-svg, html or grid; by default what the name of --out says."""
     number: int = 1
     """Number of the game in the file, from 1; of a grid, of the first game."""
+    variations: Flag = False
+    """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
     move: OptionalInt = None
     """svg: draw the position after so many moves, 0 for the start, instead of the last one; html: begin there."""
     theme: Annotated[Literal["light", "dark"] | None, arg(metavar="THEME", help_behavior_hint="")] = None
@@ -56,7 +59,6 @@ class Render:
         from tilewe_jax.extras import MissingExtraError
         from tilewe_jax.files import replacing
         from tilewe_jax.records import RecordError
-        from tilewe_jax.render.replay import read_games
 
         check_positive(number=self.number)
         check_writable(self.out)
@@ -67,10 +69,11 @@ class Render:
             check_unused(self, f"with {kind}", "move")
         if kind != "html":
             check_unused(self, f"with {kind}", "analyses")
-        games = read_games(self.file)
+        games = read_games(self.file, self.variations).games
         game = chosen_game(games, self.number, self.file)
-        if self.move is not None and not 0 <= self.move <= len(game.actions):
-            raise UsageError(f"--move must be 0 to {len(game.actions)}, the moves of game {self.number}, not {self.move}")
+        moves = len(game.actions)
+        if self.move is not None and not 0 <= self.move <= moves:
+            raise UsageError(f"--move must be 0 to {moves}, the moves of game {self.number}, not {self.move}")
         try:
             content = self._grid(games) if kind == "grid" else self._game(kind, game)
         except MissingExtraError as error:
