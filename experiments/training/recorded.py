@@ -48,7 +48,9 @@ def read(
         for number, (played, record) in enumerate(((each.game, each.record) for each in content.games), 1):
             place = f"{file}, game {number}"
             if (played.id, played.options) != (game.id, game.options):
-                raise ValueError(f"{place} is of {played.id} {dict(played.options)}, not of {game.id} {dict(game.options)}")
+                raise ValueError(
+                    f"{file} has games of {played.id} {dict(played.options)}, not of {game.id} {dict(game.options)}"
+                )
             if not record.is_finished:
                 raise ValueError(f"{place}: the game is not over after its {len(record.actions)} actions")
             games.append(record)
