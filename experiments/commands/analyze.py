@@ -27,8 +27,8 @@ from experiments.commands.common import (
     err,
     out,
     print_notes,
+    print_unread,
     progress,
-    read_games,
 )
 from experiments.progress import COMPILING, Progress
 
@@ -121,10 +121,13 @@ class Rate:
         check_writable(self.out)
         from experiments import review
         from experiments.analysis import AgentAnalyzer
+        from tilewe_jax import recorded
 
-        games = review.games_of(self.file, read_games(self.file, self.variations).games)
+        content = recorded.read(self.file, self.variations)
+        games = review.games_of(self.file, content.games)
         if self.number is not None:
             games = [chosen_game(games, self.number, self.file)]
+        print_unread(self.file, content, self.variations)
         compiling = _Compiling()
         try:
             analyzer = AgentAnalyzer(

@@ -157,22 +157,17 @@ def title_of(game: str, options: dict[str, Any], players: int) -> str:
     return f"{game} ({given or f'{players} players'})"
 
 
-def read_games(path: Path, variations: bool | None = None) -> Any:
-    """The content of a file of games, a ``tilewe_jax.recorded.GameFile``; content that is not read is named on standard error.
+def print_unread(path: Path, file: Any, variations: bool) -> None:
+    """Name the content of a file of games that is not read, on standard error.
 
     Args:
         path: the file.
-        variations: ``--variations``; ``None`` for a command without that option.
+        file: its content, a ``tilewe_jax.recorded.GameFile``.
+        variations: ``--variations``.
     """
-    from tilewe_jax import recorded
-
-    file = recorded.read(path, bool(variations))
     for number, note in enumerate(file.notes):
-        hint = (
-            "; --variations makes each variation a game" if file.has_variations and variations is False and not number else ""
-        )
+        hint = "; --variations makes each variation a game" if file.has_variations and not variations and not number else ""
         err.print(f"{path}: {note}{hint}", markup=False, soft_wrap=True)
-    return file
 
 
 def chosen_game(games: list[Any], number: int, file: Path) -> Any:

@@ -202,10 +202,12 @@ class Replay:
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        from tilewe_jax import records
+        from tilewe_jax import recorded, records
         from tilewe_jax.registry import make
 
-        game, games = common.read_games(self.file, self.variations).of_one_kind(self.file)
+        file = recorded.read(self.file, self.variations)
+        game, games = file.of_one_kind(self.file)
+        common.print_unread(self.file, file, self.variations)
         verdicts = records.replay(make(game.id, **game.options), games)
         wrong = [(number, verdict) for number, verdict in enumerate(verdicts, 1) if verdict]
         unfinished = sum(not (verdict or record.is_finished) for verdict, record in zip(verdicts, games, strict=True))
@@ -249,15 +251,17 @@ class Show:
 
     def run(self) -> None:
         from experiments import viewer
-        from tilewe_jax import records
+        from tilewe_jax import recorded, records
         from tilewe_jax.files import replacing
 
         check_writable(self.svg)
-        games = common.read_games(self.file, self.variations).games
+        content = recorded.read(self.file, self.variations)
+        games = content.games
         chosen = chosen_game(games, self.number, self.file)
         moves = len(chosen.record.actions)
         if self.move is not None and not 0 <= self.move <= moves:
             raise UsageError(f"--move must be 0 to {moves}, the moves of game {self.number}, not {self.move}")
+        common.print_unread(self.file, content, self.variations)
         try:
             if not (self.plain or self.brief or self.svg or self.move is not None) and viewer.can_run():
                 viewer.run(games, viewer.View(self.number - 1))

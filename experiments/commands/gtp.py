@@ -18,8 +18,8 @@ from experiments.commands.common import (
     chosen_game,
     err,
     out,
+    print_unread,
     progress,
-    read_games,
 )
 
 
@@ -105,7 +105,8 @@ class Convert:
         if to_sgf == from_sgf and not (to_sgf and is_part):
             both = f"both files are {'.blksgf' if to_sgf else 'records'}"
             raise UsageError(f"{both}; one of the two files must end with .blksgf, and the other one must not")
-        game, games = read_games(self.source, self.variations).of_one_kind(self.source)
+        content = recorded.read(self.source, self.variations)
+        game, games = content.of_one_kind(self.source)
         if self.number is not None:
             games = [chosen_game(games, self.number, self.source)]
         if to_sgf:
@@ -115,4 +116,5 @@ class Convert:
                 raise records.RecordError(f"{self.source}: {error}") from None
         else:
             records.write(self.target, game, games)
+        print_unread(self.source, content, self.variations)
         (err if str(self.target) == "/dev/stdout" else out).print(f"{len(games):,} games written to {self.target}")

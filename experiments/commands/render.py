@@ -18,7 +18,7 @@ from experiments.commands.common import (
     chosen_game,
     err,
     out,
-    read_games,
+    print_unread,
 )
 
 _SUFFIXES = {".svg": "svg", ".gif": "gif", ".html": "html", ".htm": "html"}
@@ -56,6 +56,7 @@ class Render:
     """html: show the analyses of this file, as --out of `rate` writes it: candidates, and expected outcomes as a graph."""
 
     def run(self) -> None:
+        from tilewe_jax import recorded
         from tilewe_jax.extras import MissingExtraError
         from tilewe_jax.files import replacing
         from tilewe_jax.records import RecordError
@@ -69,19 +70,21 @@ class Render:
             check_unused(self, f"with {kind}", "move")
         if kind != "html":
             check_unused(self, f"with {kind}", "analyses")
-        games = read_games(self.file, self.variations).games
+        content = recorded.read(self.file, self.variations)
+        games = content.games
         game = chosen_game(games, self.number, self.file)
         moves = len(game.actions)
         if self.move is not None and not 0 <= self.move <= moves:
             raise UsageError(f"--move must be 0 to {moves}, the moves of game {self.number}, not {self.move}")
+        print_unread(self.file, content, self.variations)
         try:
-            content = self._grid(games) if kind == "grid" else self._game(kind, game)
+            drawn = self._grid(games) if kind == "grid" else self._game(kind, game)
         except MissingExtraError as error:
             raise FailedError(str(error)) from None
         except RecordError as error:
             raise RecordError(f"{self.file}: game {self.number}: {error}") from None
         with replacing(self.out, "wb") as file:
-            file.write(content if isinstance(content, bytes) else content.encode())
+            file.write(drawn if isinstance(drawn, bytes) else drawn.encode())
         (err if str(self.out) == "/dev/stdout" else out).print(f"{kind} written to {self.out}", soft_wrap=True)
 
     def _grid(self, games: list[Any]) -> str:

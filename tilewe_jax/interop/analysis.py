@@ -355,12 +355,12 @@ def action_of_move(host: HostGame, position: HostPosition, move: Any) -> int:
     """
     if isinstance(move, list):
         move = move_of_pair(host, position, move)
-    if type(move) is int:
-        return move
-    if not isinstance(move, str):
+    if type(move) is not int and not isinstance(move, str):
         raise ValueError(f"a move is {_NOTATION}, not {json.dumps(move)[:80]}")
     if position.is_terminal:
-        raise ValueError(f"{move[:80]!r} comes after the end of the game")
+        raise ValueError(f"{json.dumps(move)[:80]} comes after the end of the game")
+    if not isinstance(move, str):
+        return move
     if host.id in VARIANTS and "-" not in move:
         return blokus_game(host).action(move)
     try:
