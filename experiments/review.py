@@ -37,7 +37,7 @@ class RecordedGame:
 
 
 def games_of(path: Path, games: Sequence[recorded.RecordedGame]) -> list[RecordedGame]:
-    """The games of a file, to be rated. Raises ``RecordError`` if there are none, or a move is illegal."""
+    """The games of a file, to be rated. Raises ``RecordError`` for an empty file or an illegal move."""
     numbered = [
         RecordedGame(number, GameSpec(each.game, each.game.options), each.deal, each.actions, each.names)
         for number, each in enumerate(games, 1)

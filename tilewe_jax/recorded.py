@@ -25,7 +25,7 @@ class RecordedGame:
 
     game: HostGame
     deal: Any
-    """What chance decided at the start, see ``Game.deal``."""
+    """The decisions of chance before the first move, see ``Game.deal``."""
     actions: tuple[int, ...]
     """Action ids in the order of play."""
     names: tuple[str, ...]
@@ -58,9 +58,9 @@ class GameFile:
 
     games: list[RecordedGame]
     notes: tuple[str, ...] = ()
-    """The content that is not read, a sentence each, such as ``2 comments are not read``."""
+    """The content that is not read, a sentence each, like ``2 comments are not read``."""
     has_variations: bool = False
-    """Whether variations are among it."""
+    """Whether the content that is not read includes variations."""
 
     def of_one_kind(self, path: str | Path) -> tuple[HostGame, list[Record]]:
         """The game and the records of a file. Raises ``RecordError`` for a file with games of several kinds, or none."""
@@ -74,7 +74,7 @@ class GameFile:
 
 
 def is_sgf(path: str | Path) -> bool:
-    """Whether a file is ``.blksgf``, by its content if that can be recognised, otherwise by its name.
+    """Recognise a ``.blksgf`` file by its content, or if the content is of neither format by its name.
 
     Raises ``OSError`` if it cannot be read.
     """
@@ -84,7 +84,7 @@ def is_sgf(path: str | Path) -> bool:
 
 
 def has_sgf_name(path: str | Path) -> bool:
-    """Whether the name of a file says that it is ``.blksgf``, in any case."""
+    """Recognise the name of a ``.blksgf`` file, in any case."""
     return Path(path).suffix.lower() in blksgf.SUFFIXES
 
 

@@ -230,7 +230,7 @@ def replay(game: "Game[Any]", records: Sequence[Record], batch: int = 1024) -> l
 
 
 def _verdict(record: Record, over: bool, scores: np.ndarray, returns: np.ndarray) -> str | None:
-    """What is wrong with the result of a record whose actions are legal; ``None`` if nothing is."""
+    """The fault in the result of a record with legal actions, or ``None``."""
     if not record.is_finished:
         return f"the game is over after its {len(record.actions)} actions, and its result is missing" if over else None
     if not over:

@@ -37,7 +37,7 @@ class Gtp(GameOptions):
     seed: int = 0
     """Seed of the agent's random numbers."""
     name: Annotated[str, arg(metavar="NAME")] = "tilewe-jax"
-    """Name that the engine reports, such as one for each agent in a match."""
+    """Name that the engine reports, for example to tell two agents of a match apart."""
     ponder: Flag = False
     """Let a puct agent think on the opponents' time: it searches on while they are to move, as far as its tree has room."""
 

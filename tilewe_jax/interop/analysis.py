@@ -65,8 +65,8 @@ _REFUSED: dict[str, tuple[Any, str]] = {
     "includeOwnershipStdev": (False, _OWNERSHIP),
     "includeMovesOwnership": (False, _OWNERSHIP),
     "includeMovesOwnershipStdev": (False, _OWNERSHIP),
-    "includePolicy": (False, "candidates have their priors, and other actions have none"),
-    "includePVVisits": (False, "principal variations have no visits"),
+    "includePolicy": (False, "the priors of candidates are in the answer anyway"),
+    "includePVVisits": (False, "visits are counted for candidates only"),
     "includeNoResultValue": (False, "all games have a result"),
     "allowMoves": ([], "a search cannot be limited to some moves"),
     "avoidMoves": ([], "a search cannot be limited to some moves"),
@@ -288,7 +288,7 @@ def renamed(values: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
             similar = get_close_matches(given.lower(), {item.lower(): item for item in names}, 1)
             nearest = next((item for item in names if similar and item.lower() == similar[0]), None)
             hint = f"did you mean {nearest!r}?" if nearest else f"the fields are {', '.join(known)}"
-            raise RequestError(f"there is no field {given[:80]!r}; {hint}", given[:1000])
+            raise RequestError(f"unknown field {given[:80]!r}; {hint}", given[:1000])
         elif name in fields:
             raise RequestError(f"{name} is given twice, as {given} too", given)
         else:
@@ -324,8 +324,8 @@ def read_moves(host: HostGame, deal: Any, moves: Any) -> tuple[tuple[int, ...], 
 def move_of_pair(host: HostGame, position: HostPosition, pair: list[Any]) -> Any:
     """The move of a pair ``[color, move]``, as in KataGo. Raises ``ValueError`` if it is not the turn of that color.
 
-    Colors are those of GTP; in other games, and for players with several colors, those of the players: ``b`` and ``w`` or
-    1, 2, ... by seat.
+    Polyomino games have the names of their colors in GTP. Players of other games, and players with several colors, are ``b`` and
+    ``w`` if there are two, and 1, 2, ... by seat.
     """
     if len(pair) != 2 or not isinstance(pair[0], (str, int)) or isinstance(pair[0], bool):
         raise ValueError(f"a move is {_NOTATION}, or {_PAIR}, not {json.dumps(pair)[:80]}")
@@ -504,10 +504,10 @@ class AnalysisSession:
             ended = self._terminate(fields)
             answer["terminated"] = len(ended)
             return [answer, *({"id": item.request.id, "turn": item.turn, "no_results": True} for item in ended)]
-        return [answer]  # clear_cache has nothing to do: no result of a search is kept
+        return [answer]  # results of searches are not kept, so that clear_cache is done
 
     def _terminate(self, fields: Mapping[str, Any]) -> list[_Waiting]:
-        """Take back positions that wait: those of ``terminate_id``, or all, and of ``turns`` if given. Gives them."""
+        """Remove and return waiting positions, filtered by ``terminate_id`` and ``turns`` if given."""
         turns = fields.get("turns")
         if "turns" in fields and (not isinstance(turns, list) or not all(type(turn) is int for turn in turns)):
             raise RequestError("turns must be a list of integers", "turns")

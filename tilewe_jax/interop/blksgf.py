@@ -140,7 +140,7 @@ def trees(text: str) -> list[SgfNode | None]:
 def _root(number: int, top: SgfNode) -> SgfNode | None:
     """The root of a tree, which is the child of a node that stands for the collection. Raises ``ValueError``."""
     if len(top.children) > 1:
-        raise ValueError(f"game {number}: its variations have no common root")
+        raise ValueError(f"game {number}: a tree starts with one node, got several variations")
     return top.children[0] if top.children else None
 
 
@@ -200,8 +200,8 @@ def write_records(path: str | Path, game: HostGame, records: Iterable[Record]) -
 
     Pentobi opens files of a single game.
 
-    Raises ``ValueError`` if the game cannot be written, a record does not replay, or its result is another than that of its
-    moves, which is all that a file has; ``OSError`` as ``files.replacing``.
+    Raises ``ValueError`` if the game cannot be written, a record does not replay, or its moves lead to another result, because
+    a file has the moves alone; ``OSError`` as ``files.replacing``.
     """
     names = blokus_game(game)
     with replacing(path) as file:
@@ -259,12 +259,12 @@ def _after(game: BlokusGame, line: _Line, node: SgfNode) -> _Line:
         elif name in _SETUP:
             raise ValueError(f"it sets up a position ({name}); only games from the start are read")
         elif name == "SZ" and value != str(game.config.size):
-            raise ValueError(f"SZ[{value[:80]}] is another size than that of {game.name}, {game.config.size}")
+            raise ValueError(f"SZ[{value[:80]}] must be {game.config.size}, the size of {game.name}")
         elif name == "PL" and not line.position.is_terminal:
             turn = line.position.current_color
             if _colors(game).get(value.strip().upper()) != turn:
-                turns = f"which is that of {game.colors[turn][0].upper()}"
-                raise ValueError(f"PL[{value[:80]}] after {len(line.actions)} moves changes the turn, {turns}")
+                color = game.colors[turn][0].upper()
+                raise ValueError(f"PL[{value[:80]}] after {len(line.actions)} moves must be {color}, whose turn it is")
     return line
 
 
@@ -280,7 +280,7 @@ def _moved(game: BlokusGame, line: _Line, name: str, value: str) -> _Line:
     if value.strip().lower() in ("", PASS) and not game.has_passes:
         if game.must_pass(position, color):
             return line
-        raise ValueError(f"{move}, is a pass, and {game.name} has none; colors without a move are skipped")
+        raise ValueError(f"{move}, is a pass, which {game.name} does not have; colors without a move are skipped")
     if position.is_terminal:
         raise ValueError(f"{move}, comes after the end of the game")
     if color != position.current_color:

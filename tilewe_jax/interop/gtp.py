@@ -137,7 +137,7 @@ class SearchingAgent(GtpAgent, Protocol):
         """Its settings by name, as text."""
 
     def last_search(self) -> LastSearch | None:
-        """The search of the last ``choose`` of this game; ``None`` if there is none."""
+        """The search of the last ``choose`` of this game, or ``None``."""
         ...
 
 
@@ -161,7 +161,7 @@ class GtpSession:
         agents: gives the agent of a game, once each; raises ``GtpError`` where there is none.
         version: the answer to ``version``.
         name: the answer to ``name``.
-        log: gets lines for the user, such as the content of a file that is not read; by default standard error.
+        log: receives lines for the user, for example notes on a file; by default standard error.
     """
 
     def __init__(
@@ -354,7 +354,7 @@ class GtpSession:
         return f"{'B' if margin > 0 else 'W'}+{abs(margin)}" if margin else "0"
 
     def _get_place(self, color: str) -> str:
-        """The place of the player of a colour by the points, with the word shared if others have as many."""
+        """The place of the player of a colour by the points, with the word shared if others have equal points."""
         scores = self._position.scores()
         score = scores[color_of(self.game, color) % len(scores)]
         place = 1 + sum(other > score for other in scores)
@@ -379,7 +379,7 @@ class GtpSession:
 
     def _move_info(self, move: str) -> str:
         if not isinstance(self.game, BlokusGame):
-            raise GtpError(f"{self.game.name} has no pieces that move_info could describe")
+            raise GtpError(f"{self.game.name} has no pieces for move_info to describe")
         return "\n" + self.game.move_info(move)
 
     def _param(self, parameters: Mapping[str, str], *words: str) -> str:
@@ -463,7 +463,7 @@ def _log(line: str) -> None:
 
 
 def _is_same(text: str, value: str) -> bool:
-    """Whether a text is a value; 0 and 1 are false and true."""
+    """Check whether a text stands for a value; 0 and 1 are false and true."""
     truths = {"0": "false", "1": "true"}
     if value in truths.values():
         text = truths.get(text, text)

@@ -181,10 +181,10 @@ def test_two_colors_of_a_player() -> None:
         (f"{START};AB[a1])", "it sets up a position (AB)"),
         (f"{START};AE[a1])", "it sets up a position (AE)"),
         (f"{START};AddBlack[a1])", "it sets up a position (AB)"),
-        (f"{START}PL[W])", "PL[W] after 2 moves changes the turn, which is that of B"),
+        (f"{START}PL[W])", "PL[W] after 2 moves must be B, whose turn it is"),
         (f"{START}PL[x])", "PL[x] after 2 moves"),
-        (f"{START}SZ[20])", "SZ[20] is another size than that of Blokus Duo, 14"),
-        (f"{START};B[])", "move 3, B[], is a pass, and Blokus Duo has none"),
+        (f"{START}SZ[20])", "SZ[20] must be 14, the size of Blokus Duo"),
+        (f"{START};B[])", "move 3, B[], is a pass, which Blokus Duo does not have"),
         (f"{START};b[pass])", "move 3, B[pass], is a pass"),
         (f"{START};B)", "move 3, B[], is a pass"),
         (f"{START};1[e10])", "move 3, 1[e10]: 1 is not a color of Blokus Duo, whose colors are B W"),
@@ -192,7 +192,7 @@ def test_two_colors_of_a_player() -> None:
         ("(;GM[Blokus Duo];B[e10]B[f10])", "move 2, B[f10], is not the turn of W"),
         (f"{START}(;B[g9]);B[g9])", "';' at character"),
         (f"{START});PB[no]", "';' at character"),
-        ("((;GM[Blokus Duo])(;GM[Blokus]))", "game 1: its variations have no common root"),
+        ("((;GM[Blokus Duo])(;GM[Blokus]))", "game 1: a tree starts with one node, got several variations"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, message: str, tmp_path: Path) -> None:

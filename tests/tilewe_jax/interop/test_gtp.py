@@ -201,7 +201,7 @@ def test_moves_are_described_as_pentobi_does() -> None:
     assert engine.fails("move_info 999999").startswith("999999 is not a placement")
     assert engine.fails("move_info pass").startswith("pass is no move")
     assert engine.fails("move_info") == "move_info takes 1 argument, not 0"
-    assert Driver("santorini").fails("move_info c3").startswith("santorini has no pieces")
+    assert Driver("santorini").fails("move_info c3").startswith("santorini has no pieces for move_info")
 
 
 def test_places() -> None:
