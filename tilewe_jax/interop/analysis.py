@@ -324,8 +324,8 @@ def read_moves(host: HostGame, deal: Any, moves: Any) -> tuple[tuple[int, ...], 
 def move_of_pair(host: HostGame, position: HostPosition, pair: list[Any]) -> Any:
     """The move of a pair ``[color, move]``, as in KataGo. Raises ``ValueError`` if it is not the turn of that color.
 
-    Polyomino games have the names of their colors in GTP. Players of other games, and players with several colors, are ``b`` and
-    ``w`` if there are two, and 1, 2, ... by seat.
+    Polyomino games have the names of their colors in GTP. Players of other games, and players with several colors, are ``b``
+    and ``w`` if there are two, and 1, 2, ... by seat.
     """
     if len(pair) != 2 or not isinstance(pair[0], (str, int)) or isinstance(pair[0], bool):
         raise ValueError(f"a move is {_NOTATION}, or {_PAIR}, not {json.dumps(pair)[:80]}")
