@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewe_jax.host import HostGame, HostPosition
+from tilewe_jax.recorded import RecordedGame
 from tilewe_jax.records import Record, RecordError
 
 KEYS = "right/left: move  home/end  number+enter: go to move  N/P: game  q: quit"
@@ -169,7 +170,7 @@ def screen(view: View, replay: Replay, games: int, width: int, height: int, colo
     head = [
         f"{replay.game.id}, game {view.game + 1} of {games}, move {view.move} of {len(record.actions)}",
         f"points {points}",
-        line + (f"; scores {list(record.scores)}" if view.move == len(record.actions) else ""),
+        line + (f"; scores {list(record.scores)}" if record.is_finished and view.move == len(record.actions) else ""),
     ]
     body = replay.text(view.move, color).split("\n")
     rows = max(1, height - len(head) - 1)
@@ -201,7 +202,7 @@ def can_run() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
-def run(game: HostGame, records: Sequence[Record], view: View) -> None:
+def run(games: Sequence[RecordedGame], view: View) -> None:
     """Show games on the terminal until its user quits; the terminal is left as it was, whatever happens.
 
     Raises ``RecordError`` where a move is illegal, ``KeyboardInterrupt`` after Ctrl-C.
@@ -210,18 +211,18 @@ def run(game: HostGame, records: Sequence[Record], view: View) -> None:
         raise RuntimeError("games are shown on the terminals of Linux and macOS only")
     from experiments import terminal
 
-    lengths = [len(record.actions) for record in records]
-    replay = Replay(game, records[view.game], view.game + 1)
+    lengths = [len(recorded.record.actions) for recorded in games]
+    replay = Replay(games[view.game].game, games[view.game].record, view.game + 1)
     with terminal.Terminal(sys.stdin, sys.stdout) as own_terminal:
         while True:
             size = shutil.get_terminal_size()
-            own_terminal.draw(screen(view, replay, len(records), size.columns, size.lines))
+            own_terminal.draw(screen(view, replay, len(games), size.columns, size.lines))
             for key in keys_of(own_terminal.read()):
                 after = pressed(view, key, lengths)
                 if after is None:
                     return
                 if after.game != view.game:
-                    replay = Replay(game, records[after.game], after.game + 1)
+                    replay = Replay(games[after.game].game, games[after.game].record, after.game + 1)
                 view = after
 
 

@@ -205,7 +205,11 @@ class Inputs:
         ]
         finished = random_record("duo_official", random.Random(0))
         text = blksgf.render(game_of_name("duo_official"), finished.actions, finished.players)
-        self.blksgf = [text, f"{text.rstrip()[:-1]}(;C[a \\] b])(;B[a1]))\n{text}"]
+        self.blksgf = [
+            text,
+            "(;GM[Blokus Duo]PL[B]C[x](;B[e10](;W[j5])(;w[i5,j5]))(;B[e10,f10];AB[a1]))",
+            f"{text.rstrip()[:-1]}(;C[a \\] b])(;B[a1]))\n{text}",
+        ]
         self.gtp = ("1 play b f9,e10,f10", "genmove w # x", "time_settings 0 1 1", "set_game Blokus Duo", "loadsgf f 2", "g")
         self.gtp_santorini = ("1 play b c4-d4*e3", "genmove w", "p c3", "all_legal b", "set_game santorini", "undo", "g")
         self.config = settings.to_json(TrainConfig())
@@ -279,7 +283,8 @@ class Inputs:
         text = rng.choice(self.blksgf)
         text = mutated_text(rng, text) if rng.random() < 0.5 else text
         Path("f.blksgf").write_bytes(mutated_bytes(rng, text.encode("utf-8", "surrogateescape")))
-        return self.command("convert", "f.blksgf", "f.jsonl")
+        command = rng.choice((("convert", "f.blksgf", "f.jsonl"), ("show", "f.blksgf", "--brief")))
+        return self.command(*command, *(("--variations",) if rng.random() < 0.5 else ()))
 
     def fuzz_gtp(self, rng: random.Random) -> str | None:
         from tests.experiments.fake_gtp_engine import Lowest

@@ -28,6 +28,7 @@ from experiments.commands.common import (
     err,
     out,
     print_notes,
+    print_unread,
     progress,
 )
 from experiments.progress import COMPILING, Progress
@@ -98,6 +99,8 @@ class Rate(Trust):
     """Agent that searches, puct or gumbel with their settings; `tilewe-jax arena --list` shows them."""
     number: OptionalInt = None
     """Rate only this game of the file, from 1."""
+    variations: Flag = False
+    """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
     mistakes: int = 5
     """Number of the largest mistakes that are listed at the end."""
     batch: int = 64
@@ -119,10 +122,13 @@ class Rate(Trust):
         check_writable(self.out)
         from experiments import review
         from experiments.analysis import AgentAnalyzer
+        from tilewe_jax import recorded
 
-        games = review.read_games(self.file)
+        content = recorded.read(self.file, self.variations)
+        games = review.games_of(self.file, content.games)
         if self.number is not None:
             games = [chosen_game(games, self.number, self.file)]
+        print_unread(self.file, content, self.variations)
         compiling = _Compiling()
         try:
             analyzer = AgentAnalyzer(

@@ -203,6 +203,19 @@ def title_of(game: str, options: dict[str, Any], players: int) -> str:
     return f"{game} ({given or f'{players} players'})"
 
 
+def print_unread(path: Path, file: Any, variations: bool) -> None:
+    """Name the content of a file of games that is not read, on standard error.
+
+    Args:
+        path: the file.
+        file: its content, a ``tilewe_jax.recorded.GameFile``.
+        variations: ``--variations``.
+    """
+    for number, note in enumerate(file.notes):
+        hint = "; --variations makes each variation a game" if file.has_variations and not variations and not number else ""
+        err.print(f"{path}: {note}{hint}", markup=False, soft_wrap=True)
+
+
 def chosen_game(games: list[Any], number: int, file: Path) -> Any:
     """The game of a file that --number asks for, from 1."""
     if not 1 <= number <= len(games):

@@ -14,10 +14,9 @@ import numpy as np
 from experiments.arena.ratings import plackett_luce
 from experiments.training import metrics
 from experiments.training.loss import BINS
-from tilewe_jax import records
+from tilewe_jax import recorded, records
 from tilewe_jax.files import read_json, replacing
 from tilewe_jax.render.page import game_element, script_element
-from tilewe_jax.render.replay import read_games
 
 _GAMES = 6
 """Maximum number of example games."""
@@ -301,7 +300,7 @@ def _games(folder: Path) -> list[str]:
     for path in sorted((folder / "games").glob("*.jsonl"), reverse=True):
         if len(shown) >= _GAMES:
             break
-        for game in read_games(path)[:1]:
+        for game in recorded.read(path).games[:1]:
             scores = game.result["scores"] if game.result else None
             title = f"iteration {int(path.stem.split('-')[0]):,}: {', '.join(game.names)}; scores {scores}"
             is_cut = len(game.actions) > _MOVES

@@ -9,62 +9,14 @@ A replay has ``game`` and ``options``; ``names`` by seat, empty where unknown; `
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from tilewe_jax import records
 from tilewe_jax.host import HostGame
-from tilewe_jax.interop import blksgf
 from tilewe_jax.records import RecordError
 from tilewe_jax.render.triominos import bounds_of
 
 Analysis = dict[str, Any]
 """What a search says of a position, see above."""
-
-
-@dataclass(frozen=True)
-class RecordedGame:
-    """A game of a file, finished or not."""
-
-    game: HostGame
-    deal: Any
-    """What chance decided at the start, see ``Game.deal``."""
-    actions: tuple[int, ...]
-    """Action ids in the order of play."""
-    names: tuple[str, ...]
-    """Names of the players by seat; empty where unknown."""
-    result: dict[str, Any] | None
-    """Final ``scores`` and ``returns``; ``None`` for a game that is not over."""
-
-    def replay(self, analyses: Sequence[Analysis | None] = ()) -> dict[str, Any]:
-        """The replay of the game, with all that was hidden in it. Raises as ``replay`` does."""
-        return replay(self.game, self.deal, self.actions, names=self.names, result=self.result, analyses=analyses)
-
-
-def read_games(path: str | Path) -> list[RecordedGame]:
-    """The games of a file of records or, by its name, of a ``.blksgf`` file.
-
-    Raises ``OSError`` where it cannot be read, ``RecordError`` where its content is wrong.
-    """
-    if Path(path).suffix == ".blksgf":
-        games = []
-        for sgf in blksgf.read(path):
-            try:
-                record = sgf.record()
-            except ValueError:  # it is not over
-                games.append(RecordedGame(sgf.game.host, None, sgf.actions, sgf.players, None))
-            else:
-                games.append(of_record(sgf.game.host, record))
-        return games
-    game, recorded = records.read_on_host(path)
-    return [of_record(game, record) for record in recorded]
-
-
-def of_record(game: HostGame, record: records.Record) -> RecordedGame:
-    """A record with its game."""
-    result = {"scores": list(record.scores), "returns": list(record.returns)}
-    return RecordedGame(game, record.deal, record.actions, record.players, result)
 
 
 def replay(

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from tilewe_jax import records
+from tilewe_jax import recorded, records
 from tilewe_jax.extras import MissingExtraError
 from tilewe_jax.files import parse_json
 from tilewe_jax.host import HostGame
@@ -118,7 +118,7 @@ class Studies:
     async def add(self, content: bytes) -> Json:
         """Keep the games of a file. Raises ``RefusedError``."""
         async with self._reading:
-            games = await asyncio.to_thread(_games_of, content)
+            games, notes = await asyncio.to_thread(_games_of, content)
         if await asyncio.to_thread(self._rooms.store.count_studies) >= self._rooms.limits.studies:
             raise RefusedError("the server keeps no more studies", None, 429)
         study_id = secrets.token_urlsafe(9)
@@ -127,7 +127,7 @@ class Studies:
         except StoreError as error:
             log.error("a study could not be added: %s", error)
             raise RefusedError("the server cannot save the study; try again later", None, 503) from None
-        return {"id": study_id, "games": len(games)}
+        return {"id": study_id, "games": len(games), "notes": notes}
 
     async def replay(self, study_id: str, number: int) -> str:
         """The replay of a game of a study, from 1, as JSON text. Raises ``RefusedError``."""
@@ -185,29 +185,34 @@ def _session(host: HostGame, values: Mapping[str, Any]) -> Session:
     return started(Setup(host, deal, None, True, False), ())
 
 
-def _games_of(content: bytes) -> list[Json]:
-    """The games of a file, in either of the two formats. Raises ``RefusedError``."""
+def _games_of(content: bytes) -> tuple[list[Json], list[str]]:
+    """The games of a file in either of the two formats, and notes on the content that is not read. Raises ``RefusedError``."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise RefusedError("a study is a file of games, which is text") from None
-    games = _of_blksgf(text) if text.lstrip().startswith("(") else _of_records(content)
-    if not games:
+    file = _of_blksgf(text) if text.lstrip().startswith("(") else _of_records(content)
+    if not file.games:
         raise RefusedError("the file has no games")
-    return games
+    if len(file.games) > MAX_STUDY_GAMES:
+        raise RefusedError(f"at most {MAX_STUDY_GAMES:,} games are read")
+    games = [
+        _game_json(each.game.id, each.game.options, each.deal, each.actions, each.names, each.result) for each in file.games
+    ]
+    return games, list(file.notes)
 
 
-def _of_blksgf(text: str) -> list[Json]:
+def _of_blksgf(text: str) -> recorded.GameFile:
+    """The games of a ``.blksgf`` file, its variations after the main line."""
     if text.count(";") > MAX_SGF_MOVES:
         raise RefusedError(f"at most {MAX_SGF_MOVES:,} moves are read")
     try:
-        games = blksgf.parse(text)
+        return recorded.of_sgf(blksgf.parse(text, variations=True))
     except ValueError as error:
         raise RefusedError(str(error)) from None
-    return [_game_json(game.game.host.id, {}, None, game.actions, game.players, None) for game in games]
 
 
-def _of_records(content: bytes) -> list[Json]:
+def _of_records(content: bytes) -> recorded.GameFile:
     try:
         header = parse_json(content.split(b"\n", 1)[0].decode("utf-8-sig"))
     except ValueError:
@@ -223,24 +228,11 @@ def _of_records(content: bytes) -> list[Json]:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        host, recorded = records.read_on_host(path)
+        return recorded.read(path)
     except records.RecordError as error:
         raise RefusedError(str(error).replace(path, "the file")) from None
     finally:
         os.unlink(path)
-    if len(recorded) > MAX_STUDY_GAMES:
-        raise RefusedError(f"at most {MAX_STUDY_GAMES:,} games are read")
-    return [
-        _game_json(
-            host.id,
-            header["options"],
-            record.deal,
-            record.actions,
-            record.players,
-            {"scores": list(record.scores), "returns": list(record.returns)},
-        )
-        for record in recorded
-    ]
 
 
 def _game_json(game: str, options: Mapping[str, Any], deal: Any, actions: Any, players: Any, result: Json | None) -> Json:
