@@ -42,6 +42,14 @@ class RequestError(ValueError):
         self.request_id = request_id
 
 
+def block_size(num_positions: int) -> int:
+    """Return the number of positions of the compiled search that searches so many in one call: 1, 4, 16, ..."""
+    size = 1
+    while size < num_positions:
+        size *= 4
+    return size
+
+
 @dataclass(frozen=True)
 class Candidate:
     """An action that a search considered at the root."""

@@ -108,6 +108,8 @@ def replay(
             move |= {"gain": move["gain"] + bonus, "reason": ", ".join(filter(None, reasons))}
         moves.append(move)
         frames.append(position.view(seat=seat, open=open))
+    if result is not None:
+        frames[-1] = ended(frames[-1], result["returns"])
     return {
         "game": game.id,
         "options": game.options,
@@ -117,6 +119,15 @@ def replay(
         "result": result,
         "analyses": list(analyses) or [None] * len(frames),
     }
+
+
+def ended(view: Mapping[str, Any], returns: Sequence[float]) -> dict[str, Any]:
+    """Return the view of the last position of a game that is over, however it has ended.
+
+    After a resignation or a loss on time the rules would go on: nobody is to move there, and who has won is not who leads.
+    """
+    winner = {"winner": list(returns).index(1.0) if 1.0 in returns else None} if "winner" in view else {}
+    return {**view, "terminal": True, **winner}
 
 
 def analyses_of_answers(

@@ -176,7 +176,7 @@ class Client:
 
         self._answer_later(hint, message)
 
-    async def _analyze(self, message: Json) -> Json | None:
+    async def _analyze(self, message: Json) -> None:
         session, seat = self._room.session, self.connection.seat
         number = _integer(message, "move", 0, len(session.moves), len(session.moves))
         agent, simulations = message.get("agent"), message.get("simulations")
@@ -185,15 +185,11 @@ class Client:
                 raise RefusedError("analyses are made in casual games, or after the end", None, 409)
             if session.setup.is_hidden and (seat is None or seat != session.mover or number != len(session.moves)):
                 raise RefusedError("before the end, an analysis would show what is hidden", None, 409)
-        known = session.moves[number].analysis if number < len(session.moves) else None
-        if known is not None and agent is None and simulations is None:
-            return {"type": "analysis", "move": number, **known}
 
         async def analyze() -> Json:
             return {"type": "analysis", "move": number, **await self._rooms.analysis(session, number, agent, simulations)}
 
         self._answer_later(analyze, message)
-        return None
 
     def _answer_later(self, work: Callable[[], Coroutine[Any, Any, Json]], message: Json) -> None:
         """Have an engine asked while the client goes on; it is given up when the client is gone."""

@@ -11,7 +11,7 @@ from typing import Any
 from tilewe_jax.web.catalog import GAMES, Agent, make_game, new_deal
 from tilewe_jax.web.engines import EngineError, EnginePool, Question, UnavailableError
 from tilewe_jax.web.limits import Limits
-from tilewe_jax.web.room import SECONDS_UNTIL_VANISHED, Room, analysis_of, encoded
+from tilewe_jax.web.room import SECONDS_UNTIL_VANISHED, Room, analysis_of, encoded, result_of
 from tilewe_jax.web.session import ClockSettings, RefusedError, Seat, Session, Setup, hash_of, new_token, restored, started
 from tilewe_jax.web.store import NewGame, Store, StoredGame, StoreError
 
@@ -53,7 +53,7 @@ class Rooms:
     ) -> None:
         self.store, self.engines, self.limits = store, engines, limits
         self.agents = agents
-        self._analysis_agent = analysis_agent
+        self.analysis_agent = analysis_agent
         self._rooms: dict[str, Room] = {}
         self._loading: dict[str, asyncio.Future[Room | None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -359,23 +359,29 @@ class Rooms:
             deal=setup.deal,
             actions=session.actions[:number],
             agent=agent,
-            max_seconds=offered.max_seconds if offered and num_simulations is None else None,
+            # The analysis agent has no limit of time: its values must not depend on how busy the machine is.
+            max_seconds=offered.max_seconds
+            if offered and num_simulations is None and not (is_analysis and agent == self.analysis_agent)
+            else None,
             num_simulations=num_simulations,
             seed=seed,
             is_analysis=is_analysis,
         )
 
     async def analysis(self, session: Session, number: int, agent: Any = None, simulations: Any = None) -> Json:
-        """The analysis of the position after so many moves. Raises ``RefusedError``."""
+        """Return the analysis of the position after ``number`` moves, by the analysis agent if ``agent`` is ``None``.
+
+        The value of a finished position is its result, which needs no search. Raises ``RefusedError``.
+        """
         game = session.setup.host.id
         if simulations is not None and simulations not in SIMULATIONS:
             raise RefusedError(f"simulations must be one of {', '.join(map(str, SIMULATIONS))}", "simulations")
         if not self.engines:
             raise RefusedError("this server has no engines", None, 503)
-        name = self._analysis_agent if agent is None else self.agent(game, agent, "agent").agent
+        name = self.analysis_agent if agent is None else self.agent(game, agent, "agent").agent
         position = await asyncio.to_thread(session.position_at, number)
         if position.is_terminal:
-            raise RefusedError("the game is over there, so there is nothing to analyse", "move")
+            return result_of(position, name)
         question = self.question(session, number, name, num_simulations=simulations, is_analysis=True)
         try:
             async with self._analyses:

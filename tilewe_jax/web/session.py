@@ -18,6 +18,7 @@ from tilewe_jax.games.polyomino.position import PolyominoPosition
 from tilewe_jax.games.triominos.figure import Figure
 from tilewe_jax.games.triominos.host import Position as TriominosPosition
 from tilewe_jax.host import HostGame, HostPosition, shared_win
+from tilewe_jax.render.replay import ended
 from tilewe_jax.web.catalog import GAMES
 
 Kind = Literal["human", "engine", "open"]
@@ -196,6 +197,11 @@ class Session:
         for move in self.moves[:number]:
             position = position.after(move.action)
         return position
+
+    def view(self, number: int, position: HostPosition, seat: int | None = None) -> dict[str, Any]:
+        """Return a position of the game as a seat may see it; ``number`` is the number of moves before it."""
+        view = position.view(seat=seat, open=self.over is not None)
+        return ended(view, self.over["returns"]) if self.over and number == len(self.moves) else view
 
     def explain(self, seat: int | None, action: int) -> str | None:
         """The rule that an action breaks; ``None`` where it is legal. What is hidden is explained to the seat to move only."""
