@@ -74,6 +74,7 @@ class Client:
             "resign": self._resign,
             "hint": self._hint,
             "analyze": self._analyze,
+            "name": self._name,
             "ping": self._ping,
         }
 
@@ -92,10 +93,12 @@ class Client:
             raise RefusedError("too many are connected to this game", None, 429)
         room.join(connection, token, after, undos)
         seat = connection.seat
-        if seat is not None and room.session.seats[seat].kind == "open":
+        if seat is not None and not room.session.over:
 
             def take(session: Session) -> Session:
-                return session.seated(seat, name) if session.seats[seat].kind == "open" else session
+                old = session.seats[seat]
+                is_news = old.kind == "open" or name not in (None, old.name)
+                return session.seated(seat, name) if is_news and not session.over else session
 
             await room.change(take)
 
@@ -154,6 +157,12 @@ class Client:
     async def _resign(self, message: Json) -> Json:
         seat = self.connection.seat
         return self._done(await self._room.change(lambda session: session.resigned(seat)))
+
+    async def _name(self, message: Json) -> Json:
+        seat, name = self.connection.seat, name_of(message.get("name"))
+        if name is None:
+            raise RefusedError("name must be a text that is not empty", "name")
+        return self._done(await self._room.change(lambda session: session.renamed(seat, name)))
 
     async def _ping(self, message: Json) -> Json:
         return {"type": "pong"}

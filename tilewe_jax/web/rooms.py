@@ -6,6 +6,7 @@ import logging
 import secrets
 import time
 from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tilewe_jax.web.catalog import GAMES, Agent, make_game, new_deal
@@ -20,6 +21,10 @@ log = logging.getLogger("tilewe_jax.web")
 Json = dict[str, Any]
 
 MAX_NAME = 40
+LISTED = 50
+"""Public games of the lobby."""
+MAX_IDS = 200
+"""Games that may be asked for by their ids in one request."""
 DAY = 86_400.0
 MAX_DAYS = 90
 """Games and studies that nobody has touched for so many days are deleted."""
@@ -259,9 +264,10 @@ class Rooms:
         known = ", ".join(agent.agent for agent in self.agents.get(game, ())) or "none"
         raise RefusedError(f"agent must be one of those that the catalog offers for {game}: {known}", field)
 
-    async def listed(self) -> list[Json]:
-        """The public games that began last."""
-        rows = await asyncio.to_thread(self.store.newest, 50)
+    async def listed(self, ids: Sequence[str] | None = None) -> list[Json]:
+        """Return the public games that began last, or the games of these ids, public or not: an id is a secret by itself."""
+        newest = partial(self.store.newest, LISTED)
+        rows = await asyncio.to_thread(newest if ids is None else partial(self.store.named, ids))
         return [
             {
                 "id": game_id,

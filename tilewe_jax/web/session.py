@@ -330,6 +330,12 @@ class Session:
         taken = replace(old, kind="human", name=name or old.name, token_hash=token_hash or old.token_hash)
         return replace(self, seats=(*self.seats[:seat], taken, *self.seats[seat + 1 :]))
 
+    def renamed(self, seat: int | None, name: str) -> "Session":
+        """Return the session after a player has told a name."""
+        seat = self._require_seat(seat)
+        self._require_running()
+        return self.seated(seat, name)
+
     def followed_by(self, game_id: str) -> "Session":
         """The session after a rematch has begun."""
         return replace(self, rematch=game_id)
