@@ -23,7 +23,7 @@ GAMES: list[tuple[str, Json, int]] = [
     ("triominos", {"players": 2, "game": "target"}, 2),
     ("triominos", {"players": 6, "game": "target"}, 6),
 ]
-MEASURE = """() => {
+MEASURE = """width => {  // not innerWidth, which grows with what is too wide on phones
   const faults = [];
   const shown = (element) => element.checkVisibility({visibilityProperty: true}) && !element.closest(".visually-hidden, .skip");
   const scope = document.querySelector("dialog[open]") ?? document.body;
@@ -34,17 +34,19 @@ MEASURE = """() => {
     }
     return false;
   };
-  if (document.documentElement.scrollWidth > innerWidth) faults.push(`the page is ${document.documentElement.scrollWidth} wide`);
+  if (document.documentElement.scrollWidth > width) faults.push(`the page is ${document.documentElement.scrollWidth} wide`);
   for (const element of scope.querySelectorAll("button, a, input, select, summary, th, td, h1, h2, h3, dd, dt, p, .name")) {
     if (!shown(element)) continue;
     const box = element.getBoundingClientRect();
     if (!box.width || sideways(element)) continue;
-    if (box.left < -1 || box.right > innerWidth + 1) faults.push(`outside: ${says(element)}`);
+    if (box.left < -1 || box.right > width + 1) faults.push(`outside: ${says(element)}`);
+    const frame = element.closest(".card, .result, .panel, .players, .tray, .setup, dialog")?.getBoundingClientRect();
+    if (frame && (box.left < frame.left - 1 || box.right > frame.right + 1)) faults.push(`beyond its frame: ${says(element)}`);
     const isText = element.matches("button, summary, .tab, th, dt, dd");
     if (isText && element.scrollWidth > element.clientWidth + 1 && element.clientWidth) faults.push(`cut: ${says(element)}`);
   }
-  for (const element of scope.querySelectorAll(".panel-content, dialog, .scroll")) {
-    if (shown(element) && element.scrollWidth > element.clientWidth + 1) faults.push(`scrolls sideways: ${says(element)}`);
+  for (const element of scope.querySelectorAll(".panel-content, dialog, .player-name, .tools, .actions, .top")) {
+    if (shown(element) && element.scrollWidth > element.clientWidth + 1) faults.push(`is wider than its place: ${says(element)}`);
   }
   for (const player of scope.querySelectorAll(".player, .result tr, .rounds tr, .game-list li, .mistake")) {
     if (!shown(player)) continue;
@@ -65,7 +67,9 @@ MEASURE = """() => {
 BOARD = """() => {
   const box = document.querySelector(".board svg").getBoundingClientRect();
   const top = document.querySelector(".top").getBoundingClientRect().bottom;
-  const seen = Math.max(0, Math.min(box.bottom, innerHeight) - Math.max(box.top, top));
+  const tools = document.querySelector(".tools-place:has(.tool)")?.getBoundingClientRect();
+  const bottom = tools && tools.left < box.right && tools.right > box.left ? tools.top : innerHeight;
+  const seen = Math.max(0, Math.min(box.bottom, bottom) - Math.max(box.top, top));
   return [seen / box.height, box.width, box.height];
 }"""
 
@@ -76,8 +80,9 @@ def check(page: Page, what: str) -> None:
         size = page.page.viewport_size
         name = re.sub(r"[^\w-]+", "-", what)
         page.page.screenshot(path=str(Path(folder) / f"{size['width']}-{name}.png"), full_page=False)
-    faults = page.page.evaluate(MEASURE)
-    assert not faults, (what, page.page.viewport_size, faults)
+    width = page.page.viewport_size["width"]
+    faults = page.page.evaluate(MEASURE, width)
+    assert not faults, (what, width, faults)
 
 
 @pytest.fixture(params=SIZES, ids=[f"{width}x{height}" for width, height in SIZES])

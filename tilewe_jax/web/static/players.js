@@ -35,7 +35,7 @@ export class Players {
           h(
             "div.player-name",
             {},
-            h("span.name", {}, game.nameOf(index)),
+            h("span.name", { title: game.nameOf(index) }, game.nameOf(index)),
             h("span.muted.role", {}, this.#role(seat, index), thinking && h("span.thinking", { ariaLabel: "thinking" }, "thinking", h("i", {}), h("i", {}), h("i", {}))),
           ),
           clock,
@@ -51,7 +51,7 @@ export class Players {
     if (seat.kind === "engine") return [icon("engine"), seat.agent?.replace(/^level:/, "level ") ?? "engine"];
     if (seat.kind === "record") return null;
     if (seat.kind === "open") return [icon("open"), "waiting for somebody"];
-    if (index === this.game.you || this.game.sharedSeats.has(index)) return isUnnamed(seat.name) ? null : [icon("person"), seat.name];
+    if (index === this.game.you || this.game.sharedSeats.has(index)) return isUnnamed(seat.name) ? null : [icon("person"), h("span.own-name", { title: seat.name }, seat.name)];
     return [h("i.presence", { className: seat.connected ? "here" : "away" }), seat.connected ? "connected" : "not here"];
   }
 
