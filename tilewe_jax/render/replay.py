@@ -4,7 +4,8 @@ A replay has ``game`` and ``options``; ``names`` by seat, empty where unknown; `
 ``moves``, for each the ``player`` and the fields of its ``action_view``; ``result``, the final ``scores`` and ``returns``, or
 ``None``; and ``analyses``, for each frame an analysis or ``None``. An analysis has ``value``, the expected outcome by seat;
 ``score_lead`` by seat or ``None``; and ``candidates``, the fields of their ``action_view`` with ``visits``, ``prior``,
-``value`` and ``variation``, the names of the moves that would follow.
+``value`` and ``variation``, the names of the moves that would follow. ``terminal`` is true in the last frame of a game
+that has a result, however it has ended.
 """
 
 import math

@@ -420,6 +420,7 @@ class Room:
         available = {number: self._positions.get(number) for number in numbers}
         if all(position or (number, audience) in self._views for number, position in available.items()):
             return [self._view(number, audience, available[number]) for number in numbers]
+
         def replayed() -> list[str]:
             # Another thread: a long game takes tenths of a second.
             positions = enumerate(session.positions())

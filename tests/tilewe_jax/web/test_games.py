@@ -345,7 +345,7 @@ def test_games_are_listed_by_their_ids(tmp_path: Path) -> None:
         listed = client.get(f"/api/games?ids={private},{old},nothing").json()
         assert {game["id"] for game in listed} == {private, old}
         assert client.get("/api/games?ids=").json() == []
-        assert client.get(f"/api/games?ids={',' .join(map(str, range(201)))}").json()["field"] == "ids"
+        assert client.get(f"/api/games?ids={','.join(map(str, range(201)))}").json()["field"] == "ids"
 
 
 def test_an_unknown_address_is_a_page_for_browsers_alone(tmp_path: Path) -> None:
@@ -358,4 +358,6 @@ def test_an_unknown_address_is_a_page_for_browsers_alone(tmp_path: Path) -> None
             assert page.headers["content-type"].startswith("text/html")
             assert plain.json()["error"]
         assert client.post("/nothing", headers=browser).json()["error"]
-        assert client.get("/api/games/nothing", headers={"accept": "application/json"}).json()["error"] == "there is no such game"
+        assert (
+            client.get("/api/games/nothing", headers={"accept": "application/json"}).json()["error"] == "there is no such game"
+        )

@@ -73,6 +73,12 @@ def test_a_game_against_a_real_engine(browser: Any, tmp_path: Path) -> None:
         assert page.state["over"]["reason"] == "finished"
         page.page.click('[data-focus="review"]')
         page.page.wait_for_selector(".candidates")
+        page.page.wait_for_selector(".analysis progress", state="detached")
+        answers = [message for text in page.received if (message := json.loads(text))["type"] == "analysis"]
+        assert {answer["move"] for answer in answers} == set(range(page.state["move"] + 1))
+        assert {answer["agent"] for answer in answers} == {"puct:num_simulations=64"}
+        (last,) = [answer for answer in answers if answer["move"] == page.state["move"]]
+        assert last["value"] == page.state["over"]["returns"]
         assert page.errors == []
     finally:
         page.context.close()
@@ -372,7 +378,9 @@ def test_what_was_refused_is_forgotten_with_its_position(open_page: Any, game: s
     if game == "duo_official":
         move_by_mouse(page, random.Random(1))
     else:
-        page.click_cell(next(cell for cell in ([x, y] for x in range(3) for y in range(3)) if cell not in page.state["view"]["workers"]))
+        page.click_cell(
+            next(cell for cell in ([x, y] for x in range(3) for y in range(3)) if cell not in page.state["view"]["workers"])
+        )
         page.page.wait_for_selector(".note.bad")
         move_by_keyboard(page, random.Random(1))
     page.wait_for_move(2)

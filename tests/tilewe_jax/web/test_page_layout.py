@@ -4,7 +4,6 @@ import json
 import os
 import re
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +40,20 @@ MEASURE = """width => {  // not innerWidth, which grows with what is too wide on
     if (!box.width || sideways(element)) continue;
     if (box.left < -1 || box.right > width + 1) faults.push(`outside: ${says(element)}`);
     const frame = element.closest(".card, .result, .panel, .players, .tray, .setup, dialog")?.getBoundingClientRect();
-    if (frame && (box.left < frame.left - 1 || box.right > frame.right + 1)) faults.push(`beyond its frame: ${says(element)}`);
+    const isBeyond = frame && (box.left < frame.left - 1 || box.right > frame.right + 1);
+    if (isBeyond) faults.push(`beyond its frame: ${says(element)}`);
     const isText = element.matches("button, summary, .tab, th, dt, dd");
-    if (isText && element.scrollWidth > element.clientWidth + 1 && element.clientWidth) faults.push(`cut: ${says(element)}`);
+    const isCut = isText && element.clientWidth && element.scrollWidth > element.clientWidth + 1;
+    if (isCut) faults.push(`cut: ${says(element)}`);
   }
   for (const element of scope.querySelectorAll(".panel-content, dialog, .player-name, .tools, .actions, .top")) {
-    if (shown(element) && element.scrollWidth > element.clientWidth + 1) faults.push(`is wider than its place: ${says(element)}`);
+    if (!shown(element)) continue;
+    if (element.scrollWidth > element.clientWidth + 1) faults.push(`is wider than its place: ${says(element)}`);
   }
   for (const player of scope.querySelectorAll(".player, .result tr, .rounds tr, .game-list li, .mistake")) {
     if (!shown(player)) continue;
-    const parts = [...player.querySelectorAll(".swatch, .name, .clock, .score, td.number, .what, .button, .loss")].filter(shown);
+    const all = player.querySelectorAll(".swatch, .name, .clock, .score, td.number, .what, .button, .loss");
+    const parts = [...all].filter(shown);
     const boxes = parts.map((part) => part.getBoundingClientRect());
     boxes.forEach((a, i) => boxes.slice(i + 1).forEach((b, j) => {
       const other = parts[i + 1 + j];
@@ -75,7 +78,7 @@ BOARD = """() => {
 
 
 def check(page: Page, what: str) -> None:
-    """Nothing of what is shown is cut off, covered, or beside the window; a picture is kept where SCREENSHOTS names a folder."""
+    """Nothing that is shown is cut off, covered, or beside the window; SCREENSHOTS names a folder for pictures."""
     if folder := os.environ.get("SCREENSHOTS"):
         size = page.page.viewport_size
         name = re.sub(r"[^\w-]+", "-", what)
@@ -86,10 +89,10 @@ def check(page: Page, what: str) -> None:
 
 
 @pytest.fixture(params=SIZES, ids=[f"{width}x{height}" for width, height in SIZES])
-def page(request: Any, open_page: Any) -> Iterator[Page]:
+def page(request: Any, open_page: Any) -> Page:
     width, height = request.param
     is_phone = width < 1000
-    yield open_page(viewport={"width": width, "height": height}, has_touch=is_phone, is_mobile=is_phone)
+    return open_page(viewport={"width": width, "height": height}, has_touch=is_phone, is_mobile=is_phone)
 
 
 def created(server: Server, game: str, options: Json, players: int) -> Json:
