@@ -43,7 +43,7 @@ class RequestError(ValueError):
 
 
 def block_size(num_positions: int) -> int:
-    """Return the number of positions of the compiled search that searches so many in one call: 1, 4, 16, ..."""
+    """Return the batch size of the compiled search for this number of positions: 1, 4, 16, ..."""
     size = 1
     while size < num_positions:
         size *= 4

@@ -116,7 +116,7 @@ class Server:
         return JSONResponse(await self.rooms.create(await body_of(request)), 201)
 
     async def list_games(self, request: Request) -> Response:
-        """Return the games of the lobby, or those of the ids in the query."""
+        """Return the games of the lobby, or the games with the ids in the query."""
         if "ids" not in request.query_params:
             return JSONResponse(await self.rooms.listed())
         ids = [each for each in request.query_params["ids"].split(",") if each]
@@ -323,7 +323,7 @@ def choice_of(request: Request, name: str, choices: Sequence[str]) -> str:
 async def _error(request: Request, error: Exception) -> Response:
     """The answer where a path or method is wrong."""
     status = error.status_code if isinstance(error, HTTPException) else 500
-    # A browser that goes to an address gets the page, which says that there is nothing here, and leads back.
+    # A browser gets the page, which says that the address is unknown and links to the games.
     if status in (404, 405) and request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", ""):
         return FileResponse(STATIC / "index.html", status, headers={"cache-control": "no-cache"})
     text = {404: "there is no such page", 405: "that method is not for this path"}.get(status, "the server has made a mistake")

@@ -220,7 +220,7 @@ class _Process:
             self.on_change()
 
     def is_warm(self, question: Question) -> bool:
-        """Whether the search is compiled that answers a question now, together with equal ones that wait."""
+        """Return whether the search for a question, in one block with the equal ones that wait, is compiled."""
         waiting = sum(pending.question.key == question.key for pending in self._pending.values())
         return (question.key, block_size(waiting)) in self.warm
 
@@ -375,7 +375,7 @@ class EnginePool:
         return sum(process.num_waiting for process in self._processes)
 
     def is_warm(self, question: Question) -> bool:
-        """Whether a search has run that answers this question, so that nothing is left to be compiled for it."""
+        """Return whether the search for a question has run before, so that it needs no compilation."""
         return self._process_of(question).is_warm(question)
 
     async def ask(self, question: Question) -> dict[str, Any]:

@@ -60,8 +60,8 @@ def record_of(session: Session, form: str) -> str:
 def replay_of(session: Session) -> Json:
     """The replay of a game so far, as everybody may see it.
 
-    ``thoughts`` has, for each move, what the engine that made it thought of the position before it, or ``None``. They are
-    no analyses: different engines made them, and their values do not compare.
+    ``thoughts`` has, for each move of an engine, its opinion of the position before the move, and ``None`` for other moves.
+    Opinions of different engines do not compare, so they are kept apart from ``analyses``.
     """
     is_shown = not session.setup.is_hidden or session.over is not None
     built = replay(

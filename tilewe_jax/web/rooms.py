@@ -24,7 +24,7 @@ MAX_NAME = 40
 LISTED = 50
 """Public games of the lobby."""
 MAX_IDS = 200
-"""Games that may be asked for by their ids in one request."""
+"""Maximum number of ids in a request for games."""
 DAY = 86_400.0
 MAX_DAYS = 90
 """Games and studies that nobody has touched for so many days are deleted."""
@@ -265,7 +265,7 @@ class Rooms:
         raise RefusedError(f"agent must be one of those that the catalog offers for {game}: {known}", field)
 
     async def listed(self, ids: Sequence[str] | None = None) -> list[Json]:
-        """Return the public games that began last, or the games of these ids, public or not: an id is a secret by itself."""
+        """Return the newest public games, or the games with these ids, public or not: an id cannot be guessed."""
         newest = partial(self.store.newest, LISTED)
         rows = await asyncio.to_thread(newest if ids is None else partial(self.store.named, ids))
         return [
@@ -365,7 +365,7 @@ class Rooms:
             deal=setup.deal,
             actions=session.actions[:number],
             agent=agent,
-            # The analysis agent has no limit of time: its values must not depend on how busy the machine is.
+            # The analysis agent runs without a limit of time: its values must not depend on the load of the machine.
             max_seconds=offered.max_seconds
             if offered and num_simulations is None and not (is_analysis and agent == self.analysis_agent)
             else None,

@@ -199,7 +199,7 @@ class Store:
         return self._listed("WHERE is_public ORDER BY created DESC LIMIT ?", (count,))
 
     def named(self, ids: Sequence[str]) -> list[tuple[str, dict[str, Any], dict[str, Any], int]]:
-        """Return the games of these ids, public or not, the newest first; unknown ids are left out."""
+        """Return the games with these ids, public or not, newest first; unknown ids are skipped."""
         return self._listed(f"WHERE id IN ({', '.join('?' * len(ids))}) ORDER BY created DESC", tuple(ids))
 
     def _listed(self, where: str, values: tuple[Any, ...]) -> list[tuple[str, dict[str, Any], dict[str, Any], int]]:

@@ -106,8 +106,10 @@ def created(server: Server, game: str, options: Json, players: int) -> Json:
     return made
 
 
-def test_pages_and_dialogs(page: Page) -> None:
-    page.open().page.wait_for_selector('[data-focus="start"]')
+def test_pages_and_dialogs(page: Page, server: Server) -> None:
+    made = created(server, "triominos", {"players": 6, "game": "target"}, 6)
+    page.open(f"/game/{made['id']}#{made['seats'][0]['token']}").page.wait_for_selector(".board svg")
+    page.open().page.wait_for_selector(f'[data-focus="own-{made["id"]}"]')
     check(page, "lobby")
     page.page.click('[data-focus="more"]')
     for game in ("tilewe", "classic", "triominos"):

@@ -120,7 +120,7 @@ class Lobby {
   // ---- Games of others
 
   async #refresh() {
-    // The games of the user are asked for by their ids: they may not be listed, or be older than those that are.
+    // The own games are fetched by their ids: the public list leaves out private and older games.
     const ids = ownGames().filter((id) => tokenOf(id));
     const [games, own] = await Promise.all([api.games(), ids.length ? api.gamesOf(ids) : []]).catch(() => []);
     if (this.ended) return;

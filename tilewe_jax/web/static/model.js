@@ -161,8 +161,8 @@ export class Game extends EventTarget {
 
   /**
    * What each analysed move has cost its player: {move, player, played, best, loss}, by falling loss. The value of the best
-   * move is its mean value in the search before it; that of another move is the value of the position after it. Where nothing
-   * is known of that, or the game ends there, which is no estimate, it is the move's mean value in the search before it.
+   * move is its mean value in the search before it. The value of another move is the value of the position after it. If that
+   * position is not analysed, or is the end of the game, whose value is exact, it is the mean value of the move in the search.
    */
   mistakes() {
     const hidden = this.view?.kind === "triominos"; // the position after a move is another player's, who sees other tiles

@@ -1,7 +1,7 @@
 // What this browser remembers: the seats that it holds, the name of its user, and how the page looks.
 
 const PREFIX = "tilewe-jax.";
-const MOST_GAMES = 200; // as many as the server lists in one answer
+const MOST_GAMES = 200; // the maximum number of ids in a request to the server
 
 function read(key, otherwise) {
   try {

@@ -65,7 +65,7 @@ export class PolyominoBoard extends BoardArea {
     }
     this.#keepPiece(turned);
     if (moved && this.ghost?.legal === false) {
-      // A mouse that rests pointed at the position before: nothing is said of this one until it moves. Keys stay where they are.
+      // A resting mouse pointed at the previous position, so its ghost waits for the next movement. A cursor moved by keys stays.
       if (this.pointing === "mouse") this.cursor = null;
       else this.#explain();
     }
