@@ -24,7 +24,7 @@ from search.spec import LoadNetwork
 from search.tree import ROOT, child_values, principal_variation
 from tilewe_jax.game import Game
 from tilewe_jax.host import HostGame
-from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Played
+from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Played, block_size
 from tilewe_jax.registry import make
 
 VARIATION_LENGTH = 16
@@ -195,10 +195,7 @@ class SearchProgram:
         return [analysis for block in blocks for analysis in self._analyze_block(block, size)]
 
     def _analyze_block(self, positions: Sequence[Played], max_size: int) -> list[Analysis]:
-        size = 1
-        while size < len(positions):
-            size *= 4
-        size = min(size, max_size)
+        size = min(block_size(len(positions)), max_size)
         filled = [*positions, *[positions[0]] * (size - len(positions))]
         starts = jax.tree.map(lambda *leaves: np.stack(leaves), *(self._start(position.deal) for position in filled))
         actions = np.full((size, self.game.max_steps), -1, np.int32)

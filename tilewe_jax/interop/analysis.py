@@ -88,6 +88,14 @@ class RequestError(ValueError):
         self.request_id = request_id
 
 
+def block_size(num_positions: int) -> int:
+    """Return the batch size of the compiled search for this number of positions: 1, 4, 16, ..."""
+    size = 1
+    while size < num_positions:
+        size *= 4
+    return size
+
+
 @dataclass(frozen=True)
 class Candidate:
     """An action that a search considered at the root."""

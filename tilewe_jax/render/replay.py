@@ -4,7 +4,8 @@ A replay has ``game`` and ``options``; ``names`` by seat, empty where unknown; `
 ``moves``, for each the ``player`` and the fields of its ``action_view``; ``result``, the final ``scores`` and ``returns``, or
 ``None``; and ``analyses``, for each frame an analysis or ``None``. An analysis has ``value``, the expected outcome by seat;
 ``score_lead`` by seat or ``None``; and ``candidates``, the fields of their ``action_view`` with ``visits``, ``prior``,
-``value`` and ``variation``, the names of the moves that would follow.
+``value`` and ``variation``, the names of the moves that would follow. ``terminal`` is true in the last frame of a game
+that has a result, however it has ended.
 """
 
 import math
@@ -60,6 +61,8 @@ def replay(
             move |= {"gain": move["gain"] + bonus, "reason": ", ".join(filter(None, reasons))}
         moves.append(move)
         frames.append(position.view(seat=seat, open=open))
+    if result is not None:
+        frames[-1] = ended(frames[-1], result["returns"])
     return {
         "game": game.id,
         "options": game.options,
@@ -69,6 +72,15 @@ def replay(
         "result": result,
         "analyses": list(analyses) or [None] * len(frames),
     }
+
+
+def ended(view: Mapping[str, Any], returns: Sequence[float]) -> dict[str, Any]:
+    """Return the view of the last position of a game that is over, however it has ended.
+
+    After a resignation or a loss on time the rules would go on: nobody is to move there, and who has won is not who leads.
+    """
+    winner = {"winner": list(returns).index(1.0) if 1.0 in returns else None} if "winner" in view else {}
+    return {**view, "terminal": True, **winner}
 
 
 def analyses_of_answers(

@@ -26,7 +26,7 @@ from tilewe_jax.web.limits import Buckets, Guard, Limits
 from tilewe_jax.web.live import Live
 from tilewe_jax.web.messages import Client, converse
 from tilewe_jax.web.room import Connection
-from tilewe_jax.web.rooms import Rooms
+from tilewe_jax.web.rooms import MAX_IDS, Rooms
 from tilewe_jax.web.runs import Runs
 from tilewe_jax.web.session import RefusedError
 from tilewe_jax.web.store import Store
@@ -116,8 +116,13 @@ class Server:
         return JSONResponse(await self.rooms.create(await body_of(request)), 201)
 
     async def list_games(self, request: Request) -> Response:
-        """The games of the lobby."""
-        return JSONResponse(await self.rooms.listed())
+        """Return the games of the lobby, or the games with the ids in the query."""
+        if "ids" not in request.query_params:
+            return JSONResponse(await self.rooms.listed())
+        ids = [each for each in request.query_params["ids"].split(",") if each]
+        if len(ids) > MAX_IDS:
+            raise RefusedError(f"ids must name at most {MAX_IDS} games, got {len(ids):,}", "ids")
+        return JSONResponse(await self.rooms.listed(ids))
 
     async def game(self, request: Request) -> Response:
         """A game as everybody may see it."""
@@ -318,6 +323,9 @@ def choice_of(request: Request, name: str, choices: Sequence[str]) -> str:
 async def _error(request: Request, error: Exception) -> Response:
     """The answer where a path or method is wrong."""
     status = error.status_code if isinstance(error, HTTPException) else 500
+    # A browser gets the page, which says that the address is unknown and links to the games.
+    if status in (404, 405) and request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", ""):
+        return FileResponse(STATIC / "index.html", status, headers={"cache-control": "no-cache"})
     text = {404: "there is no such page", 405: "that method is not for this path"}.get(status, "the server has made a mistake")
     return JSONResponse({"error": text, "field": None}, status, getattr(error, "headers", None))
 

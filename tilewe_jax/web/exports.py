@@ -58,20 +58,21 @@ def record_of(session: Session, form: str) -> str:
 
 
 def replay_of(session: Session) -> Json:
-    """The replay of a game so far, as everybody may see it."""
-    analyses: list[Json | None] = [None] * (len(session.moves) + 1)
-    if not session.setup.is_hidden or session.over:
-        for number, move in enumerate(session.moves):
-            analyses[number] = dict(move.analysis) if move.analysis else None
-    return replay(
+    """The replay of a game so far, as everybody may see it.
+
+    ``thoughts`` has, for each move of an engine, its opinion of the position before the move, and ``None`` for other moves.
+    Opinions of different engines do not compare, so they are kept apart from ``analyses``.
+    """
+    is_shown = not session.setup.is_hidden or session.over is not None
+    built = replay(
         session.setup.host,
         session.setup.deal,
         session.actions,
         names=[seat.name for seat in session.seats],
         result=dict(session.over) if session.over else None,
-        analyses=analyses,
         open=session.over is not None,
     )
+    return {**built, "thoughts": [dict(move.analysis) if move.analysis and is_shown else None for move in session.moves]}
 
 
 def replay_text(replay: Json) -> str:
@@ -85,7 +86,7 @@ def replay_text(replay: Json) -> str:
 
 def picture_of(session: Session, number: int, theme: str) -> str:
     """The position after so many moves as the text of an SVG file, without what is hidden."""
-    view = session.position_at(number).view(open=session.over is not None)
+    view = session.view(number, session.position_at(number))
     last = dict(session.moves[number - 1].view) if number else None
     return str(draw(view, Options(theme=theme, last=last), names=[seat.name for seat in session.seats]))
 

@@ -19,7 +19,7 @@ from tilewe_jax.games.polyomino.position import PolyominoPosition
 from tilewe_jax.host import HostPosition
 from tilewe_jax.web.engines import EngineError, UnavailableError
 from tilewe_jax.web.limits import Limits
-from tilewe_jax.web.session import RefusedError, Seat, Session
+from tilewe_jax.web.session import RefusedError, Seat, Session, returns_of
 from tilewe_jax.web.store import Change, StoredMove, StoreError
 
 if TYPE_CHECKING:
@@ -409,7 +409,7 @@ class Room:
         if is_first and isinstance(session.position, PolyominoPosition):
             parts += [',"orientations":', orientations_json(session.position.config.orientations)]
         if has_start:
-            parts += [',"start":', encoded(setup.start.view(seat=audience, open=over is not None))]
+            parts += [',"start":', encoded(session.view(0, setup.start, audience))]
         return "".join([*parts, "}"])
 
     async def _frames(self, session: Session, known: int, audience: int | None) -> list[str]:
@@ -420,12 +420,11 @@ class Room:
         available = {number: self._positions.get(number) for number in numbers}
         if all(position or (number, audience) in self._views for number, position in available.items()):
             return [self._view(number, audience, available[number]) for number in numbers]
-        is_open = session.over is not None
 
         def replayed() -> list[str]:
             # Another thread: a long game takes tenths of a second.
             positions = enumerate(session.positions())
-            return [encoded(position.view(seat=audience, open=is_open)) for number, position in positions if number >= first]
+            return [encoded(session.view(number, position, audience)) for number, position in positions if number >= first]
 
         return await asyncio.to_thread(replayed)
 
@@ -434,7 +433,7 @@ class Room:
         key = number, audience
         if key not in self._views:
             assert position is not None
-            self._views[key] = encoded(position.view(seat=audience, open=self.session.over is not None))
+            self._views[key] = encoded(self.session.view(number, position, audience))
         return self._views[key]
 
     def _legal_text(self, session: Session) -> str:
@@ -448,6 +447,20 @@ class Room:
                 return text
             self._legal = text
         return self._legal
+
+
+def result_of(position: HostPosition, agent: str | None) -> Json:
+    """Return the result of a finished position in the form of an analysis: its value without a search."""
+    scores = position.scores()
+    leads = [score - max(scores[:seat] + scores[seat + 1 :]) for seat, score in enumerate(scores)] if len(scores) > 1 else None
+    return {
+        "agent": agent,
+        "action": None,
+        "value": returns_of(position),
+        "score_lead": leads,
+        "simulations": 0,
+        "candidates": [],
+    }
 
 
 def analysis_of(position: HostPosition, answer: Mapping[str, Any], agent: str | None) -> Json:

@@ -6,12 +6,13 @@ import logging
 import secrets
 import time
 from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tilewe_jax.web.catalog import GAMES, Agent, make_game, new_deal
 from tilewe_jax.web.engines import EngineError, EnginePool, Question, UnavailableError
 from tilewe_jax.web.limits import Limits
-from tilewe_jax.web.room import SECONDS_UNTIL_VANISHED, Room, analysis_of, encoded
+from tilewe_jax.web.room import SECONDS_UNTIL_VANISHED, Room, analysis_of, encoded, result_of
 from tilewe_jax.web.session import ClockSettings, RefusedError, Seat, Session, Setup, hash_of, new_token, restored, started
 from tilewe_jax.web.store import NewGame, Store, StoredGame, StoreError
 
@@ -20,6 +21,10 @@ log = logging.getLogger("tilewe_jax.web")
 Json = dict[str, Any]
 
 MAX_NAME = 40
+LISTED = 50
+"""Public games of the lobby."""
+MAX_IDS = 200
+"""Maximum number of ids in a request for games."""
 DAY = 86_400.0
 MAX_DAYS = 90
 """Games and studies that nobody has touched for so many days are deleted."""
@@ -53,7 +58,7 @@ class Rooms:
     ) -> None:
         self.store, self.engines, self.limits = store, engines, limits
         self.agents = agents
-        self._analysis_agent = analysis_agent
+        self.analysis_agent = analysis_agent
         self._rooms: dict[str, Room] = {}
         self._loading: dict[str, asyncio.Future[Room | None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -259,9 +264,10 @@ class Rooms:
         known = ", ".join(agent.agent for agent in self.agents.get(game, ())) or "none"
         raise RefusedError(f"agent must be one of those that the catalog offers for {game}: {known}", field)
 
-    async def listed(self) -> list[Json]:
-        """The public games that began last."""
-        rows = await asyncio.to_thread(self.store.newest, 50)
+    async def listed(self, ids: Sequence[str] | None = None) -> list[Json]:
+        """Return the newest public games, or the games with these ids, public or not: an id cannot be guessed."""
+        newest = partial(self.store.newest, LISTED)
+        rows = await asyncio.to_thread(newest if ids is None else partial(self.store.named, ids))
         return [
             {
                 "id": game_id,
@@ -359,23 +365,29 @@ class Rooms:
             deal=setup.deal,
             actions=session.actions[:number],
             agent=agent,
-            max_seconds=offered.max_seconds if offered and num_simulations is None else None,
+            # The analysis agent runs without a limit of time: its values must not depend on the load of the machine.
+            max_seconds=offered.max_seconds
+            if offered and num_simulations is None and not (is_analysis and agent == self.analysis_agent)
+            else None,
             num_simulations=num_simulations,
             seed=seed,
             is_analysis=is_analysis,
         )
 
     async def analysis(self, session: Session, number: int, agent: Any = None, simulations: Any = None) -> Json:
-        """The analysis of the position after so many moves. Raises ``RefusedError``."""
+        """Return the analysis of the position after ``number`` moves, by the analysis agent if ``agent`` is ``None``.
+
+        The value of a finished position is its result, which needs no search. Raises ``RefusedError``.
+        """
         game = session.setup.host.id
         if simulations is not None and simulations not in SIMULATIONS:
             raise RefusedError(f"simulations must be one of {', '.join(map(str, SIMULATIONS))}", "simulations")
         if not self.engines:
             raise RefusedError("this server has no engines", None, 503)
-        name = self._analysis_agent if agent is None else self.agent(game, agent, "agent").agent
+        name = self.analysis_agent if agent is None else self.agent(game, agent, "agent").agent
         position = await asyncio.to_thread(session.position_at, number)
         if position.is_terminal:
-            raise RefusedError("the game is over there, so there is nothing to analyse", "move")
+            return result_of(position, name)
         question = self.question(session, number, name, num_simulations=simulations, is_analysis=True)
         try:
             async with self._analyses:

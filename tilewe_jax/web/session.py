@@ -18,6 +18,7 @@ from tilewe_jax.games.polyomino.position import PolyominoPosition
 from tilewe_jax.games.triominos.figure import Figure
 from tilewe_jax.games.triominos.host import Position as TriominosPosition
 from tilewe_jax.host import HostGame, HostPosition, shared_win
+from tilewe_jax.render.replay import ended
 from tilewe_jax.web.catalog import GAMES
 
 Kind = Literal["human", "engine", "open"]
@@ -197,6 +198,11 @@ class Session:
             position = position.after(move.action)
         return position
 
+    def view(self, number: int, position: HostPosition, seat: int | None = None) -> dict[str, Any]:
+        """Return a position of the game as a seat may see it; ``number`` is the number of moves before it."""
+        view = position.view(seat=seat, open=self.over is not None)
+        return ended(view, self.over["returns"]) if self.over and number == len(self.moves) else view
+
     def explain(self, seat: int | None, action: int) -> str | None:
         """The rule that an action breaks; ``None`` where it is legal. What is hidden is explained to the seat to move only."""
         if self.setup.is_hidden and (self.over or seat != self.mover):
@@ -323,6 +329,12 @@ class Session:
         old = self.seats[seat]
         taken = replace(old, kind="human", name=name or old.name, token_hash=token_hash or old.token_hash)
         return replace(self, seats=(*self.seats[:seat], taken, *self.seats[seat + 1 :]))
+
+    def renamed(self, seat: int | None, name: str) -> "Session":
+        """Return the session after a player has told a name."""
+        seat = self._require_seat(seat)
+        self._require_running()
+        return self.seated(seat, name)
 
     def followed_by(self, game_id: str) -> "Session":
         """The session after a rematch has begun."""

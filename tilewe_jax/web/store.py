@@ -12,7 +12,7 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -196,11 +196,16 @@ class Store:
 
     def newest(self, count: int) -> list[tuple[str, dict[str, Any], dict[str, Any], int]]:
         """The public games that were made last: id, setup, state, and number of moves."""
+        return self._listed("WHERE is_public ORDER BY created DESC LIMIT ?", (count,))
+
+    def named(self, ids: Sequence[str]) -> list[tuple[str, dict[str, Any], dict[str, Any], int]]:
+        """Return the games with these ids, public or not, newest first; unknown ids are skipped."""
+        return self._listed(f"WHERE id IN ({', '.join('?' * len(ids))}) ORDER BY created DESC", tuple(ids))
+
+    def _listed(self, where: str, values: tuple[Any, ...]) -> list[tuple[str, dict[str, Any], dict[str, Any], int]]:
         with self._reading:
             rows = self._reader.execute(
-                "SELECT id, setup, state, (SELECT count(*) FROM moves WHERE game = games.id) FROM games"
-                " WHERE is_public ORDER BY created DESC LIMIT ?",
-                (count,),
+                f"SELECT id, setup, state, (SELECT count(*) FROM moves WHERE game = games.id) FROM games {where}", values
             ).fetchall()
         return [(row[0], json.loads(row[1]), json.loads(row[2]), row[3]) for row in rows]
 

@@ -53,7 +53,7 @@ def engine(fault: str = "none", **options: Any) -> EnginePool:
 @contextlib.contextmanager
 def serving(data: Path, engines: EnginePool | None = None, limits: Limits = GENEROUS, **options: Any) -> Iterator[TestClient]:
     """A server in this process."""
-    app = create_app(Store(data), engines, AGENTS, limits=limits, **options)
+    app = create_app(Store(data), engines, options.pop("agents", AGENTS), limits=limits, **options)
     with TestClient(app, base_url="http://localhost") as client:
         yield client
 
