@@ -20,6 +20,7 @@ from experiments.parsing import ArgumentError, parse
 
 COMMANDS = {
     "games": "games:Games",
+    "play": "play:Play",
     "rollout": "games:Rollout",
     "replay": "games:Replay",
     "show": "games:Show",

@@ -21,6 +21,7 @@ from experiments.commands.common import (
     check_writable,
     chosen_game,
     err,
+    in_color,
     out,
     progress,
     title,
@@ -128,7 +129,7 @@ class Rollout(GameOptions):
 
 def _print_rollout(game: Any, played: Any, summary: dict[str, Any]) -> None:
     if played.example is not None:
-        print(game.text(played.example, color=out.is_terminal))
+        print(game.text(played.example, color=in_color()))
     table = Table("seat", "mean score", "win rate", title=title(game))
     for seat in range(game.num_players):
         table.add_row(
@@ -251,13 +252,13 @@ class Show:
             raise UsageError(f"--move must be 0 to {moves}, the moves of game {self.number}, not {self.move}")
         try:
             if not (self.plain or self.brief or self.svg or self.move is not None) and viewer.can_run():
-                viewer.run(game, games, viewer.View(self.number - 1))
+                viewer.run(game, games, viewer.View(self.number - 1), in_color())
                 return
             replay = viewer.Replay(game, record, self.number)
             if self.move is None:
-                lines = viewer.printed(replay, self.brief, out.is_terminal)
+                lines = viewer.printed(replay, self.brief, in_color())
             else:
-                lines = iter([*([replay.move_line(self.move)] if self.move else []), replay.text(self.move, out.is_terminal)])
+                lines = iter([*([replay.move_line(self.move)] if self.move else []), replay.text(self.move, in_color())])
             for line in lines:
                 print(line)
             if self.svg:
