@@ -43,16 +43,19 @@ _NOTATION = {
     **dict.fromkeys(VARIANTS, "W5n-a1c3 lays the piece W5, turned north (n e s w, f: flipped), with its own cell a1 on c3."),
 }
 HELP = (
-    "MOVE            play it; a part of its name is enough where only one move starts so",
-    "moves [WORDS]   list the legal moves, numbered: those that start with, or cover, each of these words",
-    "NUMBER          play this move of the list",
-    "show MOVE       show the board after a move, or a NUMBER of the list, and do not play it",
-    "hint            ask an engine for a move",
-    "undo            take back your last move and those after it",
-    "rules           the rules of the game",
-    "quit            leave; the game is saved after every move",
+    "MOVE           play it; the start of its name is enough if no other starts so",
+    "moves [WORDS]  list the legal moves that start with, or cover, all these words",
+    "NUMBER         play this move of the list",
+    "show MOVE      show the board after a move, which is not played yet",
+    "hint           ask an engine for a move",
+    "undo           take back your last move and those after it",
+    "rules          the rules of the game",
+    "quit           leave; the game is saved after every move",
 )
-_KEYS = "Tab, Shift-Tab: complete, and try one move after the other on the board.  left, right: look back.  up, down: scroll."
+_KEYS = (
+    "Tab, Shift-Tab: complete, and try one move after the other on the board",
+    "left, right: look back and forward     up, down: scroll",
+)
 
 
 class Play:
@@ -79,7 +82,7 @@ class Play:
         """The person who sits at the terminal, where several people have something to hide."""
         self._back: int | None = None
         """The number of moves of an earlier position that is shown."""
-        self._top = 0
+        self._top: int | None = None
         self._stem: tuple[str, int] | None = None
         """What was typed before Tab, and the number of the move that is tried."""
         self._listed: list[int] = []
@@ -157,8 +160,8 @@ class Play:
 
     def go_on(self, game: str) -> str:
         """How to go on with the game later."""
-        if not self.moves or self.file is None:
-            return "No move was played, and nothing is saved." if not self.moves else "The game is not saved."
+        if self.file is None or not self.file.exists():
+            return "The game is not saved." if self.moves else "No move was played, and nothing is saved."
         if self.position.is_terminal:
             return f"The game is saved; see it again with: tilewe-jax show {shlex.quote(str(self.file))}"
         words = ["tilewe-jax", "play", *(["--game", game] if ":" in game else []), "--resume", str(self.file)]
@@ -168,21 +171,21 @@ class Play:
 
     def _moved(self) -> None:
         self._back, self._stem, self._listed, self.typed, self.message = None, None, [], "", []
-        self._top, self._wants_hint = 0, False
+        self._top, self._wants_hint = None, False
         self.save()
 
     # ---- Lines that are typed
 
     def say(self, *lines: str) -> None:
         """Show a message in place of the one before."""
-        self.message, self._top = list(lines), 0
+        self.message, self._top = list(lines), None
 
     def enter(self, line: str) -> None:
         """Do what a line says: a command, or a move."""
-        self.message, self._top, self._back, self._stem = [], 0, None, None
+        self.message, self._top, self._back, self._stem = [], None, None, None
         words = line.split()
         commands = {
-            "help": lambda: self.say(*HELP, "", _KEYS, "", _NOTATION.get(self.replay.game.id, "")),
+            "help": lambda: self.say(*HELP, "", *_KEYS, "", _NOTATION.get(self.replay.game.id, "")),
             "rules": lambda: self.say(*rules_of(self.replay.game.id), _NOTATION.get(self.replay.game.id, "")),
             "moves": lambda: self._list(words[1:]),
             "show": lambda: self._propose(" ".join(words[1:])),
@@ -301,7 +304,7 @@ class Play:
         elif key in ("tab", "back tab"):
             self._complete(1 if key == "tab" else -1)
         elif key in ("up", "down", "page up", "page down"):
-            self._top = max(0, self._top + {"up": -1, "down": 1, "page up": -10, "page down": 10}[key])
+            self._top = max(0, (self._top or 0) + {"up": -1, "down": 1, "page up": -10, "page down": 10}[key])
         elif key in ("left", "right", "home", "end"):
             shown = self.moves if self._back is None else self._back
             shown = {"left": max(0, shown - 1), "right": shown + 1, "home": 0, "end": self.moves}[key]
@@ -310,7 +313,7 @@ class Play:
             self.has_left = True
         elif key in ("backspace", "escape") or (len(key) == 1 and key.isprintable()):
             kept = {"backspace": self.typed[:-1], "escape": ""}
-            self.typed, self._stem = kept.get(key, (self.typed + key)[:_MAX_TYPED]), None
+            self.typed, self._stem, self._back = kept.get(key, (self.typed + key)[:_MAX_TYPED]), None, None
 
     def _complete(self, step: int) -> None:
         """Complete the line as far as all moves that start so agree, then try one of them after the other."""
@@ -418,9 +421,8 @@ class Play:
             foot.insert(0, f"{self.engine_line()}: {time.monotonic() - self._since:.0f} s")
         message = [part for line in self.message for part in textwrap.wrap(line, width) or [""]]
         if len(message) > _MESSAGE_LINES and self.typed not in self.legal:
-            return viewer.frame(
-                [], message, ["up, down: scroll.  Enter: back to the board", foot[-1]], self._top, width, height
-            )
+            foot = ["up, down: scroll.  Enter: back to the board", foot[-1]]
+            return viewer.frame([], message, foot, self._top or 0, width, height)
         title = f"{self.replay.game.id}, move {shown} of {self.moves}" + (" (right: forward)" if shown < self.moves else "")
         head = viewer.head_of(self.replay, shown, title, width)
         idle = "help, moves, hint, undo, rules, quit.  Tab: try the moves" if not self.is_waiting else ""

@@ -207,11 +207,11 @@ def head_of(replay: Replay, move: int, title: str, width: int) -> list[str]:
     return [title, f"points {points}", replay.move_line(move).strip() if move else "the start"]
 
 
-def frame(head: Sequence[str], body: Sequence[str], foot: Sequence[str], top: int, width: int, height: int) -> list[str]:
+def frame(head: Sequence[str], body: Sequence[str], foot: Sequence[str], top: int | None, width: int, height: int) -> list[str]:
     """The lines of a terminal of this size: a head, a body and a foot.
 
-    If they do not all fit, the head and the text of the body stand beside the board; if that does not fit either, part of the
-    body is shown, from line ``top`` on.
+    If they do not all fit, the head and the text of the body stand beside the board. If that does not fit either, part of the
+    body is shown, from line ``top`` on; ``None`` stands for a part with the last move, where a star marks it.
     """
     rows = max(1, height - len(foot))
     shown = [*head, *body]
@@ -243,9 +243,14 @@ def _beside(head: Sequence[str], body: Sequence[str], rows: int, width: int) -> 
     return [before + after for before, after in zip(padded, [*right, *[""] * (count - len(right))], strict=True)]
 
 
-def _scrolled(head: Sequence[str], body: Sequence[str], rows: int, top: int) -> list[str]:
-    """The head, which says which lines of the body are shown, and these."""
+def _scrolled(head: Sequence[str], body: Sequence[str], rows: int, top: int | None) -> list[str]:
+    """The head, which says which lines of the body are shown, and these; a short text of the body stays below the head."""
+    board, text = board_and_text(body)
+    if len(head) + len(text) <= rows // 2:
+        head, body = [*head, *text], board
     room = max(1, rows - len(head))
+    if top is None:
+        top = max(0, next((number for number, line in enumerate(body) if "*" in line), 0) - room // 2)
     top = min(top, max(0, len(body) - room))
     shown = body[top : top + room]
     part = f" (lines {top + 1} to {top + len(shown)} of {len(body)}: arrow up and down)"

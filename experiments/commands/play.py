@@ -70,7 +70,7 @@ class Play(GameOptions):
                 print(game.text(in_color()) + f"\n{game.result()}")
         finally:
             engine.close()
-            if game.moves:
+            if game.moves or self.resume:
                 game.save()
             with suppress(OSError):  # the terminal may be gone
                 print(game.go_on(self.game), flush=True)
