@@ -20,7 +20,6 @@ from experiments.parsing import ArgumentError, parse
 
 COMMANDS = {
     "games": "games:Games",
-    "play": "play:Play",
     "rollout": "games:Rollout",
     "replay": "games:Replay",
     "show": "games:Show",
@@ -37,6 +36,7 @@ COMMANDS = {
     "exploit": "exploit:Exploit",
     "analyze": "analyze:Analyze",
     "rate": "analyze:Rate",
+    "play": "play:Play",
     "serve": "serve:Serve",
     "convert": "gtp:Convert",
     "gtp": "gtp:Gtp",

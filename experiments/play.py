@@ -1,7 +1,7 @@
 """A game that people play in the terminal, against each other and against engines. Plain Python, without JAX.
 
 ``Play`` is the game with all that is typed and shown; it reads and writes nothing but the file of the game, which it replaces
-after every move. ``run`` puts it on a terminal, or on plain lines if there is no terminal that draws.
+after every move. ``run`` puts it on a terminal, or on plain lines if the terminal cannot draw.
 """
 
 import os
@@ -64,7 +64,7 @@ class Play:
     Args:
         replay: the game so far.
         agents: by seat the agent that plays, ``None`` for a person.
-        is_hidden: whether players have what others may not see.
+        is_hidden: whether the game has hidden information.
         file: the file of the game; ``None`` makes a new one with the first move.
     """
 
@@ -84,7 +84,7 @@ class Play:
         """The number of moves of an earlier position that is shown."""
         self._top: int | None = None
         self._stem: tuple[str, int] | None = None
-        """What was typed before Tab, and the number of the move that is tried."""
+        """The text typed before Tab, and the number of the move that is tried."""
         self._listed: list[int] = []
         self._legal: dict[str, int] = {}
         self._legal_after = -1
@@ -113,7 +113,7 @@ class Play:
 
     @property
     def is_covered(self) -> bool:
-        """Whether the person to move has not yet sat down, so that what is hidden from others stays hidden."""
+        """Return whether the person to move has not yet sat down: until then the screen shows no tray."""
         is_shared = self.is_hidden and len(self._people) > 1 and not self.position.is_terminal
         return is_shared and self.agent_to_move is None and self._looker != self.position.current_player
 
@@ -159,7 +159,7 @@ class Play:
             self.say(f"The game is not saved: {self.file or 'this folder'}: {error.strerror}")
 
     def go_on(self, game: str) -> str:
-        """How to go on with the game later."""
+        """Return the line that says how to go on with the game later."""
         if self.file is None or not self.file.exists():
             return "The game is not saved." if self.moves else "No move was played, and nothing is saved."
         if self.position.is_terminal:
@@ -177,16 +177,16 @@ class Play:
     # ---- Lines that are typed
 
     def say(self, *lines: str) -> None:
-        """Show a message in place of the one before."""
+        """Show a message, instead of the last one."""
         self.message, self._top = list(lines), None
 
     def enter(self, line: str) -> None:
-        """Do what a line says: a command, or a move."""
+        """Run a line: a command, or a move."""
         self.message, self._top, self._back, self._stem = [], None, None, None
-        words = line.split()
+        words, game = line.split(), self.replay.game.id
         commands = {
-            "help": lambda: self.say(*HELP, "", *_KEYS, "", _NOTATION.get(self.replay.game.id, "")),
-            "rules": lambda: self.say(*rules_of(self.replay.game.id), _NOTATION.get(self.replay.game.id, "")),
+            "help": lambda: self.say(*HELP, "", *_KEYS, "", _NOTATION.get(game, "")),
+            "rules": lambda: self.say(*(rules_of(game) or [f"No rules are written down for {game}."]), _NOTATION.get(game, "")),
             "moves": lambda: self._list(words[1:]),
             "show": lambda: self._propose(" ".join(words[1:])),
             "hint": self._hint,
@@ -207,7 +207,7 @@ class Play:
         self.has_left = True
 
     def _may_move(self) -> bool:
-        """Whether a person is to move; says why not."""
+        """Return whether a person is to move; otherwise show the reason."""
         if self.position.is_terminal:
             self.say(self.result())
         elif self.agent_to_move:
@@ -215,7 +215,7 @@ class Play:
         return not self.position.is_terminal and not self.agent_to_move
 
     def _action(self, text: str) -> int | None:
-        """The legal action that a text names; says what is wrong with a text that names none."""
+        """Return the legal action of a text, or ``None`` after showing the reason why it is not one."""
         if not self._may_move():
             return None
         found = self._starting_with(text)
@@ -276,7 +276,7 @@ class Play:
         seats = [self.replay.position(move).current_player for move in range(self.moves)]
         own = [move for move, seat in enumerate(seats) if seat in self._people]
         if self.is_hidden:
-            self.say("What was drawn cannot be forgotten, so no move is taken back in this game.")
+            self.say("Drawn tiles cannot be forgotten, so no move is taken back in this game.")
         elif not own:
             self.say("You have not moved yet.")
         else:
@@ -285,7 +285,7 @@ class Play:
             self._moved()
 
     def _in_names(self, reason: str) -> str:
-        """A reason with the names of cells and workers in place of numbers, which the rules of Santorini count in."""
+        """A reason with the names of cells and workers instead of the numbers in the messages of Santorini."""
         if self.replay.game.id != "santorini":
             return reason
         size = self.position.view()["size"]
@@ -297,7 +297,7 @@ class Play:
     # ---- Keys
 
     def press(self, key: str) -> None:
-        """What a key does on a terminal that draws."""
+        """Handle a key of a terminal that draws."""
         if key == "enter":
             line, self.typed = self.typed, ""
             self.enter(line)
@@ -336,7 +336,7 @@ class Play:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the next thing to happen is an answer of the engine."""
+        """Return whether the game waits for the engine."""
         return self.agent_to_move is not None or self._wants_hint
 
     def think(self, engine: Engine) -> None:
@@ -358,7 +358,7 @@ class Play:
         engine.ask(self._asked[0], self._asked[1])
 
     def answered(self, row: dict[str, Any]) -> None:
-        """Take an answer of the engine. One to a position that is no longer there is dropped.
+        """Take an answer of the engine, or drop it if its position was taken back.
 
         Raises ``UsageError`` for an agent that cannot play this game, ``FailedError`` for one that fails later.
         """
@@ -381,16 +381,18 @@ class Play:
             self.play(row["action"])
 
     def engine_line(self) -> str:
-        """What the engine does."""
+        """The activity of the engine, in words."""
         agent = self._asked[0] if self._asked else self.agent_to_move
         state = self._states.get(agent or "", "starting")
-        does = {"ready": "thinks", "starting": "starts", "compiling": "is compiled (the first time up to minutes)"}[state]
+        does = {"ready": "thinks", "starting": "starts", "compiling": "is being compiled, the first time for up to minutes"}[
+            state
+        ]
         return f"{agent} {does}"
 
-    # ---- What is shown
+    # ---- The screen
 
     def text(self, color: bool) -> str:
-        """The position that is shown, with the move that is typed; of what is hidden only what the person there may see."""
+        """The current or an earlier position, with the typed move. Hidden information stays hidden from the person who looks."""
         seat = self._people[0] if len(self._people) == 1 else self._looker if not self.is_covered else None
         if self.agent_to_move and len(self._people) > 1:
             seat = None
@@ -400,13 +402,13 @@ class Play:
             return now
         action = self.legal[self.typed]
         after = self.position.after(action).text(color, last_action=action, open=not self.is_hidden)
-        # The text below the board stays: in a game with hidden information it would tell what is drawn.
+        # The text below the board stays: the text after the move would reveal the tile that is drawn.
         return "\n".join(
             [*viewer.board_and_text(after.split("\n"))[0], *viewer.board_and_text(now.split("\n"))[1]]
         )  # fmt: skip
 
     def prompt(self) -> str:
-        """What stands before the line that is typed."""
+        """The text in front of the typed line."""
         if self.position.is_terminal:
             return "quit to leave> "
         if self.is_covered:
@@ -431,7 +433,7 @@ class Play:
 
 
 def is_safe(agent: str) -> bool:
-    """Whether an agent may be taken from a file: a level or the strongest search, which name no file and no program."""
+    """Return whether an agent may be taken from a file: only a level or `best`, which name neither a file nor a program."""
     return agent == "best" or re.fullmatch(r"level:\d+", agent) is not None
 
 
@@ -471,11 +473,12 @@ def _run_on_lines(play: Play, engine: Engine, color: bool) -> None:
         announced = play.moves
         if not play.is_waiting:
             if play.is_covered and shown != play.moves and sys.stdout.isatty():
-                print("\n" * 100)  # what the player before has seen
+                print("\n" * 100)  # hide the screen of the previous player
             if (shown != play.moves and not play.is_covered) or play.typed:
                 print(play.text(color))
                 shown, play.typed = play.moves, ""
-            print(*play.message, sep="\n" if play.message else "", end="\n" if play.message else "")
+            if play.message:
+                print("\n".join(play.message))
             play.message = []
             if play.position.is_terminal:
                 return
@@ -485,8 +488,6 @@ def _run_on_lines(play: Play, engine: Engine, color: bool) -> None:
                 print()
                 return
             play.enter("".join(letter if letter.isprintable() else " " for letter in line.decode(errors="replace")))
-            print(*play.message, sep="\n" if play.message else "", end="\n" if play.message else "")
-            play.message = []
 
 
 def _new_file(game: str) -> Path:

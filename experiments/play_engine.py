@@ -1,4 +1,4 @@
-"""The agents of ``tilewe-jax play``, in a process of their own, so that players can type, take back and leave while one thinks.
+"""The agents of ``tilewe-jax play`` in a separate process, so that players can type, undo and leave while an agent thinks.
 
 The process reads JSON lines. The first one names the game. Each further line is a question: an agent, and the actions since the
 start, or ``null`` to compile only. The process answers each with an action or an error, and says before when it compiles.
@@ -38,7 +38,7 @@ class Engine:
             command = [sys.executable, "-m", "experiments.play_engine"]
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(
-                # In a session of its own, so that Ctrl-C in the terminal reaches the command alone.
+                # In a new session, so that Ctrl-C in the terminal reaches the command alone.
                 command, bufsize=0, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True,
             )  # fmt: skip
             self._write(self._setup)
@@ -55,7 +55,7 @@ class Engine:
         return row
 
     def has_answer(self) -> bool:
-        """Whether ``receive`` need not wait."""
+        """Return whether ``receive`` gives an answer without waiting."""
         return self.output is not None and bool(select.select([self.output], [], [], 0)[0])
 
     @property

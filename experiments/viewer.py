@@ -56,7 +56,7 @@ _LETTERS = {
     "escape": "q",
     "end of input": "q",
 }
-"""Letters and keys that stand for other keys where nothing is typed."""
+"""Letters and keys that stand for other keys if no line is typed."""
 _TOKEN = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|[\s\S]")
 _ANSI = re.compile(r"(\x1b\[[0-9;]*m)")
 _NARROWEST = 24
@@ -119,7 +119,7 @@ class Replay:
         self.record = replace(self.record, actions=(*self.record.actions, action))
 
     def take_back(self, moves: int) -> None:
-        """Leave only so many moves of the game."""
+        """Keep only the first ``moves`` moves of the game."""
         self.record = replace(self.record, actions=self.record.actions[:moves])
         del self.positions[moves + 1 :]
 
@@ -195,7 +195,7 @@ def screen(view: View, replay: Replay, games: int, width: int, height: int, colo
 
 
 def head_of(replay: Replay, move: int, title: str, width: int) -> list[str]:
-    """Three lines: a title, the players with their points, and the last of so many moves."""
+    """Three lines: a title, the players with their points, and the last one of ``move`` moves."""
     position, seats = replay.position(move), range(replay.game.num_players)
     to_move = None if position.is_terminal else position.current_player
     room = max(6, width // len(seats) - 10)  # for a name; the line of the last move has it in full

@@ -25,7 +25,7 @@ Agents = Annotated[tuple[str, ...], arg(metavar="AGENT ...", help_behavior_hint=
 
 
 def in_color() -> bool:
-    """Whether positions are printed with ANSI colours: on a terminal that has them, unless NO_COLOR is set."""
+    """Return whether to print positions with ANSI colours: on a terminal that has them, unless NO_COLOR is set."""
     return out.is_terminal and not out.no_color and os.environ.get("TERM") != "dumb"
 
 

@@ -49,7 +49,7 @@ class Play(GameOptions):
         if self.resume is None:
             host, is_hidden, record = self._new_game()
         else:
-            check_unused(self, "with --resume, whose file says what is played", "players", "set", "out")
+            check_unused(self, "with --resume, whose file names the game", "players", "set", "out")
             host, is_hidden, record = self._old_game(self.resume)
         replay = Replay(host, record, 1)
         agents = self._agents(host, record)
@@ -75,7 +75,7 @@ class Play(GameOptions):
             with suppress(OSError):  # the terminal may be gone
                 print(game.go_on(self.game), flush=True)
             if hung_up:
-                os._exit(128 + hung_up[0])  # nothing can be said any more
+                os._exit(128 + hung_up[0])  # the terminal is gone
 
     def _new_game(self) -> "tuple[HostGame, bool, Record]":
         """The game, whether something is hidden in it, and a record without moves."""

@@ -4,9 +4,9 @@
 
     env = pgx.PgxEnv("duo", size=8)
 
-``pgx.make`` knows only the games of its own package. So do ``pgx.save_svg`` and ``pgx.save_svg_animation`` until this module is
+``pgx.make`` knows only the games of Pgx. So do ``pgx.save_svg`` and ``pgx.save_svg_animation`` until this module is
 imported: it replaces both by functions that also take states of its games. Names that a program has imported from Pgx earlier,
-as in ``from pgx import save_svg_animation``, stay those of Pgx.
+as in ``from pgx import save_svg_animation``, stay unchanged.
 """
 
 import functools
