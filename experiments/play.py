@@ -392,7 +392,7 @@ class Play:
     # ---- The screen
 
     def text(self, color: bool) -> str:
-        """The current or an earlier position, with the typed move. Hidden information stays hidden from the person who looks."""
+        """The current or an earlier position, with the typed move; of hidden information, only what the person may see."""
         seat = self._people[0] if len(self._people) == 1 else self._looker if not self.is_covered else None
         if self.agent_to_move and len(self._people) > 1:
             seat = None
