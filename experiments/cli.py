@@ -36,6 +36,7 @@ COMMANDS = {
     "exploit": "exploit:Exploit",
     "analyze": "analyze:Analyze",
     "rate": "analyze:Rate",
+    "play": "play:Play",
     "serve": "serve:Serve",
     "convert": "gtp:Convert",
     "gtp": "gtp:Gtp",

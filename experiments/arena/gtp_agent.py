@@ -40,11 +40,12 @@ class PlayerAgent:
         player: the player, as ``experiments.arena.player`` gives it for this game.
         seed: seed of its random numbers.
         ponders: whether it thinks on the opponents' time.
+        deal: what chance decided at the start of the games, see ``Game.deal``; ``None`` draws it.
 
     Raises ``ValueError`` for a player that cannot ponder but is to.
     """
 
-    def __init__(self, game: Game[Any], player: Player, seed: int = 0, ponders: bool = False) -> None:
+    def __init__(self, game: Game[Any], player: Player, seed: int = 0, ponders: bool = False, deal: Any = None) -> None:
         self.name = player.name
         self._game = game
         agent = player.agent
@@ -64,7 +65,7 @@ class PlayerAgent:
         """Seconds that the last part of a search took, of which the next one has to be worth."""
         self._pondering = Pondering()
         self._ponder_part: Any = None
-        self._start = jax.jit(game.init)(jax.random.key(0))
+        self._start = jax.jit(game.init)(jax.random.key(0)) if deal is None else game.init_from_deal(deal)
         self._state = self._start
         self._apply = jax.jit(game.apply)
         self.set_seed(seed)

@@ -25,6 +25,11 @@ OptionalInt = Annotated[int | None, arg(help_behavior_hint="")]
 Agents = Annotated[tuple[str, ...], arg(metavar="AGENT ...", help_behavior_hint="")]
 
 
+def in_color() -> bool:
+    """Return whether to print positions with ANSI colours: on a terminal that has them, unless NO_COLOR is set."""
+    return out.is_terminal and not out.no_color and os.environ.get("TERM") != "dumb"
+
+
 class UsageError(Exception):
     """An argument that only a command can find wrong."""
 

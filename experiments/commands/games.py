@@ -22,6 +22,7 @@ from experiments.commands.common import (
     check_writable,
     chosen_game,
     err,
+    in_color,
     out,
     progress,
     title,
@@ -129,7 +130,7 @@ class Rollout(GameOptions):
 
 def _print_rollout(game: Any, played: Any, summary: dict[str, Any]) -> None:
     if played.example is not None:
-        print(game.text(played.example, color=out.is_terminal))
+        print(game.text(played.example, color=in_color()))
     table = Table("seat", "mean score", "win rate", title=title(game))
     for seat in range(game.num_players):
         table.add_row(
@@ -265,13 +266,13 @@ class Show(Imports):
         common.print_unread(self.file, content, self.variations)
         try:
             if not (self.plain or self.brief or self.svg or self.move is not None) and viewer.can_run():
-                viewer.run(games, viewer.View(self.number - 1))
+                viewer.run(games, viewer.View(self.number - 1), in_color())
                 return
             replay = viewer.Replay(chosen.game, chosen.record, self.number)
             if self.move is None:
-                lines = viewer.printed(replay, self.brief, out.is_terminal)
+                lines = viewer.printed(replay, self.brief, in_color())
             else:
-                lines = iter([*([replay.move_line(self.move)] if self.move else []), replay.text(self.move, out.is_terminal)])
+                lines = iter([*([replay.move_line(self.move)] if self.move else []), replay.text(self.move, in_color())])
             for line in lines:
                 print(line)
             if self.svg:
