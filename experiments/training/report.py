@@ -168,6 +168,8 @@ def _summary(config: dict[str, Any], rows: list[dict[str, Any]], evaluations: li
             "games": f"{games:,}",
             "moves": f"{sum(row['moves'] for row in rows):,}",
         }
+        if missing := metrics.missing_iterations(rows):
+            facts["without rows"] = missing
     if evaluations:
         for name, figures in evaluations[-1]["opponents"].items():
             rate, error = figures["win_rate"], figures["standard_error"]
@@ -177,7 +179,7 @@ def _summary(config: dict[str, Any], rows: list[dict[str, Any]], evaluations: li
 
 
 def _learning(rows: list[dict[str, Any]]) -> list[str]:
-    learned = [row for row in rows if "policy_loss" in row]
+    learned = [row for row in rows if metrics.is_learned(row)]
     if not learned:
         return []
     x = [row["iteration"] for row in learned]
@@ -250,7 +252,7 @@ def _playing(rows: list[dict[str, Any]]) -> list[str]:
 
     def entropy(axes: Any) -> None:
         axes.plot(x, _smooth([row["search_entropy"] for row in rows]), label="search")
-        learned = [row for row in rows if "policy_entropy" in row]
+        learned = [row for row in rows if metrics.is_learned(row)]
         axes.plot([row["iteration"] for row in learned], _smooth([row["policy_entropy"] for row in learned]), label="network")
         axes.plot(x, _smooth([row["surprise"] for row in rows]), label="surprise: search against network")
         axes.set_xlabel("iteration")
