@@ -318,13 +318,13 @@ def follow(host: str, port: int, number: int, count: int, timeout: float, about:
         except OSError:
             answered = b""
         message = _message(answered)
-        if message is None and answered:
+        if answered and (message is None or "refused" not in message):
             raise RefusedError(f"what listens at {host}:{port} is not process 0 of a run")
         if message is not None:
-            refused = message.get("refused")
+            refused = message["refused"]
             if refused is None:
                 return
-            raise (MissingProcessError if _OPTION in refused else RefusedError)(str(refused))
+            raise (MissingProcessError if _OPTION in str(refused) else RefusedError)(str(refused))
         time.sleep(0.2)  # it is not there yet, or was ended and may be started again
 
 

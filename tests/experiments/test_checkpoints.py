@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import errno
-import hashlib
 import json
 import os
 import random
@@ -28,7 +27,7 @@ from experiments.training.checkpoint import CheckpointError
 from experiments.training.metrics import Log
 from experiments.training.run import locked, naming_what_is_kept, read_config
 from tests.experiments.toy import SHORT, TOY, raw, trained_in
-from tests.support import assert_same
+from tests.support import assert_same, content
 
 
 @pytest.fixture(scope="module")
@@ -241,12 +240,6 @@ def test_only_what_is_ours_is_deleted(program: Program, tmp_path: Path) -> None:
     assert checkpoint.numbers(tmp_path) == [6, 7]
 
 
-def content(folder: Path) -> dict[str, str]:
-    """The checksums of all files, by name."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-
-
 def test_a_flipped_bit_in_any_file_of_a_checkpoint_is_found(program: Program, halfway: Path, tmp_path: Path) -> None:
     run, chance = shutil.copytree(halfway, tmp_path / "run"), random.Random(0)
     folder = run / "checkpoints"
@@ -382,7 +375,7 @@ ROW |= {"plies": 9, "returns": [1.0, 1.0], "search_entropy": 1.0, "surprise": 0.
         ([{**ROW, "seconds": float("nan")}], "seconds must be a number"),
         ([{**ROW, "returns": [1.0, None]}], "returns must be a list of numbers"),
         ([{**ROW, "policy_loss": 1.0}], "outcome_loss is missing beside policy_loss"),
-        ([b"\xff\xfe"], "line 1 is damaged: it is not UTF-8 text"),
+        ([b'{"\xff": 1}'], "line 1 is damaged: it is not UTF-8 text"),
         ([1, 2, b'{"iteration": 3}'], "line 3 is damaged"),
     ],
 )
@@ -424,8 +417,8 @@ def test_losses_are_logged_from_the_first_position_that_is_learned_from(program:
     _, zeros = jax.eval_shape(program.learn, program.like)
     stats, zeros = (jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), tree) for tree in (stats, zeros))
     log = Log(tmp_path, SHORT, None)
-    half = replace(
-        zeros, policy=np.float32(1.0), calibration=np.full_like(zeros.calibration, 0.5 * 2 / zeros.calibration.shape[1])
+    half = zeros._replace(
+        policy=np.float32(1.0), calibration=np.full_like(zeros.calibration, 0.5 * 2 / zeros.calibration.shape[1])
     )
     for iteration, losses in ((1, [zeros, zeros]), (2, [zeros, half])):
         log.add_iteration(iteration, 1.0, 1.0, 1.0, stats, losses)
