@@ -387,6 +387,34 @@ class Inputs:
         from experiments.training import checkpoint, metrics
         from tests.support import content
 
+        run = self._damaged_run(rng)
+        before_all = content(run)
+        number = rng.choice((None, None, None, 3, 6, 7))
+        given = [] if number is None else ["--checkpoint", str(number)]
+        program = SimpleNamespace(game=self.santorini, mesh=SimpleNamespace(devices=SimpleNamespace(size=1)), like={})
+        with (
+            mock.patch("experiments.training.run.Program", return_value=program),
+            mock.patch("experiments.training.checkpoint.restore", side_effect=self.bad_inputs.ReachedWorkError),
+            mock.patch("experiments.training.loop.check_memory"),
+            mock.patch("experiments.training.loop.memory_needed", return_value={}),
+        ):
+            refused = self.command("train", "--resume", "--json", "--out", str(run), *given)
+        assert content(run) == before_all, "a run that was not resumed is not as it was"
+        if refused is None:
+            from experiments.config import TrainConfig
+
+            reached = number or checkpoint.newest(run / "checkpoints") or 0
+            counts = [path.read_bytes().count(b"\n") if path.exists() else 0 for path in (run / "metrics.jsonl",)]
+            log = metrics.Log(run, TrainConfig(), None, reached)
+            log.close()
+            is_complete = [row["iteration"] for row in log.lines] == list(range(1, reached + 1)) and counts[0] <= reached
+            assert is_complete or log.notes, "rows are lost in silence"
+        return refused
+
+    def _damaged_run(self, rng: random.Random) -> Path:
+        """A folder of a run in which some files are damaged."""
+        from experiments.training import checkpoint, metrics
+
         run = Path("resumed")
         shutil.rmtree(run, ignore_errors=True)
         rows = [{**self.logs[metrics.METRICS][0], "iteration": number} for number in range(1, 8)]
@@ -422,28 +450,7 @@ class Inputs:
                 if rng.random() < 0.3:
                     lines.insert(rng.randrange(len(lines)), lines.pop(index))
                 path.write_text("".join(json.dumps(row) + "\n" for row in lines))
-        before_all = content(run)
-        number = rng.choice((None, None, None, 3, 6, 7))
-        given = [] if number is None else ["--checkpoint", str(number)]
-        program = SimpleNamespace(game=self.santorini, mesh=SimpleNamespace(devices=SimpleNamespace(size=1)), like={})
-        with (
-            mock.patch("experiments.training.run.Program", return_value=program),
-            mock.patch("experiments.training.checkpoint.restore", side_effect=self.bad_inputs.ReachedWorkError),
-            mock.patch("experiments.training.loop.check_memory"),
-            mock.patch("experiments.training.loop.memory_needed", return_value={}),
-        ):
-            refused = self.command("train", "--resume", "--json", "--out", str(run), *given)
-        assert content(run) == before_all, "a run that was not resumed is not as it was"
-        if refused is None:
-            from experiments.config import TrainConfig
-
-            reached = number or checkpoint.newest(run / "checkpoints") or 0
-            counts = [path.read_bytes().count(b"\n") if path.exists() else 0 for path in (run / "metrics.jsonl",)]
-            log = metrics.Log(run, TrainConfig(), None, reached)
-            log.close()
-            is_complete = [row["iteration"] for row in log.lines] == list(range(1, reached + 1)) and counts[0] <= reached
-            assert is_complete or log.notes, "rows are lost in silence"
-        return refused
+        return run
 
     def fuzz_exported(self, rng: random.Random) -> str | None:
         from search import exported

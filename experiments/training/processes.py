@@ -437,8 +437,6 @@ def exchange(value: dict[str, Any]) -> dict[int, dict[str, Any]]:
 
 def check_alike(value: dict[str, Any]) -> None:
     """Raise ``RefusedError`` in all processes if one has another value, or other devices, than process 0."""
-    if not are_several():
-        return
     if wrong := differences(exchange(value)):
         raise RefusedError(f"the processes differ: {wrong}")
     devices: dict[int, dict[str, Any]] = {}

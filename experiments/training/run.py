@@ -61,7 +61,8 @@ def train(
     notes = console or Console(stderr=True, highlight=False, force_jupyter=False)
     shown = None if quiet else notes
     with processes.telling(), processes.naming_lost_processes():
-        processes.check_alike(_compared(config, folder, resume, devices, from_checkpoint))
+        if processes.are_several():
+            processes.check_alike(_compared(config, folder, resume, devices, from_checkpoint))
         with locked(folder):
             run = Run(config, folder, Program(config, devices))
             total = None if config.iterations == settings.UNLIMITED else config.iterations
