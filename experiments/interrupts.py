@@ -77,7 +77,7 @@ def _watch(reader: socket.socket, terminals: list[int]) -> None:
     count = 0
     while received := reader.recv(64):
         count += len(received)
-        if getattr(signal, "SIGHUP", None) in received:
+        if getattr(signal, "SIGHUP", None) in tuple(received):
             for descriptor in terminals:  # which are gone: writing to them would raise errors
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
         time.sleep(SECONDS_TO_REACT)

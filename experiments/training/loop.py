@@ -220,7 +220,7 @@ class Run:
             learned = time.monotonic()
             if log:
                 log.add_iteration(iteration, learned - started, played - begin, learned - played, stats, losses)
-            if progress:
+            if progress and progress.is_compiling:
                 progress.phase("training")
             if iteration % every[0] == 0:
                 state = self._evaluate(iteration, state, log, evaluation, started)

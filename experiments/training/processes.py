@@ -22,7 +22,7 @@ TIMEOUT = 300
 """Seconds to wait for the other processes, unless an option says otherwise."""
 _HEARTBEAT = 30
 """Seconds after which JAX takes a silent process for lost."""
-_LAST_WORDS = 15
+_LAST_WORDS = 5
 """Seconds for which process 0, whose coordinator the others need until they have ended, waits for them at its end."""
 _LINE = 1 << 16
 """Maximum length of a message, in bytes."""
@@ -112,7 +112,6 @@ def join(
             count,
             number,
             local_device_ids=devices,
-            cluster_detection_method="deactivate",
             initialization_timeout=max(60, int(timeout)),
             heartbeat_timeout_seconds=_HEARTBEAT,
         )
@@ -305,18 +304,18 @@ def follow(host: str, port: int, number: int, count: int, timeout: float, about:
     Raises ``RefusedError`` and ``LostProcessError`` as ``gather`` does.
     """
     deadline = time.monotonic() + timeout
-    where = f"process 0 at {host}:{port}"
+    where, reason = f"process 0 at {host}:{port}", ""
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise MissingProcessError(f"{where} did not come within {timeout:g} s ({_OPTION})")
+            raise MissingProcessError(f"{where} did not come within {timeout:g} s ({_OPTION}){reason}")
         try:
             with socket.create_connection((host, port), timeout=min(left, 2.0)) as connection:
                 connection.sendall(_json({"process": number, "about": about}).encode() + b"\n")
                 # A process whose limit is longer than this one's says when the time is over.
                 answered = _answer(connection, deadline + 5)
-        except OSError:
-            answered = b""
+        except OSError as error:
+            answered, reason = b"", f": {error.strerror or error}"
         message = _message(answered)
         if answered and (message is None or "refused" not in message):
             raise RefusedError(f"what listens at {host}:{port} is not process 0 of a run")

@@ -15,7 +15,7 @@ from experiments.arena.ratings import plackett_luce
 from experiments.training import metrics
 from experiments.training.loss import BINS
 from tilewe_jax import records
-from tilewe_jax.files import read_json, replacing
+from tilewe_jax.files import check_regular, read_json, replacing
 from tilewe_jax.render.page import game_element, script_element
 from tilewe_jax.render.replay import read_games
 
@@ -90,6 +90,7 @@ def _config(folder: Path) -> dict[str, Any]:
 def write(folder: Path) -> Path:
     """Write ``report.html`` of the run in a folder, and give its path. Raises ``ValueError`` where there is no whole run."""
     config = _config(folder)
+    check_regular(folder)
     rows, evaluations = metrics.read(folder / metrics.METRICS), metrics.read(folder / metrics.EVALUATIONS)
     parts = [_summary(config, rows, evaluations)]
     if rows:

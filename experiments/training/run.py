@@ -63,14 +63,14 @@ def train(
     with processes.telling(), processes.naming_lost_processes():
         if processes.are_several():
             processes.check_alike(_compared(config, folder, resume, devices, from_checkpoint))
-        with locked(folder):
-            run = Run(config, folder, Program(config, devices))
-            total = None if config.iterations == settings.UNLIMITED else config.iterations
-            with (
-                naming_what_is_kept(run),
-                Progress(total=total, unit="iterations", console=shown if run.leads else None) as progress,
-            ):
-                return _train(run, resume, from_checkpoint, shown, notes, began, progress, minutes)
+        run = Run(config, folder, Program(config, devices))
+        total = None if config.iterations == settings.UNLIMITED else config.iterations
+        with (
+            locked(folder),
+            naming_what_is_kept(run),
+            Progress(total=total, unit="iterations", console=shown if run.leads else None) as progress,
+        ):
+            return _train(run, resume, from_checkpoint, shown, notes, began, progress, minutes)
 
 
 def _compared(
@@ -98,6 +98,7 @@ def locked(folder: Path) -> Iterator[None]:
     Raises ``OSError`` in all processes if another run trains there.
     """
     lock = filelock.FileLock(folder / LOCK, timeout=0)
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
 
     def acquire() -> bool:
         if not is_free(folder) and not (folder / "config.json").exists():
@@ -122,6 +123,9 @@ def locked(folder: Path) -> Iterator[None]:
             with contextlib.suppress(OSError):
                 (folder / LOCK).unlink()
             lock.release()
+            with contextlib.suppress(OSError):  # a run that was refused leaves no empty folder
+                for path in missing:
+                    path.rmdir()
 
 
 @contextlib.contextmanager

@@ -290,7 +290,9 @@ def test_damage_names_the_newest_whole_checkpoint_from_which_the_run_can_go_on(
         going.resume()
 
 
-def test_a_checkpoint_without_checksums_is_restored_with_a_note(program: Program, halfway: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_without_checksums_is_restored_with_a_note(
+    program: Program, halfway: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     run = shutil.copytree(halfway, tmp_path / "run")
     folder = run / "checkpoints" / "000003"
     (folder / checkpoint.CHECKSUMS).unlink()
@@ -306,6 +308,12 @@ def test_a_checkpoint_without_checksums_is_restored_with_a_note(program: Program
         else:
             assert int(going.resume().iteration) == 3
             assert len(going.notes) == 1
+    (folder / "about" / "metadata").write_text(json.dumps({**about, "format": checkpoint.WITHOUT_CHECKSUMS}))
+    damage(lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]))(run)
+    with pytest.raises(CheckpointError, match="000003 is damaged") as error:
+        going.resume()
+    assert "\n" not in str(error.value)
+    assert capfd.readouterr().err == "", "the threads of Orbax say nothing"
 
 
 def test_unfinished_checkpoints_are_deleted_before_a_save_and_by_a_resumed_run(
