@@ -23,7 +23,7 @@ _ending = threading.Lock()
 at_end: list[Callable[[], None]] = []
 """Functions to call before a process ends without the interpreter's own end."""
 is_shared = False
-"""Whether the process works with others, which one signal does not interrupt while it compiles; a second one does."""
+"""True in a process that trains with others: while it compiles, it ends after a second signal, not after the first."""
 
 
 def signals() -> list[int]:

@@ -92,11 +92,11 @@ class Train:
         if self.distributed:
             check_unused(self, "with --distributed, as the cluster knows", "coordinator", "num_processes", "process_id")
         if self.checkpoint is not None and not self.resume:
-            raise UsageError("--checkpoint has no meaning without --resume")
+            raise UsageError("--checkpoint needs --resume")
         if self.join_timeout is not None:
             check_positive(join_timeout=self.join_timeout)
             if not self._is_one_of_several:
-                raise UsageError("--join-timeout has no meaning without --coordinator or --distributed")
+                raise UsageError("--join-timeout needs --coordinator or --distributed")
 
     @property
     def _is_one_of_several(self) -> bool:

@@ -41,7 +41,7 @@ _ASIDE = ".aside"
 _NUMBER = re.compile(r"[0-9]{6,}")
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 _BLOCK = 1 << 20
-"""Bytes that are read at once for a checksum."""
+"""Size of the blocks in which a file is read for its checksum, in bytes."""
 
 _OS_ERROR = re.compile(r"\[os_error_code='(\d+)'\]")
 """What TensorStore writes of an error of the operating system."""
@@ -125,12 +125,12 @@ def numbers(folder: Path) -> list[int]:
 
 
 def newest(folder: Path) -> int | None:
-    """Return the number of the newest checkpoint that was finished, damaged or not; ``None`` if there is none."""
+    """Return the number of the newest checkpoint that was finished, damaged or not, or ``None``."""
     return max(_named(folder), default=None)
 
 
 def newest_whole(folder: Path, before: int) -> int | None:
-    """Return the number of the newest undamaged checkpoint before a number; ``None`` if there is none."""
+    """Return the number of the newest undamaged checkpoint before a number, or ``None``."""
     for number in reversed(numbers(folder)):
         if number < before:
             with contextlib.suppress(CheckpointError):
@@ -186,8 +186,8 @@ def set_aside(folder: Path, after: int) -> list[Path]:
 def verify(folder: Path, number: int) -> bool:
     """Compare every file of a checkpoint with its checksum. Returns whether the checkpoint has checksums.
 
-    Checkpoints of the format before have none. Raises ``CheckpointError`` for a checkpoint that is damaged, and for what is
-    not a checkpoint.
+    Checkpoints of the previous format have no checksums. Raises ``CheckpointError`` if the checkpoint is damaged, or if its
+    folder contains something else.
     """
     path = folder / f"{number:06d}"
     try:
@@ -237,7 +237,7 @@ def _files(path: Path) -> dict[str, Path]:
             relative = file.relative_to(path).as_posix()
             if not stat.S_ISREG(file.stat().st_mode):
                 raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(file))
-            # Hidden files are those of file systems and file managers; Orbax writes none.
+            # File systems and file managers add hidden files; Orbax writes none.
             if relative != CHECKSUMS and not name.startswith("."):
                 files[relative] = file
     return dict(sorted(files.items()))

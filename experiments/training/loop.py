@@ -60,9 +60,9 @@ class Run:
         self.note: str | None = None
         """Note on the weights that the run begins with, see ``experiments.networks.weights.Weights``."""
         self.notes: list[str] = []
-        """What a resumed run lacks, a line each."""
+        """Notes on data that a resumed run lacks, a line each."""
         self.is_stopped = False
-        """Whether ``train`` ended because a process said so."""
+        """True if ``train`` ended early because of ``stop``, in any process."""
         self._checkpoints = folder / _CHECKPOINTS
 
     def needed(self) -> dict[str, int]:
@@ -108,19 +108,19 @@ class Run:
             self.program.connect()
 
     def newest_checkpoint(self) -> int | None:
-        """The iteration of the newest finished checkpoint; ``None`` if there is none."""
+        """The iteration of the newest finished checkpoint, or ``None``."""
         return max(checkpoint.numbers(self._checkpoints), default=None)
 
     def resume(self, number: int | None = None) -> TrainState:
         """Restore the newest checkpoint, or start a new run if ``start`` was killed before it wrote the first one.
 
-        Settings that may change, and have, are those of the run from now on. The files of the folder are checked before
+        Changed settings apply from here on. The files of the folder are checked before
         anything in it is changed.
 
         Args:
             number: checkpoint to restore instead of the newest one. Later ones are renamed.
 
-        Raises ``CheckpointError`` if there is no such checkpoint, if it has other settings, and if it or a file of the run is
+        Raises ``CheckpointError`` if the checkpoint does not exist or has other settings, and if it or a file of the run is
         damaged; then it names the newest earlier checkpoint that is whole.
         """
         chosen = processes.led(lambda: self._choose(number))
@@ -189,8 +189,8 @@ class Run:
         """Play and learn until the iterations, or the minutes, are over, or ``stop`` says so; then keep what there is.
 
         Only the process that leads has a log. ``began`` is the ``time.monotonic()`` from which on the minutes count, by default
-        now; ``minutes`` is a limit for this call alone, beside that of the settings for the whole run. ``progress`` shows the
-        phase.
+        now; ``minutes`` limits this call alone, in addition to the limit for the whole run in the settings. ``progress`` shows
+        the phase.
         """
         config, program = self.config, self.program
         every = config.evaluation.eval_every, config.checkpoint.checkpoint_every
@@ -279,7 +279,7 @@ class Run:
         return late or self.is_stopped
 
     def _any(self, *flags: bool) -> Any:
-        """Whether a flag is set in any process; for several flags a tuple."""
+        """Combine flags of all processes by "or"; several flags give a tuple."""
         if jax.process_count() > 1:
             flags = tuple(map(bool, np.any(multihost_utils.process_allgather(np.array(flags)), axis=0)))
         return flags if len(flags) > 1 else flags[0]

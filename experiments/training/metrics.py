@@ -49,7 +49,7 @@ class Log:
         self.progress = progress or Progress(console=None)
         """Shows what the run is doing."""
         self.notes: list[str] = []
-        """What the files lack, and what was dropped from them, a line each."""
+        """Notes on missing and dropped rows, a line each."""
         self._paths = folder / METRICS, folder / EVALUATIONS
         self.lines, self.evaluations = (self._resumed(path, iteration) for path in self._paths)
         self.seconds = self.lines[-1]["seconds"] if self.lines else 0.0
@@ -119,7 +119,7 @@ class Log:
             row["opponent_moves"] = int(stats.opponent_moves)
             row["opponent_games"] = int(stats.opponent_games)
             row["learner_returns"] = float(stats.learner_returns)
-        # Of positions of games that have not ended nothing is learned, and their parts of a loss are 0.
+        # Positions of unfinished games count as 0 in the mean losses, so the means are divided by the fraction of the others.
         fraction = float(np.sum([part.calibration[0] for part in losses])) / max(1, len(row["returns"]))
         if fraction > 0:
             weights = self.config.loss
@@ -179,7 +179,7 @@ class Log:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of ``METRICS`` or ``EVALUATIONS``; none if there is no file.
+    """Return the rows of ``METRICS`` or ``EVALUATIONS``; an empty list if the file does not exist.
 
     An incomplete last line, which a process that was killed leaves, and which stands there while a row is being written, is
     left out. Raises ``OSError`` if the file cannot be read, and ``ValueError``, which names the line, for any other damage.
@@ -188,7 +188,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def missing_iterations(rows: Sequence[dict[str, Any]], last: int | None = None) -> str:
-    """Return the iterations from 1 to the last one that have no row, in words; empty if there are none."""
+    """Return the iterations up to the last one that lack a row, in words; empty if all have one."""
     numbers = [0, *(row["iteration"] for row in rows)]
     if last is not None:
         numbers.append(last + 1)
@@ -236,7 +236,7 @@ def _in_short(error: ValueError) -> str:
 
 
 def _problem(fields: "_Fields", row: Any, before: int) -> str:
-    """What is wrong with a row; empty for a good one."""
+    """The problem of a row, in words; empty for a valid row."""
     if not isinstance(row, dict):
         return "it is not a JSON object"
     for name, (is_needed, accepts, wanted) in fields.items():

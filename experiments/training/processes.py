@@ -1,4 +1,4 @@
-"""Several processes of one run: they meet before JAX connects them, compare what they are started with, and end together.
+"""Several processes of one run: they meet before JAX connects them, compare their settings, and end together.
 
 JAX's own start aborts a process, from C++ and with a stack trace, if another one is late. So the processes meet on a plain
 connection to the port of the coordinator first: process 0 listens, the others connect, and nobody calls JAX before all are
@@ -61,7 +61,7 @@ class _Joined:
     steps: int = 0
     """Number of exchanges so far, which all processes make in the same order."""
     has_told: bool = False
-    """Whether the others know why this process ends."""
+    """True once the others know why this process ends."""
 
 
 _joined: _Joined | None = None
@@ -83,8 +83,8 @@ def join(
         timeout: seconds to wait for the other processes.
         say: receives a line that says who this process is, and for whom it waits.
 
-    Raises ``ValueError`` for arguments that are out of range, if there is no cluster, or if the processes have other versions
-    than this one, and ``MissingProcessError`` if one does not come in time.
+    Raises ``ValueError`` for arguments that are out of range, if no cluster is detected, or if the versions of the processes
+    differ, and ``MissingProcessError`` if one does not come in time.
     """
     global _joined  # noqa: PLW0603
     devices = None
@@ -102,7 +102,7 @@ def join(
             gather(port, count, timeout, _about(count))
         else:
             follow(host, port, number, count, timeout, _about(count))
-    # Or JAX's own watch would abort the remaining processes before they can say what has happened.
+    # Otherwise JAX's own watch aborts the remaining processes before they can print a message.
     jax.config.update("jax_enable_recoverability", True)
     # JAX would take SIGTERM for itself.
     jax.config.update("jax_enable_preemption_service", False)
@@ -122,7 +122,7 @@ def join(
 
 
 def _detected(timeout: float) -> tuple[str, int, int, Any]:
-    """The address of process 0, the number of processes, that of this one, and its devices, as the cluster says."""
+    """Detect the cluster: address of process 0, number of processes, number and devices of this process."""
     from jax._src.clusters import ClusterEnv
 
     try:
@@ -146,7 +146,7 @@ def _address(coordinator: str) -> tuple[str, int]:
 
 
 def _about(count: int) -> dict[str, Any]:
-    """What all processes must have alike before JAX connects them."""
+    """Values that must agree in all processes before JAX connects them."""
     about: dict[str, Any] = {"num_processes": count, "python": ".".join(platform.python_version_tuple()[:2])}
     for package in ("tilewe-jax", "jax", "jaxlib"):
         try:
@@ -223,7 +223,7 @@ class _Meeting:
         self._listener, self._selector = listener, selectors.DefaultSelector()
         self._received: dict[socket.socket, bytes] = {}
         self.present: dict[int, tuple[socket.socket, dict[str, Any]]] = {}
-        """The connection of each process, and what it says about itself."""
+        """The connection of each process, and its values to compare."""
 
     def __enter__(self) -> Self:
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -252,7 +252,7 @@ class _Meeting:
         connections = [connection for connection, _ in self.present.values()]
         for connection in connections:
             _send(connection, {"refused": refused})
-        for connection in connections:  # the other side closes first, so that the port is free at once
+        for connection in connections:  # the other side closes first, so that the port is free afterwards
             with contextlib.suppress(OSError):
                 connection.recv(1)
 
@@ -299,7 +299,7 @@ def _listener(port: int) -> socket.socket:
 
 
 def follow(host: str, port: int, number: int, count: int, timeout: float, about: dict[str, Any]) -> None:
-    """Any other process: connect to process 0, and wait until all are there.
+    """Any other process: connect to process 0, and wait until all have come.
 
     Raises ``RefusedError`` and ``LostProcessError`` as ``gather`` does.
     """
@@ -378,7 +378,7 @@ def _store() -> Any:
 
 
 def _wait(key: str, what: str, limit: float | None) -> str:
-    """The text of a key, as soon as it is set. Raises if another process has failed, or after a time limit."""
+    """Wait for a key, and return its text. Raises if another process has failed, or after a time limit."""
     deadline = None if limit is None else time.monotonic() + limit
     while True:
         try:
@@ -397,7 +397,7 @@ def _wait(key: str, what: str, limit: float | None) -> str:
 
 @contextlib.contextmanager
 def telling() -> Iterator[None]:
-    """Tell the other processes, which may wait for this one, with what it ends."""
+    """Tell the other processes why this one ends, so that they do not wait for it."""
     try:
         yield
     except (LostProcessError, EndedProcessError):
@@ -449,7 +449,7 @@ def check_alike(value: dict[str, Any]) -> None:
 def led(function: Callable[[], Result]) -> Result | None:
     """Call a function in process 0 alone, while the others wait; if it raises, they raise ``EndedProcessError``.
 
-    Returns what the function returns, in all processes; it has to be JSON.
+    Returns the result, a JSON value, in all processes.
     """
     if not are_several():
         return function()
@@ -472,7 +472,7 @@ def meet() -> None:
 
 @contextlib.contextmanager
 def naming_lost_processes() -> Iterator[None]:
-    """Raise ``LostProcessError`` in place of the errors of JAX, Gloo and Orbax if other processes are gone."""
+    """Raise ``LostProcessError`` instead of errors of JAX, Gloo and Orbax if other processes are gone."""
     try:
         yield
     except (jax.errors.JaxRuntimeError, ValueError) as error:

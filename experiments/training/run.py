@@ -76,7 +76,7 @@ def train(
 def _compared(
     config: TrainConfig, folder: Path, resume: bool, devices: int | None, from_checkpoint: int | None
 ) -> dict[str, Any]:
-    """What the processes of a run must have alike, by the names of settings and options."""
+    """Settings, options and versions that must agree in all processes of a run, by name."""
     return {
         **{name: settings.plain(value) for name, _, _, value in settings.leaves(config)},
         "game version": config.game.make().version,

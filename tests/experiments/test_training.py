@@ -288,8 +288,8 @@ def test_folders_that_cannot_be_used(
         (["--set", "network.init=nobody"], "network.init must be shipped weights"),
         (["--set", "network.init=santorini", "network.architecture=mlp"], "network.init has weights of reach_resnet nano"),
         (["--coordinator", "localhost:1"], "--coordinator, --num-processes and --process-id are given together"),
-        (["--checkpoint", "3"], "--checkpoint has no meaning without --resume"),
-        (["--join-timeout", "3"], "--join-timeout has no meaning without --coordinator or --distributed"),
+        (["--checkpoint", "3"], "--checkpoint needs --resume"),
+        (["--join-timeout", "3"], "--join-timeout needs --coordinator or --distributed"),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )
