@@ -247,9 +247,10 @@ def _problem(fields: "_Fields", row: Any, before: int) -> str:
             return f"{name} must be {wanted}, not {_shown(row[name])}"
     if row["iteration"] <= before:
         return f"iteration {row['iteration']} comes after iteration {before}"
-    if learned := [name for name in _LEARNED if name in row]:
-        missing = [name for name in _LEARNED if name not in row]
-        return f"{missing[0]} is missing beside {learned[0]}" if missing else ""
+    for group in (_LEARNED, _AGAINST):
+        present, missing = [name for name in group if name in row], [name for name in group if name not in row]
+        if present and missing:
+            return f"{missing[0]} is missing beside {present[0]}"
     return ""
 
 
@@ -304,6 +305,8 @@ _POSITIVE = _is_positive, "a number of at least 0"
 _LOSS = _is_loss, "a number"
 _LEARNED = "policy_loss", "outcome_loss", "score_loss", "policy_entropy", "agreement", "calibration"
 """Fields of iterations in which the network learned; a row has all of them or none."""
+_AGAINST = "opponent_games", "opponent_moves", "learner_returns"
+"""Fields of iterations with games against an opponent."""
 _METRICS: _Fields = {
     "iteration": (True, *_COUNT),
     **dict.fromkeys(("seconds", "play_seconds", "learn_seconds"), (True, *_POSITIVE)),
@@ -311,6 +314,7 @@ _METRICS: _Fields = {
     "returns": (True, lambda value: _is_table([value], _is_number), "a list of numbers"),
     **dict.fromkeys(("search_entropy", "surprise"), (True, *_LOSS)),
     "opponent_games": (False, *_COUNT),
+    "opponent_moves": (False, *_COUNT),
     "learner_returns": (False, *_NUMBER),
     **dict.fromkeys(_LEARNED, (False, *_LOSS)),
     "calibration": (False, lambda value: _is_table(value, _is_number, 3, BINS), f"3 lists of {BINS} numbers"),
