@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     is_process = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
-    for stop in (signal.SIGINT, signal.SIGTERM):
+    for stop in interrupts.signals():
         signal.signal(stop, interrupts.interrupt)
     if is_process:
         interrupts.watch()

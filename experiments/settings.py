@@ -154,10 +154,15 @@ def changed(settings: Settings, given: dict[str, str]) -> Settings:
 def to_json(settings: Any) -> dict[str, Any]:
     """The settings as nested JSON, such that ``from_json`` gives them back."""
     return {
-        entry.name: to_json(value) if is_dataclass(value) else json.loads(json.dumps(value))
+        entry.name: to_json(value) if is_dataclass(value) else plain(value)
         for entry in fields(settings)
         for value in [getattr(settings, entry.name)]
     }
+
+
+def plain(value: Any) -> Any:
+    """The value of a setting as JSON has it, with lists for tuples."""
+    return json.loads(json.dumps(value))
 
 
 def from_json(kind: type[Settings], given: Any, prefix: str = "") -> Settings:

@@ -18,6 +18,7 @@ import random
 import re
 import resource
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -246,6 +247,7 @@ class Inputs:
             "config.json": (10, self.fuzz_config),
             "logs and reports": (4, self.fuzz_logs),
             "checkpoints": (3, self.fuzz_checkpoints),
+            "resumed runs": (6, self.fuzz_resume),
             "exported networks": (6, self.fuzz_exported),
             "presets": (4, self.fuzz_presets),
             "agents": (9, self.fuzz_agents),
@@ -412,6 +414,79 @@ class Inputs:
         except checkpoint.CheckpointError as error:
             return str(error)
         raise AssertionError(f"a checkpoint without a state was restored: {numbers}")
+
+    def fuzz_resume(self, rng: random.Random) -> str | None:
+        """A folder of a run with damage. After a refusal every byte is as it was, and nothing is dropped without a note."""
+        from types import SimpleNamespace
+        from unittest import mock
+
+        from experiments.training import checkpoint, metrics
+        from tests.support import content
+
+        run = self._damaged_run(rng)
+        before_all = content(run)
+        number = rng.choice((None, None, None, 3, 6, 7))
+        given = [] if number is None else ["--checkpoint", str(number)]
+        program = SimpleNamespace(game=self.santorini, mesh=SimpleNamespace(devices=SimpleNamespace(size=1)), like={})
+        with (
+            mock.patch("experiments.training.run.Program", return_value=program),
+            mock.patch("experiments.training.checkpoint.restore", side_effect=self.bad_inputs.ReachedWorkError),
+            mock.patch("experiments.training.loop.check_memory"),
+            mock.patch("experiments.training.loop.memory_needed", return_value={}),
+        ):
+            refused = self.command("train", "--resume", "--json", "--out", str(run), *given)
+        assert content(run) == before_all, "a run that was not resumed is not as it was"
+        if refused is None:
+            from experiments.config import TrainConfig
+
+            reached = number or checkpoint.newest(run / "checkpoints") or 0
+            counts = [path.read_bytes().count(b"\n") if path.exists() else 0 for path in (run / "metrics.jsonl",)]
+            log = metrics.Log(run, TrainConfig(), None, reached)
+            log.close()
+            is_complete = [row["iteration"] for row in log.lines] == list(range(1, reached + 1)) and counts[0] <= reached
+            assert is_complete or log.notes, "rows are lost in silence"
+        return refused
+
+    def _damaged_run(self, rng: random.Random) -> Path:
+        """A folder of a run in which some files are damaged."""
+        from experiments.training import checkpoint, metrics
+
+        run = Path("resumed")
+        shutil.rmtree(run, ignore_errors=True)
+        rows = [{**self.logs[metrics.METRICS][0], "iteration": number} for number in range(1, 8)]
+        for number in (3, 6):
+            folder = run / "checkpoints" / f"{number:06d}"
+            (folder / "about").mkdir(parents=True)
+            (folder / "state").mkdir()
+            about = {"format": checkpoint.FORMAT, "config": self.config, "game_version": self.santorini.version, "slim": False}
+            (folder / "about" / "metadata").write_text(json.dumps(about))
+            (folder / "state" / "part").write_bytes(rng.randbytes(200))
+            checkpoint._write_checksums(folder)
+        (run / "checkpoints" / "000007.unfinished").mkdir()
+        (run / "config.json").write_text(json.dumps(self.config))
+        for name, lines in ((metrics.METRICS, rows), (metrics.EVALUATIONS, self.logs[metrics.EVALUATIONS])):
+            (run / name).write_text("".join(json.dumps(row) + "\n" for row in lines))
+        files = sorted(path for path in run.rglob("*") if path.is_file())
+        for path in rng.sample(files, k=rng.choice((0, 1, 1, 1, 2))):
+            change = rng.random()
+            before = path.read_bytes()
+            if change < 0.1:
+                path.unlink()
+                os.mkfifo(path)
+            elif change < 0.2:
+                path.unlink()
+            elif change < 0.6 or path.suffix not in (".json", ".jsonl"):
+                path.write_bytes(mutated_bytes(rng, before))
+            elif path.suffix == ".json":
+                path.write_text(json.dumps(mutated_json(rng, json.loads(before))))
+            else:
+                lines = [json.loads(line) for line in before.splitlines()]
+                index = rng.randrange(len(lines))
+                lines[index] = mutated_json(rng, lines[index])
+                if rng.random() < 0.3:
+                    lines.insert(rng.randrange(len(lines)), lines.pop(index))
+                path.write_text("".join(json.dumps(row) + "\n" for row in lines))
+        return run
 
     def fuzz_exported(self, rng: random.Random) -> str | None:
         from search import exported

@@ -127,6 +127,13 @@ class Program:
         self.accept: Callable[[TrainState], TrainState] = accept
         """Makes the newest weights those that play, where there is a gate."""
 
+    def connect(self) -> None:
+        """Run a collective over all devices, which connects them."""
+        total = jax.shard_map(
+            lambda: jax.lax.psum(jnp.int32(1), _AXIS), mesh=self.mesh, in_specs=(), out_specs=PartitionSpec(), check_vma=False
+        )
+        jax.block_until_ready(jax.jit(total)())
+
     def _divided(self, function: Callable[..., tuple[TrainState, Any]], *fixed: Any) -> _Update:
         """A function of fixed arguments and the state, compiled for all devices, each with its part of the state."""
         mapped = jax.shard_map(

@@ -26,7 +26,7 @@ from experiments.training import metrics
 from experiments.training.checkpoint import CheckpointError
 from experiments.training.loop import Run
 from experiments.training.program import Program
-from experiments.training.run import read_config
+from experiments.training.run import locked, read_config
 from search.settings import check_settings, setting
 from tilewe_jax.files import read_json, replacing
 
@@ -114,12 +114,13 @@ class CpuClock:
 def train(config: TrainConfig, folder: Path, cpu_seconds: float) -> dict[str, Any]:
     """Train for so much CPU time. Returns figures of the run, with the file of its weights, as JSON."""
     run, clock = Run(config, folder, Program(config)), CpuClock()
-    state = run.start()
-    log = metrics.Log(folder, config, None)
-    try:
-        state = run.train(state, log, lambda: clock() >= cpu_seconds)
-    finally:
-        log.close()
+    with locked(folder):
+        state = run.start()
+        log = metrics.Log(folder, config, None)
+        try:
+            state = run.train(state, log, lambda: clock() >= cpu_seconds)
+        finally:
+            log.close()
     iterations = int(state.iteration)
     return {
         "iterations": iterations,
