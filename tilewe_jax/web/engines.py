@@ -361,6 +361,10 @@ class EnginePool:
         """Whether a question of this kind was answered before, so that nothing is left to be compiled for it."""
         return question.key in self._process_of(question).warm
 
+    def num_waiting_with(self, question: Question) -> int:
+        """Number of questions without an answer in the process that a question goes to."""
+        return self._process_of(question).num_waiting
+
     async def ask(self, question: Question) -> dict[str, Any]:
         """The answer of ``tilewe-jax analyze`` to a question. Raises ``EngineError``."""
         return await self._process_of(question).ask(question)

@@ -170,7 +170,7 @@ class Client:
             raise RefusedError("it is not your turn", None, 409)
 
         async def hint() -> Json:
-            analysis = await self._rooms.analysis(session, len(session.moves))
+            analysis = await self._rooms.analysis(session, len(session.moves), address=self.connection.address)
             position = session.position
             return {"type": "hint", "move": len(session.moves), **position.action_view(analysis["action"])}
 
@@ -190,7 +190,9 @@ class Client:
             return {"type": "analysis", "move": number, **known}
 
         async def analyze() -> Json:
-            return {"type": "analysis", "move": number, **await self._rooms.analysis(session, number, agent, simulations)}
+            address = self.connection.address
+            answer = await self._rooms.analysis(session, number, agent, simulations, address=address)
+            return {"type": "analysis", "move": number, **answer}
 
         self._answer_later(analyze, message)
         return None

@@ -251,8 +251,7 @@ def test_limits(tmp_path: Path) -> None:
         body = {"game": "duo", "seats": [{"kind": "human"}] * 2}
         answers = [client.post("/api/games", json=body) for _ in range(2)]
         assert [answer.status_code for answer in answers] == [429, 429]
-        assert "keeps no more" in answers[0].json()["error"]
-        assert "from this address" in answers[1].json()["error"]
+        assert all("keeps no more" in answer.json()["error"] for answer in answers)
         with joined(client, created[0], 0) as (player,):
             with client.websocket_connect(f"ws://localhost/api/games/{created[0]['id']}/socket") as socket:
                 socket.send_json({"type": "join", "token": None})

@@ -25,6 +25,7 @@ from tests.experiments.test_cli import run
 from tests.tilewe_jax.web.killing import Process, kill_often
 from tests.tilewe_jax.web.support import GENEROUS
 from tilewe_jax.web.app import create_app
+from tilewe_jax.web.sockets import server_config
 from tilewe_jax.web.store import Store
 
 HUMANS = [{"kind": "human"}] * 2
@@ -104,7 +105,7 @@ def test_a_client_that_never_reads_holds_nothing(tmp_path: Path, monkeypatch: py
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
     limits = dataclasses.replace(GENEROUS, send_seconds=0.2)
     app = create_app(Store(tmp_path / "games"), limits=limits)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="websockets-sansio"))
+    server = uvicorn.Server(server_config(app, limits))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
