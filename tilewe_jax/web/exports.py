@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 MAX_STUDY_GAMES = 10_000
 MAX_STUDY_MOVES = 20_000
-"""Moves of the games of a file, in any format. Those of a ``.blksgf`` file are replayed when it is read."""
+"""Moves of the games of a file, in any format. Reading a ``.blksgf`` file replays all of its moves."""
 FORMATS = ("jsonl", "blksgf")
 
 

@@ -61,7 +61,7 @@ class Limits:
     attempt_burst: float = 100.0
     """Requests of an address for a new game or study, those that are refused included."""
     tasks_per_address: int = 32
-    """Requests of an address that need a thread for long, such as replays and runs, in progress or waiting."""
+    """Replays, pictures, studies and metrics that an address has in progress or waiting."""
     analysis_rate: float = 4.0
     analysis_burst: float = 300.0
     """Analyses and hints that an address asks for: a whole game may be asked for at once."""

@@ -174,7 +174,7 @@ class Rooms:
                 raise ValueError(f"it was played by version {setup['version']} of the rules")
             moves = [(move.action, json_object(move.note) if move.note else {}) for move in stored.moves]
             return stored, restored(values, stored.state, moves)
-        except Exception as error:  # whatever is wrong with it, the server goes on with the others
+        except Exception as error:  # the server goes on with other games
             self.store.report("game", game_id, error)
             raise DamagedError(f"game {game_id} is damaged, or of other rules than today's") from None
 
@@ -248,14 +248,14 @@ class Rooms:
         raise RefusedError(f"agent must be one of those that the catalog offers for {game}: {known}", field)
 
     async def listed(self) -> list[Json]:
-        """The public games that began last; without damaged ones."""
+        """The newest public games, except for damaged ones."""
 
         def read() -> list[Json]:
             listed = []
             for row in self.store.newest(MAX_LISTED):
                 try:
                     listed.append(_summary(*row))
-                except Exception as error:  # whatever is wrong with it, others are listed
+                except Exception as error:  # other games are listed
                     self.store.report("game", row[0], error)
             return listed
 

@@ -38,8 +38,8 @@ _RECORDS_TAIL = 1 << 22
 class Runs:
     """The runs in a folder.
 
-    One thread of its own reads them, so that games never wait for it, and only what is new in a file. Equal questions that come
-    while it reads get the same answer.
+    A separate thread reads them, so that games never wait for it. It reads only the new rows of a file. Equal requests share one
+    answer while the thread works on it.
 
     Args:
       folder: a folder with the folders of runs; ``None`` for a server that shows none.
@@ -144,7 +144,7 @@ class Runs:
                 state = _state(path / METRICS)
                 if state:
                     found.append((state[2], path))
-        except OSError:  # there is no folder any more
+        except OSError:  # the folder was deleted
             return []
         return [(path.name, path) for _, path in sorted(found, key=lambda item: -item[0])]
 
@@ -157,23 +157,23 @@ class Runs:
 
 
 class _Rows:
-    """The rows of a file of JSON lines, of which only what was added is read again."""
+    """The rows of a file of JSON lines. Each call of ``read`` reads only the rows that were added."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._state: tuple[int, ...] | None = None
         self._starts = array("Q")
-        """Where rows start: lines that end, and look like an object."""
+        """Offsets of the rows: complete lines in braces."""
         self._end = 0
-        """Where the lines end that were looked at."""
+        """Offset after the last complete line."""
         self._tail = b""
-        """The last bytes before, from which a file is known that was rewritten."""
+        """The last bytes before ``_end``. Other bytes there show that the file was rewritten."""
 
     def __len__(self) -> int:
         return len(self._starts)
 
     def read(self) -> None:
-        """Look at what was added since the last time; at everything if the file was replaced or rewritten."""
+        """Find the rows that were added since the last call; all rows if the file was replaced or rewritten."""
         state = _state(self._path)
         if state == self._state:
             return
@@ -198,7 +198,7 @@ class _Rows:
     def after(self, number: int) -> tuple[int, list[str]]:
         """The rows after the first ``number``, as JSON texts, with the number of the next one; ``MAX_ROWS`` of them at most.
 
-        A row that is not JSON is left out.
+        Rows that are not JSON are omitted.
         """
         rows: list[str] = []
         size = 0
@@ -214,7 +214,7 @@ class _Rows:
         return number, rows
 
     def last(self) -> Json:
-        """The last row; an empty one if there is none."""
+        """The last row, or an empty object."""
         for number in range(len(self) - 1, max(-1, len(self) - 10), -1):
             for line in self._lines(number, number + 1):
                 row = _row(line)
@@ -243,7 +243,7 @@ def _remember(known: dict[Path, Any], path: Path, value: Any) -> None:
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
-    """What changes when a regular file does: its inode, size and time; ``None`` for anything else."""
+    """Inode, size and time of a regular file, which show whether it has changed; ``None`` for other files."""
     try:
         status = path.stat()
     except (OSError, ValueError):

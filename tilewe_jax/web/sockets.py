@@ -33,7 +33,7 @@ class RepeatFilter(logging.Filter):
     """Logging filter: pass a message with the same template at most ``count`` times in ``seconds``.
 
     A client can cause a message as often as it likes, and must not fill the log with it. The next message after that time has
-    the number of those that were left out.
+    the number of omitted messages.
     """
 
     def __init__(self, count: int = 3, seconds: float = 60.0) -> None:
@@ -43,7 +43,7 @@ class RepeatFilter(logging.Filter):
         """By template: when its period started, and the number of messages since."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to log a record."""
+        """Decide whether to log a record."""
         if record.levelno >= logging.ERROR and record.name != "uvicorn.error":
             return True  # each says something else, like the id of a damaged game
         now = time.monotonic()
@@ -128,7 +128,7 @@ class _Http(H11Protocol):
 
     @property
     def _is_busy(self) -> bool:
-        """Whether a request is being answered."""
+        """True while the server answers a request."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -203,7 +203,7 @@ def _cancelled(timer: asyncio.TimerHandle | None) -> None:
 
 
 class _WebSocket(WebSocketsSansIOProtocol):
-    """A WebSocket with a limit of the frames that are no messages; they would fill the memory of the server."""
+    """A WebSocket with a limit of control frames and fragments, which would fill the memory of the server."""
 
     sockets: Sockets
 
@@ -240,7 +240,7 @@ class _WebSocket(WebSocketsSansIOProtocol):
 
 
 def fitted(limits: Limits) -> Limits:
-    """The limits with at most as many connections as this process may have files, whose limit is raised if possible."""
+    """Raise the limit of open files if possible, and return the limits with connections that fit it."""
     if sys.platform == "win32":
         return limits
     wanted = limits.connections + limits.http_connections + _CLOSING + _OTHER_FILES
@@ -277,7 +277,7 @@ def server_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # the address of a client is not what it says itself
+        proxy_headers=False,  # clients cannot choose their address
         http=type("Http", (_Http,), sockets),
         ws=type("WebSocket", (_WebSocket,), sockets),
         ws_max_size=limits.message,

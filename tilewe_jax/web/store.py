@@ -117,6 +117,10 @@ class NewGame:
 _Task = tuple[Callable[[sqlite3.Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
+ListedGame = tuple[str, dict[str, Any], dict[str, Any], int]
+"""Id, setup, state and number of moves of a game."""
+
+
 class Store:
     """The file of the games.
 
@@ -225,12 +229,15 @@ class Store:
             self.report("game", game_id, error)
             raise DamagedError(f"game {game_id} is damaged: {error}") from None
 
-    def newest(self, count: int) -> list[tuple[str, dict[str, Any], dict[str, Any], int]]:
-        """The public games that were made last: id, setup, state, and number of moves. Damaged ones are left out."""
+    def newest(self, count: int) -> list[ListedGame]:
+        """The public games that were made last: id, setup, state, and number of moves. Damaged games are omitted."""
+        return self._listed("WHERE is_public ORDER BY created DESC LIMIT ?", (10 * count,), count)
+
+    def _listed(self, where: str, values: tuple[Any, ...], count: int) -> list[ListedGame]:
         with self._reading:
-            # Only the index is read for all of them at once.
-            ids = self._query("SELECT id FROM games WHERE is_public ORDER BY created DESC LIMIT ?", 10 * count)
-        games: list[tuple[str, dict[str, Any], dict[str, Any], int]] = []
+            # This question reads only an index, so that a damaged row does not fail it.
+            ids = self._query(f"SELECT id FROM games {where}", *values)
+        games: list[ListedGame] = []
         for (game_id,) in ids:
             if len(games) == count:
                 break
@@ -272,7 +279,7 @@ class Store:
         name = f"{kind} {row_id if isinstance(row_id, str) else repr(row_id)[:80]}"
         if name not in self._damaged and len(self._damaged) < _MAX_DAMAGED:
             self._damaged.add(name)
-            log.error("%s in %s is damaged, and is left out: %s", name, self.path, error)
+            log.error("%s in %s is damaged and stays in the file: %s", name, self.path, error)
 
     def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of a question; a text that is not UTF-8 is bytes in them."""
@@ -428,7 +435,7 @@ def json_object(text: Any) -> dict[str, Any]:
     value = parse_json(text)
     if not isinstance(value, dict):
         raise ValueError("it is not a JSON object")
-    json.dumps(value, allow_nan=False)  # raises for numbers that JSON does not have, and that cannot be sent
+    json.dumps(value, allow_nan=False)  # raises ``ValueError`` for infinite numbers, which cannot be sent
     return value
 
 
@@ -445,5 +452,5 @@ def _lock_byte(descriptor: int) -> None:
 
 
 def _file_of(status: os.stat_result) -> tuple[int, int]:
-    """Identify a file, whatever its path."""
+    """Device and inode of a file, which all of its paths share."""
     return status.st_dev, status.st_ino

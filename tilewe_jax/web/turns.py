@@ -1,4 +1,4 @@
-"""The order in which engines get questions: no address keeps the engines from the games of others."""
+"""The order in which engines get questions: an address cannot keep the engines from other games."""
 
 import asyncio
 import contextlib
@@ -11,12 +11,12 @@ from tilewe_jax.web.limits import Buckets, Limits
 
 _POLL_SECONDS = 0.5
 _IDLE_POLLS = 10
-"""An address that has had its share of compilations has another one when the engine was idle for so many polls."""
+"""Number of polls: after its share of compilations, an address waits until the engine was idle for this time."""
 
 
 @dataclass
 class _Share:
-    """What one address has with the engines."""
+    """The questions of one address."""
 
     asking: asyncio.Semaphore
     compiling: str | None = None
@@ -24,7 +24,7 @@ class _Share:
     num_compiling: int = 0
     """Number of these questions."""
     is_allowed: bool = False
-    """Whether they may be asked."""
+    """True once the engine may compile for them."""
     is_free: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever ``compiling`` is ``None``."""
     users: int = 0

@@ -208,4 +208,3 @@ def test_repeated_messages_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert logged("tilewe_jax.web", logging.ERROR) == "limit 3"
     now = 61.0
     assert logged("tilewe_jax.web", logging.WARNING) == "limit 3 (3 more like this before)"
-

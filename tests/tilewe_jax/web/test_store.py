@@ -125,7 +125,10 @@ def test_a_damaged_study(tmp_path: Path) -> None:
 
 def other_process(path: Path | str, folder: Path) -> str:
     """Open a store in another process: what it says."""
-    code = "import sys; from tilewe_jax.web.store import *\ntry: Store(sys.argv[1]).close(); print('open')\nexcept StoreError as e: print(e)"
+    code = (
+        "import sys; from tilewe_jax.web.store import Store, StoreError\n"
+        "try: Store(sys.argv[1]).close(); print('open')\nexcept StoreError as error: print(error)"
+    )
     command = [sys.executable, "-c", code, str(path)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=True, env=environment).stdout
