@@ -378,6 +378,10 @@ class EnginePool:
         """Return whether the search for a question has run before, so that it needs no compilation."""
         return self._process_of(question).is_warm(question)
 
+    def num_waiting_with(self, question: Question) -> int:
+        """Number of questions without an answer in the process that a question goes to."""
+        return self._process_of(question).num_waiting
+
     async def ask(self, question: Question) -> dict[str, Any]:
         """The answer of ``tilewe-jax analyze`` to a question. Raises ``EngineError``."""
         return await self._process_of(question).ask(question)

@@ -22,15 +22,15 @@ from tilewe_jax.web.catalog import make_game, new_deal
 from tilewe_jax.web.room import encoded
 from tilewe_jax.web.rooms import Rooms
 from tilewe_jax.web.session import RefusedError, Session, Setup, started
-from tilewe_jax.web.store import StoreError
+from tilewe_jax.web.store import DamagedError, StoreError
 
 log = logging.getLogger("tilewe_jax.web")
 
 Json = dict[str, Any]
 
 MAX_STUDY_GAMES = 10_000
-MAX_SGF_MOVES = 20_000
-"""Moves of a ``.blksgf`` file; each is replayed when the file is read."""
+MAX_STUDY_MOVES = 20_000
+"""Moves of the games of a file, in any format. Reading a ``.blksgf`` file replays all of its moves."""
 FORMATS = ("jsonl", "blksgf")
 
 
@@ -143,11 +143,11 @@ class Studies:
         async with self._reading:
             try:
                 return await asyncio.to_thread(build)
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 raise RefusedError(f"game {number}: {error}", "number") from None
 
-    async def analysis(self, study_id: str, request: Any) -> Json:
-        """The analysis of a position of a study. Raises ``RefusedError``."""
+    async def analysis(self, study_id: str, request: Any, address: str = "") -> Json:
+        """The analysis of a position of a study, for an address. Raises ``RefusedError``."""
         if not isinstance(request, dict):
             raise RefusedError("the body must be a JSON object")
         number, move = request.get("number", 1), request.get("move")
@@ -166,18 +166,44 @@ class Studies:
         try:
             async with self._reading:
                 session = await asyncio.to_thread(build)
-        except (RefusedError, ValueError) as error:
+        except (RefusedError, TypeError, ValueError) as error:
             raise RefusedError(f"game {number}: {error}", "number") from None
-        return await self._rooms.analysis(session, move, request.get("agent"), request.get("simulations"))
+        agent, simulations = request.get("agent"), request.get("simulations")
+        return await self._rooms.analysis(session, move, agent, simulations, address=address)
 
     async def _game(self, study_id: str, number: int) -> tuple[Json, int]:
-        content = await asyncio.to_thread(self._rooms.store.study, study_id)
+        return await asyncio.to_thread(self._read, study_id, number)
+
+    def _read(self, study_id: str, number: int) -> tuple[Json, int]:
+        """A game of a study, and their number. Raises ``RefusedError`` and ``StoreError``."""
+        content = self._rooms.store.study(study_id)
         if content is None:
             raise RefusedError("there is no such study", None, 404)
-        games = json.loads(content)
-        if not 1 <= number <= len(games):
-            raise RefusedError(f"number must be 1 to {len(games)}, the games of the study", "number")
+        try:
+            games = json.loads(content)
+            if not isinstance(games, list):
+                raise ValueError("its content is not a list")
+            if not 1 <= number <= len(games):
+                raise RefusedError(f"number must be 1 to {len(games)}, the games of the study", "number")
+            _check_form(games[number - 1])
+        except (LookupError, RecursionError, TypeError, ValueError) as error:
+            self._rooms.store.report("study", study_id, error)
+            raise DamagedError(f"study {study_id} is damaged") from None
         return games[number - 1], len(games)
+
+
+def _check_form(values: Any) -> None:
+    """Raise an error for a game of a study in which a value has the wrong type."""
+    players, result = values["players"], values["result"]
+    if not isinstance(values["game"], str) or not isinstance(values["options"], dict):
+        raise TypeError("the game or its options have the wrong type")
+    if not isinstance(values["actions"], list) or not all(type(action) is int for action in values["actions"]):
+        raise TypeError("the actions are not integers")
+    if not isinstance(players, list) or not all(isinstance(name, str) for name in players):
+        raise TypeError("the names of the players are not text")
+    json.dumps([values["deal"], result], allow_nan=False)
+    if result is not None and not all(isinstance(result[name], list) for name in ("scores", "returns")):
+        raise TypeError("the result has the wrong type")
 
 
 def _session(host: HostGame, values: Mapping[str, Any]) -> Session:
@@ -195,18 +221,25 @@ def _games_of(content: bytes) -> tuple[list[Json], list[str]]:
     file = _of_blksgf(text) if text.lstrip().startswith("(") else _of_records(content)
     if not file.games:
         raise RefusedError("the file has no games")
-    if len(file.games) > MAX_STUDY_GAMES:
-        raise RefusedError(f"at most {MAX_STUDY_GAMES:,} games are read")
+    _check_size(len(file.games), sum(len(each.actions) for each in file.games))
     games = [
         _game_json(each.game.id, each.game.options, each.deal, each.actions, each.names, each.result) for each in file.games
     ]
     return games, list(file.notes)
 
 
+def _check_size(games: int, moves: int) -> None:
+    """Refuse a file with too many games or moves, in any format."""
+    if games > MAX_STUDY_GAMES:
+        raise RefusedError(f"a study has at most {MAX_STUDY_GAMES:,} games, not {games:,}")
+    if moves > MAX_STUDY_MOVES:
+        raise RefusedError(f"the games of a study have at most {MAX_STUDY_MOVES:,} moves, not {moves:,}")
+
+
 def _of_blksgf(text: str) -> recorded.GameFile:
     """The games of a ``.blksgf`` file, its variations after the main line."""
-    if text.count(";") > MAX_SGF_MOVES:
-        raise RefusedError(f"at most {MAX_SGF_MOVES:,} moves are read")
+    if text.count(";") > MAX_STUDY_GAMES + MAX_STUDY_MOVES:  # before they are replayed
+        raise RefusedError(f"a study has at most {MAX_STUDY_GAMES:,} games and {MAX_STUDY_MOVES:,} moves")
     try:
         return recorded.of_sgf(blksgf.parse(text, variations=True))
     except ValueError as error:

@@ -179,7 +179,7 @@ class Client:
             raise RefusedError("it is not your turn", None, 409)
 
         async def hint() -> Json:
-            analysis = await self._rooms.analysis(session, len(session.moves))
+            analysis = await self._rooms.analysis(session, len(session.moves), address=self.connection.address)
             position = session.position
             return {"type": "hint", "move": len(session.moves), **position.action_view(analysis["action"])}
 
@@ -196,7 +196,9 @@ class Client:
                 raise RefusedError("before the end, an analysis would show what is hidden", None, 409)
 
         async def analyze() -> Json:
-            return {"type": "analysis", "move": number, **await self._rooms.analysis(session, number, agent, simulations)}
+            address = self.connection.address
+            answer = await self._rooms.analysis(session, number, agent, simulations, address=address)
+            return {"type": "analysis", "move": number, **answer}
 
         self._answer_later(analyze, message)
 

@@ -444,7 +444,8 @@ class Session:
 
 
 def restored(setup: Setup, state: Mapping[str, Any], moves: Sequence[tuple[int, Mapping[str, Any]]]) -> Session:
-    """A session of its form in a file. Raises ``ValueError`` where that contradicts the rules."""
+    """A session of its form in a file. Raises ``ValueError`` and other errors if it is damaged or contradicts the rules."""
+    _check_form(setup, state, moves)
     seats = tuple(Seat(**seat) for seat in state["seats"])
     clock = None
     if setup.clock is not None:
@@ -476,6 +477,53 @@ def restored(setup: Setup, state: Mapping[str, Any], moves: Sequence[tuple[int, 
         rounds=rounds,
         rematch=state.get("rematch"),
     )
+
+
+def _check_form(setup: Setup, state: Mapping[str, Any], moves: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+    """Raise ``ValueError`` if a value has the wrong type, which would otherwise fail only when clients ask for it."""
+    count = setup.host.num_players
+
+    def is_seat(value: Any) -> bool:
+        return value is None or (type(value) is int and 0 <= value < count)
+
+    def are_numbers(values: Any) -> bool:
+        return isinstance(values, list) and len(values) == count and all(type(value) in (int, float) for value in values)
+
+    over = state["over"]
+    correct = {
+        "seats": isinstance(state["seats"], list)
+        and len(state["seats"]) == count
+        and all(
+            seat["kind"] in ("human", "open", "engine")
+            and isinstance(seat["name"], str)
+            and isinstance(seat["agent"], str if seat["kind"] == "engine" else str | None)
+            and isinstance(seat["token_hash"], str | None)
+            for seat in state["seats"]
+        ),
+        "remaining": setup.clock is None or are_numbers(state["remaining"]),
+        "undo": is_seat(state["undo"]),
+        "undos": type(state["undos"]) is int and state["undos"] >= 0,
+        "undone": isinstance(state["undone"], list) and all(type(action) is int for action in state["undone"]),
+        "over": over is None
+        or (
+            isinstance(over["scores"], list)
+            and all(type(score) is int for score in over["scores"])
+            and are_numbers(over["returns"])
+            and isinstance(over["reason"], str)
+            and is_seat(over.get("seat"))
+        ),
+        "rematch": isinstance(state.get("rematch"), str | None),
+        "moves": all(
+            isinstance(extra.get("analysis"), dict | None) and isinstance(extra.get("note"), str | None) for _, extra in moves
+        ),
+        "clock": setup.clock is None
+        or all(type(value) in (int, float) and value >= 0 for value in (setup.clock.seconds, setup.clock.increment)),
+        "casual": isinstance(setup.is_casual, bool),
+        "public": isinstance(setup.is_public, bool),
+    }
+    wrong = [name for name, is_correct in correct.items() if not is_correct]
+    if wrong:
+        raise ValueError(f"{wrong[0]} has a value of the wrong type")
 
 
 def started(setup: Setup, seats: Sequence[Seat]) -> Session:

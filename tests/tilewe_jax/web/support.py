@@ -25,6 +25,10 @@ GENEROUS = Limits(
     request_burst=1e6,
     creation_rate=1e6,
     creation_burst=1e6,
+    attempt_rate=1e6,
+    attempt_burst=1e6,
+    compilation_rate=1e6,
+    compilation_burst=1e6,
     engine_seconds=0,
 )
 """Limits that no test comes to by chance."""
