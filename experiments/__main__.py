@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 from pathlib import Path
 from types import FrameType
 
@@ -11,17 +10,18 @@ def main() -> None:
     """Run the command line; Ctrl-C while it is imported ends the process."""
     signal.signal(signal.SIGINT, _end)
     _use_wide_vectors()
-    from experiments import cli
+    from experiments import cli, streams
 
     try:
         cli.main()
     except SystemExit as end:
+        streams.discard()
         if end.code == 1:
             # What went wrong has been said. Where a disk is full, say, threads and exit handlers of libraries would go on to
             # fail, each with a traceback.
-            sys.stdout.flush()
             os._exit(1)
         raise
+    streams.discard()
 
 
 def _use_wide_vectors() -> None:

@@ -83,22 +83,21 @@ class _Functions:
     compiled once.
     """
 
-    OF_A_STATE = "legal_actions num_legal current_player is_terminal is_truncated scores returns heuristic_value".split()
+    OF_A_STATE = "legal_actions num_legal current_player is_terminal is_truncated scores returns heuristic_value"
     OTHERS = (
         "apply apply_deferred resolve_passes step is_legal sample_action observe determinize playout init heuristic_logits"
         " transform"
-    ).split()
+    )
 
     def __init__(self, game: Game[Any]) -> None:
-        self._of_a_state = _compiled(jax.vmap(lambda state: {name: getattr(game, name)(state) for name in self.OF_A_STATE}))
-        self._others = {name: _compiled(jax.vmap(getattr(game, name))) for name in self.OTHERS}
+        names = self.OF_A_STATE.split()
+        self._of_a_state = _compiled(jax.vmap(lambda state: {name: getattr(game, name)(state) for name in names}))
+        self._others = {name: _compiled(jax.vmap(getattr(game, name))) for name in self.OTHERS.split()}
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name in self.OF_A_STATE:
-            return lambda state: self._of_a_state(state)[name]
-        if name in self.OTHERS:
+        if name in self._others:
             return self._others[name]
-        raise AttributeError(name)
+        return lambda state: self._of_a_state(state)[name]
 
 
 def _compiled(function: Callable[..., Any]) -> Any:

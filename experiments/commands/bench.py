@@ -5,7 +5,6 @@ import json
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
-from rich.table import Table
 from tyro.conf import arg
 
 from experiments.commands.common import (
@@ -23,6 +22,7 @@ from experiments.commands.common import (
     out,
     progress,
 )
+from experiments.tables import Rows
 
 _OF_SEARCH = ("num_simulations", "num_candidates")
 _OF_PLAY = ("form", "policy", "cores")
@@ -137,10 +137,10 @@ class Bench(GameOptions):
         if self.json:
             print(json.dumps(figures))
             return
-        table = Table("figure", "value", title=self._title(figures))
+        table = Rows("figure", "value", wrap=("value",), title=self._title(figures))
         for name, value in figures.items():
-            table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
-        out.print(table)
+            table.add(name, f"{value:,}" if isinstance(value, int) else str(value))
+        table.print(out)
 
     def _title(self, figures: dict[str, Any]) -> str:
         if self.serve:
@@ -162,10 +162,10 @@ class Bench(GameOptions):
         if self.json:
             print(json.dumps(hashes, indent=2))
             return
-        table = Table("game", *COLUMNS, title="signature")
+        table = Rows("game", *COLUMNS, title="signature")
         for name, row in hashes.items():
-            table.add_row(name, *(row.get(column, "") for column in COLUMNS))
-        out.print(table)
+            table.add(name, *(row.get(column, "") for column in COLUMNS))
+        table.print(out)
 
     def _everything(self) -> None:
         from experiments.benchmarks import everything
@@ -178,7 +178,7 @@ class Bench(GameOptions):
         for item in everything.measure(self.out, self.minutes, self.seconds, self.seed, _has_pgx()):
             done.append(item)
             if not self.json:
-                err.print(f"{item.name}: {item.failure or 'done'}, {item.seconds:.0f} s", highlight=False)
+                err.print(f"{item.name}: {item.failure or 'done'}, {item.seconds:.0f} s")
         if self.json:
             print(json.dumps([asdict(item) for item in done]))
 
@@ -209,13 +209,14 @@ class Bench(GameOptions):
         if self.json:
             print(json.dumps(rows))
             return
-        table = Table("game", "actions", *(f"{batch:,} games" for batch in batches), title="moves a second, protocol of Pgx")
+        columns = [f"{batch:,} games" for batch in batches]
+        table = Rows("game", "actions", *columns, wrap=columns, title="moves a second, protocol of Pgx")
         for name in names:
             of_game = [row for row in rows if row["game"] == name]
             figures = [f"{row['moves_per_second']:,}" if "refused" not in row else row["refused"] for row in of_game]
             actions = next((f"{row['actions']:,}" for row in of_game if "actions" in row), "")
-            table.add_row(name, actions, *figures)
-        out.print(table)
+            table.add(name, actions, *figures)
+        table.print(out)
 
     def _compile(self) -> None:
         from experiments.benchmarks.gpu import measure
@@ -248,8 +249,8 @@ class Bench(GameOptions):
             print(json.dumps(figures))
             return
         for table in measure.tables(figures):
-            out.print(table)
-        out.print(f"{measure.NOTE}; loops of unknown length run as often as assumed, see docs/gpu.md", markup=False)
+            table.print(out)
+        out.print(f"{measure.NOTE}; loops of unknown length run as often as assumed, see docs/gpu.md")
 
     def _figures(self, batch: int) -> dict[str, Any]:
         if self.serve:

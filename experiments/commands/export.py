@@ -7,6 +7,7 @@ from typing import Annotated
 from tyro.conf import arg
 
 from experiments.commands.common import FailedError, Flag, GameOptions, OptionalFile, UsageError, check_writable, out
+from tilewe_jax.words import counted
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Export(GameOptions):
             print(json.dumps(summary))
             return
         observation = " x ".join(map(str, summary["observation"]))
-        out.print(f"{self.out}: {summary['bytes']:,} bytes, {summary['nodes']} nodes; observations of {observation} numbers")
+        size = f"{counted(summary['bytes'], 'bytes')}, {counted(summary['nodes'], 'nodes')}"
+        out.print(f"{self.out}: {size}; observations of {observation} numbers")
         if note := getattr(network, "note", None):
             out.print(note)

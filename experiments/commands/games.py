@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.table import Table
 from tyro.conf import Positional, arg
 
 from experiments.commands import common
@@ -25,6 +24,8 @@ from experiments.commands.common import (
     progress,
     title,
 )
+from experiments.tables import Rows
+from tilewe_jax.words import counted
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,14 @@ class Games:
         if self.json:
             print(json.dumps({"games": rows}))
             return
-        table = Table("game", "players", "actions", "state", "about")
+        table = Rows("game", "players", "actions", "state", "about", wrap=("about",))
         for row in rows:
-            table.add_row(row["game"], str(row["players"]), f"{row['actions']:,}", f"{row['state_bytes']} B", row["about"])
-        out.print(table)
+            table.add(row["game"], str(row["players"]), f"{row['actions']:,}", f"{row['state_bytes']} B", row["about"])
+        table.print(out)
         for row in rows:
             players = [f"--players {row['options']['players']}"] if "players" in row["options"] else []
             others = [f"{name}={_show(value)}" for name, value in row["options"].items() if name != "players"]
-            out.print(" ".join([f"{row['game']}:", *players, *(["--set", *others] if others else [])]), soft_wrap=True)
+            out.print(" ".join([f"{row['game']}:", *players, *(["--set", *others] if others else [])]))
 
 
 def _show(default: Any) -> str:
@@ -106,7 +107,7 @@ class Rollout(GameOptions):
             with progress(self.games, quiet=self.json) as shown:
 
                 def follow(played: Any) -> None:
-                    shown.update(played.games, lambda: f"{played.moves:,} moves", "playing")
+                    shown.update(played.games, lambda: counted(played.moves, "moves"), "playing")
 
                 played = play_games(game, self.games, self.batch, self.seed, self.devices, self.out is not None, follow)
         except MemoryError as error:
@@ -121,7 +122,7 @@ class Rollout(GameOptions):
         else:
             _print_rollout(game, played, summary)
             if self.out:
-                out.print(f"{len(played.records):,} games written to {self.out}")
+                out.print(f"{counted(len(played.records), 'games')} written to {self.out}")
         if played.interrupted:
             raise KeyboardInterrupt
 
@@ -129,17 +130,17 @@ class Rollout(GameOptions):
 def _print_rollout(game: Any, played: Any, summary: dict[str, Any]) -> None:
     if played.example is not None:
         print(game.text(played.example, color=out.is_terminal))
-    table = Table("seat", "mean score", "win rate", title=title(game))
+    table = Rows("seat", "mean score", "win rate", title=title(game))
     for seat in range(game.num_players):
-        table.add_row(
+        table.add(
             str(seat + 1),
             f"{summary['mean_score'][seat]:.2f} ± {summary['score_error'][seat]:.2f}",
             f"{summary['win_rate'][seat]:.4f} ± {summary['win_rate_error'][seat]:.4f}",
         )
-    out.print(table)
+    table.print(out)
     out.print(
-        f"{summary['games']:,} games, {summary['moves']:,} moves in {summary['seconds']:.2f} s:"
-        f" {summary['moves_per_second']:,} moves/s. {summary['ties']:,} games tied for the first place."
+        f"{counted(summary['games'], 'games')}, {counted(summary['moves'], 'moves')} in {summary['seconds']:.2f} s:"
+        f" {summary['moves_per_second']:,} moves/s. {counted(summary['ties'], 'games')} tied for the first place."
     )
 
 
@@ -181,11 +182,11 @@ class Perft(GameOptions):
             by_depth = [row["leaves"] for row in rows]
             print(json.dumps({**result, **last, "leaves_by_depth": by_depth, "interrupted": interrupted}))
         else:
-            table = Table("depth", "leaves", "seconds", "leaves/s", title=title(game))
+            table = Rows("depth", "leaves", "seconds", "leaves/s", title=title(game))
             for row in rows:
                 rate = row["leaves"] / max(row["seconds"], 1e-3)
-                table.add_row(str(row["depth"]), f"{row['leaves']:,}", f"{row['seconds']:.2f}", f"{rate:,.0f}")
-            out.print(table)
+                table.add(str(row["depth"]), f"{row['leaves']:,}", f"{row['seconds']:.2f}", f"{rate:,.0f}")
+            table.print(out)
         if interrupted:
             raise KeyboardInterrupt
 
@@ -211,7 +212,7 @@ class Replay:
         else:
             for number, verdict in wrong:
                 err.print(f"game {number}: {verdict}")
-            out.print(f"{len(games) - len(wrong):,} of {len(games):,} games of {game.id} replay to their ends")
+            out.print(f"{len(games) - len(wrong):,} of {counted(len(games), 'games')} of {game.id} replay to their ends")
         if wrong:
             sys.exit(1)
 

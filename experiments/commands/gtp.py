@@ -20,6 +20,7 @@ from experiments.commands.common import (
     out,
     progress,
 )
+from tilewe_jax.words import counted
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class Convert:
             names, games = blksgf.read_records(self.source)
             games = self._chosen(games)
             records.write(self.target, make(names.host.id), games)
-        (err if str(self.target) == "/dev/stdout" else out).print(f"{len(games):,} games written to {self.target}")
+        (err if str(self.target) == "/dev/stdout" else out).print(f"{counted(len(games), 'games')} written to {self.target}")
 
     def _chosen(self, games: list[Any]) -> list[Any]:
         """The games to convert."""

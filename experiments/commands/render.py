@@ -79,7 +79,7 @@ class Render:
             raise RecordError(f"{self.file}: game {self.number}: {error}") from None
         with replacing(self.out, "wb") as file:
             file.write(content if isinstance(content, bytes) else content.encode())
-        (err if str(self.out) == "/dev/stdout" else out).print(f"{kind} written to {self.out}", soft_wrap=True)
+        (err if str(self.out) == "/dev/stdout" else out).print(f"{kind} written to {self.out}")
 
     def _grid(self, games: list[Any]) -> str:
         """The ends of many games."""

@@ -99,9 +99,7 @@ def test_faults_are_named(fault: str, law: str) -> None:
         conformance.check(Broken(fault), eager=False)
 
 
-def test_a_game_that_is_not_registered_conforms(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_game_that_is_not_registered_conforms(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert TicTacToe().id not in available_games()
     monkeypatch.setattr(conformance, "_SECONDS_BETWEEN_LINES", -1.0)
     conformance.check(TicTacToe())
