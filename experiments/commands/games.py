@@ -36,24 +36,23 @@ class Games:
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        from tilewe_jax.game import state_bytes
-        from tilewe_jax.registry import available_games, describe, make, options
+        from tilewe_jax import factories
+        from tilewe_jax.registry import available_games, ignored_games
 
         rows: list[dict[str, Any]] = []
+        faults = ignored_games()
         for name in available_games():
-            game = make(name)
-            rows.append(
-                {
-                    "game": name,
-                    "players": game.num_players,
-                    "actions": game.num_actions,
-                    "state_bytes": state_bytes(game),
-                    "options": {option: parameter.default for option, parameter in options(name).items()},
-                    "about": describe(name),
-                }
-            )
+            try:
+                rows.append(factories.call(f"the game {name!r}", _row, name))
+            except ValueError as error:  # of an installed package, which must not hide the others
+                faults.append(str(error.__cause__ if isinstance(error.__cause__, ValueError) else error))
+        self._print(rows)
+        for fault in faults:
+            err.print(" ".join(fault.split()))
+
+    def _print(self, rows: list[dict[str, Any]]) -> None:
         if self.json:
-            print(json.dumps({"games": rows}))
+            print(json.dumps({"games": rows}, default=str))
             return
         table = Rows("game", "players", "actions", "state", "about", wrap=("about",))
         for row in rows:
@@ -65,11 +64,29 @@ class Games:
             out.print(" ".join([f"{row['game']}:", *players, *(["--set", *others] if others else [])]))
 
 
+def _row(name: str) -> dict[str, Any]:
+    """A game and its options, as JSON."""
+    from tilewe_jax.game import state_bytes
+    from tilewe_jax.registry import describe, make, options
+
+    game = make(name)
+    if game.id != name:
+        raise ValueError(f"the id of the game {name!r} must be {name!r}, got {game.id!r}")
+    return {
+        "game": name,
+        "players": game.num_players,
+        "actions": game.num_actions,
+        "state_bytes": state_bytes(game),
+        "options": {option: parameter.default for option, parameter in options(name).items()},
+        "about": describe(name),
+    }
+
+
 def _show(default: Any) -> str:
     """A default as `--set` takes it."""
     if default is None:
         return "..."
-    return ",".join(map(str, default)) if isinstance(default, tuple) else json.dumps(default).strip('"')
+    return ",".join(map(str, default)) if isinstance(default, tuple) else json.dumps(default, default=str).strip('"')
 
 
 @dataclass(frozen=True)
