@@ -27,13 +27,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant, by edit distance; ``None`` if none is near.
 
-    Case, blanks, and hyphens in place of underscores do not count. A name may also be the beginning of one known name, or the
-    last part of a single dotted one.
+    Case, blanks, and hyphens in place of underscores do not count. A name may also be the start or the last part of a single
+    known name, or the group of dotted ones.
     """
     names = list(dict.fromkeys(known))
     given = _plain(name)
     if not given or len(name) > _LONGEST:
         return None
+    if group := [other for other in names if _plain(other).startswith(f"{given}.")]:
+        return group[0]
     by_distance = sorted((_distance(given, _plain(other)), index) for index, other in enumerate(names))
     if by_distance and by_distance[0][0] <= max(1, len(given) // 3) and by_distance[0][0] < len(given):
         return names[by_distance[0][1]]

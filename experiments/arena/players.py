@@ -1,16 +1,19 @@
 """Players of the arena: policies on the device, and players on the host, by name."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from experiments.levels import agent_of, is_name
+from experiments.levels import agent_of, is_name, level_names
 from experiments.networks import weights
 from search import AgentSpec, Network, TreePlayer, build_player
 from search.spec import RULES
 from tilewe_jax import factories
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.host import HostPosition
+from tilewe_jax.words import did_you_mean
 
 View = TypeVar("View")
 
@@ -107,6 +110,7 @@ def player(game: Game[Any], text: str) -> Player:
     module, colon, factory = what.partition(":")
     if not colon or module in RULES or is_name(what):
         return agent_player(game, name or what, what)
+    _check_head(game, what)
     if module == "gtp":
         from experiments.arena.gtp_player import gtp_player
 
@@ -119,6 +123,36 @@ def player(game: Game[Any], text: str) -> Player:
     if adapted is None:
         raise ValueError(f"agent {what!r} gave {value!r}, which is neither a policy nor a player on the host")
     return Player(name or getattr(value, "name", factory), adapted)
+
+
+def _check_head(game: Game[Any], text: str) -> None:
+    """Check that what stands before the colon of an agent is an engine or a module. Raises ``ValueError``."""
+    name, _, rest = text.partition(":")
+    if name == "gtp" or (name and "=" not in rest and _has_module(name)):
+        return
+    policies = game.policies()
+    if name in policies:
+        raise ValueError(f"the agent {name!r} of {game.id} has no settings; only {' and '.join(RULES)} have")
+    if re.fullmatch(_LEVEL, text):
+        raise ValueError(_no_agent(game, "", text))
+    known = [*RULES, "best", "level", "gtp"]
+    kinds = ", ".join(f"{kind}:..." for kind in known)
+    hint = did_you_mean(name, [*known, *policies])
+    raise ValueError(f"there is no search and no module {name!r}{hint}; agents with a colon are {kinds} and module:factory")
+
+
+_LEVEL = r"l\w{0,5}l?e?s?\W*(\d+)"
+"""A level in another spelling, such as "level 8" or "lvl:8"."""
+
+
+def _has_module(name: str) -> bool:
+    """Whether a module can be found, without importing it; only the packages around it are imported."""
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+    except (Exception, SystemExit):  # a package around it fails: importing it says how
+        return True
 
 
 def adapt(game: Game[Any], value: Any) -> Policy | HostPlayer | None:
@@ -134,6 +168,22 @@ def adapt(game: Game[Any], value: Any) -> Policy | HostPlayer | None:
     return value if isinstance(value, HostPlayer) or callable(value) else None
 
 
+def _no_agent(game: Game[Any], name: str, text: str) -> str:
+    """Why a text is not an agent, and what was probably meant."""
+    levels = level_names(game)
+    if any(name in AgentSpec(kind).defaults() for kind in RULES):
+        return f"{name}={text} is a setting, not an agent; settings follow a search after a colon: puct:{name}={text}"
+    if text.isdecimal() or re.fullmatch(_LEVEL, text):
+        hint = f"a level is written level:N, from {levels[0]} to {levels[-1]}" if levels else "it has no levels"
+        return f"{game.id} has no agent {text!r}; {hint}"
+    if text == "gtp":
+        return 'gtp needs the command line of an engine, as in gtp:command="program -option"'
+    known = [*game.policies(), *RULES, "best"]
+    hint = did_you_mean(text, [*known, *levels])
+    others = "level:N or module:factory" if levels else "module:factory"
+    return f"{game.id} has no agent {text!r}{hint}; it has {', '.join(known)}; or give {others}"
+
+
 def agent_player(game: Game[Any], name: str, text: str) -> Player:
     """The player of an agent text, with networks as ``experiments.networks.weights`` finds them. Raises ``ValueError``."""
     notes: list[str] = []
@@ -145,8 +195,7 @@ def agent_player(game: Game[Any], name: str, text: str) -> Player:
         return loaded
 
     spec = AgentSpec.parse(agent_of(game, text))
-    try:
-        agent = build_player(spec, game, load)
-    except ValueError as error:
-        raise ValueError(str(error) if spec.is_search else f"{error}; or give best, level:N or module:factory") from None
+    if not spec.is_search and spec.kind not in game.policies():
+        raise ValueError(_no_agent(game, name, spec.kind))
+    agent = build_player(spec, game, load)
     return Player(name, agent, spec, notes[0] if notes else None)

@@ -23,6 +23,7 @@ from experiments.commands.common import (
     progress,
 )
 from experiments.tables import Rows
+from tilewe_jax.words import did_you_mean
 
 _OF_SEARCH = ("num_simulations", "num_candidates")
 _OF_PLAY = ("form", "policy", "cores")
@@ -153,7 +154,8 @@ class Bench(GameOptions):
         names = [name for name, setup in SETUPS.items() if self.game in ("", setup.game)]
         if not names:
             available = ", ".join(dict.fromkeys(setup.game for setup in SETUPS.values()))
-            raise UsageError(f"--signature has no game {self.game!r}; it has {available}")
+            hint = did_you_mean(self.game, available.split(", "))
+            raise UsageError(f"--signature has no game {self.game!r}{hint}; it has {available}")
         hashes = {}
         with progress(len(names), "hashes", "compiling and playing", quiet=self.json) as shown:
             for name in names:
@@ -226,14 +228,17 @@ class Bench(GameOptions):
 
         device = self.compile_for
         if device is None or device not in TARGETS:
-            raise UsageError(f"--compile-for must be one of {', '.join(TARGETS)}, not {device!r}")
+            raise UsageError(
+                f"--compile-for must be one of {', '.join(TARGETS)}, not {device!r}{did_you_mean(device or '', TARGETS)}"
+            )
         chosen = tuple(self.programs.split(","))
         if unknown := [name for name in chosen if name not in PROGRAMS]:
             raise UsageError(
                 f"--programs must be names among {', '.join(PROGRAMS)}, with commas between them, not {unknown[0]!r}"
             )
         if self.network not in SIZES:
-            raise UsageError(f"--network must be one of {', '.join(SIZES)}, not {self.network!r}")
+            hint = did_you_mean(self.network, SIZES)
+            raise UsageError(f"--network must be one of {', '.join(SIZES)}, not {self.network!r}{hint}")
         check_positive(num_simulations=self.num_simulations, num_candidates=self.num_candidates)
         if self.batch is not None:
             check_positive(batch=self.batch)
@@ -278,7 +283,8 @@ class Bench(GameOptions):
                 raise UsageError("--form board is about tilewe, without further options")
             return host.measure(game.num_players, self.seconds, self.seed)
         if self.policy is not None and self.policy not in game.policies():
-            raise UsageError(f"{self.game} has no policy {self.policy!r}; it has {', '.join(game.policies())}")
+            hint = did_you_mean(self.policy, game.policies())
+            raise UsageError(f"{self.game} has no policy {self.policy!r}{hint}; it has {', '.join(game.policies())}")
         settings = self.form, self.policy, batch, self.seconds, self.cores, self.seed
         return play.measure(self.game, self.options(), *settings)
 

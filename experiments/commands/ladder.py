@@ -181,6 +181,8 @@ class Ladder(GameOptions):
         from experiments.arena import ladder, player
 
         print_notes([player(game, agent) for agent in self.agent])  # and raises errors before the first match
+        for level in self._levels():
+            ladder.check_opponent(game, self.opponent, level)
         if self.seconds_per_move is None:
             return list(self.agent)
         with progress(None, "", "finding the simulations for --seconds-per-move", quiet=self.json):

@@ -22,6 +22,7 @@ from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.santorini.game import SantoriniGame
 from tilewe_jax.games.triominos.game import TriominosGame
+from tilewe_jax.words import did_you_mean
 
 Architecture = Callable[[Any, Size, PRNGKeyArray], Model]
 """Makes a network with random weights from a game, a size and a key."""
@@ -71,7 +72,7 @@ def make(game: Game[Any], architecture: str, size: str, key: PRNGKeyArray) -> Mo
     Raises ``ValueError`` for names that do not exist, or where the network's outputs do not have the game's shapes.
     """
     if size not in SIZES:
-        raise ValueError(f"network.size must be one of {', '.join(SIZES)}, not {size!r}")
+        raise ValueError(f"network.size must be one of {', '.join(SIZES)}, not {size!r}{did_you_mean(size, SIZES)}")
     name = resolve(game, architecture)
     factories = _ARCHITECTURES[name]
     model = next(factories[kind] for kind in type(game).__mro__ if kind in factories)(game, SIZES[size], key)
