@@ -20,12 +20,13 @@ from search import AgentSpec, Determinized, InformationSetSearch, Search, Search
 from search.evaluators import best_of, play_out
 from search.exported import as_tree
 from search.settings import is_finite
-from search.spec import LoadNetwork
+from search.spec import RULES, LoadNetwork
 from search.tree import ROOT, child_values, principal_variation
 from tilewe_jax.game import Game
 from tilewe_jax.host import HostGame
 from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Played, block_size
 from tilewe_jax.registry import make
+from tilewe_jax.words import did_you_mean
 
 VARIATION_LENGTH = 16
 """Maximum number of actions of a principal variation."""
@@ -159,7 +160,8 @@ class SearchProgram:
     ) -> None:
         if not spec.is_search:
             policies = game.policies()
-            known = f"{game.id} has no agent {spec.kind!r}" if spec.kind not in policies else f"{spec.kind} does not search"
+            unknown = f"{game.id} has no agent {spec.kind!r}{did_you_mean(spec.kind, [*RULES, *policies])}"
+            known = unknown if spec.kind not in policies else f"{spec.kind} does not search"
             raise ValueError(f"{known}; an analysis needs an agent that searches, like puct or gumbel")
         self.game, self.max_seconds = game, max_seconds
         self.spec = replace(spec, search=replace(spec.search, stop_early=False, exact_endings=False))

@@ -2,18 +2,17 @@
 
 import importlib
 import inspect
-import os
 import shutil
 import signal
 import sys
 import textwrap
-from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
-from experiments import compilation_cache, interrupts
+from experiments import compilation_cache, crash, interrupts, streams
 from experiments.commands.common import FailedError, UsageError
-from experiments.parsing import ArgumentError, parse
+from experiments.parsing import MIN_WIDTH, ArgumentError, parse
+from tilewe_jax.words import did_you_mean
 
 # A command is imported when it is asked for, and JAX inside of the commands: `--help`, `show`, `render` and `bench` do
 # without it.
@@ -50,8 +49,8 @@ DESCRIPTION = "Tile-placing board games in JAX, thousands of games at once: play
 def main(arguments: list[str] | None = None) -> None:
     """Run a command. Without one, print the help.
 
-    The exit code is 0 after success, help included; 1 where a file is bad or a check failed; 2 after wrong arguments; 130 after
-    Ctrl-C.
+    The exit code is 0 after success, help included; 1 if a file is bad or a check failed; 2 after wrong arguments; 70 after an
+    internal error, see ``crash``; 130 after Ctrl-C; 141 if nobody reads the output any more.
     """
     is_process = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -59,27 +58,42 @@ def main(arguments: list[str] | None = None) -> None:
         signal.signal(stop, interrupts.interrupt)
     if is_process:
         interrupts.watch()
+        streams.encode_everything()
     try:
-        _run(arguments)
-    except UsageError as error:
-        _fail(str(error), 2)
-    except FailedError as error:
-        _fail(str(error), 1)
-    except BrokenPipeError:  # the reader wants no more, like `head`; the interpreter must not try again when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)  # 128 + SIGPIPE, which Windows does not know
-    except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
-    except ValueError as error:
-        from tilewe_jax.records import RecordError
-
-        if not isinstance(error, RecordError):
-            raise
-        _fail(str(error), 1)
+        try:
+            _run(arguments)
+        finally:
+            streams.flush()
     except KeyboardInterrupt:
         if is_process:
             interrupts.end()
         _fail("interrupted", 130)
+    except Exception as error:
+        _end_with(error, arguments)
+
+
+def _end_with(error: Exception, arguments: list[str]) -> NoReturn:
+    """End the process after an error, with one line about it."""
+    match error:
+        case UsageError():
+            _fail(str(error), 2)
+        case FailedError():
+            _fail(str(error), 1)
+        case BrokenPipeError():  # the reader wants no more, like `head`
+            streams.discard()
+            sys.exit(streams.CODE_OF_BROKEN_PIPE)
+        case OSError():
+            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
+        case MemoryError():
+            _fail(f"out of memory: {error}" if str(error) else "out of memory", 1)
+        case ValueError():
+            from tilewe_jax.records import RecordError
+
+            if isinstance(error, RecordError):
+                _fail(str(error), 1)
+    if sys.flags.dev_mode:
+        raise error
+    _fail(crash.report(error, arguments, _version()), crash.CODE)
 
 
 def _run(arguments: list[str]) -> None:
@@ -104,9 +118,8 @@ def _parse(arguments: list[str]) -> Any:
     if name not in COMMANDS:
         if name.startswith("-"):
             _fail(f"expected a command before {name}; see tilewe-jax --help", 2)
-        similar = get_close_matches(name, COMMANDS, 1)
-        hint = f"did you mean {similar[0]}?" if similar else f"expected one of {', '.join(COMMANDS)}"
-        _fail(f"there is no command {name!r} ({hint}); see tilewe-jax --help", 2)
+        hint = did_you_mean(name, COMMANDS) or f" (expected one of {', '.join(COMMANDS)})"
+        _fail(f"there is no command {name!r}{hint}; see tilewe-jax --help", 2)
     kind = _command(name)
     prog = f"tilewe-jax {name}"
     # Each line begins with a space, or tyro would join the lines of a paragraph and break them nowhere.
@@ -162,12 +175,13 @@ def _filled(text: str, width: int) -> str:
 
 
 def _width() -> int:
-    """Columns of the terminal, or 80; no more than are easily read."""
-    return min(shutil.get_terminal_size().columns, 120)
+    """Columns of the terminal, or 80; no more than are easily read, and no fewer than hold the names."""
+    return max(MIN_WIDTH, min(shutil.get_terminal_size().columns, 120))
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    print(f"tilewe-jax: {_one_line(message)}", file=sys.stderr)
+    streams.discard()
+    streams.say(f"tilewe-jax: {_one_line(message)}")
     sys.exit(code)
 
 

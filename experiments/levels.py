@@ -114,7 +114,9 @@ def agent_of(game: "Game[Any] | HostGame", text: str) -> str:
     levels = LEVELS.get(game.id)
     if levels is None:
         raise ValueError(f"{game.id} has no levels; those that have some are {', '.join(LEVELS)}")
+    if not rest:
+        raise ValueError(f"level needs a number after a colon, from level:1 to level:{len(levels)} in {game.id}")
     if not rest.isdecimal() or not 1 <= int(rest) <= len(levels):
-        raise ValueError(f"{text!r} is no level of {game.id}; it has level:1 to level:{len(levels)}")
+        raise ValueError(f"{game.id} has no level {rest!r}; it has level:1 to level:{len(levels)}")
     agents = [level.agent for level in levels[: int(rest)]]
     return [agent for agent in agents if fits or "network=" not in agent][-1]

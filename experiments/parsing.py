@@ -1,9 +1,11 @@
 """Parsing of command lines and settings by tyro, with one line where they are wrong."""
 
+import contextlib
 import inspect
-from collections.abc import Iterable, Sequence
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
-from difflib import get_close_matches
 from functools import partial
 from itertools import takewhile
 from typing import Any, NoReturn, TypeVar
@@ -11,10 +13,16 @@ from typing import Any, NoReturn, TypeVar
 import tyro
 from tyro import _errors  # tyro has no public way to get at an error before it draws a box around it
 
+from tilewe_jax.words import did_you_mean
+
 T = TypeVar("T")
 
 _CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone)
 """On the command line an option is given or left out: ``--json`` has no ``--no-json``, and no number is spelled ``None``."""
+
+
+MIN_WIDTH = 40
+"""Minimum number of columns of a help text: the names of options fit in. A narrower terminal wraps the lines."""
 
 
 class ArgumentError(ValueError):
@@ -39,7 +47,7 @@ def parse(
 
     Raises ``ArgumentError`` for wrong arguments, and ``SystemExit`` with code 0 after printing the help that was asked for.
     """
-    with _errors.on_parse_error(partial(_refuse, kind, arguments)):
+    with _errors.on_parse_error(partial(_refuse, kind, arguments)), _wide_enough():
         return tyro.cli(
             kind,
             args=list(arguments),
@@ -49,6 +57,23 @@ def parse(
             config=_CONFIG if default is tyro.MISSING_NONPROP else (tyro.conf.FlagConversionOff,),
             use_underscores=default is not tyro.MISSING_NONPROP,
         )
+
+
+@contextlib.contextmanager
+def _wide_enough() -> Iterator[None]:
+    """Let the help take at least ``MIN_WIDTH`` columns: tyro allocates memory without end if there is one."""
+    if shutil.get_terminal_size().columns >= MIN_WIDTH:
+        yield
+        return
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(MIN_WIDTH)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
 
 
 def assignments(items: Iterable[str], option: str, name: str = "SETTING") -> dict[str, str]:
@@ -75,14 +100,13 @@ def _message(kind: Any, arguments: Sequence[str], event: _errors.ParseErrorEvent
     """One line about what is wrong."""
     match event:
         case _errors.UnrecognizedArgs(tokens=tokens):
-            message = f"unrecognized options: {' '.join(tokens)}"
             known = [f"--{entry.name.replace('_', '-')}" for entry in fields(kind)]
-            if similar := get_close_matches(tokens[0].partition("=")[0], known, 1):
-                message += f" (did you mean {similar[0]}?)"
+            message = f"unrecognized options: {' '.join(tokens)}{did_you_mean(tokens[0].partition('=')[0], known)}"
         case _errors.MissingArgs(missing_arguments=missing):
             message = f"missing: {', '.join(_flag(entry.arg) for entry in missing)}"
         case _errors.InvalidChoice(argument=argument, value=value, choices=choices):
-            message = f"{_flag(argument)} must be one of {', '.join(choices)}, not {value!r}"
+            choices = [choice for choice in choices if choice != "None"]
+            message = f"{_flag(argument)} must be one of {', '.join(choices)}, not {value!r}{did_you_mean(value, choices)}"
         case _errors.BadValue(argument=argument):
             message = f"{_flag(argument)} needs a value"
         case _errors.InstantiationFailure(argument=argument, message=reason):

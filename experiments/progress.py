@@ -13,14 +13,16 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from tilewe_jax.words import counted
+
 SECONDS_BETWEEN_LINES = 5.0
 """Seconds between two lines where standard error is no terminal, in the first minutes. The first line comes after one second,
 and one with the first result at once."""
 _PATIENCE = 120.0
 """Seconds without compilation after which there are fewer lines, one in every ``_SLOWLY`` seconds."""
 _SLOWLY = 30.0
-COMPILING = "compiling (the first time about a minute)"
-"""The phase in which JAX compiles."""
+COMPILING = "compiling what is not cached"
+"""The phase in which JAX compiles, or loads programs that were compiled before."""
 
 
 _shown: "Progress | None" = None
@@ -111,7 +113,7 @@ class Progress:
 
     def line(self) -> str:
         """What is shown now, as text."""
-        done = f"{self._done:,}" + (f" of {self._total:,}" if self._total else "") + f" {self._unit}"
+        done = f"{self._done:,} of {counted(self._total, self._unit)}" if self._total else counted(self._done, self._unit)
         parts = [f"{self._phase}: {_clock(time.monotonic() - self._started)}"]
         if self._unit and (self._done or not self.is_compiling):
             parts.append(done)
@@ -143,7 +145,10 @@ class Progress:
                 return
             self._line_is_due.clear()
             seconds = SECONDS_BETWEEN_LINES if time.monotonic() - begun < _PATIENCE else _SLOWLY
-            console.print(self.line(), markup=False, highlight=False, soft_wrap=True)
+            try:
+                console.print(self.line(), markup=False, highlight=False, soft_wrap=True)
+            except OSError:  # nobody reads it
+                return
 
 
 def _clock(seconds: float) -> str:

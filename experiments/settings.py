@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 from experiments.parsing import ArgumentError, form, parse
 from search.settings import MAX_INT, is_finite
+from tilewe_jax.words import did_you_mean
 
 Settings = TypeVar("Settings")
 UNLIMITED = MAX_INT
@@ -136,7 +137,7 @@ def changed(settings: Settings, given: dict[str, str]) -> Settings:
     arguments: list[str] = []
     for name, text in given.items():
         if name not in types:
-            raise ValueError(f"there is no setting {name!r}; there are {', '.join(types)}")
+            raise ValueError(f"there is no setting {name!r}{did_you_mean(name, types)}; there are {', '.join(types)}")
         words = text.split() if get_origin(types[name]) is not None and get_origin(types[name]) is not Literal else [text]
         words = [word.capitalize() if word.lower() in ("true", "false", "none") else word for word in words]
         arguments += [f"--{name}", *words]
@@ -147,7 +148,8 @@ def changed(settings: Settings, given: dict[str, str]) -> Settings:
         if wrong not in types:
             raise ValueError(_dotted(str(error), list(given))) from None
         wanted = _wanted(types[wrong]) or form(error.argument)
-        raise ValueError(f"{wrong} must be {wanted}, not {given[wrong]!r}") from None
+        hint = did_you_mean(given[wrong], get_args(types[wrong])) if get_origin(types[wrong]) is Literal else ""
+        raise ValueError(f"{wrong} must be {wanted}, not {given[wrong]!r}{hint}") from None
     return result
 
 
@@ -171,7 +173,8 @@ def from_json(kind: type[Settings], given: Any, prefix: str = "") -> Settings:
         raise ValueError(f"{prefix.rstrip('.') or 'settings'} must be a JSON object, not {given!r}")
     known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
     if unknown := sorted(given.keys() - known.keys()):
-        raise ValueError(f"there is no setting {', '.join(prefix + name for name in unknown)}")
+        hint = did_you_mean(unknown[0], known)
+        raise ValueError(f"there is no setting {', '.join(prefix + name for name in unknown)}{hint}")
     types = get_type_hints(kind)
     values = {
         name: from_json(types[name], value, f"{prefix}{name}.") if is_dataclass(types[name]) else frozen(value)

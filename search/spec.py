@@ -22,6 +22,7 @@ from search.rules import SelectionRule
 from search.settings import DEFAULT_CANDIDATE_POOL, SearchSettings, check_settings, setting
 from search.tree import Tree
 from tilewe_jax.game import Action, Game, Policy
+from tilewe_jax.words import did_you_mean
 
 Rule = PuctRule | GumbelRule
 LoadNetwork = Callable[[Game[Any], str], Network]
@@ -82,13 +83,14 @@ class AgentSpec:
         kind, colon, rest = text.partition(":")
         if kind not in RULES:
             if colon:
-                raise ValueError(f"{kind!r} has no settings; agents with settings are {'; '.join(search_agents())}")
+                hint = did_you_mean(kind, RULES)
+                raise ValueError(f"there is no search {kind!r}{hint}; the searches are {'; '.join(search_agents())}")
             return cls(kind)
         spec, texts = cls(kind), dict[str, str]()
         for item in rest.split(",") if rest else []:
             name, equals, value = item.partition("=")
-            if not equals:
-                raise ValueError(spec._no_setting(item))
+            if not equals or not value:
+                raise ValueError(spec._no_value(name) if name in spec.defaults() else spec._no_setting(item))
             if name in texts:
                 raise ValueError(f"{kind}: {name} is given twice")
             texts[name] = value
@@ -109,8 +111,23 @@ class AgentSpec:
         except ValueError as error:
             raise ValueError(f"{self.kind}: {error}") from None
 
+    def defaults(self) -> dict[str, str]:
+        """The settings of an agent of this kind by name, with their defaults as text."""
+        defaults = type(self)(self.kind)
+        return {
+            item.name: _printed(getattr(owner, item.name)) for _, owner in _parts(defaults) for item in _plain_fields(owner)
+        }
+
+    def _no_value(self, name: str) -> str:
+        return f"{self.kind}: {name} needs a value, such as {name}={self.defaults()[name]}"
+
     def _no_setting(self, item: str) -> str:
-        return f"{self.kind} has no setting {item!r}; it has {_describe(type(self)(self.kind), everything=True)}"
+        if not item:
+            return f"{self.kind}: a setting is missing before or after a comma"
+        name = item.partition("=")[0]
+        others = [kind for kind in RULES if name in type(self)(kind).defaults()]
+        hint = f" ({others[0]} has)" if others else did_you_mean(name, self.defaults())
+        return f"{self.kind} has no setting {item!r}{hint}; it has {_describe(type(self)(self.kind), everything=True)}"
 
     def __str__(self) -> str:
         """The text that parses to this agent: its kind, and the settings that differ from the defaults."""
@@ -272,7 +289,8 @@ def search_agents() -> list[str]:
 def _policy_of(game: Game[Any], name: str) -> Policy:
     policies = game.policies()
     if name not in policies:
-        raise ValueError(f"{game.id} has no agent {name!r}; it has {', '.join([*policies, *RULES])}")
+        known = [*policies, *RULES]
+        raise ValueError(f"{game.id} has no agent {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}")
     return policies[name]
 
 

@@ -13,8 +13,8 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -219,20 +219,25 @@ class _DevicePosition:
     game: "Game[Any]"
     state: Any
 
+    @cached_property
+    def _facts(self) -> "_Facts":
+        facts, _ = _compiled(self.game)
+        values: _Facts = jax.device_get(facts(self.state))
+        return values
+
     @property
     def current_player(self) -> int:
-        return int(self.game.current_player(self.state))
+        return int(self._facts.current_player)
 
     @property
     def is_terminal(self) -> bool:
-        return bool(self.game.is_terminal(self.state))
+        return bool(self._facts.is_terminal)
 
     def scores(self) -> tuple[int, ...]:
-        return tuple(np.asarray(self.game.scores(self.state)).tolist())
+        return tuple(self._facts.scores.tolist())
 
     def legal_actions(self) -> list[int]:
-        legal, _ = _compiled(self.game)
-        return [int(action) for action in np.flatnonzero(legal(self.state))]
+        return [int(action) for action in np.flatnonzero(self._facts.legal_actions)]
 
     def explain(self, action: int) -> str | None:
         if self.is_terminal:
@@ -279,6 +284,24 @@ class _DevicePosition:
         return {"id": action, "name": self.action_name(action), "kind": "other"}
 
 
+class _Facts(NamedTuple):
+    """The results of the rules for a position, as NumPy arrays."""
+
+    legal_actions: NDArray[np.bool_]
+    current_player: NDArray[np.int32]
+    is_terminal: NDArray[np.bool_]
+    scores: NDArray[np.int32]
+
+
 @lru_cache(maxsize=8)
 def _compiled(game: "Game[Any]") -> tuple[Any, Any]:
-    return jax.jit(game.legal_actions), jax.jit(game.apply)
+    """Compiled functions of a game: one that computes ``_Facts``, and ``apply``.
+
+    Outside of ``jax.jit`` every loop in the rules would be compiled again at every call.
+    """
+
+    def facts(state: Any) -> _Facts:
+        values: Any = (game.legal_actions(state), game.current_player(state), game.is_terminal(state), game.scores(state))
+        return _Facts(*values)
+
+    return jax.jit(facts), jax.jit(game.apply)

@@ -12,6 +12,7 @@ from tilewe_jax.games.santorini import host as santorini_host
 from tilewe_jax.games.triominos import config as triominos
 from tilewe_jax.games.triominos import host as triominos_host
 from tilewe_jax.host import HostGame
+from tilewe_jax.words import did_you_mean
 
 _GAMES: dict[str, tuple[Callable[..., Any], Callable[[Any], HostGame]]] = {
     **{name: (variant, polyomino_host.host_game) for name, variant in polyomino.VARIANTS.items()},
@@ -64,7 +65,8 @@ def checked_options(name: str, known: Mapping[str, inspect.Parameter], given: Ma
     """
     unknown = [option for option in given if option not in known]
     if unknown:
-        raise ValueError(f"{name} has no option {', '.join(unknown)}; its options are {', '.join(known)}")
+        options = f"its options are {', '.join(known)}" if known else "it has no options"
+        raise ValueError(f"{name} has no option {', '.join(unknown)}{did_you_mean(unknown[0], known)}; {options}")
     values = {option: tuple(value) if isinstance(value, list) else value for option, value in given.items()}  # JSON has lists
     for option, value in values.items():
         default = known[option].default

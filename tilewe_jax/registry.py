@@ -1,15 +1,19 @@
 """Games by name: ours, those that a program registers, and those of installed packages."""
 
+import contextlib
 import inspect
+import re
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any
 
+from tilewe_jax import factories
 from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.game import GAMES as POLYOMINO
 from tilewe_jax.games.santorini.game import GAMES as SANTORINI
 from tilewe_jax.games.triominos.game import GAMES as TRIOMINOS
 from tilewe_jax.host_games import checked_options
+from tilewe_jax.words import did_you_mean
 
 Factory = Callable[..., Game[Any]]
 
@@ -39,8 +43,18 @@ def register(name: str, factory: Factory) -> None:
 
 
 def available_games() -> tuple[str, ...]:
-    """The names that ``make`` knows: ours, then those of other packages."""
+    """The names that ``make`` knows: ours, then those of other packages, which may fail to load."""
     return tuple(dict.fromkeys([*_FACTORIES, *(entry.name for entry in _entry_points())]))
+
+
+def ignored_games() -> list[str]:
+    """Messages about the games of installed packages that ``available_games`` leaves out."""
+    entries, unreadable = _declared()
+    taken = [entry for entry in entries if entry.name in _OURS]
+    return [
+        *unreadable,
+        *(f"the game {entry.name!r} of {_package(entry)} is ignored: tilewe-jax has a game of that name" for entry in taken),
+    ]
 
 
 def options(name: str) -> dict[str, inspect.Parameter]:
@@ -66,25 +80,69 @@ def make(name: str, **given: Any) -> Game[Any]:
     >>> make("tilewe", players=2).num_players
     2
     """
-    return _factory(name)(**checked_options(name, options(name), given))
+    values = checked_options(name, options(name), given)
+    if name in _OURS:
+        return _FACTORIES[name](**values)
+    try:
+        game = _FACTORIES[name](**values)
+    except ValueError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"the factory of the game {name!r} failed: {factories.describe(error)}") from error
+    if not isinstance(game, Game):
+        raise ValueError(f"the factory of the game {name!r} must give a tilewe_jax.Game, got {game!r}")
+    return game
 
 
 def _factory(name: str) -> Factory:
     if name not in _FACTORIES:
-        entry = next((entry for entry in _entry_points() if entry.name == name), None)
-        if entry is None:
-            raise ValueError(f"there is no game {name!r}; there are {', '.join(available_games())}")
-        try:
-            register(name, entry.load())
-        except (ImportError, AttributeError, TypeError) as error:
-            package = f" of package {entry.dist.name}" if entry.dist else ""
-            raise ValueError(f"the game {name!r}{package} cannot be loaded from {entry.value}: {error}") from None
+        entries = {(entry.value, _package(entry)): entry for entry in _entry_points() if entry.name == name}
+        if not entries:
+            known = available_games()
+            raise ValueError(f"there is no game {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+        if len(entries) > 1:
+            packages = " and ".join(sorted(map(_package, entries.values())))
+            raise ValueError(f"the game {name!r} is declared by {packages}; uninstall all but one")
+        _load(next(iter(entries.values())))
     return _FACTORIES[name]
+
+
+def _load(entry: EntryPoint) -> None:
+    """Register the game that a package declares. Raises ``ValueError``, whatever the code of the package raises."""
+    what = f"the game {entry.name!r} of {_package(entry)} cannot be loaded from {entry.value}"
+    if not re.fullmatch(r"\w[\w.-]*", entry.name):
+        raise ValueError(f"{what}: a name consists of letters, digits, '_', '-' and '.'")
+    factory = factories.call(what, entry.load)
+    if not callable(factory):
+        raise ValueError(f"{what}: {factory!r} is not a function")
+    try:
+        register(entry.name, factory)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what}: {error}") from None
+
+
+def _package(entry: EntryPoint) -> str:
+    """The package that declares a game, for messages."""
+    return f"package {entry.dist.name}" if entry.dist else "an unknown package"
 
 
 def _entry_points() -> list[EntryPoint]:
     """The games of installed packages. Our own names cannot be taken."""
-    return [entry for entry in entry_points(group=GROUP) if entry.name not in _OURS]
+    return [entry for entry in _declared()[0] if entry.name not in _OURS]
+
+
+def _declared() -> tuple[list[EntryPoint], list[str]]:
+    """The games that installed packages declare, and messages about packages whose declarations cannot be read."""
+    with contextlib.suppress(Exception):  # what damaged metadata raise is not documented
+        return list(entry_points(group=GROUP)), []
+    entries: list[EntryPoint] = []
+    unreadable: list[str] = []
+    for package in {package.name: package for package in reversed(list(distributions()))}.values():
+        try:
+            entries += package.entry_points.select(group=GROUP)
+        except Exception as error:
+            unreadable.append(f"the entry points of package {package.name} cannot be read: {factories.describe(error)}")
+    return entries, unreadable
 
 
 _OURS = frozenset(_FACTORIES)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from experiments.arena.match import Opening, play_match
-from experiments.arena.players import player
+from experiments.arena.players import Player, player
 from experiments.arena.ratings import ELO
 from experiments.arena.results import Results, mean_and_ci95, mean_interval
 from search import AgentSpec
@@ -109,6 +109,22 @@ class Rung:
         return round(sum(known) / len(known), 6) if known else None
 
 
+def check_opponent(game: Game[Any], opponent: str, level: int | None) -> None:
+    """Raise ``ValueError`` if the opponent does not have this level, or does not play the game."""
+    _close(_opponent(game, opponent, level))
+
+
+def _opponent(game: Game[Any], opponent: str, level: int | None) -> Player:
+    return replace(player(game, opponent.replace("{level}", str(level))), name="opponent")
+
+
+def _close(rival: Player) -> None:
+    """End the processes of a player that has some."""
+    close = getattr(rival.agent, "close", None)
+    if close:
+        close()
+
+
 def climb(
     game: Game[Any],
     agent: str,
@@ -134,7 +150,7 @@ def climb(
 
     Raises ``ValueError`` where one of them does not play the game, and ``MemoryError``.
     """
-    rival = replace(player(game, opponent.replace("{level}", str(level))), name="opponent")
+    rival = _opponent(game, opponent, level)
     try:
         own = replace(player(game, agent), name="agent")
         seats = game.num_players
@@ -169,9 +185,7 @@ def climb(
                 break
         return rung
     finally:
-        close = getattr(rival.agent, "close", None)
-        if close:
-            close()
+        _close(rival)
 
 
 def elo_on_scale(rungs: Sequence[Rung], ratings: dict[int, float]) -> tuple[float, float] | None:

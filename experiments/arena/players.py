@@ -1,10 +1,12 @@
 """Players of the arena: policies on the device, and players on the host, by name."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from experiments.levels import agent_of, is_name
+from experiments.levels import agent_of, is_name, level_names
 from experiments.networks import weights
 from experiments.trust import trusting
 from search import AgentSpec, Network, TreePlayer, build_player
@@ -12,6 +14,7 @@ from search.spec import RULES
 from tilewe_jax import factories
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.host import HostPosition
+from tilewe_jax.words import did_you_mean
 
 View = TypeVar("View")
 
@@ -130,6 +133,7 @@ def player(game: Game[Any], text: str, trust: bool = False) -> Player:
     if not colon or module in RULES or is_name(what):
         with trusting(trust):
             return agent_player(game, name or what, what)
+    _check_head(game, what)
     if module == "gtp":
         from experiments.arena.gtp_player import gtp_player
 
@@ -144,6 +148,36 @@ def player(game: Game[Any], text: str, trust: bool = False) -> Player:
     return Player(name or getattr(value, "name", factory), adapted)
 
 
+def _check_head(game: Game[Any], text: str) -> None:
+    """Check that what stands before the colon of an agent is an engine or a module. Raises ``ValueError``."""
+    name, _, rest = text.partition(":")
+    if name == "gtp" or (name and "=" not in rest and _has_module(name)):
+        return
+    policies = game.policies()
+    if name in policies:
+        raise ValueError(f"the agent {name!r} of {game.id} has no settings; only {' and '.join(RULES)} have")
+    if re.fullmatch(_LEVEL, text):
+        raise ValueError(_no_agent(game, "", text))
+    known = [*RULES, "best", "level", "gtp"]
+    kinds = ", ".join(f"{kind}:..." for kind in known)
+    hint = did_you_mean(name, [*known, *policies])
+    raise ValueError(f"there is no search and no module {name!r}{hint}; agents with a colon are {kinds} and module:factory")
+
+
+_LEVEL = r"l\w{0,5}l?e?s?\W*(\d+)"
+"""A level in another spelling, such as "level 8" or "lvl:8"."""
+
+
+def _has_module(name: str) -> bool:
+    """Whether a module can be found, without importing it; only the packages around it are imported."""
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+    except (Exception, SystemExit):  # a package around it fails: importing it says how
+        return True
+
+
 def adapt(game: Game[Any], value: Any) -> Policy | HostPlayer | None:
     """A value as a policy or a player on the host: through an adapter for its class, or as it is; ``None`` where it is neither.
 
@@ -155,6 +189,22 @@ def adapt(game: Game[Any], value: Any) -> Policy | HostPlayer | None:
         if isinstance(value, kind):
             return adapter(game, value)
     return value if isinstance(value, HostPlayer) or callable(value) else None
+
+
+def _no_agent(game: Game[Any], name: str, text: str) -> str:
+    """Why a text is not an agent, and what was probably meant."""
+    levels = level_names(game)
+    if any(name in AgentSpec(kind).defaults() for kind in RULES):
+        return f"{name}={text} is a setting, not an agent; settings follow a search after a colon: puct:{name}={text}"
+    if text.isdecimal() or re.fullmatch(_LEVEL, text):
+        hint = f"a level is written level:N, from {levels[0]} to {levels[-1]}" if levels else "it has no levels"
+        return f"{game.id} has no agent {text!r}; {hint}"
+    if text == "gtp":
+        return 'gtp needs the command line of an engine, as in gtp:command="program -option"'
+    known = [*game.policies(), *RULES, "best"]
+    hint = did_you_mean(text, [*known, *levels])
+    others = "level:N or module:factory" if levels else "module:factory"
+    return f"{game.id} has no agent {text!r}{hint}; it has {', '.join(known)}; or give {others}"
 
 
 def agent_player(game: Game[Any], name: str, text: str) -> Player:
@@ -172,8 +222,7 @@ def spec_player(game: Game[Any], name: str, spec: AgentSpec) -> Player:
             notes.append(note)
         return loaded
 
-    try:
-        agent = build_player(spec, game, load)
-    except ValueError as error:
-        raise ValueError(str(error) if spec.is_search else f"{error}; or give best, level:N or module:factory") from None
+    if not spec.is_search and spec.kind not in game.policies():
+        raise ValueError(_no_agent(game, name, spec.kind))
+    agent = build_player(spec, game, load)
     return Player(name, agent, spec, notes[0] if notes else None)

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich import box
-from rich.table import Table
-from rich.text import Text
 from tyro.conf import Positional, arg
 
 from experiments.commands.common import (
@@ -32,6 +30,8 @@ from experiments.commands.common import (
     progress,
 )
 from experiments.progress import COMPILING, Progress
+from experiments.tables import Rows
+from tilewe_jax.words import counted
 
 AGENT = "puct:num_simulations=64"
 MAX_BATCH = 1 << 16
@@ -143,7 +143,9 @@ class Rate(Trust):
         else:
             _print_result(result, self.mistakes, self.brief)
             if self.out:
-                (err if str(self.out) == "/dev/stdout" else out).print(f"{result.num_moves:,} moves written to {self.out}")
+                (err if str(self.out) == "/dev/stdout" else out).print(
+                    f"{counted(result.num_moves, 'moves')} written to {self.out}"
+                )
         if result.interrupted:
             raise KeyboardInterrupt
 
@@ -264,10 +266,10 @@ def check_search(batch: int, score_playouts: int, seed: int) -> None:
 def _print_result(result: _Result, mistakes: int, brief: bool) -> None:
     for game, moves in () if brief else result.rated:
         names = ", ".join(f"{seat} {name}" for seat, name in enumerate(map(game.name, range(len(game.players))), 1))
-        table = Table("move", "seat", "played", "best", "visits", "prior", "before", "after", "loss", box=box.SIMPLE)
-        table.title = Text(f"game {game.number}" + (f": {names}" if names else ""))
+        columns = ("move", "seat", "played", "best", "visits", "prior", "before", "after", "loss")
+        table = Rows(*columns, title=f"game {game.number}" + (f": {names}" if names else ""), style=box.SIMPLE)
         for rated in moves:
-            table.add_row(
+            table.add(
                 str(rated.turn + 1),
                 str(rated.player + 1),
                 rated.move,
@@ -278,18 +280,16 @@ def _print_result(result: _Result, mistakes: int, brief: bool) -> None:
                 f"{rated.value_after:.3f}",
                 _loss(rated.loss),
             )
-        out.print(table)
-    table = Table("player", "moves", "best moves", "rated", "mean loss")
+        table.print(out)
+    table = Rows("player", "moves", "best moves", "rated", "mean loss", wrap=("player",))
     for name, tally in sorted(result.tallies.items()):
         mean = tally.summary()["mean_loss"]
-        table.add_row(Text(name), f"{tally.moves:,}", f"{tally.best / tally.moves:.0%}", f"{tally.rated:,}", _loss(mean))
-    out.print(table)
+        table.add(name, f"{tally.moves:,}", f"{tally.best / tally.moves:.0%}", f"{tally.rated:,}", _loss(mean))
+    table.print(out)
     for game, rated in result.largest(mistakes):
         out.print(
             f"game {game.number}, move {rated.turn + 1}: {player_name(game, rated)} played {rated.move} and lost"
             f" {rated.loss:.3f} against {rated.best_move}",
-            markup=False,
-            soft_wrap=True,
         )
 
 

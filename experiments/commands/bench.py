@@ -6,7 +6,6 @@ import os
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
-from rich.table import Table
 from tyro.conf import arg
 
 from experiments.commands.common import (
@@ -24,6 +23,8 @@ from experiments.commands.common import (
     out,
     progress,
 )
+from experiments.tables import Rows
+from tilewe_jax.words import did_you_mean
 
 _OF_SEARCH = ("num_simulations", "num_candidates")
 _OF_PLAY = ("form", "policy", "cores")
@@ -141,10 +142,10 @@ class Bench(GameOptions):
         if self.json:
             print(json.dumps(figures))
             return
-        table = Table("figure", "value", title=self._title(figures))
+        table = Rows("figure", "value", wrap=("value",), title=self._title(figures))
         for name, value in figures.items():
-            table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
-        out.print(table)
+            table.add(name, f"{value:,}" if isinstance(value, int) else str(value))
+        table.print(out)
 
     def _title(self, figures: dict[str, Any]) -> str:
         if self.serve:
@@ -157,7 +158,8 @@ class Bench(GameOptions):
         names = [name for name, setup in SETUPS.items() if self.game in ("", setup.game)]
         if not names:
             available = ", ".join(dict.fromkeys(setup.game for setup in SETUPS.values()))
-            raise UsageError(f"--signature has no game {self.game!r}; it has {available}")
+            hint = did_you_mean(self.game, available.split(", "))
+            raise UsageError(f"--signature has no game {self.game!r}{hint}; it has {available}")
         hashes = {}
         with progress(len(names), "hashes", "compiling and playing", quiet=self.json) as shown:
             for name in names:
@@ -166,10 +168,10 @@ class Bench(GameOptions):
         if self.json:
             print(json.dumps(hashes, indent=2))
             return
-        table = Table("game", *COLUMNS, title="signature")
+        table = Rows("game", *COLUMNS, title="signature")
         for name, row in hashes.items():
-            table.add_row(name, *(row.get(column, "") for column in COLUMNS))
-        out.print(table)
+            table.add(name, *(row.get(column, "") for column in COLUMNS))
+        table.print(out)
 
     def _everything(self) -> None:
         from experiments.benchmarks import everything
@@ -182,7 +184,7 @@ class Bench(GameOptions):
         for item in everything.measure(self.out, self.minutes, self.seconds, self.seed, _has_pgx()):
             done.append(item)
             if not self.json:
-                err.print(f"{item.name}: {item.failure or 'done'}, {item.seconds:.0f} s", highlight=False)
+                err.print(f"{item.name}: {item.failure or 'done'}, {item.seconds:.0f} s")
         if self.json:
             print(json.dumps([asdict(item) for item in done]))
 
@@ -213,13 +215,14 @@ class Bench(GameOptions):
         if self.json:
             print(json.dumps(rows))
             return
-        table = Table("game", "actions", *(f"{batch:,} games" for batch in batches), title="moves a second, protocol of Pgx")
+        columns = [f"{batch:,} games" for batch in batches]
+        table = Rows("game", "actions", *columns, wrap=columns, title="moves a second, protocol of Pgx")
         for name in names:
             of_game = [row for row in rows if row["game"] == name]
             figures = [f"{row['moves_per_second']:,}" if "refused" not in row else row["refused"] for row in of_game]
             actions = next((f"{row['actions']:,}" for row in of_game if "actions" in row), "")
-            table.add_row(name, actions, *figures)
-        out.print(table)
+            table.add(name, actions, *figures)
+        table.print(out)
 
     def _compile(self) -> None:
         from experiments.benchmarks.gpu import measure
@@ -229,14 +232,17 @@ class Bench(GameOptions):
 
         device = self.compile_for
         if device is None or device not in TARGETS:
-            raise UsageError(f"--compile-for must be one of {', '.join(TARGETS)}, not {device!r}")
+            raise UsageError(
+                f"--compile-for must be one of {', '.join(TARGETS)}, not {device!r}{did_you_mean(device or '', TARGETS)}"
+            )
         chosen = tuple(self.programs.split(","))
         if unknown := [name for name in chosen if name not in PROGRAMS]:
             raise UsageError(
                 f"--programs must be names among {', '.join(PROGRAMS)}, with commas between them, not {unknown[0]!r}"
             )
         if self.network not in SIZES:
-            raise UsageError(f"--network must be one of {', '.join(SIZES)}, not {self.network!r}")
+            hint = did_you_mean(self.network, SIZES)
+            raise UsageError(f"--network must be one of {', '.join(SIZES)}, not {self.network!r}{hint}")
         check_positive(num_simulations=self.num_simulations, num_candidates=self.num_candidates)
         if self.batch is not None:
             check_positive(batch=self.batch)
@@ -252,8 +258,8 @@ class Bench(GameOptions):
             print(json.dumps(figures))
             return
         for table in measure.tables(figures):
-            out.print(table)
-        out.print(f"{measure.NOTE}; loops of unknown length run as often as assumed, see docs/gpu.md", markup=False)
+            table.print(out)
+        out.print(f"{measure.NOTE}; loops of unknown length run as often as assumed, see docs/gpu.md")
 
     def _figures(self, batch: int) -> dict[str, Any]:
         if self.serve:
@@ -281,7 +287,8 @@ class Bench(GameOptions):
                 raise UsageError("--form board is about tilewe, without further options")
             return host.measure(game.num_players, self.seconds, self.seed)
         if self.policy is not None and self.policy not in game.policies():
-            raise UsageError(f"{self.game} has no policy {self.policy!r}; it has {', '.join(game.policies())}")
+            hint = did_you_mean(self.policy, game.policies())
+            raise UsageError(f"{self.game} has no policy {self.policy!r}{hint}; it has {', '.join(game.policies())}")
         settings = self.form, self.policy, batch, self.seconds, self.cores, self.seed
         return play.measure(self.game, self.options(), *settings)
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.console import Console
 from tyro.conf import UseAppendAction, arg
 
 from experiments.parsing import assignments
 from experiments.progress import COMPILING, Progress
+from experiments.streams import Output
+from tilewe_jax.words import counted
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+out = Output()
+err = Output(stderr=True)
 
 
 # Types of options that have no default to show in the help.
@@ -205,7 +206,7 @@ def title(game: Any) -> str:
 def title_of(game: str, options: dict[str, Any], players: int) -> str:
     """The title of the game of an id, its options and its number of players."""
     given = ", ".join(f"{name}={value}" for name, value in options.items())
-    return f"{game} ({given or f'{players} players'})"
+    return f"{game} ({given or counted(players, 'players')})"
 
 
 def print_unread(path: Path, file: Any, variations: bool) -> None:
@@ -239,7 +240,7 @@ def first_player_so_far(results: Any) -> str:
 def print_notes(players: Iterable[Any]) -> None:
     """Print the notes (attribute ``note``) on players or searches to standard error, each once."""
     for note in dict.fromkeys(player.note for player in players if player.note):
-        err.print(note, markup=False, soft_wrap=True)
+        err.print(note)
 
 
 def progress(total: int | None = None, unit: str = "games", phase: str = COMPILING, quiet: bool = False) -> Progress:
@@ -256,4 +257,4 @@ def plot_ratings(path: Path, game: Any, games: int, rows: list[dict[str, Any]]) 
     if not bars:
         return
     with replacing(path) as file:
-        file.write(intervals(f"{title(game)}: Elo after {games:,} games, 95 % intervals", bars))
+        file.write(intervals(f"{title(game)}: Elo after {counted(games, 'games')}, 95 % intervals", bars))

@@ -16,6 +16,7 @@ from experiments.commands.common import (
     check_writable,
     out,
 )
+from tilewe_jax.words import counted
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Export(GameOptions, Trust):
             print(json.dumps(summary))
             return
         observation = " x ".join(map(str, summary["observation"]))
-        out.print(f"{self.out}: {summary['bytes']:,} bytes, {summary['nodes']} nodes; observations of {observation} numbers")
+        size = f"{counted(summary['bytes'], 'bytes')}, {counted(summary['nodes'], 'nodes')}"
+        out.print(f"{self.out}: {size}; observations of {observation} numbers")
         if note := getattr(network, "note", None):
             out.print(note)

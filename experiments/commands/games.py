@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.table import Table
 from tyro.conf import Positional, arg
 
 from experiments.commands import common
@@ -27,6 +26,8 @@ from experiments.commands.common import (
     progress,
     title,
 )
+from experiments.tables import Rows
+from tilewe_jax.words import counted
 
 
 @dataclass(frozen=True)
@@ -37,40 +38,57 @@ class Games(Imports):
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        from tilewe_jax.game import state_bytes
-        from tilewe_jax.registry import available_games, describe, make, options
+        from tilewe_jax import factories
+        from tilewe_jax.registry import available_games, ignored_games
 
         rows: list[dict[str, Any]] = []
+        faults = ignored_games()
         for name in available_games():
-            game = make(name)
-            rows.append(
-                {
-                    "game": name,
-                    "players": game.num_players,
-                    "actions": game.num_actions,
-                    "state_bytes": state_bytes(game),
-                    "options": {option: parameter.default for option, parameter in options(name).items()},
-                    "about": describe(name),
-                }
-            )
+            try:
+                rows.append(factories.call(f"the game {name!r}", _row, name))
+            except ValueError as error:  # of an installed package, which must not hide the others
+                faults.append(str(error.__cause__ if isinstance(error.__cause__, ValueError) else error))
+        self._print(rows)
+        for fault in faults:
+            err.print(" ".join(fault.split()))
+
+    def _print(self, rows: list[dict[str, Any]]) -> None:
         if self.json:
-            print(json.dumps({"games": rows}))
+            print(json.dumps({"games": rows}, default=str))
             return
-        table = Table("game", "players", "actions", "state", "about")
+        table = Rows("game", "players", "actions", "state", "about", wrap=("about",))
         for row in rows:
-            table.add_row(row["game"], str(row["players"]), f"{row['actions']:,}", f"{row['state_bytes']} B", row["about"])
-        out.print(table)
+            table.add(row["game"], str(row["players"]), f"{row['actions']:,}", f"{row['state_bytes']} B", row["about"])
+        table.print(out)
         for row in rows:
             players = [f"--players {row['options']['players']}"] if "players" in row["options"] else []
             others = [f"{name}={_show(value)}" for name, value in row["options"].items() if name != "players"]
-            out.print(" ".join([f"{row['game']}:", *players, *(["--set", *others] if others else [])]), soft_wrap=True)
+            out.print(" ".join([f"{row['game']}:", *players, *(["--set", *others] if others else [])]))
+
+
+def _row(name: str) -> dict[str, Any]:
+    """A game and its options, as JSON."""
+    from tilewe_jax.game import state_bytes
+    from tilewe_jax.registry import describe, make, options
+
+    game = make(name)
+    if game.id != name:
+        raise ValueError(f"the id of the game {name!r} must be {name!r}, got {game.id!r}")
+    return {
+        "game": name,
+        "players": game.num_players,
+        "actions": game.num_actions,
+        "state_bytes": state_bytes(game),
+        "options": {option: parameter.default for option, parameter in options(name).items()},
+        "about": describe(name),
+    }
 
 
 def _show(default: Any) -> str:
     """A default as `--set` takes it."""
     if default is None:
         return "..."
-    return ",".join(map(str, default)) if isinstance(default, tuple) else json.dumps(default).strip('"')
+    return ",".join(map(str, default)) if isinstance(default, tuple) else json.dumps(default, default=str).strip('"')
 
 
 @dataclass(frozen=True)
@@ -108,7 +126,7 @@ class Rollout(GameOptions):
             with progress(self.games, quiet=self.json) as shown:
 
                 def follow(played: Any) -> None:
-                    shown.update(played.games, lambda: f"{played.moves:,} moves", "playing")
+                    shown.update(played.games, lambda: counted(played.moves, "moves"), "playing")
 
                 played = play_games(game, self.games, self.batch, self.seed, self.devices, self.out is not None, follow)
         except MemoryError as error:
@@ -123,7 +141,7 @@ class Rollout(GameOptions):
         else:
             _print_rollout(game, played, summary)
             if self.out:
-                out.print(f"{len(played.records):,} games written to {self.out}")
+                out.print(f"{counted(len(played.records), 'games')} written to {self.out}")
         if played.interrupted:
             raise KeyboardInterrupt
 
@@ -131,17 +149,17 @@ class Rollout(GameOptions):
 def _print_rollout(game: Any, played: Any, summary: dict[str, Any]) -> None:
     if played.example is not None:
         print(game.text(played.example, color=in_color()))
-    table = Table("seat", "mean score", "win rate", title=title(game))
+    table = Rows("seat", "mean score", "win rate", title=title(game))
     for seat in range(game.num_players):
-        table.add_row(
+        table.add(
             str(seat + 1),
             f"{summary['mean_score'][seat]:.2f} ± {summary['score_error'][seat]:.2f}",
             f"{summary['win_rate'][seat]:.4f} ± {summary['win_rate_error'][seat]:.4f}",
         )
-    out.print(table)
+    table.print(out)
     out.print(
-        f"{summary['games']:,} games, {summary['moves']:,} moves in {summary['seconds']:.2f} s:"
-        f" {summary['moves_per_second']:,} moves/s. {summary['ties']:,} games tied for the first place."
+        f"{counted(summary['games'], 'games')}, {counted(summary['moves'], 'moves')} in {summary['seconds']:.2f} s:"
+        f" {summary['moves_per_second']:,} moves/s. {counted(summary['ties'], 'games')} tied for the first place."
     )
 
 
@@ -183,11 +201,11 @@ class Perft(GameOptions):
             by_depth = [row["leaves"] for row in rows]
             print(json.dumps({**result, **last, "leaves_by_depth": by_depth, "interrupted": interrupted}))
         else:
-            table = Table("depth", "leaves", "seconds", "leaves/s", title=title(game))
+            table = Rows("depth", "leaves", "seconds", "leaves/s", title=title(game))
             for row in rows:
                 rate = row["leaves"] / max(row["seconds"], 1e-3)
-                table.add_row(str(row["depth"]), f"{row['leaves']:,}", f"{row['seconds']:.2f}", f"{rate:,.0f}")
-            out.print(table)
+                table.add(str(row["depth"]), f"{row['leaves']:,}", f"{row['seconds']:.2f}", f"{rate:,.0f}")
+            table.print(out)
         if interrupted:
             raise KeyboardInterrupt
 
@@ -222,7 +240,7 @@ class Replay(Imports):
                 err.print(f"game {number}: {verdict}")
             ended = len(games) - len(wrong) - unfinished
             others = f"; not over, but legal so far: {unfinished:,}" if unfinished else ""
-            out.print(f"{ended:,} of {len(games):,} games of {game.id} replay to their ends{others}", soft_wrap=True)
+            out.print(f"{ended:,} of {counted(len(games), 'games')} of {game.id} replay to their ends{others}")
         if wrong:
             sys.exit(1)
 

@@ -23,6 +23,7 @@ from experiments.commands.common import (
     print_unread,
     progress,
 )
+from tilewe_jax.words import counted
 
 
 @dataclass(frozen=True)
@@ -119,4 +120,4 @@ class Convert(Imports):
         else:
             records.write(self.target, game, games)
         print_unread(self.source, content, self.variations)
-        (err if str(self.target) == "/dev/stdout" else out).print(f"{len(games):,} games written to {self.target}")
+        (err if str(self.target) == "/dev/stdout" else out).print(f"{counted(len(games), 'games')} written to {self.target}")

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.table import Table
 from tyro.conf import arg
 
 from experiments.commands.common import (
@@ -28,6 +27,8 @@ from experiments.commands.common import (
     progress,
     title,
 )
+from experiments.tables import Rows
+from tilewe_jax.words import counted
 
 MAX_LEVELS = 100
 
@@ -91,7 +92,9 @@ class Ladder(GameOptions, Trust):
         levels = self._levels()
         games = self.games * len(levels) if len(self.games) == 1 else self.games
         if len(games) != len(levels):
-            raise UsageError(f"--games must be one number or one for each of the {len(levels)} levels, not {len(self.games)}")
+            raise UsageError(
+                f"--games must be one number or one for each of {counted(len(levels), 'levels')}, not {len(self.games)}"
+            )
         if not self.agent or not self.opponent:
             raise UsageError("--agent and --opponent are needed")
         if self.openings and self.random_opening is not None:
@@ -154,7 +157,7 @@ class Ladder(GameOptions, Trust):
             count = 2 if self.random_opening is None else self.random_opening
             if not 0 <= count <= game.max_steps:
                 raise UsageError(f"--random-opening must be 0 to {game.max_steps}, the longest game, not {count}")
-            return count, f"{count} random moves"
+            return count, counted(count, "random moves")
         try:
             rows = openings.read(game, path)
         except ValueError as error:
@@ -167,7 +170,9 @@ class Ladder(GameOptions, Trust):
 
         if self.level_elo:
             if len(self.level_elo) != len(levels) or None in levels:
-                raise UsageError(f"--level-elo must be one for each of the {len(levels)} levels, not {len(self.level_elo)}")
+                raise UsageError(
+                    f"--level-elo must be one for each of {counted(len(levels), 'levels')}, not {len(self.level_elo)}"
+                )
             return {level: elo for level, elo in zip(levels, self.level_elo, strict=True) if level is not None}
         known = PENTOBI_ELO.get(game.id, ()) if "pentobi" in self.opponent.lower() else ()
         return dict(enumerate(known, 1))
@@ -177,6 +182,8 @@ class Ladder(GameOptions, Trust):
         from experiments.arena import ladder, player
 
         print_notes([player(game, agent) for agent in self.agent])  # and raises errors before the first match
+        for level in self._levels():
+            ladder.check_opponent(game, self.opponent, level)
         if self.seconds_per_move is None:
             return list(self.agent)
         with progress(None, "", "finding the simulations for --seconds-per-move", quiet=self.json):
@@ -264,7 +271,7 @@ class _Report:
         for entry in summary["agents"]:
             _print(self._game, entry, self._command.opponent)
         if self._command.out:
-            out.print(f"written to {self._command.out}", markup=False)
+            out.print(f"written to {self._command.out}")
 
     def _write(self, folder: Path) -> None:
         from tilewe_jax.files import replacing
@@ -280,12 +287,12 @@ class _Report:
 def _print(game: Any, entry: dict[str, Any], opponent: str) -> None:
     """The table of one agent."""
     elo = f", Elo {entry['elo']} ± {entry['elo_ci95']} on the scale of the levels" if "elo" in entry else ""
-    out.print(f"{title(game)}: {entry['agent']} against {opponent}{elo}", markup=False, soft_wrap=True)
-    table = Table("level", "W-D-L", "win rate (95 %)", "score margin", "by seat", "CPU ms a move, opponent")
+    out.print(f"{title(game)}: {entry['agent']} against {opponent}{elo}")
+    table = Rows("level", "W-D-L", "win rate (95 %)", "score margin", "by seat", "CPU ms a move, opponent")
     for row in entry["levels"]:
         low, high = row["win_rate_ci95"]
         margin_low, margin_high = row["score_margin_ci95"]
-        table.add_row(
+        table.add(
             "-" if row["level"] is None else str(row["level"]),
             f"{row['wins']}-{row['draws']}-{row['losses']}",
             f"{row['win_rate']:.2f} ({low:.2f}-{high:.2f})",
@@ -293,17 +300,17 @@ def _print(game: Any, entry: dict[str, Any], opponent: str) -> None:
             " ".join("-" if rate is None else f"{rate:.2f}" for rate in row["win_rate_by_seat"]),
             f"{_milliseconds(row['cpu_seconds_per_move'])}, {_milliseconds(row['opponent_cpu_seconds_per_move'])}",
         )
-    out.print(table)
+    table.print(out)
     if entry["agent"] == "equal time":
         for row in entry["levels"]:
-            out.print(f"level {row['level']}: {row['agent']}", markup=False, soft_wrap=True)
+            out.print(f"level {row['level']}: {row['agent']}")
     for row in entry["levels"]:
         level = "" if row["level"] is None else f"level {row['level']}: "
         if "win_rates_of_repeats" in row:
             rates = ", ".join(f"{rate:.3f}" for rate in row["win_rates_of_repeats"])
             out.print(f"{level}win rates of the repeats {rates}")
         for name, fault in row.get("faults", {}).items():
-            out.print(f"{level}{name} forfeited, the last time for: {fault}", markup=False)
+            out.print(f"{level}{name} forfeited, the last time for: {fault}")
 
 
 def _milliseconds(seconds: float | None) -> str:
@@ -393,7 +400,7 @@ class Openings(GameOptions, Trust):
                     openings.write(self.out, game, found, about)
         except (ValueError, MemoryError) as error:
             raise UsageError(str(error)) from None
-        out.print(f"{len(found)} openings written to {self.out}")
+        out.print(f"{counted(len(found), 'openings')} written to {self.out}")
 
 
 def _without_folder(command: str) -> str:

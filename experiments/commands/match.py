@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.columns import Columns
-from rich.table import Table
 from tyro.conf import arg
 
 from experiments.commands import common
@@ -31,6 +29,8 @@ from experiments.commands.common import (
     progress,
     title,
 )
+from experiments.tables import Rows
+from tilewe_jax.words import counted
 
 _LEADERS = 4
 """Number of agents whose win rates are shown while a match goes on."""
@@ -120,6 +120,10 @@ def _players(game: Any, agents: tuple[str, ...]) -> list[Any]:
         players = {text: arena.player(game, text) for text in agents}
     except ValueError as error:
         raise UsageError(str(error)) from None
+    by_name: dict[str, str] = {}
+    for text, player in players.items():
+        if by_name.setdefault(player.name, text) != text:
+            raise UsageError(f"{by_name[player.name]!r} and {text!r} have the same name {player.name!r}; give another NAME=")
     print_notes(players.values())
     return [players[text] for text in agents]
 
@@ -166,7 +170,7 @@ def _so_far(results: Any) -> str:
 
 
 def _elo(row: dict[str, Any]) -> str:
-    return "-" if row["elo"] is None else f"{row['elo']:.0f} ± {row['elo_ci95']:.0f}"
+    return "-" if row["elo"] is None else f"{row['elo']:z.0f} ± {row['elo_ci95']:.0f}"
 
 
 def _number(value: float | None, form: str) -> str:
@@ -176,13 +180,14 @@ def _number(value: float | None, form: str) -> str:
 def _print_faults(summary: dict[str, Any]) -> None:
     for row in summary["agents"]:
         if "last_fault" in row:
-            out.print(f"{row['agent']} forfeited, the last time for: {row['last_fault']}", markup=False)
+            out.print(f"{row['agent']} forfeited, the last time for: {row['last_fault']}")
 
 
 def _print_arena(game: Any, summary: dict[str, Any]) -> None:
-    table = Table("agent", "Elo", "games", "win rate", "ties", "mean score", "legal", "forfeits", title=title(game))
+    columns = ("agent", "Elo", "games", "win rate", "ties", "mean score", "legal", "forfeits")
+    table = Rows(*columns, wrap=("agent",), title=title(game))
     for row in summary["agents"]:
-        table.add_row(
+        table.add(
             row["agent"],
             _elo(row),
             f"{row['games']:,}",
@@ -192,27 +197,27 @@ def _print_arena(game: Any, summary: dict[str, Any]) -> None:
             f"{row['legal_actions']:.0f}",
             str(row["forfeits"]),
         )
-    out.print(table)
+    table.print(out)
     _print_faults(summary)
     names = [row["agent"] for row in summary["agents"]]
-    beside: list[Table] = []
     if len(names) > 1:
-        pairs = Table("ahead of", *names, title="fraction of the games of both in which the row's agent was ahead")
-        for name in names:
-            pairs.add_row(name, *(_number(summary["pairs"][name].get(opponent), ".3f") for opponent in names))
-        beside.append(pairs)
-    seats = Table("seat", "Elo", "win rate", "mean score")
+        numbers = [str(number) for number in range(1, len(names) + 1)]
+        caption = "fraction of the games of both in which the row's agent was ahead"
+        pairs = Rows("agent", "ahead of", *numbers, wrap=("agent",), title=caption)
+        for number, name in zip(numbers, names, strict=True):
+            pairs.add(name, number, *(_number(summary["pairs"][name].get(opponent), ".3f") for opponent in names))
+        pairs.print(out)
+    seats = Rows("seat", "Elo", "win rate", "mean score")
     for row in summary["seats"]:
-        seats.add_row(str(row["seat"]), _elo(row), _number(row["win_rate"], ".4f"), _number(row["mean_score"], ".2f"))
-    out.print(Columns([*beside, seats]))  # beside each other where the terminal is wide enough
+        seats.add(str(row["seat"]), _elo(row), _number(row["win_rate"], ".4f"), _number(row["mean_score"], ".2f"))
+    seats.print(out)
     if "sprt" in summary:
         test = summary["sprt"]
         low, high = test["bounds"]
         verdict = f"{test['verdict']}, log likelihood ratio {test['llr']}, bounds {low} and {high}"
         out.print(f"{test['first']} against {test['second']}: {verdict}")
-    out.print(
-        f"{summary['games']:,} games in {summary['seconds']:.1f} s, after {summary['compile_seconds']:.0f} s of compiling"
-    )
+    games, seconds = counted(summary["games"], "games"), summary["compile_seconds"]
+    out.print(f"{games} in {summary['seconds']:.1f} s, after {seconds:.0f} s of compiling")
 
 
 @dataclass(frozen=True)
@@ -269,12 +274,12 @@ class Selfplay(GameOptions, Trust):
         if self.json:
             print(json.dumps(summary))
         else:
-            table = Table("figure", "value", title=f"{title(game)}: {self.agent} plays itself")
+            table = Rows("figure", "value", title=f"{title(game)}: {self.agent} plays itself")
             for name in ("games", "moves", "games_per_second", "simulations_per_second", "compile_seconds"):
-                table.add_row(name, f"{summary[name]:,}")
-            out.print(table)
+                table.add(name, f"{summary[name]:,}")
+            table.print(out)
             if self.out:
-                out.print(f"{results.games:,} games written to {self.out}")
+                out.print(f"{counted(results.games, 'games')} written to {self.out}")
         if results.interrupted:
             raise KeyboardInterrupt
 
@@ -345,13 +350,14 @@ class Eval(GameOptions, Trust):
         if self.json:
             print(json.dumps(summary))
         else:
-            table = Table("agent", "games", "wins", "ties", "win rate", "95 % interval", "Elo", title=title(game))
+            columns = ("agent", "games", "wins", "ties", "win rate", "95 % interval", "Elo")
+            table = Rows(*columns, wrap=("agent",), title=title(game))
             for row in summary["agents"]:
                 low, high = row["win_rate_ci95"]
                 counts = (str(row[name]) for name in ("games", "wins", "ties"))
                 rate = _number(row["win_rate"], ".4f")
-                table.add_row(row["agent"], *counts, rate, f"{low:.4f} to {high:.4f}", _elo(row))
-            out.print(table)
+                table.add(row["agent"], *counts, rate, f"{low:.4f} to {high:.4f}", _elo(row))
+            table.print(out)
             _print_faults(summary)
         if results.interrupted:
             raise KeyboardInterrupt

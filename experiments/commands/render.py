@@ -86,7 +86,7 @@ class Render(Imports):
             raise RecordError(f"{self.file}: game {self.number}: {error}") from None
         with replacing(self.out, "wb") as file:
             file.write(drawn if isinstance(drawn, bytes) else drawn.encode())
-        (err if str(self.out) == "/dev/stdout" else out).print(f"{kind} written to {self.out}", soft_wrap=True)
+        (err if str(self.out) == "/dev/stdout" else out).print(f"{kind} written to {self.out}")
 
     def _grid(self, games: list[Any]) -> str:
         """The ends of many games."""

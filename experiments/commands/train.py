@@ -166,10 +166,10 @@ def _list(as_json: bool) -> None:
     if as_json:
         print(json.dumps({"presets": presets.names(), "settings": rows}))
         return
-    out.print(f"presets: {', '.join(presets.names())}", soft_wrap=True)
+    out.print(f"presets: {', '.join(presets.names())}")
     for row in rows:
-        out.print(f"\n{row['name']} = {row['default']}", soft_wrap=True, markup=False)
-        out.print(Padding(Text(row["description"]), (0, 0, 0, 4)))
+        out.print(f"\n{row['name']} = {row['default']}")
+        out.print(Padding(Text(row["description"]), (0, 0, 0, 4)), soft_wrap=False)
 
 
 @dataclass(frozen=True)

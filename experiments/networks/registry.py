@@ -24,6 +24,7 @@ from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.santorini.game import SantoriniGame
 from tilewe_jax.games.triominos.game import TriominosGame
+from tilewe_jax.words import did_you_mean
 
 Architecture = Callable[[Any, Size, PRNGKeyArray], Model]
 """Makes a network with random weights from a game, a size and a key."""
@@ -80,7 +81,7 @@ def make(game: Game[Any], architecture: str, size: str, key: PRNGKeyArray, regis
     outputs do not have the game's shapes.
     """
     if size not in SIZES:
-        raise ValueError(f"network.size must be one of {', '.join(SIZES)}, not {size!r}")
+        raise ValueError(f"network.size must be one of {', '.join(SIZES)}, not {size!r}{did_you_mean(size, SIZES)}")
     name = resolve(game, architecture, registered_by)
     if ":" in name:
         factory = factories.find("architecture", name)

@@ -33,6 +33,7 @@ from search.exported import load as load_exported
 from tilewe_jax import registry
 from tilewe_jax.files import JSON_LIMIT, open_input, parse_json, replacing
 from tilewe_jax.game import Game
+from tilewe_jax.words import did_you_mean
 
 FOLDER = Path(__file__).parents[1] / "weights"
 FILE_LIMIT = 1 << 32
@@ -143,6 +144,18 @@ def find(name: str) -> Path | None:
     return max(Path(name, "weights").glob("*.npz"), default=None)  # their names are numbers of iterations, with zeros
 
 
+def _no_network(what: str, name: str) -> str:
+    """A message for a name that does not stand for weights; ``what`` is the setting."""
+    if Path(name, "config.json").is_file():
+        reason = "the run has no weights yet; train writes them at each evaluation"
+    elif Path(name).is_dir():
+        reason = "it is a folder, but not the folder of a run"
+    else:
+        known = names()
+        reason = f"not found{did_you_mean(name, known)}; shipped are {', '.join(known)}; or give a file or the folder of a run"
+    return f"{what} {name!r}: {reason}"
+
+
 def read_initial(game: Game[Any], name: str, setting: str, known: str = "") -> Weights:
     """The weights of a name that training begins with, of any game whose arrays have the same shapes.
 
@@ -151,8 +164,7 @@ def read_initial(game: Game[Any], name: str, setting: str, known: str = "") -> W
     """
     path = find(name)
     if path is None:
-        known = ", ".join(names())
-        raise ValueError(f"{setting} must be shipped weights ({known}), a file or the folder of a run, not {name!r}")
+        raise ValueError(_no_network(setting, name))
     return read(game, path, any_game=True, known=known)
 
 
@@ -164,10 +176,9 @@ def load(game: Game[Any], name: str, trust: bool = False) -> Network:
     """
     path = find(name)
     if path is None:
-        try:
-            return load_exported(game, name)
-        except ValueError as error:
-            raise ValueError(f"{error}; shipped are {', '.join(names()) or 'none'}") from None
+        if ":" not in name and not Path(name).is_file():
+            raise ValueError(_no_network("network", name))
+        return load_exported(game, name)
     weights = read(game, path, trust=trust)
     return TrainedNetwork(weights.model, weights.description.score_weight, weights.note)
 

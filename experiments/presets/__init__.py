@@ -7,6 +7,7 @@ import runpy
 from experiments.config import TrainConfig
 from tilewe_jax import factories
 from tilewe_jax.files import open_input
+from tilewe_jax.words import did_you_mean
 
 _LIMIT = 1 << 20
 """Maximum size of a preset, in bytes."""
@@ -38,7 +39,10 @@ def load(name: str) -> TrainConfig:
     elif name in names():
         config = importlib.import_module(f"{__name__}.{name}").CONFIG
     else:
-        raise ValueError(f"there is no preset {name!r}; there are {', '.join(names())}, or give a file of Python")
+        known = ", ".join(names())
+        raise ValueError(
+            f"there is no preset {name!r}{did_you_mean(name, names())}; there are {known}, or give a file of Python"
+        )
     if not isinstance(config, TrainConfig):
         raise ValueError(f"preset {name} must define CONFIG, an experiments.config.TrainConfig, not {config!r}")
     return config

@@ -29,6 +29,7 @@ from search import (
 from search.exported import as_tree
 from search.tree import Tree, inner_visits
 from tilewe_jax.game import Action, Game, Policy
+from tilewe_jax.words import did_you_mean
 
 State = TypeVar("State")
 
@@ -206,6 +207,7 @@ def _imitation(config: SelfplayConfig, game: Game[Any]) -> Searcher:
 def _warmup_policy(config: SelfplayConfig, game: Game[Any]) -> Policy:
     policies = game.policies()
     if config.warmup_policy not in policies:
-        known = ", ".join([HEURISTIC, *policies])
-        raise ValueError(f"selfplay.warmup_policy for {game.id} must be one of {known}, not {config.warmup_policy!r}")
+        known, given = [HEURISTIC, *policies], config.warmup_policy
+        hint = did_you_mean(given, known)
+        raise ValueError(f"selfplay.warmup_policy for {game.id} must be one of {', '.join(known)}, not {given!r}{hint}")
     return policies[config.warmup_policy]

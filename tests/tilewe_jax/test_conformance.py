@@ -1,3 +1,5 @@
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -97,9 +99,46 @@ def test_faults_are_named(fault: str, law: str) -> None:
         conformance.check(Broken(fault), eager=False)
 
 
-def test_a_game_that_is_not_registered_conforms() -> None:
+def test_a_game_that_is_not_registered_conforms(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert TicTacToe().id not in available_games()
+    monkeypatch.setattr(conformance, "_SECONDS_BETWEEN_LINES", -1.0)
     conformance.check(TicTacToe())
+    out, err = capsys.readouterr()
+    assert out == ""
+    lines = err.splitlines()
+    assert len(lines) > 10
+    assert all(line.startswith("checking ") and line.endswith(" s") for line in lines)
+
+
+class Traced(TicTacToe):
+    """Tic-tac-toe that counts how often Python runs its rules."""
+
+    calls = 0
+
+    def legal_actions(self, state: Any) -> Any:
+        type(self).calls += 1
+        return super().legal_actions(state)
+
+
+def test_rules_are_traced_a_few_times_whatever_the_number_of_positions(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rules with loops take seconds to compile, and outside of ``jit`` each call would compile them again."""
+    game = Traced()
+    position = game.host(game.init(jax.random.key(0)))
+    calls = []
+    for action in range(7):
+        assert not position.is_terminal
+        assert position.current_player == action % 2
+        assert position.legal_actions() == list(range(action, 9))
+        position.view()
+        position = position.after(action)
+        calls.append(Traced.calls)
+    assert position.is_terminal
+    assert position.scores() == (1, 0)
+    assert len(set(calls)) == 1
+    Traced.calls = 0
+    conformance.check(game, quiet=True)
+    assert Traced.calls < 40
+    assert capsys.readouterr().err == ""
 
 
 def test_a_function_that_looks_at_other_games_is_found() -> None:

@@ -8,11 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from experiments.benchmarks.gpu import compile, estimate, hlo, programs
 from experiments.benchmarks.gpu.targets import TARGETS, Target
 from experiments.benchmarks.play import in_process, run_measurement
+from experiments.tables import Rows
 
 BATCH = {"stream": 65_536, "step": 65_536, "mask": 8_192, "search": 1_024, "selfplay": 1_024}
 """Games at once, unless given."""
@@ -53,19 +52,28 @@ def measure(
     return in_process("experiments.benchmarks.gpu.measure", *settings)
 
 
-def tables(figures: dict[str, Any]) -> list[Table]:
+def tables(figures: dict[str, Any]) -> list[Rows]:
     """What ``measure`` gave, as tables: the programs, and the kernels that take longest."""
     title = f"{figures['game']}, compiled for {figures['device']}: a step of all games, estimated"
-    steps = Table(
+    steps = Rows(
         "program", "games", "kernels", "MB", "integer ops", "float ops", "peak MB", "us", "steps/s", "network", title=title
     )
-    kernels = Table(
-        "program", "kernel", "times", "MB", "instructions", "registers", "spilled", "us", title="The longest kernels"
+    kernels = Rows(
+        "program",
+        "kernel",
+        "times",
+        "MB",
+        "instructions",
+        "registers",
+        "spilled",
+        "us",
+        title="The longest kernels",
+        wrap=("kernel",),
     )
     for row in figures["programs"]:
         step = row["step"]
         seconds = f"{step['estimated_microseconds']:,.0f}", f"{step['estimated_steps_per_second']:.2g}"
-        steps.add_row(
+        steps.add(
             row["program"],
             f"{row['batch']:,}",
             f"{step['kernels']:,.0f}",
@@ -77,7 +85,7 @@ def tables(figures: dict[str, Any]) -> list[Table]:
             f"{step['estimated_network_fraction']:.0%}",
         )
         for kernel in row["heavy_kernels"]:
-            kernels.add_row(
+            kernels.add(
                 row["program"],
                 f"{kernel['kernel']} ({kernel['kind']})",
                 str(kernel["launches"]),

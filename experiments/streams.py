@@ -1,0 +1,75 @@
+"""Standard output and standard error: characters that they cannot encode, and readers that have gone."""
+
+import codecs
+import contextlib
+import io
+import os
+import sys
+from typing import TextIO
+
+from rich.console import Console
+
+CODE_OF_BROKEN_PIPE = 141
+"""Exit code of a command whose reader has gone: 128 + SIGPIPE, as a shell reports it for other programs."""
+_HANDLER = "tilewe-jax"
+_PLAIN = {"±": "+-", "−": "-", "–": "-", "—": "-", "…": "...", "×": "x", "’": "'"}
+"""What stands for characters that an encoding lacks. Others are escaped, such as \\u2588."""
+
+
+class Output(Console):
+    """A console that prints text unchanged, without wrapping; ``BrokenPipeError`` is raised as by ``print``."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error; rich would end the process with exit code 1."""
+        raise BrokenPipeError
+
+
+def encode_everything() -> None:
+    """Let standard output and standard error print every text, whatever their encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_HANDLER)
+
+
+def _in_plain(error: UnicodeError) -> tuple[str, int]:
+    """The handler of characters that cannot be encoded."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(letter) or letter.encode("ascii", "backslashreplace").decode() for letter in text), error.end
+
+
+codecs.register_error(_HANDLER, _in_plain)
+
+
+def plain(text: str, encoding: str) -> str:
+    """A text as it is printed with an encoding."""
+    return text.encode(encoding, _HANDLER).decode(encoding)
+
+
+def flush() -> None:
+    """Write what is buffered for standard output. Raises ``OSError``, as where its reader has gone."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def discard() -> None:
+    """Give up what is buffered for standard output and standard error if it cannot be written.
+
+    Otherwise the interpreter would try again when it ends, and fail with a message and an exit code of its own.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def say(message: str, stream: TextIO | None = None) -> None:
+    """Print a line to standard error, or nothing if nobody reads it."""
+    with contextlib.suppress(OSError):
+        print(message, file=stream or sys.stderr, flush=True)

@@ -1,0 +1,74 @@
+"""Words of messages that all layers share: the nearest valid name, and numbers with their noun. Needs no JAX."""
+
+from collections.abc import Iterable
+
+_SINGULAR = {"leaves": "leaf", "hashes": "hash"}
+
+
+def counted(number: int, nouns: str) -> str:
+    """A number with its noun, given in the plural.
+
+    >>> counted(1, "games"), counted(1200, "games")
+    ('1 game', '1,200 games')
+    """
+    return f"{number:,} {nouns if number != 1 else _SINGULAR.get(nouns, nouns.removesuffix('s'))}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The nearest of the known names in brackets, after a blank; empty if none is near.
+
+    >>> did_you_mean("santorni", ["duo", "santorini"])
+    ' (did you mean santorini?)'
+    """
+    similar = nearest(name, known)
+    return f" (did you mean {similar}?)" if similar else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant, by edit distance; ``None`` if none is near.
+
+    Case, blanks, and hyphens in place of underscores do not count. A name may also be the start or the last part of a single
+    known name, or the group of dotted ones.
+    """
+    names = list(dict.fromkeys(known))
+    given = _plain(name)
+    if not given or len(name) > _LONGEST:
+        return None
+    if group := [other for other in names if _plain(other).startswith(f"{given}.")]:
+        return group[0]
+    by_distance = sorted((_distance(given, _plain(other)), index) for index, other in enumerate(names))
+    if by_distance and by_distance[0][0] <= max(1, len(given) // 3) and by_distance[0][0] < len(given):
+        return names[by_distance[0][1]]
+    parts = [other for other in names if _plain(other).startswith(given) or _is_last_part(given, _plain(other))]
+    if len(given) >= _SHORTEST_PART and len(parts) == 1:
+        return parts[0]
+    last = {other.rpartition(".")[2]: other for other in names if "." in other}
+    similar = nearest(name.rpartition(".")[2], last) if last else None
+    return last[similar] if similar and similar in last else None
+
+
+_LONGEST = 100
+"""Longer names are not compared: the time grows with the product of the lengths."""
+_SHORTEST_PART = 3
+
+
+def _is_last_part(given: str, name: str) -> bool:
+    return name.endswith((f".{given}", f"_{given}"))
+
+
+def _plain(name: str) -> str:
+    return "_".join(name.strip().lower().replace("-", "_").split())
+
+
+def _distance(left: str, right: str) -> int:
+    """Number of letters to insert, delete, replace or swap with a neighbour that turns one text into the other."""
+    rows = [list(range(len(right) + 1))]
+    for i, letter in enumerate(left, 1):
+        row = [i]
+        for j, other in enumerate(right, 1):
+            cost = min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == right[j - 2] and left[i - 2] == other:
+                cost = min(cost, rows[-2][j - 2] + 1)
+            row.append(cost)
+        rows.append(row)
+    return rows[-1][-1]
