@@ -146,10 +146,9 @@ class Play:
         """Replace the file of the game. A failure is a message: the game goes on."""
         record, game, position = self.replay.record, self.replay.game, self.position
         is_ours = game.id in _NOTATION
-        returns: Any = (0.0,) * len(self.agents)
         if position.is_terminal:
             returns = returns_of(position) if is_ours else shared_win(position.scores())
-        record = replace(record, scores=position.scores(), returns=tuple(returns))
+            record = replace(record, scores=position.scores(), returns=tuple(returns))
         try:
             if self.file is None:
                 self.file = _new_file(game.id)

@@ -25,10 +25,15 @@ class Engine:
         game: the game as the command line names it.
         options: its options.
         deal: what chance decided at the start.
+        imports: modules to import first.
+        trust: whether files may name code, see ``experiments.trust``.
     """
 
-    def __init__(self, game: str, options: dict[str, Any], deal: Any) -> None:
-        self._setup = {"game": game, "options": options, "deal": deal, "seed": SystemRandom().getrandbits(32)}
+    def __init__(self, game: str, options: dict[str, Any], deal: Any, imports: Sequence[str] = (), trust: bool = False) -> None:
+        seed = SystemRandom().getrandbits(32)
+        self._setup = {
+            "game": game, "options": options, "deal": deal, "seed": seed, "imports": list(imports), "trust": trust
+        }  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
 
@@ -97,9 +102,12 @@ def main() -> None:
     from experiments import arena
     from experiments.arena.gtp_agent import PlayerAgent
     from experiments.game_options import make_game
+    from tilewe_jax.factories import import_module
     from tilewe_jax.interop.gtp import GtpError
 
     setup = json.loads(sys.stdin.readline())
+    for name in setup["imports"]:
+        import_module(name)
     game = make_game(setup["game"], setup["options"])
     agents: dict[str, PlayerAgent] = {}
     for line in sys.stdin:
@@ -108,7 +116,7 @@ def main() -> None:
         try:
             if text not in agents:
                 answer(agent=text, state="compiling")
-                player = arena.player(game, text)
+                player = arena.player(game, text, setup["trust"])
                 agents[text] = PlayerAgent(game, player, setup["seed"], deal=setup["deal"])
             action = None if actions is None else agents[text].choose(actions)
             answer(agent=text, state="ready", actions=actions, action=action)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import UseAppendAction, arg
 
-from experiments.commands.common import Flag, GameOptions, OptionalFile, UsageError, check_unused, check_writable, in_color
+from experiments.commands.common import (
+    Flag,
+    GameOptions,
+    OptionalFile,
+    Trust,
+    UsageError,
+    check_unused,
+    check_writable,
+    in_color,
+)
 from experiments.levels import LEVELS, agent_of, is_name
 
 if TYPE_CHECKING:
@@ -23,7 +32,7 @@ HUMAN = "human"
 
 
 @dataclass(frozen=True)
-class Play(GameOptions):
+class Play(GameOptions, Trust):
     """Play in the terminal: against engines, and against people at the same keyboard.
 
     Moves are typed by their names; Tab tries them on the board, and help lists the commands. The game is saved after every
@@ -62,7 +71,7 @@ class Play(GameOptions):
         person = "you" if agents.count(None) == 1 else HUMAN
         replay.record = replace(record, players=tuple(agent or person for agent in agents))
         game = play.Play(replay, agents, is_hidden, self.resume or self.out)
-        engine = Engine(self.game if ":" in self.game else host.id, dict(host.options), record.deal)
+        engine = Engine(self.game if ":" in self.game else host.id, dict(host.options), record.deal, self.imports, self.trust)
         hung_up = _watch_for_hang_up()
         try:
             play.run(game, engine, self.plain, in_color())
@@ -99,7 +108,7 @@ class Play(GameOptions):
             except ValueError as error:
                 raise UsageError(str(error)) from None
             is_hidden, deal = GAMES[host.id].is_hidden, new_deal(host)
-        return host, is_hidden, Record(deal, (), (0,) * host.num_players, (0.0,) * host.num_players)
+        return host, is_hidden, Record(deal, (), (), ())
 
     def _old_game(self, file: Path) -> "tuple[HostGame, bool, Record]":
         """The same of a file."""

@@ -117,12 +117,13 @@ def resolve(game: Game[Any], architecture: str, registered_by: str = "") -> str:
     """
     name = _default(game) if architecture == DEFAULT else architecture
     if ":" not in name and name not in architectures(game):
-        known = ", ".join([DEFAULT, *architectures(game)])
+        names = [DEFAULT, *architectures(game)]
+        hint, known = did_you_mean(name, names), ", ".join(names)
         source = f"; {registered_by} registered it when the network was trained" if registered_by else ""
         module = registered_by or "MODULE"
         preset = f" (train takes --preset {module} as well)" if module.endswith(".py") else ""
         raise ValueError(
-            f"network.architecture {architecture!r} is not registered for {game.id} here{source}; registered are {known}."
+            f"network.architecture {architecture!r} is not registered for {game.id} here{hint}{source}; registered are {known}."
             f" Give --import {module}{preset}, with the module that registers it, or name the architecture module:factory"
         )
     return name

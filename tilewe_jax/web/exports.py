@@ -50,7 +50,7 @@ def record_of(session: Session, form: str) -> str:
             return blksgf.render(blokus_game(host), session.actions, names)
         except ValueError as error:
             raise RefusedError(str(error), "format", 409) from None
-    over = session.over or {"scores": list(session.position.scores()), "returns": [0.0] * host.num_players}
+    over = session.over or {"scores": (), "returns": ()}
     record = records.Record(
         session.setup.deal, tuple(session.actions), tuple(over["scores"]), tuple(over["returns"]), tuple(names)
     )
