@@ -38,8 +38,8 @@ _RECORDS_TAIL = 1 << 22
 class Runs:
     """The runs in a folder.
 
-    A separate thread reads them, so that games never wait for it. It reads only the new rows of a file. Equal requests share one
-    answer while the thread works on it.
+    A separate thread reads them, so that games never wait for it. It reads only the new rows of a file. Equal requests share
+    one answer while the thread works on it.
 
     Args:
       folder: a folder with the folders of runs; ``None`` for a server that shows none.
