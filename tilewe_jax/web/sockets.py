@@ -154,7 +154,7 @@ class _Http(H11Protocol):
             self._wait()
         super().data_received(data)
         if self._is_busy:
-            self._waiting = _cancelled(self._waiting)
+            self._stop_waiting()
 
     def handle_websocket_upgrade(self, event: Any) -> None:
         refusal = self.sockets.upgrade(self._address)
@@ -171,7 +171,7 @@ class _Http(H11Protocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._sending = _cancelled(self._sending)
+        self._stop_sending()
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
@@ -187,7 +187,18 @@ class _Http(H11Protocol):
         self.transport.abort()
 
     def _stop(self) -> None:
-        self._waiting, self._sending = _cancelled(self._waiting), _cancelled(self._sending)
+        self._stop_waiting()
+        self._stop_sending()
+
+    def _stop_waiting(self) -> None:
+        if self._waiting:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _stop_sending(self) -> None:
+        if self._sending:
+            self._sending.cancel()
+            self._sending = None
 
     def _refuse(self, reason: str) -> None:
         """Answer with an error before any request, and end the connection."""
@@ -195,11 +206,6 @@ class _Http(H11Protocol):
         head = f"HTTP/1.1 503 \r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
         self.transport.write((head + body).encode())
         self.transport.close()
-
-
-def _cancelled(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
 
 
 class _WebSocket(WebSocketsSansIOProtocol):
@@ -239,20 +245,26 @@ class _WebSocket(WebSocketsSansIOProtocol):
         return False
 
 
-def fitted(limits: Limits) -> Limits:
-    """Raise the limit of open files if possible, and return the limits with connections that fit it."""
-    if sys.platform == "win32":
-        return limits
-    wanted = limits.connections + limits.http_connections + _CLOSING + _OTHER_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+def _file_limit(wanted: int) -> int:
+    """Raise the limit of open files to ``wanted`` if the system permits it; return the limit."""
+    if sys.platform != "win32":
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft == resource.RLIM_INFINITY or soft >= wanted:
+            return wanted
         raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
-            soft = raised
-        except (OSError, ValueError):  # a system that has a limit besides
-            pass
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        except (OSError, ValueError):  # some systems have a further limit
+            return soft
+        return raised
+    return wanted
+
+
+def fitted(limits: Limits) -> Limits:
+    """Raise the limit of open files if possible, and return the limits with connections that fit it."""
+    wanted = limits.connections + limits.http_connections + _CLOSING + _OTHER_FILES
+    soft = _file_limit(wanted)
+    if soft >= wanted:
         return limits
     http = max(8, (soft - _CLOSING - _OTHER_FILES) // 3)
     log.warning("at most %d files may be open, so that the server takes only %d connections; see ulimit -n", soft, 3 * http)

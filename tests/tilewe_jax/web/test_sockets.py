@@ -18,7 +18,6 @@ from websockets.protocol import OPEN
 from websockets.uri import parse_uri
 
 from tests.tilewe_jax.web.support import GENEROUS
-from tilewe_jax.web import sockets
 from tilewe_jax.web.app import create_app
 from tilewe_jax.web.limits import Limits
 from tilewe_jax.web.sockets import RepeatFilter, Sockets, fitted, server_config
@@ -186,8 +185,8 @@ def test_counts_of_sockets() -> None:
 @pytest.mark.parametrize("hard", [256, 1024, 1 << 20])
 def test_connections_fit_the_files_of_the_process(hard: int, monkeypatch: pytest.MonkeyPatch) -> None:
     raised: list[tuple[int, int]] = []
-    monkeypatch.setattr(sockets.resource, "getrlimit", lambda _: (256, hard))
-    monkeypatch.setattr(sockets.resource, "setrlimit", lambda _, values: raised.append(values))
+    monkeypatch.setattr("resource.getrlimit", lambda _: (256, hard))
+    monkeypatch.setattr("resource.setrlimit", lambda _, values: raised.append(values))
     limits = fitted(Limits())
     files = raised[0][0] if raised else 256
     assert limits.connections + limits.http_connections < files <= hard
@@ -197,7 +196,7 @@ def test_connections_fit_the_files_of_the_process(hard: int, monkeypatch: pytest
 
 def test_repeated_messages_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(sockets.time, "monotonic", lambda: now)
+    monkeypatch.setattr("time.monotonic", lambda: now)
     repeats = RepeatFilter(count=2, seconds=60)
 
     def logged(name: str, level: int) -> str | None:
