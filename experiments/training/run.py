@@ -87,7 +87,7 @@ def _compared(
         "tilewe-jax": version("tilewe-jax"),
         "jax": version("jax"),
         "jaxlib": version("jaxlib"),
-        "JAX_ENABLE_X64": bool(jax.config.jax_enable_x64),
+        "JAX_ENABLE_X64": jax.dtypes.canonicalize_dtype(float) == float,
     }
 
 
