@@ -75,6 +75,12 @@ def main(arguments: list[str] | None = None) -> None:
         if not isinstance(error, RecordError):
             raise
         _fail(str(error), 1)
+    except RuntimeError as error:
+        from tilewe_jax.checks import BackendError
+
+        if not isinstance(error, BackendError):
+            raise
+        _fail(str(error), 1)
     except KeyboardInterrupt:
         if is_process:
             interrupts.end()

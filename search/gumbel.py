@@ -49,7 +49,7 @@ class GumbelRule:
 
     def root_noise(self, stored: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
         """Gumbel noise for the candidates of the root."""
-        return self.gumbel_scale * jax.random.gumbel(key, stored.shape)
+        return self.gumbel_scale * jax.random.gumbel(key, stored.shape, jnp.float32)
 
     def select_root(self, stats: ChildStats, root: RootContext, simulation: Int32[Array, ""]) -> Int32[Array, ""]:
         """The best of the candidates that have as many visits as sequential halving considers in this simulation."""

@@ -186,13 +186,15 @@ def replay(game: "Game[Any]", records: Sequence[Record], batch: int = 1024) -> l
     import jax
     import jax.numpy as jnp
 
+    from tilewe_jax import loops
+
     @jax.jit
     def run(state: Any, actions: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         def step(state: Any, action: jax.Array) -> tuple[Any, jax.Array]:
             legal = jax.vmap(game.is_legal)(state, action)
             return jax.vmap(game.apply)(state, jnp.where(legal, action, -1)), legal | (action < 0)
 
-        state, legal = jax.lax.scan(step, state, actions)
+        state, legal = loops.scan(step, state, actions)
         first_illegal = jnp.where(jnp.all(legal, axis=0), -1, jnp.argmin(legal, axis=0))
         return first_illegal, jax.vmap(game.is_terminal)(state), jax.vmap(game.scores)(state), jax.vmap(game.returns)(state)
 

@@ -1,15 +1,17 @@
 """Games by name: ours, those that a program registers, and those of installed packages."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from tilewe_jax.backends import require_backend
+from tilewe_jax.checks import shown
 from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.game import GAMES as POLYOMINO
 from tilewe_jax.games.santorini.game import GAMES as SANTORINI
 from tilewe_jax.games.triominos.game import GAMES as TRIOMINOS
-from tilewe_jax.host_games import checked_options
+from tilewe_jax.options import checked_options
 
 Factory = Callable[..., Game[Any]]
 
@@ -28,8 +30,13 @@ def register(name: str, factory: Factory) -> None:
       name: the id of the game, equal to the ``id`` of what the factory makes.
       factory: a class or function whose keyword parameters, all with defaults, are the options of the game.
 
-    Raises ``ValueError`` where the name is taken by another factory, ``TypeError`` where an option has no default.
+    Raises ``ValueError`` if another factory has the name, ``TypeError`` for a name that is not a text, for a factory that
+    cannot be called, and for an option without a default.
     """
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"the name of a game must be a non-empty str, got {shown(name)}")
+    if not callable(factory):
+        raise TypeError(f"{name}: the factory must be a class or a function, got {shown(factory)}")
     if name in _FACTORIES and _FACTORIES[name] is not factory:
         raise ValueError(f"there is a game {name!r} already, made by {_FACTORIES[name]!r}")
     for option in inspect.signature(factory).parameters.values():
@@ -45,7 +52,11 @@ def available_games() -> tuple[str, ...]:
 
 def options(name: str) -> dict[str, inspect.Parameter]:
     """The options of a game by name, with their defaults. Raises ``ValueError`` for an unknown name."""
-    return dict(inspect.signature(_factory(name)).parameters)
+    factory = _factory(name)
+    try:
+        return dict(inspect.signature(factory, eval_str=True).parameters)
+    except Exception:  # an annotation in quotes that names nothing
+        return dict(inspect.signature(factory).parameters)
 
 
 def describe(name: str) -> str:
@@ -61,19 +72,35 @@ def make(name: str, **given: Any) -> Game[Any]:
       **given: its options; a list stands for a tuple, as in JSON.
 
     Raises ``ValueError`` for an unknown name, an unknown option, or a value that the game refuses, and says what would be
-    right.
+    right. Raises ``RuntimeError`` if JAX cannot compute in this process, see ``tilewe_jax.backends``.
 
     >>> make("tilewe", players=2).num_players
     2
     """
-    return _factory(name)(**checked_options(name, options(name), given))
+    require_backend()
+    return make_description(name, given)
+
+
+def make_description(name: str, given: Mapping[str, Any]) -> Game[Any]:
+    """``make``, also in a process in which JAX cannot compute.
+
+    For adapters that report this with their first ``reset``, because programs that start processes pass on errors of ``reset``
+    and lose errors of constructors.
+    """
+    factory, values = _factory(name), checked_options(name, options(name), given)
+    try:
+        return factory(**values)
+    except (TypeError, LookupError, ArithmeticError, AttributeError) as error:
+        if not values:
+            raise
+        raise ValueError(f"{name} cannot be made with {shown(dict(values))}: {type(error).__name__}: {error}") from error
 
 
 def _factory(name: str) -> Factory:
-    if name not in _FACTORIES:
+    if not isinstance(name, str) or name not in _FACTORIES:
         entry = next((entry for entry in _entry_points() if entry.name == name), None)
         if entry is None:
-            raise ValueError(f"there is no game {name!r}; there are {', '.join(available_games())}")
+            raise ValueError(f"there is no game {shown(name)}; there are {', '.join(available_games())}")
         try:
             register(name, entry.load())
         except (ImportError, AttributeError, TypeError) as error:

@@ -171,7 +171,7 @@ def warmup_agents(config: SelfplayConfig, game: Game[Any]) -> tuple[Searcher, Se
 
 def _heuristic(config: SelfplayConfig, game: Game[Any]) -> Searcher:
     """Draws from the game's heuristic logits; the policy to learn is their softmax over the candidates."""
-    settings, unknown = config.search, jnp.full(game.num_players, UNKNOWN)
+    settings, unknown = config.search, jnp.full(game.num_players, UNKNOWN, jnp.float32)
 
     def decide(state: Any, key: PRNGKeyArray) -> Decision:
         key_candidates, key_action = jax.random.split(key)
@@ -187,7 +187,7 @@ def _heuristic(config: SelfplayConfig, game: Game[Any]) -> Searcher:
 
 def _imitation(config: SelfplayConfig, game: Game[Any]) -> Searcher:
     """Plays a policy of the game; the policy to learn is its action, among random others that it does not play."""
-    policy, unknown = _warmup_policy(config, game), jnp.full(game.num_players, UNKNOWN)
+    policy, unknown = _warmup_policy(config, game), jnp.full(game.num_players, UNKNOWN, jnp.float32)
     count = config.search.num_candidates
 
     def decide(state: Any, key: PRNGKeyArray) -> Decision:

@@ -191,7 +191,7 @@ def play_game(
         The scores and the outcomes of the seats, and the mean variance of the logits of a position.
     """
     key_plies, key_state, key = jax.random.split(key, 3)
-    random_plies = jax.random.randint(key_plies, (), 0, settings.random_plies + 1)
+    random_plies = jax.random.randint(key_plies, (), 0, settings.random_plies + 1, jnp.int32)
     none = jnp.zeros_like(weights), jnp.float32(0.0), jnp.float32(0.0)
 
     def goes_on(carry: Any) -> Array:

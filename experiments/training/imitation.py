@@ -155,7 +155,7 @@ def loss(
     weight = settings.root_value_weight
 
     def loss_of_one(position: replay.Positions[Any], key: PRNGKeyArray) -> Float32[Array, ""]:
-        symmetry = jax.random.randint(key, (), 0, game.num_symmetries)
+        symmetry = jax.random.randint(key, (), 0, game.num_symmetries, jnp.int32)
         state, actions = game.transform(position.state, symmetry), position.candidates
         actions = jnp.where(actions >= 0, jnp.asarray(game.action_symmetries)[symmetry][jnp.maximum(actions, 0)], -1)
         player, interface = game.current_player(state), network_interface(game, model)

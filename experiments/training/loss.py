@@ -108,7 +108,7 @@ def position_loss(
     """
     state, actions, node, final = position.state, position.candidates, position.node, position.final
     if config.augment and game.num_symmetries > 1:
-        index = jax.random.randint(key, (), 0, game.num_symmetries)
+        index = jax.random.randint(key, (), 0, game.num_symmetries, jnp.int32)
         state = game.transform(state, index)
         renamed = jnp.asarray(game.action_symmetries)[index][jnp.maximum(actions, 0)]
         actions = jnp.where(actions >= 0, renamed, -1)
@@ -206,7 +206,7 @@ def learn(
     key_sample, key_loss = jax.random.split(jax.random.fold_in(key, lax.axis_index(axis)))
     batch = take(replay, sample(replay, key_sample, count - from_records, config.replay.surprise_fraction))
     if recorded is not None:
-        drawn = jax.random.randint(jax.random.fold_in(key_sample, 1), (from_records,), 0, len(recorded.finished))
+        drawn = jax.random.randint(jax.random.fold_in(key_sample, 1), (from_records,), 0, len(recorded.finished), jnp.int32)
         batch = jax.tree.map(lambda leaf, more: jnp.concatenate([leaf, more[drawn]]), batch, recorded)
 
     def loss(trained: Any) -> tuple[Array, Losses]:

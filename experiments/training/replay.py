@@ -220,7 +220,7 @@ def sample(replay: Replay[State], key: PRNGKeyArray, count: int, surprise_fracti
     probability = uniform + surprise_fraction * surprise / jnp.maximum(total, 1e-9)
     # A scan in a tree; XLA's own cumulative sum takes quadratic time on a CPU.
     cumulative = lax.associative_scan(jnp.add, probability)
-    drawn = jnp.searchsorted(cumulative, jax.random.uniform(key, (count,)) * cumulative[-1], side="right")
+    drawn = jnp.searchsorted(cumulative, jax.random.uniform(key, (count,), jnp.float32) * cumulative[-1], side="right")
     index = jnp.minimum(drawn, cumulative.shape[0] - 1).astype(jnp.int32)
     return jnp.where(available[index], index, -1)
 
