@@ -60,7 +60,7 @@ class Determinized(Generic[State]):
         """The output of a call, of those of ``search_each``."""
         actions = outputs.candidates.ravel()
         same = actions[:, None] == actions[None]
-        index = jnp.arange(actions.shape[0])
+        index = jnp.arange(actions.shape[0], dtype=jnp.int32)
         is_first = ~jnp.any(same & (index[None] < index[:, None]), axis=1) & (actions >= 0)
 
         def mean_by_action(probs: Float32[Array, "D K"]) -> Float32[Array, "D*K"]:

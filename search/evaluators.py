@@ -173,7 +173,7 @@ def network_evaluator(game: Game[Any], network: Network, symmetries: bool = Fals
     def predict(state: Any) -> tuple[Array, Array]:
         player = game.current_player(state)
         logits, value = network(interface.observe(state, player))
-        seats = (jnp.arange(game.num_players) - player) % game.num_players
+        seats = (jnp.arange(game.num_players, dtype=jnp.int32) - player) % game.num_players
         return logits.astype(jnp.float32), value.astype(jnp.float32)[seats]
 
     def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
@@ -229,7 +229,7 @@ def best_of(game: Game[Any], num_samples: int) -> Policy:
         if num_samples == 1:
             return game.sample_action(state, key)
         actions = game.sample_actions(state, key, num_samples)
-        best = jnp.argmax(jnp.where(actions >= 0, game.heuristic_logits(state, actions), -jnp.inf))
+        best = jnp.argmax(jnp.where(actions >= 0, game.heuristic_logits(state, actions), -jnp.inf)).astype(jnp.int32)
         # All places are left over only where nobody can move.
         return jnp.where(actions[0] >= 0, actions[best], -1)
 

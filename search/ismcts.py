@@ -93,7 +93,7 @@ class InformationSetSearch(Generic[State]):
         def root_stats(tree: InformationSetTree) -> ChildStats:
             stats, _ = _stats(tree, jnp.int32(ROOT), observer, tree.candidates[ROOT], tree.prior[ROOT])
             # Actions that have not been tried yet come after those that have.
-            return stats._replace(available=jnp.arange(num_candidates) < num_available)
+            return stats._replace(available=jnp.arange(num_candidates, dtype=jnp.int32) < num_available)
 
         def context(noise: Float32[Array, "K"]) -> RootContext:
             return RootContext(noise, jnp.zeros(num_candidates, jnp.int32), num_simulations)
@@ -215,7 +215,7 @@ class InformationSetSearch(Generic[State]):
 
         Candidates come in another order in each simulation, so the noise is drawn for their ascending order.
         """
-        ascending = jnp.argsort(actions)
+        ascending = jnp.argsort(actions).astype(jnp.int32)
         ordered = stored[ascending]
         noise = self.rule.root_noise(ordered, key)
         return stored if noise is ordered else jnp.zeros_like(noise).at[ascending].set(noise)
@@ -235,7 +235,7 @@ def _stats(
 ) -> tuple[ChildStats, Int32[Array, "K"]]:
     """The statistics of some actions at a node for whoever moves there, and their nodes, -1 where they have not been tried."""
     same = (actions[:, None] == tree.candidates[node][None]) & (actions >= 0)[:, None]
-    children = jnp.where(jnp.any(same, axis=1), tree.children[node][jnp.argmax(same, axis=1)], -1)
+    children = jnp.where(jnp.any(same, axis=1), tree.children[node][jnp.argmax(same, axis=1).astype(jnp.int32)], -1)
     visits, value = mean_values(tree.visits, tree.value_sum, children, player)
     node_visits = tree.visits[node]
     node_value = tree.value_sum[node, player] / jnp.maximum(node_visits, 1).astype(jnp.float32)

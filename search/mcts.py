@@ -165,7 +165,7 @@ class Search(Generic[State]):
             is_root: whether this evaluates roots; the same for a whole batch.
         """
         settings, leaves = self.settings, self.settings.leaves
-        active = jnp.arange(leaves) < (leaves if count is None else count)
+        active = jnp.arange(leaves, dtype=jnp.int32) < (leaves if count is None else count)
         if leaves == 1:
             paths = jax.tree.map(lambda leaf: leaf[None], self.select(tree, root, first))
             keys = key[None]
@@ -280,7 +280,7 @@ class Search(Generic[State]):
             sampled = loops.cond(is_root, *(partial(sample, pool) for pool in pools))
         terminal, player = game.is_terminal(state), game.current_player(state)
         known = ~terminal & (sampled.outcome != 0)
-        is_winner = (jnp.arange(game.num_players) == player) == (sampled.outcome > 0)
+        is_winner = (jnp.arange(game.num_players, dtype=jnp.int32) == player) == (sampled.outcome > 0)
         value = jnp.where(known, is_winner.astype(jnp.float32), value)
         return Node(
             state=state,

@@ -232,8 +232,10 @@ class Game(
         """A legal action drawn uniformly; -1 at the end."""
         legal = self.legal_actions(state)
         # The largest of independent uniform numbers is equally likely to be any of them.
-        noise = jax.random.bits(key, legal.shape)
-        return jnp.where(jnp.any(legal), jnp.argmax(jnp.where(legal, (noise >> 1).astype(jnp.int32), -1)), -1).astype(jnp.int32)
+        noise = jax.random.bits(key, legal.shape, jnp.uint32)
+        return jnp.where(
+            jnp.any(legal), jnp.argmax(jnp.where(legal, (noise >> 1).astype(jnp.int32), -1)).astype(jnp.int32), -1
+        ).astype(jnp.int32)
 
     def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
         """``k`` different legal actions, each equally likely; all of them where they fit, and -1 in the places left over.
@@ -243,7 +245,7 @@ class Game(
         legal = self.legal_actions(state)
         bits = random_words(key, 1)[0]
         rank = systematic_sample(bits, jnp.sum(legal, dtype=jnp.int32), k)
-        return jnp.where(rank >= 0, jnp.searchsorted(jnp.cumsum(legal), rank + 1), -1).astype(jnp.int32)
+        return jnp.where(rank >= 0, jnp.searchsorted(jnp.cumsum(legal, dtype=jnp.int32), rank + 1), -1).astype(jnp.int32)
 
     def apply_deferred(self, state: State, action: Action) -> State:
         """Like ``apply``, but forced passes are deferred: the player to move may be blocked. ``resolve_passes`` completes it.

@@ -299,8 +299,8 @@ def some_set(flags: Bool[Array, "lanes"], count: int) -> Int32[Array, "count"]:
     rows = jnp.pad(flags, (0, words * WORD_BITS - flags.shape[0])).reshape(WORD_BITS, words).astype(jnp.uint32)
     packed = reduce(jnp.bitwise_or, [row << np.uint32(i) for i, row in enumerate(rows)])
     sizes = popcount(packed)
-    before = jnp.sum(jnp.where(np.tri(words, k=-1, dtype=bool).T, sizes[:, None], 0), axis=0)
-    rank = jnp.arange(count)
-    word = jnp.sum(before[:, None] <= rank[None], axis=0) - 1
+    before = jnp.sum(jnp.where(np.tri(words, k=-1, dtype=bool).T, sizes[:, None], 0), axis=0, dtype=jnp.int32)
+    rank = jnp.arange(count, dtype=jnp.int32)
+    word = jnp.sum(before[:, None] <= rank[None], axis=0, dtype=jnp.int32) - 1
     bit = kth_set_bit(packed[word], rank - before[word])
-    return jnp.where(rank < jnp.sum(sizes), bit * words + word, flags.shape[0])
+    return jnp.where(rank < jnp.sum(sizes, dtype=jnp.int32), bit * words + word, flags.shape[0])

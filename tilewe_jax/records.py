@@ -195,7 +195,7 @@ def replay(game: "Game[Any]", records: Sequence[Record], batch: int = 1024) -> l
             return jax.vmap(game.apply)(state, jnp.where(legal, action, -1)), legal | (action < 0)
 
         state, legal = loops.scan(step, state, actions)
-        first_illegal = jnp.where(jnp.all(legal, axis=0), -1, jnp.argmin(legal, axis=0))
+        first_illegal = jnp.where(jnp.all(legal, axis=0), -1, jnp.argmin(legal, axis=0).astype(jnp.int32))
         return first_illegal, jax.vmap(game.is_terminal)(state), jax.vmap(game.scores)(state), jax.vmap(game.returns)(state)
 
     verdicts: list[str | None] = []

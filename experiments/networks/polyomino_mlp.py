@@ -242,7 +242,7 @@ def _numbers(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "numbers
         jnp.log1p(jnp.sum(legal, axis=1)) / 5,
         encoding.out,
         points / sum(PIECE_SIZES[piece] for piece in config.pieces),
-        jnp.arange(config.colors) == encoding.color,
+        jnp.arange(config.colors, dtype=jnp.int32) == encoding.color,
     ]
     return jnp.concatenate([number.astype(jnp.float32).ravel() for number in numbers])
 

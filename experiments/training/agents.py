@@ -196,7 +196,7 @@ def _imitation(config: SelfplayConfig, game: Game[Any]) -> Searcher:
         others = game.sample_actions(state, key_others, count - 1)
         actions = jnp.concatenate([action[None], jnp.where(others == action, -1, others)])
         valid = (actions >= 0).astype(jnp.float32)
-        target = valid * (jnp.arange(count) == 0).astype(jnp.float32)
+        target = valid * (jnp.arange(count, dtype=jnp.int32) == 0).astype(jnp.float32)
         output = PolicyOutput(action, actions, valid / jnp.maximum(jnp.sum(valid), 1.0), target, unknown)
         return without_node(config, state, output)
 

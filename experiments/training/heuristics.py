@@ -209,7 +209,7 @@ def play_game(
         choice = jax.random.categorical(key_choice, jnp.where(can_move, logits, 0.0))
         probs = jax.nn.softmax(jnp.where(can_move, logits, 0.0))
         learns = can_move & ~is_random
-        is_mover = jnp.arange(game.num_players)[:, None] == player
+        is_mover = jnp.arange(game.num_players, dtype=jnp.int32)[:, None] == player
         scores = scores + jnp.where(is_mover & learns, (features[choice] - probs @ features)[None], 0.0)
         variance = variance + jnp.where(learns, jnp.var(score, where=available), 0.0)
         positions = positions + learns.astype(jnp.float32)

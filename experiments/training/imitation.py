@@ -160,7 +160,9 @@ def loss(
         actions = jnp.where(actions >= 0, jnp.asarray(game.action_symmetries)[symmetry][jnp.maximum(actions, 0)], -1)
         player, interface = game.current_player(state), network_interface(game, model)
         outputs = networks.evaluate(model, interface.observe(state, player))
-        seats = (player + jnp.arange(game.num_players)) % game.num_players  # outputs are relative to the player to move
+        seats = (
+            player + jnp.arange(game.num_players, dtype=jnp.int32)
+        ) % game.num_players  # outputs are relative to the player to move
 
         logits = jnp.where(actions >= 0, interface.gather_logits(state, outputs.logits, actions), -1e9)
         policy = divergence(position.policy, jax.nn.log_softmax(logits))

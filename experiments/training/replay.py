@@ -213,7 +213,7 @@ def sample(replay: Replay[State], key: PRNGKeyArray, count: int, surprise_fracti
     """
     positions = replay.positions
     available = (positions.finished & (positions.surprise >= 0)).ravel()
-    number = jnp.maximum(jnp.sum(available), 1).astype(jnp.float32)
+    number = jnp.maximum(jnp.sum(available, dtype=jnp.int32), 1).astype(jnp.float32)
     surprise = jnp.where(available, positions.surprise.ravel(), 0.0)
     total = jnp.sum(surprise)
     uniform = jnp.where(available, (1 - surprise_fraction) / number, 0.0)

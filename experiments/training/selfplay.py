@@ -262,7 +262,7 @@ def _opponent_moves(
     """The moves of the opponent, each as the only candidate of a decision; a random one where it chose an illegal action."""
     count, decide = config.search.num_candidates, jax.vmap(partial(legal_action, game, opponent))
     action = _where_needed(decide, needed, state, keys, jnp.full(needed.shape, -1, jnp.int32))
-    only = jnp.arange(count)[None] == 0
+    only = jnp.arange(count, dtype=jnp.int32)[None] == 0
     policy = jnp.broadcast_to(only, (len(action), count)).astype(jnp.float32)
     values = jnp.full((len(action), game.num_players), UNKNOWN, jnp.float32)
     output = PolicyOutput(action, jnp.where(only, action[:, None], -1), policy, policy, values)

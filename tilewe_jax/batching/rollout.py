@@ -83,7 +83,7 @@ def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | 
     key, init_key, action_key = jax.random.split(key, 3)
     initial = jax.vmap(game.init, out_axes=-1)(jax.random.split(init_key, batch))
     choose, move = choose_and_move(game, policy)
-    lane = jnp.arange(batch)
+    lane = jnp.arange(batch, dtype=jnp.int32)
 
     # The action is chosen at the end of an iteration and carried: fused with the step that uses it, XLA computes it twice.
     def play(carry: PyTree) -> PyTree:

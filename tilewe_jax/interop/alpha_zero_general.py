@@ -246,7 +246,7 @@ class _PolyominoFunctions:
         self._starts = starts
         self._game = game
         # The colours of the blocks at the start: those of player 1, then those of player -1.
-        self._order = np.arange(config.colors).reshape(config.colors_per_player, 2).T.ravel()
+        self._order = np.arange(config.colors, dtype=np.int32).reshape(config.colors_per_player, 2).T.ravel()
         self.state = jax.jit(self._state)
         self.initial = jax.jit(lambda: self._board(game.init(jax.random.key(0)), jnp.asarray(self._order)))
         self.after = jax.jit(self._after)

@@ -139,7 +139,7 @@ class SantoriniGame(Game[State]):
 
     def scores(self, state: State) -> Int32[Array, "2"]:
         """1 for the winner, else 0. At the end the player to move has lost."""
-        return ((jnp.arange(2) != state.current_player) & self.is_terminal(state)).astype(jnp.int32)
+        return ((jnp.arange(2, dtype=jnp.int32) != state.current_player) & self.is_terminal(state)).astype(jnp.int32)
 
     def returns(self, state: State) -> Float32[Array, "2"]:
         return self.scores(state).astype(jnp.float32)

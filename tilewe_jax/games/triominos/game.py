@@ -115,8 +115,8 @@ class TriominosGame(Game[State]):
     def compact_actions(self, state: State) -> Int32[Array, "num_compact"]:
         """The action id of each entry of ``compact_mask``; negative for the entries of slots that are not in use."""
         cells = state.table.frontier.astype(jnp.int32)[:, None] * self.config.numbers
-        placements = (cells + np.arange(self.config.numbers)[None]).ravel()
-        return jnp.concatenate([placements, jnp.arange(self.config.first, self.num_actions)]).astype(jnp.int32)
+        placements = (cells + np.arange(self.config.numbers, dtype=np.int32)[None]).ravel()
+        return jnp.concatenate([placements, jnp.arange(self.config.first, self.num_actions, dtype=jnp.int32)]).astype(jnp.int32)
 
     @property
     def num_logits(self) -> int:

@@ -122,7 +122,7 @@ def _best_placement(
         value = placement_value(config, weights, state, tray, unseen, action)
         ranked = jnp.where(lowest != 0, (value << 8) + tie_break, best)
         is_better = ranked > best
-        remaining = remaining ^ jnp.where(np.arange(remaining.shape[0]) == index, lowest, np.uint32(0))
+        remaining = remaining ^ jnp.where(np.arange(remaining.shape[0], dtype=np.int32) == index, lowest, np.uint32(0))
         return remaining, jnp.maximum(best, ranked), jnp.where(is_better, action, chosen)
 
     start = placements, jnp.int32(jnp.iinfo(jnp.int32).min), jnp.int32(-1)
