@@ -26,6 +26,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int32, PRNGKeyArray, PyTree, UInt32
 
+from tilewe_jax import loops
+from tilewe_jax.backends import require_backend
 from tilewe_jax.bits import WORD_BITS, hash32, kth_set_bit, popcount
 
 P = ParamSpec("P")
@@ -89,6 +91,7 @@ def traced_once(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        require_backend()
         with jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()):
             return traced(*args, **kwargs)
 
@@ -131,12 +134,12 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
     def behind_conditional(*args: PyTree) -> PyTree:
         element = jax.tree.leaves(args)[0].ravel()[0]
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, *args))
-        return lax.cond((element.astype(jnp.uint32) | 1) != 0, function, lambda *_: zeros, *args)
+        return loops.cond((element.astype(jnp.uint32) | 1) != 0, function, lambda *_: zeros, *args)
 
     def behind_barrier(*args: PyTree) -> PyTree:
         return lax.optimization_barrier(function(*args))
 
-    return cast(T, lax.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
+    return cast(T, loops.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
 
 
 @cache
@@ -159,7 +162,7 @@ def by_platform(function: Callable[..., T], on_gpu: Callable[..., T], *args: Any
     """
     if not compiles_for_gpus():
         return function(*args)
-    return cast(T, lax.platform_dependent(*args, cuda=on_gpu, rocm=on_gpu, default=function))
+    return cast(T, loops.platform_dependent(*args, cuda=on_gpu, rocm=on_gpu, default=function))
 
 
 @jax.custom_batching.custom_vmap
@@ -255,7 +258,7 @@ def while_any(
     def any_left(carry: T) -> Array:
         return jnp.any(condition(carry))
 
-    return lax.while_loop(any_left, process_chunk, carry)
+    return loops.while_loop(any_left, process_chunk, carry)
 
 
 def chunk_size(lanes: int, divisor: int) -> int:
@@ -296,8 +299,8 @@ def some_set(flags: Bool[Array, "lanes"], count: int) -> Int32[Array, "count"]:
     rows = jnp.pad(flags, (0, words * WORD_BITS - flags.shape[0])).reshape(WORD_BITS, words).astype(jnp.uint32)
     packed = reduce(jnp.bitwise_or, [row << np.uint32(i) for i, row in enumerate(rows)])
     sizes = popcount(packed)
-    before = jnp.sum(jnp.where(np.tri(words, k=-1, dtype=bool).T, sizes[:, None], 0), axis=0)
-    rank = jnp.arange(count)
-    word = jnp.sum(before[:, None] <= rank[None], axis=0) - 1
+    before = jnp.sum(jnp.where(np.tri(words, k=-1, dtype=bool).T, sizes[:, None], 0), axis=0, dtype=jnp.int32)
+    rank = jnp.arange(count, dtype=jnp.int32)
+    word = jnp.sum(before[:, None] <= rank[None], axis=0, dtype=jnp.int32) - 1
     bit = kth_set_bit(packed[word], rank - before[word])
-    return jnp.where(rank < jnp.sum(sizes), bit * words + word, flags.shape[0])
+    return jnp.where(rank < jnp.sum(sizes, dtype=jnp.int32), bit * words + word, flags.shape[0])
