@@ -215,7 +215,7 @@ def test_rated_games_are_read_before_anything_is_compiled() -> None:
 
 
 def test_weights_to_begin_with_are_read_before_anything_is_compiled() -> None:
-    for name, message in (("nosuch.npz", "nosuch.npz: No such file"), ("nosuch", "network.init 'nosuch': not found; shipped are")):
+    for name, message in (("nosuch.npz", "No such file"), ("nosuch", "network.init 'nosuch': not found; shipped are")):
         config = settings.changed(TrainConfig(), {"network.init": name})
         program = SimpleNamespace(game=config.game.make(), mesh=SimpleNamespace(devices=np.zeros(1)))  # with nothing to begin
         with pytest.raises(ValueError, match=message):
