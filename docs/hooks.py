@@ -1,6 +1,7 @@
-"""Pages of the site that stand elsewhere in the repository: the READMEs of its parts, with their links made to fit.
+"""The READMEs of the parts of the repository as pages of the site, and the links of all pages.
 
-A link to another page becomes a link to that page, a picture is copied, and what is no page, like a source file, stays as text.
+All files link to each other by their paths in the repository, so that the links work there too. On the site a link to a file
+becomes a link to its page, a picture is copied, and a link to a file without a page, like a source file, becomes text.
 """
 
 import posixpath
@@ -37,16 +38,27 @@ def on_files(files: Files, *, config: Any) -> Files:
     """Add the pages, and the pictures that they show."""
     for source, page in PAGES.items():
         if files.get_file_from_path(page) is None:
-            parts = _CODE.split((ROOT / source).read_text())
-            text = "".join(part if part.startswith("```") else _fit(part, source, page, files, config) for part in parts)
-            files.append(File.generated(config, page, content=text))
+            files.append(File.generated(config, page, content=_fit((ROOT / source).read_text(), source, page, files, config)))
     for picture in COVER:
         files.append(File.generated(config, f"pictures/{picture}", abs_src_path=str(ROOT / picture)))
     return files
 
 
+def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
+    """The text of a page of ``docs``, with its links to other parts of the repository made links to their pages."""
+    source = page.file.src_uri
+    if source in PAGES.values() and source != "index.md":  # `on_files` has done it
+        return markdown
+    return _fit(markdown, f"docs/{source}", source, files, config)
+
+
 def _fit(text: str, source: str, page: str, files: Files, config: Any) -> str:
-    """Part of a file of the repository, with links as they have to be on its page."""
+    """The text of a file of the repository, with links as they have to be on its page; code stays as it is."""
+    parts = _CODE.split(text)
+    return "".join(part if part.startswith("```") else _fit_part(part, source, page, files, config) for part in parts)
+
+
+def _fit_part(text: str, source: str, page: str, files: Files, config: Any) -> str:
 
     def resolved(target: str) -> str:
         return posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
@@ -55,8 +67,8 @@ def _fit(text: str, source: str, page: str, files: Files, config: Any) -> str:
         return posixpath.relpath(path, posixpath.dirname(page) or ".")
 
     def picture(target: str) -> str:
-        if "://" in target:
-            return target
+        if "://" in target or resolved(target).startswith("docs/"):
+            return target if "://" in target else relative(resolved(target).removeprefix("docs/"))
         path = f"pictures/{resolved(target)}"
         if files.get_file_from_path(path) is None:
             files.append(File.generated(config, path, abs_src_path=str(ROOT / resolved(target))))

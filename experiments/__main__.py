@@ -10,18 +10,20 @@ def main() -> None:
     """Run the command line; Ctrl-C while it is imported ends the process."""
     signal.signal(signal.SIGINT, _end)
     _use_wide_vectors()
-    from experiments import cli, streams
+    from experiments import cli, interrupts, streams
 
     try:
         cli.main()
     except SystemExit as end:
         streams.discard()
-        if end.code == 1:
+        if end.code == 1 or (interrupts.at_end and isinstance(end.code, int)):
             # What went wrong has been said. Where a disk is full, say, threads and exit handlers of libraries would go on to
             # fail, each with a traceback.
-            os._exit(1)
+            interrupts.leave(end.code)
         raise
     streams.discard()
+    if interrupts.at_end:
+        interrupts.leave(0)
 
 
 def _use_wide_vectors() -> None:

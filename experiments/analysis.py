@@ -24,7 +24,7 @@ from search.spec import RULES, LoadNetwork
 from search.tree import ROOT, child_values, principal_variation
 from tilewe_jax.game import Game
 from tilewe_jax.host import HostGame
-from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Played
+from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Played, block_size
 from tilewe_jax.registry import make
 from tilewe_jax.words import did_you_mean
 
@@ -197,10 +197,7 @@ class SearchProgram:
         return [analysis for block in blocks for analysis in self._analyze_block(block, size)]
 
     def _analyze_block(self, positions: Sequence[Played], max_size: int) -> list[Analysis]:
-        size = 1
-        while size < len(positions):
-            size *= 4
-        size = min(size, max_size)
+        size = min(block_size(len(positions)), max_size)
         filled = [*positions, *[positions[0]] * (size - len(positions))]
         starts = jax.tree.map(lambda *leaves: np.stack(leaves), *(self._start(position.deal) for position in filled))
         actions = np.full((size, self.game.max_steps), -1, np.int32)
@@ -360,9 +357,20 @@ class AgentAnalyzer:
         self._options = options
         self._programs: dict[tuple[str, str, AgentSpec, float | None], SearchProgram] = {}
 
+    @property
+    def models(self) -> list[dict[str, Any]]:
+        """The agents that requests may name besides levels, the default first, with their networks."""
+        specs = [None if is_name(text) else AgentSpec.parse(text) for text in self._agents]
+        return [
+            {"name": text, "network": (spec.evaluator.network or None) if spec else None, "max_batch_size": self.batch}
+            for text, spec in zip(self._agents, specs, strict=True)
+        ]
+
     def prepare(self, game: GameSpec, settings: Mapping[str, Any] | None = None) -> SearchProgram:
         """The search of a game with some settings of the agent changed. Raises ``ValueError`` and ``MemoryError``."""
         spec, max_seconds = self._changed(game.host, settings or {})
+        if settings and "max_visits" in settings:
+            spec = _with_visits(spec, make(game.host.id, **game.options), settings["max_visits"])
         key = game.host.id, json.dumps(dict(game.options), sort_keys=True), spec, max_seconds
         program = self._programs.pop(key, None)
         if program is None:
@@ -398,10 +406,22 @@ class AgentAnalyzer:
                 raise ValueError(f"{name} cannot be changed: {_FIXED[name]}")
             if not isinstance(value, (str, int, float, type(None))):
                 raise ValueError(f"{name[:80]} must be a text, a number, true, false or null")
-            if name not in ("agent", "max_seconds"):
+            if name not in ("agent", "max_seconds", "max_visits"):
                 texts[name] = str(value).lower() if value is None or isinstance(value, bool) else str(value)
         if not texts:
             return agent, max_seconds
         if not agent.is_search:
             raise ValueError(f"{agent.kind} has no settings, and does not search")
         return agent.with_settings(texts), max_seconds
+
+
+def _with_visits(spec: AgentSpec, game: Game[Any], max_visits: Any) -> AgentSpec:
+    """An agent with at most this many simulations in all its trees together. Raises ``ValueError``."""
+    trees = spec.num_trees(game)
+    if type(max_visits) is not int:
+        raise ValueError(f"max_visits must be a positive integer, got {str(max_visits)[:80]}")
+    if not trees:
+        raise ValueError(f"{spec.kind} has no settings, and does not search")
+    if max_visits < trees:
+        raise ValueError(f"max_visits must be at least {trees}, the trees that the agent searches, got {max_visits}")
+    return spec.with_settings({"num_simulations": str(max_visits // trees)})

@@ -35,6 +35,7 @@ COMMANDS = {
     "exploit": "exploit:Exploit",
     "analyze": "analyze:Analyze",
     "rate": "analyze:Rate",
+    "play": "play:Play",
     "serve": "serve:Serve",
     "convert": "gtp:Convert",
     "gtp": "gtp:Gtp",
@@ -53,7 +54,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     is_process = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
-    for stop in (signal.SIGINT, signal.SIGTERM):
+    for stop in interrupts.signals():
         signal.signal(stop, interrupts.interrupt)
     if is_process:
         interrupts.watch()
@@ -107,7 +108,8 @@ def _run(arguments: list[str]) -> None:
         command = _parse(arguments)
         # Before JAX is imported, and not for help.
         compilation_cache.enable() if uses_cache else compilation_cache.disable()
-        command.run()
+        with command.prepare():
+            command.run()
 
 
 def _parse(arguments: list[str]) -> Any:

@@ -4,15 +4,17 @@ Every field says in its docstring what it is, and in its metadata in which range
 parses, lists and saves them. The settings of searches are those of ``search``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from tyro.conf import Suppress
 
 from experiments import settings
+from experiments.arena.players import names_code
 from experiments.arena.ratings import Sprt
 from experiments.game_options import game_options, make_game
+from experiments.networks.registry import registered_by
 from experiments.settings import setting
 from search import GumbelRule, PuctRule, SearchSettings
 from tilewe_jax.game import Game, num_owned_cells
@@ -24,7 +26,7 @@ class GameConfig:
 
     id: str = setting("santorini")
     """Id of the game, as ``tilewe-jax games`` lists them, or ``module:factory`` for a game of your own."""
-    options: Annotated[Mapping[str, Any] | tuple[tuple[str, Any], ...], Suppress] = setting(())
+    options: Annotated[Mapping[str, Any] | tuple[tuple[str, Any], ...], Suppress] = setting((), holds="data")
     """Options of the game that differ from its defaults, a mapping; on the command line ``game.options.size=4``."""
 
     def __post_init__(self) -> None:
@@ -44,12 +46,21 @@ class NetworkConfig:
     """The network that learns."""
 
     architecture: str = setting("default")
-    """Name of a registered architecture, see ``experiments.networks.register_architecture``; "default" is the game's own."""
+    """Name of a registered architecture, see ``experiments.networks.register_architecture``; "default" is the game's own. Or
+    ``module:factory``, a function of a game, a size and a key."""
+    registered_by: str = setting("", may_change=True, holds="data")
+    """Module or file that registered ``architecture``, unless it is built in. Filled in by itself, and shown where the
+    architecture is missing."""
     size: str = setting("nano")
     """Name of a size, see ``experiments.networks.SIZES``."""
-    init: str = setting("", may_change=True)
+    init: str = setting("", may_change=True, holds="data")
     """Weights to begin with: the name of shipped ones, a file, or the folder of a run, of any game whose arrays have the same
     shapes; random ones unless given."""
+
+    def __post_init__(self) -> None:
+        module = registered_by(self.architecture) if isinstance(self.architecture, str) else None
+        if module is not None:
+            object.__setattr__(self, "registered_by", module)
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,7 @@ class SelfplayConfig:
     resign_threshold: float = setting(0.0, minimum=0, maximum=1)
     """Value of a seat from which on the others resign; every tenth game is played out to count false resignations. 0 turns
     resignation off."""
-    opponent: str = setting("")
+    opponent: str = setting("", holds="agents")
     """Agent that plays a part of the games against the network that learns: any that the arena knows and that decides on the
     device; its searches begin anew at every move. In such a game the network that learns plays one seat, drawn at random, and
     this agent all others; its moves are learned from for values only."""
@@ -122,7 +133,7 @@ class ReplayConfig:
     surprise_fraction: float = setting(0.5, minimum=0, maximum=1, may_change=True)
     """Fraction of the positions that are drawn in proportion to how much the search changed the policy (policy surprise
     weighting, Wu 2019); the others are drawn uniformly."""
-    records: str = setting("", may_change=True)
+    records: str = setting("", may_change=True, holds="data")
     """A file of recorded games, or a folder of such files, whose positions are learned from beside those of self-play: games
     against programs of others, as ``ladder`` writes them, or of people. Values are learned from them, and the policy is not."""
     records_fraction: float = setting(0.1, minimum=0, maximum=0.9, may_change=True)
@@ -199,7 +210,7 @@ class EvaluationConfig:
     """Number of simulations of the agent that is evaluated."""
     eval_opening: int = setting(2, minimum=0, may_change=True)
     """Number of random moves at the beginning of these games, without which deterministic agents would repeat games."""
-    opponents: tuple[str, ...] = setting(("random",), may_change=True)
+    opponents: tuple[str, ...] = setting(("random",), may_change=True, holds="agents")
     """Opponents, as the arena names agents; "last" is the agent of the evaluation before."""
     gate: tuple[float, float] | None = setting(None)
     """Two Elo differences: newer weights are accepted for self-play only where a sequential test (SPRT) says that they are
@@ -300,3 +311,24 @@ def changed(config: TrainConfig, given: dict[str, str]) -> TrainConfig:
     texts = {name.removeprefix(prefix): text for name, text in given.items() if name.startswith(prefix)}
     game = replace(config.game, options={**dict(config.game.options), **game_options(config.game.id, texts)})
     return replace(config, game=game)
+
+
+def code_in_settings(content: Any) -> Iterator[tuple[str, str]]:
+    """Yield the texts in settings as JSON that name code, each after the dotted name of its setting.
+
+    A text names code if it has a colon, except in settings that hold agents or data; see ``holds`` of ``settings.setting``.
+    """
+    holds = {name: entry.metadata.get("holds", "code") for name, entry, _, _ in settings.leaves(TrainConfig())}
+
+    def texts(value: Any, name: str, kind: str) -> Iterator[tuple[str, str]]:
+        kind = holds.get(name, kind)
+        if isinstance(value, dict):
+            for key, item in value.items():
+                yield from texts(item, f"{name}.{key}" if name else key, kind)
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                yield from texts(item, name, kind)
+        elif isinstance(value, str) and (names_code(value) if kind == "agents" else kind == "code" and ":" in value):
+            yield name, value
+
+    return texts(content, "", "code")

@@ -100,13 +100,13 @@ def _message(kind: Any, arguments: Sequence[str], event: _errors.ParseErrorEvent
     """One line about what is wrong."""
     match event:
         case _errors.UnrecognizedArgs(tokens=tokens):
-            known = [f"--{entry.name.replace('_', '-')}" for entry in fields(kind)]
+            known = ["--import" if entry.name == "imports" else f"--{entry.name.replace('_', '-')}" for entry in fields(kind)]
             message = f"unrecognized options: {' '.join(tokens)}{did_you_mean(tokens[0].partition('=')[0], known)}"
         case _errors.MissingArgs(missing_arguments=missing):
             message = f"missing: {', '.join(_flag(entry.arg) for entry in missing)}"
         case _errors.InvalidChoice(argument=argument, value=value, choices=choices):
-            choices = [choice for choice in choices if choice != "None"]
-            message = f"{_flag(argument)} must be one of {', '.join(choices)}, not {value!r}{did_you_mean(value, choices)}"
+            names = [choice for choice in choices if choice != "None"]
+            message = f"{_flag(argument)} must be one of {', '.join(names)}, not {value!r}{did_you_mean(value, names)}"
         case _errors.BadValue(argument=argument):
             message = f"{_flag(argument)} needs a value"
         case _errors.InstantiationFailure(argument=argument, message=reason):

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.analysis import AgentAnalyzer, SearchProgram
-from tilewe_jax import records
+from tilewe_jax import recorded, records
 from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Request, RequestError, answer_of, json_number, read_moves
-from tilewe_jax.render import replay
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class RecordedGame:
         """The request to analyse all its positions. Raises ``RequestError`` where a move is illegal."""
         actions, positions = read_moves(self.spec.host, self.deal, list(self.actions))
         turns = tuple(range(len(actions) + 1))
-        return Request(self.number, self.spec, self.deal, actions, positions, turns, {}, None, ())
+        return Request(self.number, self.spec, self.deal, actions, positions, turns, {}, None)
 
     def name(self, player: int) -> str | None:
         """The name of a player, without what would command a terminal; ``None`` where the file has none."""
@@ -37,23 +36,20 @@ class RecordedGame:
         return "".join(letter if letter.isprintable() else "?" for letter in self.players[player])
 
 
-def read_games(path: Path) -> list[RecordedGame]:
-    """The games of a file of records or, by its name, of a ``.blksgf`` file.
-
-    Raises ``OSError`` where it cannot be read, ``RecordError`` where its content is wrong, or a move is illegal.
-    """
-    games = [
+def games_of(path: Path, games: Sequence[recorded.RecordedGame]) -> list[RecordedGame]:
+    """The games of a file, to be rated. Raises ``RecordError`` for an empty file or an illegal move."""
+    numbered = [
         RecordedGame(number, GameSpec(each.game, each.game.options), each.deal, each.actions, each.names)
-        for number, each in enumerate(replay.read_games(path), 1)
+        for number, each in enumerate(games, 1)
     ]
-    if not games:
+    if not numbered:
         raise records.RecordError(f"{path}: it has no games")
-    for game in games:
+    for game in numbered:
         try:
             game.request()
         except RequestError as error:
             raise records.RecordError(f"{path}: game {game.number}: {error}") from None
-    return games
+    return numbered
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ def setting(
     maximum: float | None = None,
     positive: bool = False,
     may_change: bool = False,
+    holds: str = "code",
 ) -> Any:
     """A dataclass field with a range.
 
@@ -39,8 +40,10 @@ def setting(
         maximum: largest allowed value.
         positive: whether only values above 0 are allowed.
         may_change: whether a run may be resumed with another value.
+        holds: how texts in it are read, see ``experiments.config.code_in_settings``: as ``"agents"``; as ``"data"``, which
+            never names code; or as ``"code"``, which any text with a colon names.
     """
-    metadata = {"minimum": minimum, "maximum": maximum, "positive": positive, "may_change": may_change}
+    metadata = {"minimum": minimum, "maximum": maximum, "positive": positive, "may_change": may_change, "holds": holds}
     return field(default=default, metadata=metadata)
 
 
@@ -153,10 +156,15 @@ def changed(settings: Settings, given: dict[str, str]) -> Settings:
 def to_json(settings: Any) -> dict[str, Any]:
     """The settings as nested JSON, such that ``from_json`` gives them back."""
     return {
-        entry.name: to_json(value) if is_dataclass(value) else json.loads(json.dumps(value))
+        entry.name: to_json(value) if is_dataclass(value) else plain(value)
         for entry in fields(settings)
         for value in [getattr(settings, entry.name)]
     }
+
+
+def plain(value: Any) -> Any:
+    """The value of a setting as JSON has it, with lists for tuples."""
+    return json.loads(json.dumps(value))
 
 
 def from_json(kind: type[Settings], given: Any, prefix: str = "") -> Settings:

@@ -1,5 +1,6 @@
 """A terminal that a program has for itself: keys as they are typed, and lines in place of the ones before. Not on Windows."""
 
+import contextlib
 import os
 import select
 import signal
@@ -59,25 +60,35 @@ class Terminal:
         self._target.flush()
 
     def _close(self) -> None:
-        self._target.write("\x1b[0m\x1b[?25h\x1b[?1049l")
-        self._target.flush()
-        termios.tcsetattr(self._source, termios.TCSADRAIN, self._before)
+        with contextlib.suppress(OSError, termios.error):  # the terminal may be gone
+            self._target.write("\x1b[0m\x1b[?25h\x1b[?1049l")
+            self._target.flush()
+            termios.tcsetattr(self._source, termios.TCSADRAIN, self._before)
 
     def draw(self, lines: Sequence[str]) -> None:
         """Show lines in place of the ones before."""
         self._target.write("\x1b[H" + "\x1b[0m\x1b[K\n".join(lines) + "\x1b[0m\x1b[K\x1b[J")
         self._target.flush()
 
-    def read(self) -> str:
-        """What was typed, at least one key; empty after a signal."""
-        ready, _, _ = select.select([self._source, self._wake_read], [], [])
+    def read(self, other: int | None = None, seconds: float | None = None) -> str:
+        """The keys that were typed; empty after a signal, if ``other`` has something to read, and after some seconds.
+
+        The end of the input reads as Ctrl-D.
+        """
+        sources = [self._source, self._wake_read, *([] if other is None else [other])]
+        ready, _, _ = select.select(sources, [], [], seconds)
         if self._wake_read in ready:
             os.read(self._wake_read, 1024)
             return ""
-        data = os.read(self._source, 1024)
-        if data == b"\x1b" and select.select([self._source], [], [], 0.05)[0]:  # the rest of a key is on its way
-            data += os.read(self._source, 1024)
-        return data.decode(errors="replace") or "q"
+        if self._source not in ready:
+            return ""
+        try:
+            data = os.read(self._source, 1024)
+            if data == b"\x1b" and select.select([self._source], [], [], 0.05)[0]:  # the rest of a key is on its way
+                data += os.read(self._source, 1024)
+        except OSError:  # the terminal is gone
+            data = b""
+        return data.decode(errors="replace") or "\x04"
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """Ctrl-Z: give the terminal back, stop, and take it again when the shell goes on with this process."""

@@ -1,17 +1,19 @@
-"""Recorded games on a terminal, stepped through with keys. Plain Python, without JAX.
+"""Games on a terminal: recorded games, stepped through with keys, and the screen of ``play``. Plain Python, without JAX.
 
-``View`` and the functions of it are pure: what is shown, what a key does to it, and the lines that a terminal shows.
-``run`` puts them on a terminal, and leaves the terminal as it was.
+``View`` and its functions are pure: the position that is shown, the effect of a key, and the lines on the terminal.
+``run`` puts them on a terminal, and restores the terminal afterwards.
 """
 
 import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewe_jax.host import HostGame, HostPosition
+from tilewe_jax.recorded import RecordedGame
 from tilewe_jax.records import Record, RecordError
 
 KEYS = "right/left: move  home/end  number+enter: go to move  N/P: game  q: quit"
@@ -30,6 +32,17 @@ _SEQUENCES = {
     "\x1b[8~": "end",
     "\x1b[5~": "page up",
     "\x1b[6~": "page down",
+    "\x1b[Z": "back tab",
+    "\t": "tab",
+    "\r": "enter",
+    "\n": "enter",
+    "\x7f": "backspace",
+    "\b": "backspace",
+    "\x1b": "escape",
+    "\x04": "end of input",
+}
+"""The keys that terminals send as control characters. Terminals differ in ``O`` for ``[``, see ``keys_of``."""
+_LETTERS = {
     " ": "right",
     "n": "right",
     "l": "right",
@@ -41,16 +54,14 @@ _SEQUENCES = {
     "k": "up",
     "g": "home",
     "G": "end",
-    "\r": "enter",
-    "\n": "enter",
-    "\x7f": "backspace",
-    "\b": "backspace",
-    "\x1b": "q",
-    "\x04": "q",
+    "escape": "q",
+    "end of input": "q",
 }
-"""What terminals send for keys, and further keys for the same. Terminals differ in ``O`` for ``[``, see ``keys_of``."""
+"""Letters and keys that stand for other keys if no line is typed."""
 _TOKEN = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|[\s\S]")
 _ANSI = re.compile(r"(\x1b\[[0-9;]*m)")
+_NARROWEST = 24
+"""Minimum width of the text beside a board, in columns."""
 
 
 @dataclass
@@ -85,8 +96,11 @@ class Replay:
         return self.record.actions[move - 1] if move else None
 
     def player(self, move: int) -> str:
-        """The player of a move, from 1: the number of the seat, and the name where the record has it."""
-        seat = self.position(move - 1).current_player
+        """The player of a move, from 1, see ``seat``."""
+        return self.seat(self.position(move - 1).current_player)
+
+    def seat(self, seat: int) -> str:
+        """The number of a seat, from 1, and the name if the record has it."""
         return f"player {seat + 1}" + (f" ({self.names[seat]})" if self.names else "")
 
     def move_line(self, move: int) -> str:
@@ -95,9 +109,20 @@ class Replay:
         name = self.position(move - 1).action_name(self.record.actions[move - 1])
         return f"{move:3d}. {self.player(move)}: {name}"
 
-    def text(self, move: int, color: bool) -> str:
-        """The position after so many moves, the last one marked."""
-        return self.position(move).text(color, last_action=self.last_action(move))
+    def text(self, move: int, color: bool, seat: int | None = None, open: bool = True) -> str:
+        """The position after so many moves, the last one marked; ``seat`` and ``open`` as in ``HostPosition.text``."""
+        return self.position(move).text(color, last_action=self.last_action(move), seat=seat, open=open)
+
+    def play(self, action: int) -> None:
+        """Add a move to the game. Raises ``IllegalActionError``."""
+        moves = len(self.record.actions)
+        self.positions[moves + 1 :] = [self.position(moves).after(action)]
+        self.record = replace(self.record, actions=(*self.record.actions, action))
+
+    def take_back(self, moves: int) -> None:
+        """Keep only the first ``moves`` moves of the game."""
+        self.record = replace(self.record, actions=self.record.actions[:moves])
+        del self.positions[moves + 1 :]
 
 
 @dataclass(frozen=True)
@@ -146,9 +171,15 @@ def pressed(view: View, key: str, lengths: Sequence[int]) -> View | None:
     return replace(view, typed=view.typed[:-1]) if key == "backspace" else view
 
 
-def keys_of(text: str) -> list[str]:
-    """The keys of what a terminal has sent: names like ``right``, and characters for all others."""
-    return [_SEQUENCES.get(token.replace("\x1bO", "\x1b["), token if len(token) == 1 else "") for token in _TOKEN.findall(text)]
+def keys_of(text: str, *, typing: bool = False) -> list[str]:
+    """The keys in the input of a terminal: names like ``right``, and characters for all others.
+
+    Args:
+      text: the input.
+      typing: whether a line is typed, so that letters are letters.
+    """
+    keys = [_SEQUENCES.get(token.replace("\x1bO", "\x1b["), token if len(token) == 1 else "") for token in _TOKEN.findall(text)]
+    return keys if typing else [_LETTERS.get(key, key) for key in keys]
 
 
 def screen(view: View, replay: Replay, games: int, width: int, height: int, color: bool = True) -> list[str]:
@@ -156,8 +187,18 @@ def screen(view: View, replay: Replay, games: int, width: int, height: int, colo
 
     Where the position has more lines than fit, ``view.top`` says which are shown.
     """
-    record, position = replay.record, replay.position(view.move)
-    seats = range(replay.game.num_players)
+    moves = len(replay.record.actions)
+    title = f"{replay.game.id}, game {view.game + 1} of {games}, move {view.move} of {moves}"
+    head = head_of(replay, view.move, title, width)
+    is_at_end = replay.record.is_finished and view.move == moves
+    head[-1] += f"; scores {list(replay.record.scores)}" if is_at_end else ""
+    foot = f"go to move {view.typed}_" if view.typed else KEYS
+    return frame(head, replay.text(view.move, color).split("\n"), [foot], view.top, width, height)
+
+
+def head_of(replay: Replay, move: int, title: str, width: int) -> list[str]:
+    """Three lines: a title, the players with their points, and the last one of ``move`` moves."""
+    position, seats = replay.position(move), range(replay.game.num_players)
     to_move = None if position.is_terminal else position.current_player
     room = max(6, width // len(seats) - 10)  # for a name; the line of the last move has it in full
     names = [f" {name}" if len(name) <= room else f" {name[: room - 1]}…" for name in replay.names] or [""] * len(seats)
@@ -165,21 +206,57 @@ def screen(view: View, replay: Replay, games: int, width: int, height: int, colo
         f"{'>' if seat == to_move else ' '}{seat + 1}{names[seat]}: {score}"
         for seat, score in zip(seats, position.scores(), strict=True)
     )
-    line = replay.move_line(view.move).strip() if view.move else "the start"
-    head = [
-        f"{replay.game.id}, game {view.game + 1} of {games}, move {view.move} of {len(record.actions)}",
-        f"points {points}",
-        line + (f"; scores {list(record.scores)}" if view.move == len(record.actions) else ""),
-    ]
-    body = replay.text(view.move, color).split("\n")
-    rows = max(1, height - len(head) - 1)
-    top = min(view.top, max(0, len(body) - rows))
-    shown = body[top : top + rows]
-    if len(shown) < len(body):
-        head[0] += f" (lines {top + 1} to {top + len(shown)} of {len(body)}: arrow up and down)"
-    foot = f"go to move {view.typed}_" if view.typed else KEYS
-    lines = [*head, *shown, *[""] * (rows - len(shown)), foot]
+    return [title, f"points {points}", replay.move_line(move).strip() if move else "the start"]
+
+
+def frame(head: Sequence[str], body: Sequence[str], foot: Sequence[str], top: int | None, width: int, height: int) -> list[str]:
+    """The lines of a terminal of this size: a head, a body and a foot.
+
+    If they do not all fit, the head and the text of the body stand beside the board. If that does not fit either, part of the
+    body is shown, from line ``top`` on; ``None`` stands for a part with the last move, where a star marks it.
+    """
+    rows = max(1, height - len(foot))
+    shown = [*head, *body]
+    if len(shown) > rows:
+        shown = _beside(head, body, rows, width) or _scrolled(head, body, rows, top)
+    lines = [*shown, *[""] * (rows - len(shown)), *foot]
     return [clipped(line, width) for line in lines[-height:] if height > 0]
+
+
+def board_and_text(body: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The lines of a position that show the board, and those after it: the text starts with the first line with a colon."""
+    end = next((number for number, line in enumerate(body) if ":" in line), len(body))
+    return body[:end], body[end:]
+
+
+def _beside(head: Sequence[str], body: Sequence[str], rows: int, width: int) -> list[str]:
+    """The board, and to its right the head and the text; empty if that does not fit."""
+    board, text = board_and_text(body)
+    widths = [len(_ANSI.sub("", line)) for line in board]
+    left = max(widths, default=0) + 2
+    if len(board) > rows or width - left < _NARROWEST:
+        return []
+    right = [part for line in [*head, *text] for part in textwrap.wrap(line, width - left, subsequent_indent="  ")]
+    if len(right) > rows:
+        return []
+    count = max(len(board), len(right))
+    padded = [line + " " * (left - length) for line, length in zip(board, widths, strict=True)]
+    padded += [" " * left] * (count - len(board))
+    return [before + after for before, after in zip(padded, [*right, *[""] * (count - len(right))], strict=True)]
+
+
+def _scrolled(head: Sequence[str], body: Sequence[str], rows: int, top: int | None) -> list[str]:
+    """The head, which says which lines of the body are shown, and these; a short text of the body stays below the head."""
+    board, text = board_and_text(body)
+    if len(head) + len(text) <= rows // 2:
+        head, body = [*head, *text], board
+    room = max(1, rows - len(head))
+    if top is None:
+        top = max(0, next((number for number, line in enumerate(body) if "*" in line), 0) - room // 2)
+    top = min(top, max(0, len(body) - room))
+    shown = body[top : top + room]
+    part = f" (lines {top + 1} to {top + len(shown)} of {len(body)}: arrow up and down)"
+    return [*(line + part * (number == 0) for number, line in enumerate(head)), *shown]
 
 
 def clipped(line: str, width: int) -> str:
@@ -201,7 +278,7 @@ def can_run() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
-def run(game: HostGame, records: Sequence[Record], view: View) -> None:
+def run(games: Sequence[RecordedGame], view: View, color: bool = True) -> None:
     """Show games on the terminal until its user quits; the terminal is left as it was, whatever happens.
 
     Raises ``RecordError`` where a move is illegal, ``KeyboardInterrupt`` after Ctrl-C.
@@ -210,18 +287,18 @@ def run(game: HostGame, records: Sequence[Record], view: View) -> None:
         raise RuntimeError("games are shown on the terminals of Linux and macOS only")
     from experiments import terminal
 
-    lengths = [len(record.actions) for record in records]
-    replay = Replay(game, records[view.game], view.game + 1)
+    lengths = [len(recorded.record.actions) for recorded in games]
+    replay = Replay(games[view.game].game, games[view.game].record, view.game + 1)
     with terminal.Terminal(sys.stdin, sys.stdout) as own_terminal:
         while True:
             size = shutil.get_terminal_size()
-            own_terminal.draw(screen(view, replay, len(records), size.columns, size.lines))
+            own_terminal.draw(screen(view, replay, len(games), size.columns, size.lines, color))
             for key in keys_of(own_terminal.read()):
                 after = pressed(view, key, lengths)
                 if after is None:
                     return
                 if after.game != view.game:
-                    replay = Replay(game, records[after.game], after.game + 1)
+                    replay = Replay(games[after.game].game, games[after.game].record, after.game + 1)
                 view = after
 
 

@@ -135,6 +135,12 @@ class AgentSpec:
         return f"{self.kind}:{settings}" if settings else self.kind
 
     @property
+    def settings(self) -> dict[str, str]:
+        """All settings of a search by name, as text; none for another agent."""
+        items = _describe(self, everything=True).split(",") if self.is_search else []
+        return dict(item.split("=", 1) for item in items)
+
+    @property
     def is_search(self) -> bool:
         """Whether the agent searches."""
         return self.kind in RULES

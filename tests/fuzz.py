@@ -18,6 +18,7 @@ import random
 import re
 import resource
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -68,6 +69,31 @@ REQUESTS: tuple[dict[str, Any], ...] = (
     {"id": "t", "action": "terminate", "terminate_id": "a"},
 )
 """Requests to `tilewe-jax analyze`."""
+
+
+CODE = (
+    "canary_module:make",
+    'gtp:command="mkdir canary"',
+    "name=canary_module:make",
+    "best:network=canary_module:make",
+    "x=gumbel:num_simulations=2,network=canary_module:make",
+    "puct:network=own.net",
+)
+"""Texts that name code, which makes the folder ``canary``."""
+NAMES_CODE = ("game.id", "network.architecture", "network.size", "network.init", "selfplay.opponent", "evaluation.opponents")
+"""Settings whose texts may name code."""
+
+
+def with_code(rng: random.Random, settings: Any) -> Any:
+    """The settings of a run with a text that names code."""
+    settings = copy.deepcopy(settings)
+    part, name = rng.choice(NAMES_CODE).split(".")
+    text = rng.choice(CODE)
+    settings[part][name] = [*rng.choice(([], ["random"])), text] if name == "opponents" else text
+    if name == "opponent":
+        settings[part]["opponent_fraction"] = 0.5
+    settings["loss"]["td_lambda"] = rng.choice((1.0, 0.5))  # which makes the game while settings are read
+    return settings
 
 
 def mutated_json(rng: random.Random, value: Any) -> Any:
@@ -180,7 +206,11 @@ class Inputs:
         ]
         finished = random_record("duo_official", random.Random(0))
         text = blksgf.render(game_of_name("duo_official"), finished.actions, finished.players)
-        self.blksgf = [text, f"{text.rstrip()[:-1]}(;C[a \\] b])(;B[a1]))\n{text}"]
+        self.blksgf = [
+            text,
+            "(;GM[Blokus Duo]PL[B]C[x](;B[e10](;W[j5])(;w[i5,j5]))(;B[e10,f10];AB[a1]))",
+            f"{text.rstrip()[:-1]}(;C[a \\] b])(;B[a1]))\n{text}",
+        ]
         self.gtp = ("1 play b f9,e10,f10", "genmove w # x", "time_settings 0 1 1", "set_game Blokus Duo", "loadsgf f 2", "g")
         self.gtp_santorini = ("1 play b c4-d4*e3", "genmove w", "p c3", "all_legal b", "set_game santorini", "undo", "g")
         self.config = settings.to_json(TrainConfig())
@@ -217,6 +247,7 @@ class Inputs:
             "config.json": (10, self.fuzz_config),
             "logs and reports": (4, self.fuzz_logs),
             "checkpoints": (3, self.fuzz_checkpoints),
+            "resumed runs": (6, self.fuzz_resume),
             "exported networks": (6, self.fuzz_exported),
             "presets": (4, self.fuzz_presets),
             "agents": (9, self.fuzz_agents),
@@ -254,7 +285,8 @@ class Inputs:
         text = rng.choice(self.blksgf)
         text = mutated_text(rng, text) if rng.random() < 0.5 else text
         Path("f.blksgf").write_bytes(mutated_bytes(rng, text.encode("utf-8", "surrogateescape")))
-        return self.command("convert", "f.blksgf", "f.jsonl")
+        command = rng.choice((("convert", "f.blksgf", "f.jsonl"), ("show", "f.blksgf", "--brief")))
+        return self.command(*command, *(("--variations",) if rng.random() < 0.5 else ()))
 
     def fuzz_gtp(self, rng: random.Random) -> str | None:
         from tests.experiments.fake_gtp_engine import Lowest
@@ -297,6 +329,8 @@ class Inputs:
 
             with np.load(source) as file:
                 about = json.loads(str(file["about"]))
+            if rng.random() < 0.3 and "architecture" in about:
+                about["architecture"] = rng.choice(CODE)
             text = json.dumps(mutated_json(rng, about)).replace("\x00", "")
             if rng.random() < 0.3:
                 text = mutated_text(rng, text)
@@ -338,11 +372,15 @@ class Inputs:
         return None
 
     def fuzz_config(self, rng: random.Random) -> str | None:
+        Path("canary_module.py").write_text("import os\nos.makedirs('canary', exist_ok=True)\ndef make(*game): return None\n")
         Path("run").mkdir(exist_ok=True)
-        content = json.dumps(mutated_json(rng, self.config)).encode()
+        config = with_code(rng, self.config) if rng.random() < 0.4 else self.config
+        content = json.dumps(mutated_json(rng, config) if rng.random() < 0.7 else config).encode()
         Path("run/config.json").write_bytes(mutated_bytes(rng, content) if rng.random() < 0.2 else content)
         if rng.random() < 0.3:
             return self.command("eval", "--run", "run", "--agents", "random", "random", "--games", "2")
+        if rng.random() < 0.3:
+            return self.command("train", "--out", "run", "--resume", "--json")
         from experiments.training.checkpoint import CheckpointError
         from experiments.training.run import read_config
 
@@ -376,6 +414,79 @@ class Inputs:
         except checkpoint.CheckpointError as error:
             return str(error)
         raise AssertionError(f"a checkpoint without a state was restored: {numbers}")
+
+    def fuzz_resume(self, rng: random.Random) -> str | None:
+        """A folder of a run with damage. After a refusal every byte is as it was, and nothing is dropped without a note."""
+        from types import SimpleNamespace
+        from unittest import mock
+
+        from experiments.training import checkpoint, metrics
+        from tests.support import content
+
+        run = self._damaged_run(rng)
+        before_all = content(run)
+        number = rng.choice((None, None, None, 3, 6, 7))
+        given = [] if number is None else ["--checkpoint", str(number)]
+        program = SimpleNamespace(game=self.santorini, mesh=SimpleNamespace(devices=SimpleNamespace(size=1)), like={})
+        with (
+            mock.patch("experiments.training.run.Program", return_value=program),
+            mock.patch("experiments.training.checkpoint.restore", side_effect=self.bad_inputs.ReachedWorkError),
+            mock.patch("experiments.training.loop.check_memory"),
+            mock.patch("experiments.training.loop.memory_needed", return_value={}),
+        ):
+            refused = self.command("train", "--resume", "--json", "--out", str(run), *given)
+        assert content(run) == before_all, "a run that was not resumed is not as it was"
+        if refused is None:
+            from experiments.config import TrainConfig
+
+            reached = number or checkpoint.newest(run / "checkpoints") or 0
+            counts = [path.read_bytes().count(b"\n") if path.exists() else 0 for path in (run / "metrics.jsonl",)]
+            log = metrics.Log(run, TrainConfig(), None, reached)
+            log.close()
+            is_complete = [row["iteration"] for row in log.lines] == list(range(1, reached + 1)) and counts[0] <= reached
+            assert is_complete or log.notes, "rows are lost in silence"
+        return refused
+
+    def _damaged_run(self, rng: random.Random) -> Path:
+        """A folder of a run in which some files are damaged."""
+        from experiments.training import checkpoint, metrics
+
+        run = Path("resumed")
+        shutil.rmtree(run, ignore_errors=True)
+        rows = [{**self.logs[metrics.METRICS][0], "iteration": number} for number in range(1, 8)]
+        for number in (3, 6):
+            folder = run / "checkpoints" / f"{number:06d}"
+            (folder / "about").mkdir(parents=True)
+            (folder / "state").mkdir()
+            about = {"format": checkpoint.FORMAT, "config": self.config, "game_version": self.santorini.version, "slim": False}
+            (folder / "about" / "metadata").write_text(json.dumps(about))
+            (folder / "state" / "part").write_bytes(rng.randbytes(200))
+            checkpoint._write_checksums(folder)
+        (run / "checkpoints" / "000007.unfinished").mkdir()
+        (run / "config.json").write_text(json.dumps(self.config))
+        for name, lines in ((metrics.METRICS, rows), (metrics.EVALUATIONS, self.logs[metrics.EVALUATIONS])):
+            (run / name).write_text("".join(json.dumps(row) + "\n" for row in lines))
+        files = sorted(path for path in run.rglob("*") if path.is_file())
+        for path in rng.sample(files, k=rng.choice((0, 1, 1, 1, 2))):
+            change = rng.random()
+            before = path.read_bytes()
+            if change < 0.1:
+                path.unlink()
+                os.mkfifo(path)
+            elif change < 0.2:
+                path.unlink()
+            elif change < 0.6 or path.suffix not in (".json", ".jsonl"):
+                path.write_bytes(mutated_bytes(rng, before))
+            elif path.suffix == ".json":
+                path.write_text(json.dumps(mutated_json(rng, json.loads(before))))
+            else:
+                lines = [json.loads(line) for line in before.splitlines()]
+                index = rng.randrange(len(lines))
+                lines[index] = mutated_json(rng, lines[index])
+                if rng.random() < 0.3:
+                    lines.insert(rng.randrange(len(lines)), lines.pop(index))
+                path.write_text("".join(json.dumps(row) + "\n" for row in lines))
+        return run
 
     def fuzz_exported(self, rng: random.Random) -> str | None:
         from search import exported

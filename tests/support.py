@@ -1,6 +1,7 @@
 """What several tests share: compiled functions, traces, comparisons."""
 
 import gzip
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -70,6 +71,12 @@ def assert_same(left: Any, right: Any) -> None:
     for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def content(folder: Path) -> dict[str, str]:
+    """The checksums of all files, by name."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def rows(tree: Any, index: Any) -> Any:

@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -60,13 +61,65 @@ def test_the_map_names_what_there_is() -> None:
         assert f"{package}/" in tree
 
 
+FILES = {
+    path: path.read_text()
+    for path in sorted(ROOT.rglob("*.md"))
+    if not any(part.startswith(".") or part in ("build", "node_modules", "site") for part in path.relative_to(ROOT).parts)
+}
+"""All pages of the repository."""
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page, on GitHub and on the site: its headings in lower case, with hyphens for blanks."""
+    headings = re.findall(r"^#+ +(.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)|`", r"\1", heading) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+def wrong_links(page: Path, text: str) -> list[str]:
+    """The links and pictures of a page that lead to no file, or to no heading of one."""
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    wrong = []
+    for link in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", prose):
+        target = "".join(link)
+        path, _, anchor = target.partition("#")
+        file = page.parent / path if path else page
+        if re.match(r"[a-z]+:", target):
+            continue
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file.read_text())):
+            wrong.append(f"{page.name}: {target}")
+    return wrong
+
+
 def test_links_between_files_lead_somewhere() -> None:
-    """On GitHub, where pages are read too; the build of the site looks at the links of its own pages."""
-    for page in ("README.md", "CONTRIBUTING.md", *(f"{page}/README.md" for page in PAGES)):
-        text = (ROOT / page).read_text()
-        for target in re.findall(r"\]\(([^)\s#]+)|src=\"([^\"]+)\"", text):
-            path = "".join(target)
-            assert "://" in path or (ROOT / page).parent.joinpath(path).exists(), f"{page}: {path}"
+    """In the repository, where all pages are read; ``docs/hooks.py`` makes them links of the site."""
+    assert len(FILES) > 20
+    assert [link for page, text in FILES.items() for link in wrong_links(page, text)] == []
+
+
+def test_wrong_links_are_found(tmp_path: Path) -> None:
+    (tmp_path / "other.md").write_text("# A `code` heading, with more\n")
+    text = "[a](other.md#a-code-heading-with-more) [b](other.md#none) ![c](none.svg) [d](https://x.org/y.md) `[e](f.md)`"
+    assert wrong_links(tmp_path / "page.md", text) == ["page.md: other.md#none", "page.md: none.svg"]
+
+
+def test_options_that_are_named_exist() -> None:
+    """In running text, too, where ``test_commands_parse`` finds no command lines."""
+    options = {name: {field.name.replace("_", "-") for field in fields(cli._command(name))} for name in cli.COMMANDS}
+    programs = "".join(path.read_text() for folder in ("experiments", "tests") for path in (ROOT / folder).rglob("*.py"))
+    others = ("XLA_FLAGS", "mypy", "ruff", "pip ", "pytest", "tensorboard")
+    for page, text in FILES.items():
+        if page.name == "CHANGELOG.md":  # which names what there was
+            continue
+        for code in re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+            command = re.match(r"tilewe-jax (?:--no-cache )?([a-z]\w*)", code)
+            assert not command or command[1] in cli.COMMANDS, f"{page}: {code}"
+            for option in [] if code.startswith(others) else re.findall(r"(?<![\w-])--([a-z][\w-]*)", code):
+                known = options[command[1]] if command else set().union(*options.values())
+                is_program = not command and re.search(
+                    rf'"--{option}"|^    {option.replace("-", "_")}: ', programs, re.MULTILINE
+                )
+                assert option in {*known, "help", "version", "no-cache"} or is_program, f"{page}: --{option} in {code}"
 
 
 @pytest.mark.slow

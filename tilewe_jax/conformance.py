@@ -95,9 +95,8 @@ class _Functions:
         self._others = {name: _compiled(jax.vmap(getattr(game, name))) for name in self.OTHERS.split()}
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name in self._others:
-            return self._others[name]
-        return lambda state: self._of_a_state(state)[name]
+        other: Callable[..., Any] | None = self._others.get(name)
+        return other or (lambda state: self._of_a_state(state)[name])
 
 
 def _compiled(function: Callable[..., Any]) -> Any:

@@ -52,6 +52,17 @@ def read_input(path: str | Path, limit: int) -> bytes:
         return file.read(os.fstat(file.fileno()).st_size)  # so much memory is allocated at once
 
 
+def check_regular(folder: str | Path) -> None:
+    """Raise ``OSError`` if anything in a folder is neither a regular file nor a folder: opening a pipe may wait for ever."""
+    for root, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            path = os.path.join(root, name)
+            with suppress(FileNotFoundError):  # a broken link, or deleted meanwhile
+                mode = os.stat(path).st_mode
+                if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                    raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", path)
+
+
 def read_json(path: str | Path, limit: int = JSON_LIMIT) -> Any:
     """The value in a JSON file.
 

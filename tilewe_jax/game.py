@@ -85,7 +85,7 @@ class Game(
     are functions of them. Players may be passed over and may move twice in a row. Values are vectors over the players, in
     absolute seats.
 
-    To write a game, define the four properties and eight methods of the first part. The second part may be overridden by
+    To write a game, define the four properties and seven methods of the first part. The second part may be overridden by
     faster or better forms, and so may the ``capabilities``; the third part follows from the rest and is final.
     ``tilewe_jax.conformance.check`` tells whether a game keeps the contract, ``tilewe_jax.register`` makes it known by name.
     """

@@ -2,12 +2,13 @@
 
 The first line is the header: the format; the id, options and rules version of the game; and a seed for information. Each
 further line is one game: the deal (what chance decided at the start; ``null`` where nothing), the action ids, the final scores
-and returns, and the names of the players where known. No PRNG key is stored: files outlive changes of random generators.
+and returns (``null`` for a game that is not over), and the names of the players where known. Further fields of a game are kept,
+and written again. No PRNG key is stored: files outlive changes of random generators.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -32,27 +33,39 @@ LINE_LIMIT = 1 << 20
 """Maximum size of a line that is read, in bytes."""
 
 
+HEADER = ("format", "game", "options", "version", "seed")
+"""Fields of the first line of a file."""
+_FIELDS = ("deal", "actions", "scores", "returns", "players")
+
+
 class RecordError(ValueError):
     """A file is no file of records, is damaged, or is of another version. The message names file, line and reason."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """One finished game."""
+    """One game, usually a finished one."""
 
     deal: Any
     """What chance decided at the start, see ``Game.deal``."""
     actions: tuple[int, ...]
     """Action ids in the order of play."""
     scores: tuple[int, ...]
-    """Final scores, by seat."""
+    """Final scores, by seat; empty for a game that is not over."""
     returns: tuple[float, ...]
-    """Final returns, by seat."""
+    """Final returns, by seat; empty for a game that is not over."""
     players: tuple[str, ...] = ()
     """Names of the players, by seat; empty where unknown."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the line, which mean nothing here."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the record has a result."""
+        return bool(self.scores)
 
 
-def write(path: str | Path, game: "Game[Any]", games: Iterable[Record], seed: int | None = None) -> None:
+def write(path: str | Path, game: "Game[Any] | HostGame", games: Iterable[Record], seed: int | None = None) -> None:
     """Write a file of records, replacing an existing one atomically.
 
     Args:
@@ -72,8 +85,12 @@ def lines(game: "Game[Any] | HostGame", games: Iterable[Record], seed: int | Non
     header = {"format": FORMAT, "game": game.id, "options": game.options, "version": game.version, "seed": seed}
     yield json.dumps(header) + "\n"
     for record in games:
-        fields = {name: value for name, value in vars(record).items() if value or name != "players"}
-        yield json.dumps(fields) + "\n"
+        fields = {"deal": record.deal, "actions": record.actions, "scores": None, "returns": None}
+        if record.is_finished:
+            fields |= {"scores": record.scores, "returns": record.returns}
+        if record.players:
+            fields["players"] = record.players
+        yield json.dumps({**fields, **record.extra}) + "\n"
 
 
 def read(path: str | Path) -> "tuple[Game[Any], list[Record]]":
@@ -179,7 +196,8 @@ def replay(game: "Game[Any]", records: Sequence[Record], batch: int = 1024) -> l
       batch: number of games replayed side by side.
 
     Returns:
-      For each record ``None`` where all actions are legal and lead to the end, scores and returns recorded; else the reason.
+      For each record ``None`` if all actions are legal and lead to the end, scores and returns recorded; otherwise the reason.
+      Only the actions of a record without a result are checked.
 
     Raises ``ValueError`` for a deal that is none of this game.
     """
@@ -187,28 +205,34 @@ def replay(game: "Game[Any]", records: Sequence[Record], batch: int = 1024) -> l
     import jax.numpy as jnp
 
     @jax.jit
-    def run(state: Any, actions: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        def step(state: Any, action: jax.Array) -> tuple[Any, jax.Array]:
-            legal = jax.vmap(game.is_legal)(state, action)
-            return jax.vmap(game.apply)(state, jnp.where(legal, action, -1)), legal | (action < 0)
+    def run(state: Any, actions: jax.Array) -> tuple[jax.Array, ...]:
+        def step(state: Any, action: jax.Array) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+            legal, over = jax.vmap(game.is_legal)(state, action), jax.vmap(game.is_terminal)(state)
+            return jax.vmap(game.apply)(state, jnp.where(legal, action, -1)), (legal | (action < 0), over)
 
-        state, legal = jax.lax.scan(step, state, actions)
+        state, (legal, over) = jax.lax.scan(step, state, actions)
         first_illegal = jnp.where(jnp.all(legal, axis=0), -1, jnp.argmin(legal, axis=0))
-        return first_illegal, jax.vmap(game.is_terminal)(state), jax.vmap(game.scores)(state), jax.vmap(game.returns)(state)
+        is_late = jnp.take_along_axis(over, first_illegal[None], axis=0)[0]
+        ended = jax.vmap(game.is_terminal)(state)
+        return first_illegal, is_late, ended, jax.vmap(game.scores)(state), jax.vmap(game.returns)(state)
 
     verdicts: list[str | None] = []
     for part, state, actions in batches(game, records, batch):
-        illegal, over, scores, returns = map(np.asarray, run(state, jnp.asarray(actions)))
+        illegal, late, over, scores, returns = map(np.asarray, run(state, jnp.asarray(actions)))
         for index, record in enumerate(part):
-            verdicts.append(_verdict(game, record, int(illegal[index]), bool(over[index]), scores[index], returns[index]))
+            if illegal[index] >= 0:
+                ply = int(illegal[index])
+                reason = "comes after the end of the game" if late[index] else "is not legal"
+                verdicts.append(f"action {ply + 1}, {record.actions[ply]}, {reason}")
+            else:
+                verdicts.append(_verdict(record, bool(over[index]), scores[index], returns[index]))
     return verdicts
 
 
-def _verdict(
-    game: "Game[Any]", record: Record, illegal: int, over: bool, scores: np.ndarray, returns: np.ndarray
-) -> str | None:
-    if illegal >= 0:
-        return f"action {illegal + 1}, {record.actions[illegal]}, is not legal"
+def _verdict(record: Record, over: bool, scores: np.ndarray, returns: np.ndarray) -> str | None:
+    """The fault in the result of a record with legal actions, or ``None``."""
+    if not record.is_finished:
+        return f"the game is over after its {len(record.actions)} actions, and its result is missing" if over else None
     if not over:
         return f"the game is not over after its {len(record.actions)} actions"
     if tuple(scores.tolist()) != record.scores:
@@ -232,6 +256,9 @@ def _record(path: str | Path, game: AnyGame, number: int, line: str, deals: set[
     """The record of a line. ``deals`` are valid deals as JSON, to which this adds its own."""
     value = _parse(path, number, line)
     fields: list[Any] = [value.get(name) for name in ("actions", "scores", "returns")]
+    is_finished = not ("scores" in value and "returns" in value and fields[1:] == [None, None])
+    if not is_finished:
+        fields[1:] = [[], []]
     if (
         "deal" not in value
         or not all(isinstance(field, list) for field in fields)
@@ -240,7 +267,7 @@ def _record(path: str | Path, game: AnyGame, number: int, line: str, deals: set[
     ):
         raise RecordError(f"{path}, line {number}: a game has deal, actions, scores and returns, lists of numbers")
     actions, scores, returns = fields
-    if len(scores) != game.num_players or len(returns) != game.num_players:
+    if is_finished and (len(scores) != game.num_players or len(returns) != game.num_players):
         raise RecordError(f"{path}, line {number}: {game.id} has {game.num_players} players")
     if len(actions) > game.max_steps or not all(0 <= action < game.num_actions for action in actions):
         raise RecordError(
@@ -257,4 +284,5 @@ def _record(path: str | Path, game: AnyGame, number: int, line: str, deals: set[
         except ValueError as error:
             raise RecordError(f"{path}, line {number}: {error}") from None
         deals.add(deal)
-    return Record(value["deal"], tuple(actions), tuple(scores), tuple(map(float, returns)), tuple(players))
+    extra = {name: item for name, item in value.items() if name not in _FIELDS}
+    return Record(value["deal"], tuple(actions), tuple(scores), tuple(map(float, returns)), tuple(players), extra)

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from experiments.arena.kept_tree import KeptTree
@@ -18,8 +19,9 @@ from experiments.timed_search import parts_of
 from search import Search, SubtreeReuse, TreePlayer
 from search.exported import as_tree
 from search.spec import build_search
+from search.tree import ROOT
 from tilewe_jax.game import Game
-from tilewe_jax.interop.gtp import GtpError
+from tilewe_jax.interop.gtp import GtpError, LastSearch, SearchedMove
 
 NO_LIMIT = 3600.0
 """Seconds that players on the host, who must be told a number, are given where there is no limit."""
@@ -38,11 +40,12 @@ class PlayerAgent:
         player: the player, as ``experiments.arena.player`` gives it for this game.
         seed: seed of its random numbers.
         ponders: whether it thinks on the opponents' time.
+        deal: what chance decided at the start of the games, see ``Game.deal``; ``None`` draws it.
 
     Raises ``ValueError`` for a player that cannot ponder but is to.
     """
 
-    def __init__(self, game: Game[Any], player: Player, seed: int = 0, ponders: bool = False) -> None:
+    def __init__(self, game: Game[Any], player: Player, seed: int = 0, ponders: bool = False, deal: Any = None) -> None:
         self.name = player.name
         self._game = game
         agent = player.agent
@@ -54,13 +57,15 @@ class PlayerAgent:
         self._tree = KeptTree(self._agent) if isinstance(self._agent, TreePlayer) else None
         if ponders and not self._can_search_in_parts:
             raise ValueError(f"{self.name} cannot ponder; only puct with reuse_subtree can")
+        self._searched: Any = None
+        """The root of the last search, as arrays of its tree."""
         self._num_parts = 0
         self._part: Any = None
         self._part_seconds = 0.0
         """Seconds that the last part of a search took, of which the next one has to be worth."""
         self._pondering = Pondering()
         self._ponder_part: Any = None
-        self._start = jax.jit(game.init)(jax.random.key(0))
+        self._start = jax.jit(game.init)(jax.random.key(0)) if deal is None else game.init_from_deal(deal)
         self._state = self._start
         self._apply = jax.jit(game.apply)
         self.set_seed(seed)
@@ -76,7 +81,7 @@ class PlayerAgent:
     def new_game(self) -> None:
         """Forget the tree."""
         self._end_pondering()
-        self._actions, self._state = (), self._start
+        self._actions, self._state, self._searched = (), self._start, None
         if self._tree:
             self._tree.forget()
 
@@ -109,8 +114,33 @@ class PlayerAgent:
         if not self._tree:
             return int(self._decide(self._agent, self._state, key))
         if self._seconds is not None:
-            return self._search_in_parts(self._tree, self._seconds - waited, key)
-        return self._tree.act(self._state, key)
+            action = self._search_in_parts(self._tree, self._seconds - waited, key)
+        else:
+            action = self._tree.act(self._state, key)
+        tree = self._tree.memory  # only these arrays stay when the tree goes on; its positions take most of the memory
+        self._searched = tree.player, tree.visits, tree.value_sum, tree.candidates, tree.children
+        return action
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The settings of its search by name; none for a player that does not search."""
+        return dict(self._agent.spec.settings) if isinstance(self._agent, TreePlayer) else {}
+
+    def last_search(self) -> LastSearch | None:
+        """The tree of the last ``choose``. Raises ``GtpError`` for a player that keeps none."""
+        if not self._tree:
+            raise GtpError(f"{self.name} keeps no search tree")
+        if self._searched is None:
+            return None
+        players, visits, sums, candidates, children = map(np.asarray, self._searched)
+        player = players[ROOT]
+        moves = [
+            SearchedMove(int(action), int(visits[child]), float(sums[child, player] / visits[child]))
+            for action, child in zip(candidates[ROOT], children[ROOT], strict=True)
+            if child >= 0 and visits[child]
+        ]
+        moves.sort(key=lambda move: (-move.visits, -move.value))
+        return LastSearch(float(sums[ROOT, player] / max(visits[ROOT], 1)), tuple(moves))
 
     def ponder(self, actions: Sequence[int] | None) -> None:
         """Search on in the position after these actions, in a thread, until any other method is called; ``None`` stops that.

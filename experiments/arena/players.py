@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from experiments.levels import agent_of, is_name, level_names
 from experiments.networks import weights
+from experiments.trust import trusting
 from search import AgentSpec, Network, TreePlayer, build_player
 from search.spec import RULES
 from tilewe_jax import factories
@@ -94,7 +95,28 @@ class Player:
     """Something people should know about it, like weights that were trained for other options of the game."""
 
 
-def player(game: Game[Any], text: str) -> Player:
+def _without_name(text: str) -> tuple[str, str]:
+    """The name that a text gives its agent, "" for none, and the agent."""
+    head, equals, tail = text.partition("=")
+    return (head, tail) if equals and ":" not in head else ("", text)
+
+
+def names_code(text: str) -> bool:
+    """Whether the text of an agent names code.
+
+    It does unless it names a policy of the game, a level, or a search without colons in its settings whose network is weights.
+    """
+    what = _without_name(text)[1]
+    kind, colon, settings = what.partition(":")
+    if not colon:
+        return False
+    if kind not in RULES and not is_name(what):
+        return True
+    given = [item.partition("=") for item in settings.split(",")]
+    return ":" in settings or any(name == "network" and weights.find(value) is None for name, _, value in given)
+
+
+def player(game: Game[Any], text: str, trust: bool = False) -> Player:
     """The player that a text stands for.
 
     Args:
@@ -102,14 +124,15 @@ def player(game: Game[Any], text: str) -> Player:
         text: an agent (``search.AgentSpec``); ``best`` or ``level:N``, see ``experiments.levels.agent_of``;
             ``gtp:command="..."``, the command line of an engine that speaks GTP; or ``module:factory``, which is called without
             arguments and gives a policy or a player on the host. ``name=...`` gives it another name.
+        trust: whether the file of its network may name code; the text itself, which the caller gives, always may.
 
     Raises ``ValueError`` where there is no such player, or where it does not play this game.
     """
-    head, equals, tail = text.partition("=")
-    name, what = (head, tail) if equals and ":" not in head else ("", text)
+    name, what = _without_name(text)
     module, colon, factory = what.partition(":")
     if not colon or module in RULES or is_name(what):
-        return agent_player(game, name or what, what)
+        with trusting(trust):
+            return agent_player(game, name or what, what)
     _check_head(game, what)
     if module == "gtp":
         from experiments.arena.gtp_player import gtp_player
@@ -186,6 +209,11 @@ def _no_agent(game: Game[Any], name: str, text: str) -> str:
 
 def agent_player(game: Game[Any], name: str, text: str) -> Player:
     """The player of an agent text, with networks as ``experiments.networks.weights`` finds them. Raises ``ValueError``."""
+    return spec_player(game, name, AgentSpec.parse(agent_of(game, text)))
+
+
+def spec_player(game: Game[Any], name: str, spec: AgentSpec) -> Player:
+    """The player of an agent; see ``agent_player``."""
     notes: list[str] = []
 
     def load(game: Game[Any], network: str) -> Network:
@@ -194,7 +222,6 @@ def agent_player(game: Game[Any], name: str, text: str) -> Player:
             notes.append(note)
         return loaded
 
-    spec = AgentSpec.parse(agent_of(game, text))
     if not spec.is_search and spec.kind not in game.policies():
         raise ValueError(_no_agent(game, name, spec.kind))
     agent = build_player(spec, game, load)

@@ -167,6 +167,7 @@ def main(data: str) -> None:
     from tilewe_jax.web.app import create_app
     from tilewe_jax.web.engines import EnginePool
     from tilewe_jax.web.limits import Limits
+    from tilewe_jax.web.sockets import server_config
     from tilewe_jax.web.store import Store
 
     limits = Limits(
@@ -176,15 +177,19 @@ def main(data: str) -> None:
         request_burst=1e6,
         creation_rate=1e6,
         creation_burst=1e6,
+        attempt_rate=1e6,
+        attempt_burst=1e6,
+        http_connections=10_000,
+        http_connections_per_address=10_000,
+        questions_per_address=10_000,
         engine_seconds=0,
     )
     agents = offered_agents(())
     app = create_app(Store(data), EnginePool(engine_command(agents)), agents, limits=limits)
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     print(listener.getsockname()[1], flush=True)
-    options: dict[str, Any] = {"log_config": None, "access_log": False, "ws": "websockets-sansio"}
     with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(uvicorn.Config(app, ws_per_message_deflate=False, **options)).run(sockets=[listener])
+        uvicorn.Server(server_config(app, limits)).run(sockets=[listener])
 
 
 if __name__ == "__main__":

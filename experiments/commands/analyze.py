@@ -17,6 +17,7 @@ from experiments.commands.common import (
     GameOptions,
     OptionalFile,
     OptionalInt,
+    Trust,
     UsageError,
     check_positive,
     check_seed,
@@ -25,6 +26,7 @@ from experiments.commands.common import (
     err,
     out,
     print_notes,
+    print_unread,
     progress,
 )
 from experiments.progress import COMPILING, Progress
@@ -39,7 +41,7 @@ MAX_SCORE_PLAYOUTS = 1 << 16
 
 
 @dataclass(frozen=True)
-class Analyze(GameOptions):
+class Analyze(GameOptions, Trust):
     """Analyse positions for other programs: requests in JSON lines on standard input, answers on standard output.
 
     A request names a game and its moves, as in {"id": "a", "game": "duo", "moves": ["W5n-a1e5"]}; the answer has the values of
@@ -85,7 +87,7 @@ class Analyze(GameOptions):
 
 
 @dataclass(frozen=True)
-class Rate:
+class Rate(Trust):
     """Rate the moves of recorded games: search the position before and after each, and say what the move has lost.
 
     Values are those of the player who moved, 1 for a win. The loss is the value of the best move less that of the move played.
@@ -97,6 +99,8 @@ class Rate:
     """Agent that searches, puct or gumbel with their settings; `tilewe-jax arena --list` shows them."""
     number: OptionalInt = None
     """Rate only this game of the file, from 1."""
+    variations: Flag = False
+    """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
     mistakes: int = 5
     """Number of the largest mistakes that are listed at the end."""
     batch: int = 64
@@ -118,10 +122,13 @@ class Rate:
         check_writable(self.out)
         from experiments import review
         from experiments.analysis import AgentAnalyzer
+        from tilewe_jax import recorded
 
-        games = review.read_games(self.file)
+        content = recorded.read(self.file, self.variations)
+        games = review.games_of(self.file, content.games)
         if self.number is not None:
             games = [chosen_game(games, self.number, self.file)]
+        print_unread(self.file, content, self.variations)
         compiling = _Compiling()
         try:
             analyzer = AgentAnalyzer(

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
@@ -93,6 +94,9 @@ class Bench(GameOptions):
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
+        from experiments.benchmarks.play import IMPORTS
+
+        os.environ[IMPORTS] = json.dumps(self.imports)  # for the processes that measure
         # Measurements of their own kind: whether one is asked for, the options that it takes, and what makes it.
         alone = (
             (self.signature, "with --signature, which plays fixed games", _OF_SIGNATURE, self._signature),
@@ -103,7 +107,7 @@ class Bench(GameOptions):
         )
         for asked, when, options, measure in alone:
             if asked:
-                check_unused(self, when, *(field.name for field in fields(self) if field.name not in options))
+                check_unused(self, when, *(field.name for field in fields(self) if field.name not in (*options, "imports")))
                 measure()
                 return
         check_unused(self, "without --compile-for", *_OF_COMPILING)

@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import arg
+from tyro.conf import UseAppendAction, arg
 
 from experiments.parsing import assignments
 from experiments.progress import COMPILING, Progress
@@ -25,6 +26,11 @@ OptionalInt = Annotated[int | None, arg(help_behavior_hint="")]
 Agents = Annotated[tuple[str, ...], arg(metavar="AGENT ...", help_behavior_hint="")]
 
 
+def in_color() -> bool:
+    """Return whether to print positions with ANSI colours: on a terminal that has them, unless NO_COLOR is set."""
+    return out.is_terminal and not out.no_color and os.environ.get("TERM") != "dumb"
+
+
 class UsageError(Exception):
     """An argument that only a command can find wrong."""
 
@@ -33,8 +39,50 @@ class FailedError(Exception):
     """The arguments are right, but it cannot be done."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Imports:
+    """The option of a command that finds games, which a module of the user may register."""
+
+    imports: Annotated[UseAppendAction[tuple[str, ...]], arg(name="import", metavar="MODULE", help_behavior_hint="")] = ()
+    """Module, or file of Python, to import first, which registers games or network architectures; may be repeated."""
+
+    def prepare(self) -> AbstractContextManager[None]:
+        """Import the modules, and give the context in which the command runs."""
+        from tilewe_jax.factories import import_module
+
+        for name in self.imports:
+            try:
+                import_module(name)
+            except ValueError as error:
+                raise UsageError(f"--import: {error}") from None
+        return nullcontext()
+
+    def imports_as_arguments(self) -> list[str]:
+        """The options as another process takes them."""
+        return [text for name in self.imports for text in ("--import", name)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trust(Imports):
+    """The options of a command that finds networks, agents or runs in files."""
+
+    trust: Flag = False
+    """Trust the files that are read: run the code that they name, like a game module:factory in the settings of a run."""
+
+    def prepare(self) -> AbstractContextManager[None]:
+        """Import the modules, and give the context in which files may name code, if they are trusted."""
+        from experiments.trust import trusting
+
+        super().prepare()
+        return trusting(self.trust)
+
+    def imports_as_arguments(self) -> list[str]:
+        """The options as another process takes them."""
+        return [*super().imports_as_arguments(), *(["--trust"] if self.trust else [])]
+
+
 @dataclass(frozen=True)
-class GameOptions:
+class GameOptions(Imports):
     """The options of a command that name a game."""
 
     game: Annotated[str, arg(metavar="GAME")] = "tilewe"
@@ -89,7 +137,10 @@ def set_cpu_devices(count: int) -> None:
     """Configure JAX; apart from ``ask_for_devices`` so that tests, in whose process JAX has started, can leave it out."""
     import jax
 
-    jax.config.update("jax_num_cpu_devices", count)
+    try:
+        jax.config.update("jax_num_cpu_devices", count)
+    except RuntimeError:
+        raise UsageError("--devices comes too late: a module of --import has started JAX, by arrays at its top level") from None
     # XLA ends the process where a device of a CPU waits 40 seconds for another one. Self-play makes them wait as long as one of
     # them is slower than the other, which on a busy machine has no limit. Flags that the user has set come last, and win.
     os.environ["XLA_FLAGS"] = f"{_PATIENCE} {os.environ.get('XLA_FLAGS', '')}".strip()
@@ -156,6 +207,19 @@ def title_of(game: str, options: dict[str, Any], players: int) -> str:
     """The title of the game of an id, its options and its number of players."""
     given = ", ".join(f"{name}={value}" for name, value in options.items())
     return f"{game} ({given or counted(players, 'players')})"
+
+
+def print_unread(path: Path, file: Any, variations: bool) -> None:
+    """Name the content of a file of games that is not read, on standard error.
+
+    Args:
+        path: the file.
+        file: its content, a ``tilewe_jax.recorded.GameFile``.
+        variations: ``--variations``.
+    """
+    for number, note in enumerate(file.notes):
+        hint = "; --variations makes each variation a game" if file.has_variations and not variations and not number else ""
+        err.print(f"{path}: {note}{hint}", markup=False, soft_wrap=True)
 
 
 def chosen_game(games: list[Any], number: int, file: Path) -> Any:

@@ -6,12 +6,21 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from experiments.commands.common import FailedError, Flag, GameOptions, OptionalFile, UsageError, check_writable, out
+from experiments.commands.common import (
+    FailedError,
+    Flag,
+    GameOptions,
+    OptionalFile,
+    Trust,
+    UsageError,
+    check_writable,
+    out,
+)
 from tilewe_jax.words import counted
 
 
 @dataclass(frozen=True)
-class Export(GameOptions):
+class Export(GameOptions, Trust):
     """Write a trained network to a file of ONNX, which runs without JAX, in programs of any language.
 
     The file takes what the network reads of positions, for batches of any size, and gives logits of the actions and the

@@ -12,6 +12,7 @@ from experiments.commands import common
 from experiments.commands.common import (
     Flag,
     GameOptions,
+    Imports,
     OptionalFile,
     OptionalInt,
     UsageError,
@@ -20,6 +21,7 @@ from experiments.commands.common import (
     check_writable,
     chosen_game,
     err,
+    in_color,
     out,
     progress,
     title,
@@ -29,7 +31,7 @@ from tilewe_jax.words import counted
 
 
 @dataclass(frozen=True)
-class Games:
+class Games(Imports):
     """List the games and their options."""
 
     json: Flag = False
@@ -146,7 +148,7 @@ class Rollout(GameOptions):
 
 def _print_rollout(game: Any, played: Any, summary: dict[str, Any]) -> None:
     if played.example is not None:
-        print(game.text(played.example, color=out.is_terminal))
+        print(game.text(played.example, color=in_color()))
     table = Rows("seat", "mean score", "win rate", title=title(game))
     for seat in range(game.num_players):
         table.add(
@@ -209,33 +211,42 @@ class Perft(GameOptions):
 
 
 @dataclass(frozen=True)
-class Replay:
+class Replay(Imports):
     """Play recorded games again and check that each move is legal and each result is right."""
 
     file: Annotated[Positional[Path], arg(metavar="FILE")]
-    """A file of games, as --out of `rollout`, `arena` and `selfplay` writes it."""
+    """A file of games: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file."""
+    variations: Flag = False
+    """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
     json: Flag = False
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        from tilewe_jax import records
+        from tilewe_jax import recorded, records
+        from tilewe_jax.registry import make
 
-        game, games = records.read(self.file)
-        verdicts = records.replay(game, games)
+        file = recorded.read(self.file, self.variations)
+        game, games = file.of_one_kind(self.file)
+        common.print_unread(self.file, file, self.variations)
+        verdicts = records.replay(make(game.id, **game.options), games)
         wrong = [(number, verdict) for number, verdict in enumerate(verdicts, 1) if verdict]
+        unfinished = sum(not (verdict or record.is_finished) for verdict, record in zip(verdicts, games, strict=True))
         if self.json:
             faults = [{"game": number, "fault": verdict} for number, verdict in wrong]
-            print(json.dumps({"game": game.id, "games": len(games), "wrong": len(wrong), "faults": faults}))
+            counts = {"games": len(games), "unfinished": unfinished, "wrong": len(wrong)}
+            print(json.dumps({"game": game.id, **counts, "faults": faults}))
         else:
             for number, verdict in wrong:
                 err.print(f"game {number}: {verdict}")
-            out.print(f"{len(games) - len(wrong):,} of {counted(len(games), 'games')} of {game.id} replay to their ends")
+            ended = len(games) - len(wrong) - unfinished
+            others = f"; not over, but legal so far: {unfinished:,}" if unfinished else ""
+            out.print(f"{ended:,} of {counted(len(games), 'games')} of {game.id} replay to their ends{others}")
         if wrong:
             sys.exit(1)
 
 
 @dataclass(frozen=True)
-class Show:
+class Show(Imports):
     """Step through a recorded game on the terminal, or print it.
 
     On a terminal the right and left arrow keys go to the next and the previous move, home and end to the start and the end, a
@@ -244,9 +255,11 @@ class Show:
     """
 
     file: Annotated[Positional[Path], arg(metavar="FILE")]
-    """A file of games, as --out of `rollout`, `arena` and `selfplay` writes it."""
+    """A file of games: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file."""
     number: int = 1
     """Number of the game in the file, from 1."""
+    variations: Flag = False
+    """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
     move: OptionalInt = None
     """Print only the position after so many moves, 0 for the start."""
     plain: Flag = False
@@ -258,24 +271,26 @@ class Show:
 
     def run(self) -> None:
         from experiments import viewer
-        from tilewe_jax import records
+        from tilewe_jax import recorded, records
         from tilewe_jax.files import replacing
 
         check_writable(self.svg)
-        game, games = records.read_on_host(self.file)
-        record = chosen_game(games, self.number, self.file)
-        moves = len(record.actions)
+        content = recorded.read(self.file, self.variations)
+        games = content.games
+        chosen = chosen_game(games, self.number, self.file)
+        moves = len(chosen.record.actions)
         if self.move is not None and not 0 <= self.move <= moves:
             raise UsageError(f"--move must be 0 to {moves}, the moves of game {self.number}, not {self.move}")
+        common.print_unread(self.file, content, self.variations)
         try:
             if not (self.plain or self.brief or self.svg or self.move is not None) and viewer.can_run():
-                viewer.run(game, games, viewer.View(self.number - 1))
+                viewer.run(games, viewer.View(self.number - 1), in_color())
                 return
-            replay = viewer.Replay(game, record, self.number)
+            replay = viewer.Replay(chosen.game, chosen.record, self.number)
             if self.move is None:
-                lines = viewer.printed(replay, self.brief, out.is_terminal)
+                lines = viewer.printed(replay, self.brief, in_color())
             else:
-                lines = iter([*([replay.move_line(self.move)] if self.move else []), replay.text(self.move, out.is_terminal)])
+                lines = iter([*([replay.move_line(self.move)] if self.move else []), replay.text(self.move, in_color())])
             for line in lines:
                 print(line)
             if self.svg:

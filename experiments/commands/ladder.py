@@ -16,6 +16,7 @@ from experiments.commands.common import (
     GameOptions,
     OptionalFile,
     OptionalFolder,
+    Trust,
     UsageError,
     check_positive,
     check_seed,
@@ -33,7 +34,7 @@ MAX_LEVELS = 100
 
 
 @dataclass(frozen=True)
-class Ladder(GameOptions):
+class Ladder(GameOptions, Trust):
     """Measure agents against the levels of an opponent, with 95 % intervals and CPU times.
 
     Games begin with balanced openings where the package has a list of them for the game, and each opening is played from every
@@ -343,7 +344,7 @@ def plot(summary: dict[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Openings(GameOptions):
+class Openings(GameOptions, Trust):
     """Find balanced openings: first moves that a search of ours and Pentobi both value at about a half.
 
     Each player places a random piece of five cells in turn. With more than two players, whose seats are not worth the same,

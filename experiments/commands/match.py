@@ -12,10 +12,12 @@ from tyro.conf import arg
 from experiments.commands import common
 from experiments.commands.common import (
     Agents,
+    FailedError,
     Flag,
     GameOptions,
     OptionalFile,
     OptionalFolder,
+    Trust,
     UsageError,
     check_positive,
     check_seed,
@@ -35,7 +37,7 @@ _LEADERS = 4
 
 
 @dataclass(frozen=True)
-class Arena(GameOptions):
+class Arena(GameOptions, Trust):
     """Let agents play each other, and rate them by Elo.
 
     An agent is a built-in one by its name (`tilewe-jax arena --list` shows those of a game); a search with its settings, such
@@ -219,7 +221,7 @@ def _print_arena(game: Any, summary: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Selfplay(GameOptions):
+class Selfplay(GameOptions, Trust):
     """Let one agent play against itself in all seats, and keep the games."""
 
     agent: Annotated[str, arg(metavar="AGENT")] = "puct:num_simulations=64"
@@ -296,7 +298,7 @@ class Selfplay(GameOptions):
 
 
 @dataclass(frozen=True)
-class Eval(GameOptions):
+class Eval(GameOptions, Trust):
     """Let agents play each other, and print how often each wins, with 95 % intervals.
 
     Games come in sets, in which every agent plays from every seat after the same start. A network is one of the settings of a
@@ -334,18 +336,12 @@ class Eval(GameOptions):
         check_writable(self.plot)
         common.ask_for_devices(self.devices)
 
-        agents = self.agents
+        game = _game_of_run(self.run_folder) if self.run_folder else self.make()
+        players = _players(game, self.agents)
         if self.run_folder:
-            game = _game_of_run(self.run_folder)
-            weights = sorted((self.run_folder / "weights").glob("*.npz"))
-            # With noise, or the same two networks would play the same few games again and again.
-            search = f"gumbel:num_simulations={self.num_simulations},gumbel_scale=1"
-            agents += tuple(f"{path.stem}={search},network={path}" for path in weights)
-        else:
-            game = self.make()
-        if not agents:
+            players += _players_of_run(game, self.run_folder, self.num_simulations)
+        if not players:
             raise UsageError("--agents are needed, or --run")
-        players = _players(game, agents)
         options: dict[str, Any] = {"devices": self.devices, "opening": self.opening, "quiet": self.json}
         results = _play(game, players, self.games, self.batch, self.seed, **options)
         summary = results.summary()
@@ -367,12 +363,38 @@ class Eval(GameOptions):
             raise KeyboardInterrupt
 
 
+def _players_of_run(game: Any, folder: Path, num_simulations: int) -> list[Any]:
+    """A player for each network that a run of `train` kept, by the name of its file; notes on them go to standard error.
+
+    No name of a file becomes the text of an agent, which might name code.
+    """
+    from dataclasses import replace
+
+    from experiments.arena.players import spec_player
+    from search import AgentSpec
+
+    # With noise, or the same two networks would play the same few games again and again.
+    search = AgentSpec.parse(f"gumbel:num_simulations={num_simulations},gumbel_scale=1")
+    players = []
+    for path in sorted((folder / "weights").glob("*.npz")):
+        try:
+            spec = replace(search, evaluator=replace(search.evaluator, network=str(path)))
+            players.append(spec_player(game, path.stem, spec))
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    print_notes(players)
+    return players
+
+
 def _game_of_run(folder: Path) -> Any:
     """The game of a run of `train`."""
     from experiments.training.checkpoint import CheckpointError
     from experiments.training.run import read_config
+    from experiments.trust import UntrustedError
 
     try:
         return read_config(folder).game.make()
+    except UntrustedError as error:
+        raise FailedError(str(error)) from None
     except (CheckpointError, ValueError) as error:
         raise UsageError(str(error)) from None

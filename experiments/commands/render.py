@@ -9,6 +9,7 @@ from tyro.conf import Positional, arg
 from experiments.commands.common import (
     FailedError,
     Flag,
+    Imports,
     OptionalFile,
     OptionalInt,
     UsageError,
@@ -18,6 +19,7 @@ from experiments.commands.common import (
     chosen_game,
     err,
     out,
+    print_unread,
 )
 
 _SUFFIXES = {".svg": "svg", ".gif": "gif", ".html": "html", ".htm": "html"}
@@ -28,7 +30,7 @@ Format = Literal["svg", "gif", "animated-svg", "html", "grid"]
 
 
 @dataclass(frozen=True)
-class Render:
+class Render(Imports):
     """Draw recorded games: a position, a moving picture, a page to step through a game, or many games side by side.
 
     The format follows from the name of the file to write, .svg, .gif or .html, or is given: svg is one position; gif and
@@ -43,6 +45,8 @@ class Render:
     """svg, gif, animated-svg, html or grid; by default what the name of --out says."""
     number: int = 1
     """Number of the game in the file, from 1; of a grid, of the first game."""
+    variations: Flag = False
+    """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
     move: OptionalInt = None
     """svg: draw the position after so many moves, 0 for the start, instead of the last one; html: begin there."""
     theme: Annotated[Literal["light", "dark"] | None, arg(metavar="THEME", help_behavior_hint="")] = None
@@ -53,10 +57,10 @@ class Render:
     """html: show the analyses of this file, as --out of `rate` writes it: candidates, and expected outcomes as a graph."""
 
     def run(self) -> None:
+        from tilewe_jax import recorded
         from tilewe_jax.extras import MissingExtraError
         from tilewe_jax.files import replacing
         from tilewe_jax.records import RecordError
-        from tilewe_jax.render.replay import read_games
 
         check_positive(number=self.number)
         check_writable(self.out)
@@ -67,18 +71,21 @@ class Render:
             check_unused(self, f"with {kind}", "move")
         if kind != "html":
             check_unused(self, f"with {kind}", "analyses")
-        games = read_games(self.file)
+        content = recorded.read(self.file, self.variations)
+        games = content.games
         game = chosen_game(games, self.number, self.file)
-        if self.move is not None and not 0 <= self.move <= len(game.actions):
-            raise UsageError(f"--move must be 0 to {len(game.actions)}, the moves of game {self.number}, not {self.move}")
+        moves = len(game.actions)
+        if self.move is not None and not 0 <= self.move <= moves:
+            raise UsageError(f"--move must be 0 to {moves}, the moves of game {self.number}, not {self.move}")
+        print_unread(self.file, content, self.variations)
         try:
-            content = self._grid(games) if kind == "grid" else self._game(kind, game)
+            drawn = self._grid(games) if kind == "grid" else self._game(kind, game)
         except MissingExtraError as error:
             raise FailedError(str(error)) from None
         except RecordError as error:
             raise RecordError(f"{self.file}: game {self.number}: {error}") from None
         with replacing(self.out, "wb") as file:
-            file.write(content if isinstance(content, bytes) else content.encode())
+            file.write(drawn if isinstance(drawn, bytes) else drawn.encode())
         (err if str(self.out) == "/dev/stdout" else out).print(f"{kind} written to {self.out}")
 
     def _grid(self, games: list[Any]) -> str:

@@ -2,8 +2,10 @@
 
 import contextlib
 import importlib.util
+import ipaddress
 import logging
 import os
+import re
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,7 +16,15 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import arg
 
 from experiments.commands.analyze import AGENT
-from experiments.commands.common import Agents, Flag, OptionalFolder, UsageError, err, out
+from experiments.commands.common import (
+    Agents,
+    Flag,
+    OptionalFolder,
+    Trust,
+    UsageError,
+    err,
+    out,
+)
 
 if TYPE_CHECKING:
     from tilewe_jax.web.catalog import Agent
@@ -27,7 +37,7 @@ TITLES = ("beginner", "easy", "medium", "hard", "expert", "master", "grandmaster
 
 
 @dataclass(frozen=True)
-class Serve:
+class Serve(Trust):
     """Serve games in a browser: against people, engines and networks, with analyses, studies and a view of training runs.
 
     Games are kept in a file, and go on after a restart. Engines are processes of their own, which start in the background.
@@ -59,6 +69,11 @@ class Serve:
             raise UsageError(f"--port must be 0 to 65535, not {self.port}")
         if self.engines < 0:
             raise UsageError(f"--engines must be at least 0, not {self.engines}")
+        if self.agents and not self.engines:
+            raise UsageError("--agents needs an engine process that plays them; --engines is 0")
+        for name in self.names:
+            if not _is_host_name(name):
+                raise UsageError(f"--names must be host names like games.example.org, not {name!r}")
         missing = [name for name in ("starlette", "uvicorn", "websockets") if importlib.util.find_spec(name) is None]
         if missing:
             raise UsageError(f"serve needs {', '.join(missing)}: pip install 'tilewe-jax[web]'")
@@ -72,9 +87,12 @@ class Serve:
 
         from tilewe_jax.web.app import LOCAL_NAMES, create_app
         from tilewe_jax.web.engines import EnginePool
+        from tilewe_jax.web.limits import Limits
         from tilewe_jax.web.live import Live
+        from tilewe_jax.web.sockets import fitted, server_config
         from tilewe_jax.web.store import Store, StoreError
 
+        logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
         agents = offered_agents(self.agents) if self.engines else {}
         listener = self._listen()
         try:
@@ -82,46 +100,41 @@ class Serve:
         except (OSError, StoreError) as error:
             listener.close()
             raise UsageError(f"--data: {error}") from None
-        logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
+        limits = fitted(Limits())
         app = create_app(
             store,
-            EnginePool(engine_command(agents), self.engines) if self.engines else None,
+            EnginePool([*engine_command(agents), *self.imports_as_arguments()], self.engines) if self.engines else None,
             agents,
             analysis_agent=AGENT,
             host_names=(*LOCAL_NAMES, socket.gethostname(), *self.names),
             runs=self.runs,
             live=Live([sys.executable, "-m", "experiments.live", "--game", self.live]) if self.engines else None,
+            limits=limits,
         )
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,  # the address of a client is not what it says itself
-            ws="websockets-sansio",
-            ws_max_size=1 << 14,
-            ws_per_message_deflate=False,  # a small message must not become a large one here
-            ws_ping_interval=20,
-            ws_ping_timeout=20,
-            limit_concurrency=4_000,
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=3,
-        )
+        config = server_config(app, limits)
         host, port = listener.getsockname()[:2]
-        name = f"[{host}]" if ":" in host else host
-        out.print(f"http://{name}:{port}/", markup=False, soft_wrap=True)
+        address = ipaddress.ip_address(host.partition("%")[0])
+        is_everywhere = address.is_unspecified
+        loopback = "::1" if ":" in host else "127.0.0.1"
+        out.print(_url(loopback if is_everywhere else host, port), markup=False, soft_wrap=True)
         sys.stdout.flush()
-        if host not in ("127.0.0.1", "::1"):
-            err.print("others on the network can reach this server, and play and watch without a password", soft_wrap=True)
+        if not address.is_loopback:
+            own = _address_in_network(listener.family) if is_everywhere else None
+            where = f" at {_url(own, port)}" if own else ""
+            note = f"others on the network can reach this server{where}, and play and watch without a password"
+            err.print(note, markup=False, soft_wrap=True)
         with contextlib.suppress(KeyboardInterrupt):  # how a server ends
             uvicorn.Server(config).run(sockets=[listener])
 
     def _listen(self) -> socket.socket:
         """The socket that the server listens on."""
         try:
+            if not self.host.strip():
+                raise ValueError("it is empty")
             family, _, _, _, address = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0]
-        except OSError as error:
-            raise UsageError(f"--host: {self.host} is no address of this machine ({error.strerror})") from None
+        except (OSError, ValueError) as error:  # UnicodeError, a ValueError, for a part of more than 63 letters
+            reason = getattr(error, "strerror", None) or str(error)
+            raise UsageError(f"--host must be a name or address of this machine, not {self.host!r} ({reason})") from None
         listener = socket.socket(family, socket.SOCK_STREAM)
         if sys.platform != "win32":  # where it would let two servers listen on one port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -149,7 +162,10 @@ def engine_command(agents: Mapping[str, Sequence["Agent"]]) -> list[str]:
 
 
 def offered_agents(texts: Sequence[str]) -> dict[str, list["Agent"]]:
-    """By game, the levels and the agents that are given as text. Raises ``UsageError`` for a game that is not offered."""
+    """By game, the levels and the agents that are given as text.
+
+    Raises ``UsageError`` for a game that is not offered, and for an agent that cannot play.
+    """
     from experiments.levels import LEVELS
     from tilewe_jax.web.catalog import GAMES, Agent
 
@@ -164,10 +180,55 @@ def offered_agents(texts: Sequence[str]) -> dict[str, list["Agent"]]:
         is_named = bool(equals) and ":" not in game
         if is_named and game not in GAMES:
             raise UsageError(f"--agents: there is no game {game!r} in {text!r}; games are {', '.join(GAMES)}")
-        for name in [game] if is_named else GAMES:
-            what = name_of_agent if is_named else text
-            offered[name].append(Agent(what, what, None, _seconds(name, what)))
+        what = name_of_agent if is_named else text
+        errors = {name: _error_of(name, what) for name in ([game] if is_named else GAMES)}
+        playable = [name for name, error in errors.items() if error is None]
+        if not playable:
+            raise UsageError(f"--agents: {text!r}: {next(iter(errors.values()))}")
+        for name in playable:
+            if all(agent.agent != what for agent in offered[name]):
+                offered[name].append(Agent(what, what, None, _seconds(name, what)))
+        if len(playable) < len(errors):
+            name, error = next((name, error) for name, error in errors.items() if error)
+            err.print(f"{what} is offered for {', '.join(playable)} only; {name}: {error}", markup=False, soft_wrap=True)
     return offered
+
+
+def _error_of(game: str, agent: str) -> str | None:
+    """Why an agent cannot play a game, or ``None``. Does what an engine process does with it, without compiling anything."""
+    from experiments.analysis import AgentAnalyzer
+    from tilewe_jax.host_games import make_host_game
+    from tilewe_jax.interop.analysis import GameSpec
+
+    settings = {"agent": agent, "max_seconds": _seconds(game, agent)}
+    try:
+        analyzer = AgentAnalyzer(agent, batch=1)
+        analyzer.prepare(GameSpec(make_host_game(game), {}), {name: value for name, value in settings.items() if value})
+    except (MemoryError, OSError, ValueError) as error:
+        return " ".join(str(error).split())
+    return None
+
+
+def _is_host_name(name: str) -> bool:
+    """Whether a text can be the name of a machine in a URL, as browsers send it."""
+    part = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+    return len(name) <= 253 and re.fullmatch(rf"{part}(\.{part})*\.?", name) is not None
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _address_in_network(family: int) -> str | None:
+    """The address of this machine by which others reach it, if it has one."""
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            # Addresses for documentation: nothing is sent, and the system only chooses the interface.
+            probe.connect(("2001:db8::1" if family == socket.AF_INET6 else "192.0.2.1", 9))
+            host = str(probe.getsockname()[0])
+    except OSError:
+        return None
+    return None if ipaddress.ip_address(host.partition("%")[0]).is_unspecified else host
 
 
 def _seconds(game: str, agent: str) -> float | None:

@@ -4,7 +4,8 @@ A file is an ``.npz`` archive: arrays ``w0``, ``w1``, ... in the order of the ne
 with the fields of ``Description`` and ``game_version``, what the run says of itself, and all its settings. Files of the first
 format, which the shipped ones have, hold flat settings instead of a description; ``_description`` reads what is needed of them.
 
-Files may come from anybody: nothing in them is unpickled or run, and no array is read before its shape is known to fit.
+Files may come from anybody: nothing in them is unpickled or run, and no array is read before its shape is known to fit. An
+architecture ``module:factory`` in a file is refused unless the caller trusts the file (``experiments.trust``).
 """
 
 import json
@@ -26,6 +27,7 @@ import numpy as np
 
 from experiments.networks.base import Model, predict
 from experiments.networks.registry import DEFAULT, make
+from experiments.trust import check, trusting
 from search.exported import Network, NetworkInterface
 from search.exported import load as load_exported
 from tilewe_jax import registry
@@ -84,24 +86,25 @@ def save(path: Path, model: Model, description: Description, game_version: int, 
         np.savez_compressed(file, **arrays)
 
 
-def read(game: Game[Any], path: Path, any_game: bool = False) -> Weights:
+def read(game: Game[Any], path: Path, any_game: bool = False, trust: bool = False, known: str = "") -> Weights:
     """The weights in a file, for a game.
 
     They load where all arrays fit a network for the game and the rules are the same: options may differ, and then ``note`` says
-    how. With ``any_game`` the rules may differ too.
+    how. With ``any_game`` the rules may differ too. An architecture ``module:factory`` is code, which is imported only if
+    ``trust`` says that the file may name it, or if it is the ``known`` architecture of the caller's run.
 
     Raises ``ValueError`` where the file cannot be read, or is for other rules, or holds other arrays, naming the difference.
     """
     try:
-        with open_input(path, FILE_LIMIT) as file:
-            return _read(game, path, file, any_game)
+        with open_input(path, FILE_LIMIT) as file, trusting(trust):
+            return _read(game, path, file, any_game, known)
     except _DamagedError as error:
         raise ValueError(f"{path} is not a file of weights, as training writes it: {error}") from None
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror or error}") from None
 
 
-def _read(game: Game[Any], path: Path, file: BinaryIO, any_game: bool) -> Weights:
+def _read(game: Game[Any], path: Path, file: BinaryIO, any_game: bool, known: str) -> Weights:
     """The weights in an opened file, see ``read``."""
     archive = _Archive(file)
     about = _about(archive)
@@ -114,11 +117,13 @@ def _read(game: Game[Any], path: Path, file: BinaryIO, any_game: bool) -> Weight
         raise ValueError(f"{path} is for {_name(trained_for)}, not for {_name(game)}: the rules differ")
     if not any_game and version != game.version:
         raise ValueError(f"{path} is for version {version} of {game.id}, not for {game.version}: the rules differ")
+    if ":" in description.architecture and description.architecture != known:
+        check(path, "architecture", description.architecture)
     note = None
     if trained_for != game:
         changes = f": {'; '.join(_differences(trained_for, game))}" if trained_for.id == game.id else ""
         note = f"{path.name} was trained for {_name(trained_for)}, not for {_name(game)}{changes}"
-    model = _fill(game, description, archive, f"{path} does not fit", note)
+    model = _fill(game, description, archive, f"{path} does not fit", note, _registered_by(about))
     return Weights(model, description, about, note)
 
 
@@ -151,29 +156,30 @@ def _no_network(what: str, name: str) -> str:
     return f"{what} {name!r}: {reason}"
 
 
-def read_initial(game: Game[Any], name: str, setting: str) -> Weights:
+def read_initial(game: Game[Any], name: str, setting: str, known: str = "") -> Weights:
     """The weights of a name that training begins with, of any game whose arrays have the same shapes.
 
-    Raises ``ValueError`` where there are none, naming the setting, or where they do not fit.
+    ``known`` is the architecture of the run, see ``read``. Raises ``ValueError``, which names the setting, for unknown weights
+    and for weights that do not fit.
     """
     path = find(name)
     if path is None:
         raise ValueError(_no_network(setting, name))
-    return read(game, path, any_game=True)
+    return read(game, path, any_game=True, known=known)
 
 
-def load(game: Game[Any], name: str) -> Network:
+def load(game: Game[Any], name: str, trust: bool = False) -> Network:
     """The network of a name: weights, see ``find``, or whatever ``search.exported.load`` finds.
 
-    ``TrainedNetwork.note`` says where weights were trained for other options of the game. Raises ``ValueError`` where there is
-    no such network, or none for this game.
+    ``TrainedNetwork.note`` says where weights were trained for other options of the game. ``trust`` allows weights to name
+    code, see ``read``. Raises ``ValueError`` where there is no such network, or none for this game.
     """
     path = find(name)
     if path is None:
         if ":" not in name and not Path(name).is_file():
             raise ValueError(_no_network("network", name))
         return load_exported(game, name)
-    weights = read(game, path)
+    weights = read(game, path, trust=trust)
     return TrainedNetwork(weights.model, weights.description.score_weight, weights.note)
 
 
@@ -310,11 +316,21 @@ def _description(about: dict[str, Any]) -> Description:
     return Description(game, options, architecture, size, float(score_weight))
 
 
-def _fill(game: Game[Any], description: Description, archive: _Archive, problem: str, note: str | None) -> Model:
+def _registered_by(about: dict[str, Any]) -> str:
+    """The module or file that registered the architecture, as the run's settings in the file say; empty if they do not."""
+    config = about.get("config")
+    network = config.get("network") if isinstance(config, dict) else None
+    module = network.get("registered_by") if isinstance(network, dict) else None
+    return module if isinstance(module, str) else ""
+
+
+def _fill(
+    game: Game[Any], description: Description, archive: _Archive, problem: str, note: str | None, registered_by: str
+) -> Model:
     """The described network for a game, with the arrays of a file as its weights, which are read once all shapes fit."""
     why = f" ({note})" if note else ""
     try:
-        like = jax.eval_shape(lambda: make(game, description.architecture, description.size, jax.random.key(0)))
+        like = jax.eval_shape(lambda: make(game, description.architecture, description.size, jax.random.key(0), registered_by))
     except ValueError as error:
         raise ValueError(f"{problem}: {error}{why}") from None
     wanted, tree = jax.tree_util.tree_flatten_with_path(like)

@@ -34,7 +34,8 @@ def load(name: str) -> TrainConfig:
                 pass
         except OSError as error:
             raise ValueError(f"there is no preset {name}: {error.strerror}") from None
-        config = factories.call(f"preset {name}", runpy.run_path, name).get("CONFIG")
+        with factories.loading(name):
+            config = factories.call(f"preset {name}", runpy.run_path, name).get("CONFIG")
     elif name in names():
         config = importlib.import_module(f"{__name__}.{name}").CONFIG
     else:

@@ -33,6 +33,14 @@ def check_evaluation(config: TrainConfig, game: Game[Any]) -> None:
         )
 
 
+def last_weights(config: TrainConfig, game: Game[Any], folder: Path, iteration: int | None) -> Model | None:
+    """Return the weights of the evaluation before, if they are an opponent of the next one. Raises ``ValueError``."""
+    if iteration is None or _LAST not in config.evaluation.opponents:
+        return None
+    path = folder / "weights" / f"{iteration:06d}.npz"
+    return weights.read(game, path, known=config.network.architecture).model
+
+
 class Evaluation:
     """Matches against the opponents of a run, compiled once for all evaluations.
 
@@ -50,9 +58,7 @@ class Evaluation:
         opponents = config.evaluation.opponents
         self._opponents = {name: None if name == _LAST else player(game, name) for name in opponents}
         self._matches: dict[str, Match] = {}
-        self._last: Model | None = None
-        if before is not None:
-            self._last = weights.read(game, folder / "weights" / f"{before:06d}.npz").model
+        self._last = last_weights(config, game, folder, before)
 
     def run(self, iteration: int, model: Model) -> dict[str, Any]:
         """Play against all opponents.

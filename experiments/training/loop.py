@@ -17,14 +17,31 @@ from jax.experimental import multihost_utils
 from experiments import settings
 from experiments.config import TrainConfig
 from experiments.networks import Model, registry, weights
-from experiments.training import checkpoint, loss
+from experiments.progress import Progress
+from experiments.training import checkpoint, loss, metrics, processes
 from experiments.training.agents import check_warmup
-from experiments.training.evaluation import Evaluation, check_evaluation
+from experiments.training.evaluation import Evaluation, check_evaluation, last_weights
 from experiments.training.loss import Losses
 from experiments.training.metrics import Log
 from experiments.training.program import Program, SlimState, TrainState, check_memory, memory_needed, slim
 from tilewe_jax.files import replacing
 from tilewe_jax.game import Game
+
+CONFIG = "config.json"
+"""File with the settings of a run."""
+LOCK = ".lock"
+"""File that a process locks while it trains in a folder. The operating system unlocks it when the process ends."""
+_CHECKPOINTS = "checkpoints"
+
+
+def is_free(folder: Path) -> bool:
+    """Whether a run may start in a folder: it is empty, or has only the files of a run without a finished checkpoint."""
+    if not folder.is_dir():
+        return not folder.exists()
+    # The settings, or the temporary file that replaces them; checkpoints, none of them finished.
+    left = (CONFIG, LOCK, ".writing-")
+    others = [path for path in folder.iterdir() if not path.name.startswith(left) and path.name != _CHECKPOINTS]
+    return not others and checkpoint.has_no_other(folder / _CHECKPOINTS)
 
 
 class Run:
@@ -42,7 +59,11 @@ class Run:
         """Whether this process writes the files of the run."""
         self.note: str | None = None
         """Note on the weights that the run begins with, see ``experiments.networks.weights.Weights``."""
-        self._checkpoints = folder / "checkpoints"
+        self.notes: list[str] = []
+        """Notes on data that a resumed run lacks, a line each."""
+        self.is_stopped = False
+        """True if ``train`` ended early because of ``stop``, in any process."""
+        self._checkpoints = folder / _CHECKPOINTS
 
     def needed(self) -> dict[str, int]:
         """Estimated bytes that each device needs, by purpose."""
@@ -54,65 +75,107 @@ class Run:
         Raises ``ValueError`` where the folder has something in it already, which is left as it is. A folder in which a run was
         killed before this checkpoint was finished is begun again.
         """
-        if self.leads and not self._is_free():
-            raise ValueError(f"{self.folder} is not empty; go on with what is there by --resume, or choose another folder")
+        processes.led(self._check_free)
         initial = initial_weights(self.config, self.game)
         state = self.program.begin(self.config.seed)
         if initial:
             self.note = initial.note
             start = jax.jit(partial(loss.start, self.config, self.game), out_shardings=self.program.shardings.learner)
             state = replace(state, learner=start(_fitted(initial, state.learner.model)))
-        if self.leads:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            checkpoint.delete_unfinished(self._checkpoints)
-            self._write_config()
+        processes.led(self._begin_folder)
+        self._connect()
         self._save(0, state)
         return state
 
+    def _check_free(self) -> None:
+        if not is_free(self.folder):
+            raise ValueError(f"{self.folder} is not empty; go on with what is there by --resume, or choose another folder")
+
+    def _begin_folder(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        checkpoint.delete_unfinished(self._checkpoints)
+        self._write_config()
+
     def _write_config(self) -> None:
-        with replacing(self.folder / "config.json", "w") as file:
+        with replacing(self.folder / CONFIG, "w") as file:
             json.dump(settings.to_json(self.config), file, indent=1)
 
+    def _connect(self) -> None:
+        """Have the collectives of all devices connect while all processes are here."""
+        if processes.are_several():
+            processes.meet()
+            self._any(False)
+            self.program.connect()
+
     def newest_checkpoint(self) -> int | None:
-        """The iteration of the newest checkpoint that is whole; ``None`` where there is none."""
+        """The iteration of the newest finished checkpoint, or ``None``."""
         return max(checkpoint.numbers(self._checkpoints), default=None)
 
-    def _is_free(self) -> bool:
-        """Whether the folder has nothing in it but what ``start`` leaves when it is killed."""
-        if not self.folder.is_dir():
-            return True
-        # The settings, or the temporary file that replaces them; checkpoints, none of them finished.
-        begun = [
-            path for path in self.folder.iterdir() if not path.name.startswith("config.json") and path != self._checkpoints
-        ]
-        return not begun and checkpoint.has_no_other(self._checkpoints)
+    def resume(self, number: int | None = None) -> TrainState:
+        """Restore the newest checkpoint, or start a new run if ``start`` was killed before it wrote the first one.
 
-    def resume(self) -> TrainState:
-        """The newest checkpoint that is whole, or a new run where ``start`` was killed before the first one was.
+        Changed settings apply from here on. The files of the folder are checked before
+        anything in it is changed.
 
-        Settings that may change, and have, are those of the run from now on.
+        Args:
+            number: checkpoint to restore instead of the newest one. Later ones are renamed.
 
-        Raises ``CheckpointError`` where there is none, or it has other settings.
+        Raises ``CheckpointError`` if the checkpoint does not exist or has other settings, and if it or a file of the run is
+        damaged; then it names the newest earlier checkpoint that is whole.
         """
-        newest = self.newest_checkpoint()
-        if newest is None and self._is_free():
+        chosen = processes.led(lambda: self._choose(number))
+        if chosen is None:
             return self.start()
+        like, made_for = self.program.like, (self.config, self.game.version)
+        if checkpoint.is_slim(self._checkpoints, chosen):
+            kept: SlimState = checkpoint.restore(self._checkpoints, chosen, slim(like), *made_for)
+            # Not the games again with which the run began.
+            begun = self.program.begin(self.config.seed + chosen)
+            state = replace(begun, learner=kept.learner, keys=kept.keys, iteration=kept.iteration)
+        else:
+            state = checkpoint.restore(self._checkpoints, chosen, like, *made_for)
+        self._connect()
+        if self.leads:
+            for path in checkpoint.set_aside(self._checkpoints, chosen):
+                self.notes.append(f"{path}: a checkpoint after iteration {chosen}, which is not used any more")
+            checkpoint.delete_unfinished(self._checkpoints)
+            self._write_config()
+        return state
+
+    def _choose(self, number: int | None) -> int | None:
+        """The checkpoint to resume from, verified, as are the other files; ``None`` for a run that has none yet."""
+        newest = checkpoint.newest(self._checkpoints)
+        if newest is None and number is None and is_free(self.folder):
+            return None
         if newest is None:
             raise checkpoint.CheckpointError(
                 f"{self._checkpoints} has no checkpoint to go on with; begin a run in another folder, where network.init"
                 " can name weights of this one"
             )
-        like, made_for = self.program.like, (self.config, self.game.version)
-        if checkpoint.is_slim(self._checkpoints, newest):
-            kept: SlimState = checkpoint.restore(self._checkpoints, newest, slim(like), *made_for)
-            # Not the games again with which the run began.
-            begun = self.program.begin(self.config.seed + newest)
-            state = replace(begun, learner=kept.learner, keys=kept.keys, iteration=kept.iteration)
-        else:
-            state = checkpoint.restore(self._checkpoints, newest, like, *made_for)
-        if self.leads:
-            self._write_config()
-        return state
+        chosen = newest if number is None else number
+        if number is not None and number not in (available := checkpoint.numbers(self._checkpoints)):
+            listed = ", ".join(map(str, available)) or "none"
+            raise checkpoint.CheckpointError(f"{self._checkpoints} has no checkpoint of iteration {number}; it has {listed}")
+        try:
+            if not checkpoint.verify(self._checkpoints, chosen):
+                self.notes.append(f"checkpoint {chosen} was written without checksums, so that damage in it may go unnoticed")
+        except checkpoint.CheckpointError as error:
+            earlier = checkpoint.newest_whole(self._checkpoints, chosen)
+            advice = "no earlier checkpoint is whole"
+            if earlier is not None:
+                advice = f"the checkpoint of iteration {earlier} is whole: --resume --checkpoint {earlier} goes on from it"
+            raise checkpoint.CheckpointError(f"{error}; {advice}") from None
+        self._check_files(chosen)
+        return chosen
+
+    def _check_files(self, iteration: int) -> None:
+        """Raise ``CheckpointError`` if a file that is needed beside a checkpoint is damaged."""
+        try:
+            metrics.read(self.folder / metrics.METRICS)
+            rows = [row for row in metrics.read(self.folder / metrics.EVALUATIONS) if row["iteration"] <= iteration]
+            last_weights(self.config, self.game, self.folder, rows[-1]["iteration"] if rows else None)
+        except ValueError as error:
+            raise checkpoint.CheckpointError(str(error)) from None
 
     def train(
         self,
@@ -121,11 +184,13 @@ class Run:
         stop: Callable[[], bool] = lambda: False,
         began: float | None = None,
         minutes: float = math.inf,
+        progress: Progress | None = None,
     ) -> TrainState:
         """Play and learn until the iterations, or the minutes, are over, or ``stop`` says so; then keep what there is.
 
         Only the process that leads has a log. ``began`` is the ``time.monotonic()`` from which on the minutes count, by default
-        now; ``minutes`` is a limit for this call alone, beside that of the settings for the whole run.
+        now; ``minutes`` limits this call alone, in addition to the limit for the whole run in the settings. ``progress`` shows
+        the phase.
         """
         config, program = self.config, self.program
         every = config.evaluation.eval_every, config.checkpoint.checkpoint_every
@@ -155,6 +220,8 @@ class Run:
             learned = time.monotonic()
             if log:
                 log.add_iteration(iteration, learned - started, played - begin, learned - played, stats, losses)
+            if progress and progress.is_compiling:
+                progress.phase("training")
             if iteration % every[0] == 0:
                 state = self._evaluate(iteration, state, log, evaluation, started)
             evaluated = time.monotonic()
@@ -166,6 +233,7 @@ class Run:
                 pace.add({"evaluation": evaluated - learned})
         if saved != iteration:
             self._save(iteration, state)
+        self.is_stopped = self._any(self.is_stopped or stop())
         if log:
             self._keep(iteration, state, log)
         return state
@@ -207,11 +275,14 @@ class Run:
     def _ends(self, log: Log | None, deadline: float, stop: Callable[[], bool]) -> bool:
         """Whether to end, which all processes have to decide alike."""
         late = log is not None and time.monotonic() > deadline
-        return self._any(late or stop())
+        late, self.is_stopped = self._any(late, stop())
+        return late or self.is_stopped
 
-    def _any(self, flag: bool) -> bool:
-        """Whether the flag is set in any process."""
-        return bool(np.any(multihost_utils.process_allgather(np.array(flag)))) if jax.process_count() > 1 else flag
+    def _any(self, *flags: bool) -> Any:
+        """Combine flags of all processes by "or"; several flags give a tuple."""
+        if jax.process_count() > 1:
+            flags = tuple(map(bool, np.any(multihost_utils.process_allgather(np.array(flags)), axis=0)))
+        return flags if len(flags) > 1 else flags[0]
 
     def _save(self, number: int, state: TrainState) -> None:
         kept = slim(state) if self.config.checkpoint.slim else state
@@ -237,7 +308,8 @@ class Run:
 
 def initial_weights(config: TrainConfig, game: Game[Any]) -> weights.Weights | None:
     """The weights that a new run begins with, read; ``None`` for random ones. Raises ``ValueError``."""
-    return weights.read_initial(game, config.network.init, "network.init") if config.network.init else None
+    network = config.network
+    return weights.read_initial(game, network.init, "network.init", network.architecture) if network.init else None
 
 
 def _fitted(initial: weights.Weights, model: Model) -> Model:

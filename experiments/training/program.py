@@ -127,6 +127,13 @@ class Program:
         self.accept: Callable[[TrainState], TrainState] = accept
         """Makes the newest weights those that play, where there is a gate."""
 
+    def connect(self) -> None:
+        """Run a collective over all devices, which connects them."""
+        total = jax.shard_map(
+            lambda: jax.lax.psum(jnp.int32(1), _AXIS), mesh=self.mesh, in_specs=(), out_specs=PartitionSpec(), check_vma=False
+        )
+        jax.block_until_ready(jax.jit(total)())
+
     def _divided(self, function: Callable[..., tuple[TrainState, Any]], *fixed: Any) -> _Update:
         """A function of fixed arguments and the state, compiled for all devices, each with its part of the state."""
         mapped = jax.shard_map(
@@ -147,7 +154,8 @@ class Program:
         config = self.config
         key_model, key_games, key_run = jax.random.split(jax.random.key(seed), 3)
         num_games = config.selfplay.num_games
-        model = networks.make(self.game, config.network.architecture, config.network.size, key_model)
+        network = config.network
+        model = networks.make(self.game, network.architecture, network.size, key_model, network.registered_by)
         return TrainState(
             learner=loss.start(config, self.game, model),
             games=selfplay.begin(config.selfplay, self.game, key_games, num_games),
@@ -230,7 +238,9 @@ _GROWS_WITH_GAMES = ("replay buffer", "positions of an iteration", "search trees
 def memory_needed(config: TrainConfig, game: Game[Any], devices: int) -> dict[str, int]:
     """Estimated bytes that each device needs, by purpose."""
     network, selfplay_config, search = config.network, config.selfplay, config.selfplay.search
-    model = jax.eval_shape(lambda: networks.make(game, network.architecture, network.size, jax.random.key(0)))
+    model = jax.eval_shape(
+        lambda: networks.make(game, network.architecture, network.size, jax.random.key(0), network.registered_by)
+    )
     weights = 4 * networks.num_parameters(model)
     games = selfplay_config.num_games // devices
     determinizations = selfplay_config.num_determinizations if game.has_hidden_information else 1

@@ -1,5 +1,6 @@
 """Positions of recorded games, to learn from beside those of self-play: games against programs of others, or of people."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.training.replay import UNKNOWN, Positions, TreeNode
-from tilewe_jax import records
+from tilewe_jax import recorded, records
 from tilewe_jax.game import Game
 from tilewe_jax.records import Record
 
@@ -29,7 +30,7 @@ def read(
 
     Args:
         game: the game.
-        path: a file of records, or a folder with files ``*.jsonl`` of records, at any depth.
+        path: a file of games, or a folder with files ``*.jsonl``, ``*.blksgf`` or ``*.sgf`` of games, at any depth.
         limit: maximum number of positions.
         num_candidates: number of places for candidates.
         tree_nodes: whether positions have a place for one inside of a search tree, which is left empty.
@@ -40,12 +41,20 @@ def read(
     """
     games: list[Record] = []
     places: list[str] = []
-    for file in sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]:
-        played, found = records.read(file)
-        if (played.id, played.options) != (game.id, game.options):
-            raise ValueError(f"{file} has games of {played.id} {dict(played.options)}, not of {game.id} {dict(game.options)}")
-        games += found
-        places += [f"{file}, game {number}" for number in range(1, len(found) + 1)]
+    for file in _files(path):
+        content = recorded.read(file)
+        for note in content.notes:
+            print(f"{file}: {note}", file=sys.stderr)
+        for number, (played, record) in enumerate(((each.game, each.record) for each in content.games), 1):
+            place = f"{file}, game {number}"
+            if (played.id, played.options) != (game.id, game.options):
+                raise ValueError(
+                    f"{file} has games of {played.id} {dict(played.options)}, not of {game.id} {dict(game.options)}"
+                )
+            if not record.is_finished:
+                raise ValueError(f"{place}: the game is not over after its {len(record.actions)} actions")
+            games.append(record)
+            places.append(place)
     count = sum(len(record.actions) for record in games)
     if not count:
         raise ValueError(f"{path} has no positions of games")
@@ -58,6 +67,13 @@ def read(
     joined: Positions[Any] = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     node = TreeNode(joined.state, np.full_like(joined.returns, UNKNOWN)) if tree_nodes else None  # type: ignore[arg-type]
     return Positions(**{**vars(joined), "node": node, "final": joined.final if final_states else None})
+
+
+def _files(path: Path) -> list[Path]:
+    """The files of games in a folder, or the file itself."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.suffix == ".jsonl" or recorded.has_sgf_name(file))
 
 
 def _positions(game: Game[Any], games: list[Record], num_candidates: int) -> Iterator[Positions[Any]]:

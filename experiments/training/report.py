@@ -14,10 +14,9 @@ import numpy as np
 from experiments.arena.ratings import plackett_luce
 from experiments.training import metrics
 from experiments.training.loss import BINS
-from tilewe_jax import records
-from tilewe_jax.files import read_json, replacing
+from tilewe_jax import recorded, records
+from tilewe_jax.files import check_regular, read_json, replacing
 from tilewe_jax.render.page import game_element, script_element
-from tilewe_jax.render.replay import read_games
 
 _GAMES = 6
 """Maximum number of example games."""
@@ -90,6 +89,7 @@ def _config(folder: Path) -> dict[str, Any]:
 def write(folder: Path) -> Path:
     """Write ``report.html`` of the run in a folder, and give its path. Raises ``ValueError`` where there is no whole run."""
     config = _config(folder)
+    check_regular(folder)
     rows, evaluations = metrics.read(folder / metrics.METRICS), metrics.read(folder / metrics.EVALUATIONS)
     parts = [_summary(config, rows, evaluations)]
     if rows:
@@ -168,6 +168,8 @@ def _summary(config: dict[str, Any], rows: list[dict[str, Any]], evaluations: li
             "games": f"{games:,}",
             "moves": f"{sum(row['moves'] for row in rows):,}",
         }
+        if missing := metrics.missing_iterations(rows):
+            facts["without rows"] = missing
     if evaluations:
         for name, figures in evaluations[-1]["opponents"].items():
             rate, error = figures["win_rate"], figures["standard_error"]
@@ -177,7 +179,7 @@ def _summary(config: dict[str, Any], rows: list[dict[str, Any]], evaluations: li
 
 
 def _learning(rows: list[dict[str, Any]]) -> list[str]:
-    learned = [row for row in rows if "policy_loss" in row]
+    learned = [row for row in rows if metrics.is_learned(row)]
     if not learned:
         return []
     x = [row["iteration"] for row in learned]
@@ -250,7 +252,7 @@ def _playing(rows: list[dict[str, Any]]) -> list[str]:
 
     def entropy(axes: Any) -> None:
         axes.plot(x, _smooth([row["search_entropy"] for row in rows]), label="search")
-        learned = [row for row in rows if "policy_entropy" in row]
+        learned = [row for row in rows if metrics.is_learned(row)]
         axes.plot([row["iteration"] for row in learned], _smooth([row["policy_entropy"] for row in learned]), label="network")
         axes.plot(x, _smooth([row["surprise"] for row in rows]), label="surprise: search against network")
         axes.set_xlabel("iteration")
@@ -301,7 +303,7 @@ def _games(folder: Path) -> list[str]:
     for path in sorted((folder / "games").glob("*.jsonl"), reverse=True):
         if len(shown) >= _GAMES:
             break
-        for game in read_games(path)[:1]:
+        for game in recorded.read(path).games[:1]:
             scores = game.result["scores"] if game.result else None
             title = f"iteration {int(path.stem.split('-')[0]):,}: {', '.join(game.names)}; scores {scores}"
             is_cut = len(game.actions) > _MOVES

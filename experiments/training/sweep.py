@@ -20,14 +20,15 @@ from tyro.conf import arg
 
 from experiments import arena, presets, settings
 from experiments.config import TrainConfig, changed
+from experiments.networks import weights
 from experiments.parsing import ArgumentError, assignments, parse
 from experiments.training import metrics
 from experiments.training.checkpoint import CheckpointError
 from experiments.training.loop import Run
 from experiments.training.program import Program
-from experiments.training.run import read_config
+from experiments.training.run import locked, read_config
 from search.settings import check_settings, setting
-from tilewe_jax.files import replacing
+from tilewe_jax.files import read_json, replacing
 
 BASE = "base"
 """Name of the run with the settings of the preset."""
@@ -113,12 +114,13 @@ class CpuClock:
 def train(config: TrainConfig, folder: Path, cpu_seconds: float) -> dict[str, Any]:
     """Train for so much CPU time. Returns figures of the run, with the file of its weights, as JSON."""
     run, clock = Run(config, folder, Program(config)), CpuClock()
-    state = run.start()
-    log = metrics.Log(folder, config, None)
-    try:
-        state = run.train(state, log, lambda: clock() >= cpu_seconds)
-    finally:
-        log.close()
+    with locked(folder):
+        state = run.start()
+        log = metrics.Log(folder, config, None)
+        try:
+            state = run.train(state, log, lambda: clock() >= cpu_seconds)
+        finally:
+            log.close()
     iterations = int(state.iteration)
     return {
         "iterations": iterations,
@@ -132,7 +134,7 @@ def check_finished(folder: Path, config: TrainConfig, is_finished: bool) -> None
     """Raise ``ValueError`` where the run in a folder was interrupted, or has other settings."""
     if not is_finished:
         raise ValueError(f"{folder} has a run that was interrupted; delete the folder, and it is made again")
-    if different := settings.differences(config, read_config(folder)):
+    if different := settings.differences(config, read_config(folder, known=config)):
         raise ValueError(f"{folder} has a run with other settings: {', '.join(different)}; choose another folder")
 
 
@@ -145,7 +147,8 @@ def run_all(given: Settings) -> dict[str, Any]:
         finished = folder / "finished.json"
         if folder.exists():
             check_finished(folder, config, finished.exists())
-            runs[name] = json.loads(finished.read_text())
+            # Not the network that the file names, which may be a program.
+            runs[name] = read_json(finished) | {"weights": str(weights.find(str(folder)))}
         else:
             runs[name] = train(config, folder, 60 * given.cpu_minutes)
             with replacing(finished, "w") as file:

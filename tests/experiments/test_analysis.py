@@ -142,6 +142,21 @@ def test_settings_of_a_request(settings: dict[str, Any], message: str) -> None:
         AgentAnalyzer(AGENT).prepare(spec, settings)
 
 
+def test_visits_are_limited_in_all_trees_together() -> None:
+    analyzer = AgentAnalyzer(AGENT, others=["best", "puct:num_determinizations=2"])
+    duo, triominos = (
+        GameSpec(make_host_game(name, **options), options) for name, options in (("duo", {"size": 5}), ("triominos", {}))
+    )
+    assert analyzer.prepare(duo, {"max_visits": 9}) is analyzer.prepare(duo, {"num_simulations": 9})
+    assert analyzer.prepare(triominos, {"max_visits": 9}).spec.search.num_simulations == 2, "four trees"
+    with pytest.raises(ValueError, match="max_visits must be at least 4, the trees that the agent searches, got 3"):
+        analyzer.prepare(triominos, {"max_visits": 3})
+    with pytest.raises(ValueError, match="max_visits must be a positive integer, got x"):
+        analyzer.prepare(duo, {"max_visits": "x"})
+    assert [model["name"] for model in analyzer.models] == [AGENT, "best", "puct:num_determinizations=2"]
+    json.dumps(analyzer.models)
+
+
 def test_searches_are_kept() -> None:
     analyzer, spec = AgentAnalyzer(AGENT), GameSpec(make_host_game("duo", size=5), {"size": 5})
     first = analyzer.prepare(spec, {"c_init": 2})

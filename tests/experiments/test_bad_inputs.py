@@ -287,7 +287,7 @@ def _about(**changes: Any) -> dict[str, Any]:
         ({}, _about(game=3), "game, architecture and size are names, and options an object"),
         ({}, _about(options={"size": HUGE}), "size must be 3 to 10"),
         ({}, _about(size="vast"), "network.size must be one of"),
-        ({}, _about(architecture="none"), "network.architecture for santorini must be one of"),
+        ({}, _about(architecture="none"), "network.architecture 'none' is not registered for santorini here"),
         ({}, _about(score_weight="x"), "score_weight must be between 0 and 1, not 'x'"),
         ({}, _about(score_weight=float("nan")), "score_weight must be between 0 and 1, not nan"),
         ({}, _about(format=3), "it has format 3, not 2"),

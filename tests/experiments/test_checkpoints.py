@@ -3,7 +3,9 @@
 import asyncio
 import copy
 import errno
+import json
 import os
+import random
 import shutil
 import sys
 import threading
@@ -23,9 +25,9 @@ from experiments.config import CheckpointConfig, TrainConfig
 from experiments.training import Program, Run, TrainState, checkpoint, loop, metrics
 from experiments.training.checkpoint import CheckpointError
 from experiments.training.metrics import Log
-from experiments.training.run import naming_what_is_kept, read_config
+from experiments.training.run import locked, naming_what_is_kept, read_config
 from tests.experiments.toy import SHORT, TOY, raw, trained_in
-from tests.support import assert_same
+from tests.support import assert_same, content
 
 
 @pytest.fixture(scope="module")
@@ -202,8 +204,11 @@ def test_a_failed_write_names_the_run_and_what_is_kept() -> None:
         (SHORT, 1, damage(lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])), "000003 is damaged"),
         (SHORT, 1, damage(Path.unlink), "000003 is damaged"),
         (SHORT, 1, lambda folder: shutil.rmtree(folder / "checkpoints"), "has no checkpoint to go on with"),
+        (SHORT, 1, lambda folder: (folder / "checkpoints" / "000009").write_text(""), "000009 is damaged"),
+        (SHORT, 1, lambda folder: (folder / "metrics.jsonl").write_text('{"iteration": 1}\n'), "line 1 is damaged: seconds"),
+        (SHORT, 1, lambda folder: (folder / "evaluations.jsonl").write_text("{}\n"), "line 1 is damaged: iteration is missing"),
     ],
-    ids=["settings", "version", "cut off", "missing", "none"],
+    ids=["settings", "version", "cut off", "missing", "none", "a file", "metrics", "evaluations"],
 )
 def test_checkpoints_that_cannot_go_on(
     program: Program,
@@ -218,10 +223,11 @@ def test_checkpoints_that_cannot_go_on(
     shutil.copytree(halfway, tmp_path / "copy")
     if harm:
         harm(tmp_path / "copy")
-    going = Run(config, tmp_path / "copy", program)
+    going, before = Run(config, tmp_path / "copy", program), content(tmp_path / "copy")
     monkeypatch.setattr(type(program.game), "version", version)
     with pytest.raises(CheckpointError, match=message):
         going.resume()
+    assert content(tmp_path / "copy") == before, "a run that cannot go on stays as it was"
 
 
 def test_only_what_is_ours_is_deleted(program: Program, tmp_path: Path) -> None:
@@ -232,3 +238,200 @@ def test_only_what_is_ours_is_deleted(program: Program, tmp_path: Path) -> None:
         checkpoint.save(tmp_path, number, state, TOY, 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["000001", "000006", "000007"]
     assert checkpoint.numbers(tmp_path) == [6, 7]
+
+
+def test_a_flipped_bit_in_any_file_of_a_checkpoint_is_found(program: Program, halfway: Path, tmp_path: Path) -> None:
+    run, chance = shutil.copytree(halfway, tmp_path / "run"), random.Random(0)
+    folder = run / "checkpoints"
+    assert checkpoint.verify(folder, 3)
+    files = [path for path in (folder / "000003").rglob("*") if path.is_file() and path.stat().st_size]
+    assert len(files) > 5
+    for path in files:
+        good = path.read_bytes()
+        for _ in range(3):
+            bad = bytearray(good)
+            bad[chance.randrange(len(bad))] ^= 1 << chance.randrange(8)
+            path.write_bytes(bad)
+            with pytest.raises(CheckpointError, match="000003 is damaged"):
+                checkpoint.verify(folder, 3)
+        path.write_bytes(good)
+    (folder / "000003" / "more").write_text("")
+    with pytest.raises(CheckpointError, match="more is not listed in SHA256SUMS"):
+        checkpoint.verify(folder, 3)
+
+
+def test_damage_names_the_newest_whole_checkpoint_from_which_the_run_can_go_on(
+    program: Program, halfway: Path, tmp_path: Path
+) -> None:
+    run = shutil.copytree(halfway, tmp_path / "run")
+    (run / "checkpoints" / "000003" / "about" / "metadata").write_text("{}")
+    before, going = content(run), Run(replace(SHORT, iterations=4), run, program)
+    with pytest.raises(
+        CheckpointError, match=r"000003 is damaged: about/metadata .* iteration 2 is whole: .* --checkpoint 2 "
+    ) as error:
+        going.resume()
+    assert "\n" not in str(error.value)
+    assert content(run) == before
+    with pytest.raises(CheckpointError, match="has no checkpoint of iteration 1; it has 2, 3"):
+        going.resume(1)
+    state = going.resume(2)
+    assert int(state.iteration) == 2
+    assert [Path(note.partition(":")[0]).name for note in going.notes] == ["000003.aside"]
+    log = Log(run, going.config, None, 2)
+    assert [note for note in log.notes if "iteration 3 are dropped" in note]
+    going.train(state, log)
+    log.close()
+    assert checkpoint.numbers(run / "checkpoints") == [2, 4]
+    aside = content(run / "checkpoints" / "000003.aside")
+    assert {f"checkpoints/000003/{name}": checksum for name, checksum in aside.items()}.items() <= before.items()
+    shutil.rmtree(run / "checkpoints" / "000004" / "state")
+    shutil.rmtree(run / "checkpoints" / "000002" / "state")
+    with pytest.raises(CheckpointError, match=r"000004 is damaged: .* is missing; no earlier checkpoint is whole"):
+        going.resume()
+
+
+def test_a_checkpoint_without_checksums_is_restored_with_a_note(
+    program: Program, halfway: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = shutil.copytree(halfway, tmp_path / "run")
+    folder = run / "checkpoints" / "000003"
+    (folder / checkpoint.CHECKSUMS).unlink()
+    going = Run(SHORT, run, program)
+    with pytest.raises(CheckpointError, match="000003 is damaged: SHA256SUMS is missing"):
+        going.resume()
+    about = json.loads((folder / "about" / "metadata").read_text())
+    for number, matches in ((checkpoint.WITHOUT_CHECKSUMS, None), (5, "has format 5")):
+        (folder / "about" / "metadata").write_text(json.dumps({**about, "format": number}))
+        if matches:
+            with pytest.raises(CheckpointError, match=matches):
+                going.resume()
+        else:
+            assert int(going.resume().iteration) == 3
+            assert len(going.notes) == 1
+    (folder / "about" / "metadata").write_text(json.dumps({**about, "format": checkpoint.WITHOUT_CHECKSUMS}))
+    damage(lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]))(run)
+    with pytest.raises(CheckpointError, match="000003 is damaged") as error:
+        going.resume()
+    assert "\n" not in str(error.value)
+    assert capfd.readouterr().err == "", "the threads of Orbax say nothing"
+
+
+def test_unfinished_checkpoints_are_deleted_before_a_save_and_by_a_resumed_run(
+    program: Program, halfway: Path, tmp_path: Path
+) -> None:
+    run = shutil.copytree(halfway, tmp_path / "run")
+    folder = run / "checkpoints"
+
+    def cut_off() -> None:
+        for name in ("000004.unfinished", "000004.unfinished.orbax-checkpoint-tmp", "000002.orbax-checkpoint-tmp-7"):
+            (folder / name / "state").mkdir(parents=True)
+            (folder / name / "state" / "part").write_bytes(bytes(100))
+
+    cut_off()
+    state = Run(SHORT, run, program).resume()
+    assert sorted(path.name for path in folder.iterdir()) == ["000002", "000003"]
+    cut_off()
+    checkpoint.save(folder, 5, state, SHORT, 1)
+    assert sorted(path.name for path in folder.iterdir()) == ["000003", "000005"]
+    assert checkpoint.verify(folder, 5)
+
+
+@pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "checkpoints/000003/about/metadata", "report.html", "new"])
+def test_a_pipe_among_the_files_of_a_run_does_not_hang(halfway: Path, tmp_path: Path, name: str) -> None:
+    run = shutil.copytree(halfway, tmp_path / "run")
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    with pytest.raises(OSError, match="pipe or a device") as error, locked(run):
+        pass
+    assert error.value.filename == str(run)
+
+
+def test_a_folder_is_locked_while_a_run_trains_in_it(halfway: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(halfway, tmp_path / "run")
+    (run / ".lock").write_text("")  # of a process that was killed
+    before = content(run)
+    with locked(run):
+        with pytest.raises(OSError, match="another process trains in this folder") as error, locked(run):
+            pass
+        assert error.value.filename == str(run)
+        assert metrics.read(run / metrics.METRICS)
+    with locked(run):
+        pass
+    assert content(run).items() <= before.items()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes").write_text("")
+    with locked(tmp_path / "other"):
+        assert [path.name for path in (tmp_path / "other").iterdir()] == ["notes"], "nothing is written where no run can be"
+
+
+ROW = {"iteration": 1, "seconds": 1.0, "play_seconds": 1.0, "learn_seconds": 0.5, "games": 2, "moves": 9, "simulations": 9}
+ROW |= {"plies": 9, "returns": [1.0, 1.0], "search_entropy": 1.0, "surprise": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (['{"iteration": 1}', 2], "line 1 is damaged: seconds is missing"),
+        ([1, '{"iteration": 2, "sec', 3], "line 2 is damaged: it is not JSON"),
+        ([1, "", 2], "line 2 is damaged"),
+        ([1, "[]"], "line 2 is damaged: it is not a JSON object"),
+        ([1, 2, 2], "line 3 is damaged: iteration 2 comes after iteration 2"),
+        ([2, 1], "line 2 is damaged: iteration 1 comes after iteration 2"),
+        ([{**ROW, "games": 1.5}], "games must be an integer of at least 0, not 1.5"),
+        ([{**ROW, "games": True}], "games must be"),
+        ([{**ROW, "iteration": "1"}], "iteration must be"),
+        ([{**ROW, "seconds": float("nan")}], "seconds must be a number"),
+        ([{**ROW, "returns": [1.0, None]}], "returns must be a list of numbers"),
+        ([{**ROW, "policy_loss": 1.0}], "outcome_loss is missing beside policy_loss"),
+        ([b'{"\xff": 1}'], "line 1 is damaged: it is not UTF-8 text"),
+        ([1, 2, b'{"iteration": 3}'], "line 3 is damaged"),
+    ],
+)
+def test_a_damaged_line_of_a_log_is_named_and_nothing_is_lost(tmp_path: Path, lines: list[Any], message: str) -> None:
+    rows = [{**ROW, "iteration": line} if isinstance(line, int) else line for line in lines]
+    parts = [
+        json.dumps(row).encode() if isinstance(row, dict) else row if isinstance(row, bytes) else row.encode() for row in rows
+    ]
+    path = tmp_path / metrics.METRICS
+    path.write_bytes(b"\n".join(parts) + b"\n")
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=message) as error:
+        Log(tmp_path, SHORT, None, 9)
+    assert str(path) in str(error.value)
+    assert path.read_bytes() == before
+
+
+def test_what_a_resumed_log_drops_or_lacks_is_said(tmp_path: Path) -> None:
+    path = tmp_path / metrics.METRICS
+    rows = [json.dumps({**ROW, "more": [1.50, "é"], "iteration": number}, separators=(",", ":")) for number in (1, 2, 5, 6, 7)]
+    path.write_text("\n".join(rows))
+    log = Log(tmp_path, SHORT, None, 7)
+    log.close()
+    assert path.read_text() == "\n".join(rows) + "\n", "every kept line is left as it was"
+    assert len(log.notes) == 1
+    assert "lacks the rows of iterations 3 to 4;" in log.notes[0]
+    path.write_text("\n".join(rows)[:-4])
+    log = Log(tmp_path, SHORT, None, 5)
+    log.close()
+    assert path.read_text() == "\n".join(rows[:3]) + "\n"
+    assert ["iteration 6 are dropped" in note or "cut off" in note or "lacks" in note for note in log.notes] == [True] * 3
+    log = Log(tmp_path, SHORT, None, 8)
+    log.close()
+    assert "iterations 3 to 4, iterations 6 to 8" in log.notes[0]
+
+
+def test_losses_are_logged_from_the_first_position_that_is_learned_from(program: Program, tmp_path: Path) -> None:
+    _, stats = jax.eval_shape(program.play, program.like)
+    _, zeros = jax.eval_shape(program.learn, program.like)
+    stats, zeros = (jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), tree) for tree in (stats, zeros))
+    log = Log(tmp_path, SHORT, None)
+    half = zeros._replace(
+        policy=np.float32(1.0), calibration=np.full_like(zeros.calibration, 0.5 * 2 / zeros.calibration.shape[1])
+    )
+    for iteration, losses in ((1, [zeros, zeros]), (2, [zeros, half])):
+        log.add_iteration(iteration, 1.0, 1.0, 1.0, stats, losses)
+    log.close()
+    first, second = metrics.read(tmp_path / metrics.METRICS)
+    assert not metrics.is_learned(first)
+    assert "agreement" not in first
+    assert second["policy_loss"] == pytest.approx(2.0), "of the positions that are learned from alone"

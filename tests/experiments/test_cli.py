@@ -281,6 +281,16 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     assert f"{games:,} games written to" in out
 
 
+def test_a_hangup_ends_a_command_unless_it_is_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        assert interrupts.signals() == [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # by nohup
+        assert interrupts.signals() == [signal.SIGINT, signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("place", ["hook", "dictionary", "set"])
 def test_ctrl_c_while_the_garbage_collector_is_at_work_is_not_lost(place: str) -> None:
     """Struck within a hook of it, or within the callback of a weak reference."""

@@ -1,4 +1,4 @@
-"""Training as processes: two that train together, and such that are killed or run out of disk."""
+"""Training as processes: two that train together, differ, are late or are ended, and others that are killed or fill a disk."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from experiments.training import checkpoint, metrics
+from experiments.training import checkpoint, metrics, processes
 from tests.support import TINY_TRAINING
 
 SETTINGS = [
@@ -44,7 +45,7 @@ class Training:
         command = [*within, sys.executable, "-m", "experiments", "train", "--devices", "2", *arguments]
         self.process = subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE)
 
-    def end(self, seconds: float = 180) -> tuple[int, str]:
+    def end(self, seconds: float = 600) -> tuple[int, str]:
         """Its exit code and what it said."""
         _, err = self.process.communicate(timeout=seconds)
         return self.process.returncode, err
@@ -60,16 +61,32 @@ def started() -> Iterator[list[Training]]:
         training.process.communicate()
 
 
-def pair(environment: dict[str, str], *arguments: str) -> list[Training]:
-    """The two processes of a run."""
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("localhost", 0))
-        address = f"localhost:{free.getsockname()[1]}"
-    several = "--coordinator", address, "--num-processes", "2", "--process-id"
-    return [Training(environment, *arguments, *several, str(number)) for number in range(2)]
+        port: int = free.getsockname()[1]
+    return port
 
 
-def wait_for_iterations(folder: Path, count: int, seconds: float = 180) -> None:
+def one_of_two(number: int, port: int) -> list[str]:
+    """The options of a process of a run of two."""
+    return ["--coordinator", f"localhost:{port}", "--num-processes", "2", "--process-id", str(number)]
+
+
+def pair(environment: dict[str, str], *arguments: str) -> list[Training]:
+    """The two processes of a run."""
+    port = free_port()
+    return [Training(environment, *one_of_two(number, port), *arguments) for number in range(2)]
+
+
+def said(err: str) -> list[str]:
+    """The lines of the command itself, which end it."""
+    assert "Traceback" not in err
+    assert "Check failure" not in err
+    return [line for line in err.splitlines() if line.startswith("tilewe-jax: ")]
+
+
+def wait_for_iterations(folder: Path, count: int, seconds: float = 600) -> None:
     end = time.monotonic() + seconds
     while len(metrics.read(folder / metrics.METRICS)) < count:
         assert time.monotonic() < end, f"no {count} iterations after {seconds} s"
@@ -181,3 +198,227 @@ def test_killed_ten_times_at_random_moments(environment: dict[str, str], tmp_pat
         return [{key: value for key, value in row.items() if "seconds" not in key} for row in rows]
 
     assert json.dumps(lines(folder)) == json.dumps(lines(straight))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("signalled", [(0, 1), (0,), (1,)])
+def test_a_signal_ends_all_processes_alike_with_a_checkpoint(
+    environment: dict[str, str], tmp_path: Path, started: list[Training], signalled: tuple[int, ...], number: int
+) -> None:
+    folder = tmp_path / "run"
+    started += pair(
+        environment, "--out", str(folder), "--set", *SETTINGS, "iterations=100000", "checkpoint.checkpoint_every=1000"
+    )
+    wait_for_iterations(folder, 2)
+    for index in signalled:
+        started[index].process.send_signal(number)
+    outcomes = [training.end() for training in started]
+    assert [code for code, _ in outcomes] == [130, 130]
+    assert [said(err) for _, err in outcomes] == [["tilewe-jax: interrupted"]] * 2
+    last = metrics.read(folder / metrics.METRICS)[-1]["iteration"]
+    assert checkpoint.numbers(folder / "checkpoints")[-1] == last
+    assert not (folder / ".lock").exists()
+
+
+@pytest.mark.slow
+def test_a_signal_while_processes_compile_ends_them_alike(
+    environment: dict[str, str], tmp_path: Path, started: list[Training]
+) -> None:
+    folder = tmp_path / "run"
+    started += pair(environment, "--out", str(folder), "--set", *SETTINGS, "iterations=100000")
+    while not (folder / "checkpoints" / "000000").exists():
+        assert [training.process.poll() for training in started] == [None, None]
+        time.sleep(0.01)
+    started[1].process.send_signal(signal.SIGTERM)
+    outcomes = [training.end() for training in started]
+    assert [code for code, _ in outcomes] == [130, 130]
+    assert [said(err) for _, err in outcomes] == [["tilewe-jax: interrupted"]] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", *SETTINGS, "seed=1"], "seed is 0 in process 0 and 1 in process 1"),
+        (["--set", *SETTINGS, "--minutes", "9", "--devices", "1"], "--devices is 2 in process 0 and 1 in process 1"),
+        (["--set", *SETTINGS, "selfplay.num_games=x"], "selfplay.num_games must be an integer, not 'x'"),
+    ],
+    ids=["seed", "devices", "argument"],
+)
+def test_processes_that_differ_are_refused_on_all_sides(
+    environment: dict[str, str], tmp_path: Path, started: list[Training], options: list[str], message: str
+) -> None:
+    folder, port = tmp_path / "run", free_port()
+    started.append(Training(environment, *one_of_two(0, port), "--out", str(folder), "--set", *SETTINGS))
+    started.append(Training(environment, *one_of_two(1, port), "--out", str(folder), *options))
+    outcomes = [training.end() for training in started]
+    assert [code for code, _ in outcomes] == [2, 2]
+    for _, err in outcomes:
+        assert len(said(err)) == 1
+        assert message in said(err)[0]
+    assert not folder.exists()
+
+
+@pytest.mark.slow
+def test_a_process_that_is_late_is_waited_for(environment: dict[str, str], tmp_path: Path, started: list[Training]) -> None:
+    """Longer than the 30 seconds that collectives of JAX on CPUs take to give up."""
+    folder, port = tmp_path / "run", free_port()
+    arguments = ["--out", str(folder), "--set", *SETTINGS, "iterations=1"]
+    started.append(Training(environment, *one_of_two(1, port), *arguments))
+    time.sleep(35)
+    started.append(Training(environment, *one_of_two(0, port), *arguments))
+    outcomes = [training.end() for training in started]
+    assert [code for code, _ in outcomes] == [0, 0]
+    assert f"process 1 of 2 on host {socket.gethostname()}, follows process 0 at localhost:{port}\n" in outcomes[0][1]
+    assert f"process 0 of 2 on host {socket.gethostname()}, waits at port {port} for process 1\n" in outcomes[1][1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_process_that_never_comes_is_named(
+    environment: dict[str, str], tmp_path: Path, started: list[Training], number: int
+) -> None:
+    arguments = ["--out", str(tmp_path / "run"), "--join-timeout", "2", "--set", *SETTINGS]
+    started.append(Training(environment, *one_of_two(number, free_port()), *arguments))
+    code, err = started[0].end()
+    assert code == 1
+    assert re.fullmatch(rf"tilewe-jax: process {1 - number} .*did not come within 2 s \(--join-timeout\)(: .*)?", *said(err))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_second_run_in_a_folder_is_refused_until_the_first_is_killed(
+    environment: dict[str, str], tmp_path: Path, started: list[Training]
+) -> None:
+    folder = tmp_path / "run"
+    started.append(Training(environment, "--out", str(folder), "--set", *SETTINGS, "iterations=100000"))
+    wait_for_iterations(folder, 1)
+    started.append(Training(environment, "--out", str(folder), "--resume"))
+    code, err = started[1].end()
+    assert code == 1
+    assert len(said(err)) == 1
+    assert "another process trains in this folder" in err
+    started[0].process.kill()
+    started[0].end()
+    started.append(Training(environment, "--out", str(folder), "--resume", "--set", "iterations=1"))
+    assert started[2].end()[0] == 0
+
+
+@pytest.mark.slow
+def test_a_terminal_that_hangs_up_keeps_a_checkpoint(environment: dict[str, str], tmp_path: Path) -> None:
+    import pty
+
+    folder = tmp_path / "run"
+    command = ["train", "--devices", "2", "--out", str(folder), "--set", *SETTINGS, "iterations=100000"]
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execve(
+            sys.executable, [sys.executable, "-m", "experiments", *command, "checkpoint.checkpoint_every=1000"], environment
+        )
+    reading = threading.Thread(target=_read_all, args=(terminal,), daemon=True)
+    reading.start()
+    wait_for_iterations(folder, 2)
+    os.kill(pid, signal.SIGHUP)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert checkpoint.numbers(folder / "checkpoints")[-1] == metrics.read(folder / metrics.METRICS)[-1]["iteration"]
+
+
+def _read_all(terminal: int) -> None:
+    try:
+        while os.read(terminal, 4096):
+            pass
+    except OSError:
+        pass
+
+
+class Meeting:
+    """Processes that meet, each a thread, and what became of them."""
+
+    def __init__(self, count: int, timeout: float = 20.0) -> None:
+        self.port, self.count, self.timeout = free_port(), count, timeout
+        self.outcomes: dict[str, str] = {}
+        self.threads: list[threading.Thread] = []
+
+    def start(self, number: int, about: dict[str, Any] | None = None, name: str = "") -> None:
+        about = {"jax": "1.0"} if about is None else about
+
+        def run() -> None:
+            try:
+                if number == 0:
+                    processes.gather(self.port, self.count, self.timeout, about)
+                else:
+                    processes.follow("localhost", self.port, number, self.count, self.timeout, about)
+                self.outcomes[name or str(number)] = "met"
+            except (processes.MissingProcessError, processes.RefusedError) as error:
+                self.outcomes[name or str(number)] = str(error)
+
+        self.threads.append(threading.Thread(target=run))
+        self.threads[-1].start()
+
+    def end(self) -> dict[str, str]:
+        for thread in self.threads:
+            thread.join()
+        return self.outcomes
+
+
+def test_processes_meet_in_any_order_beside_strangers() -> None:
+    meeting = Meeting(3)
+    meeting.start(2)
+    meeting.start(0)
+    strangers = []
+    for hello in (b"GET / HTTP/1.1\r\n\r\n", b"[]\n", b'{"process": true}\n', b""):
+        while True:
+            try:
+                strangers.append(socket.create_connection(("localhost", meeting.port)))
+                break
+            except OSError:
+                continue  # process 0 is not there yet
+        strangers[-1].sendall(hello)
+    meeting.start(1)
+    assert meeting.end() == {"0": "met", "1": "met", "2": "met"}
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_processes_of_other_versions_are_refused_by_all() -> None:
+    meeting = Meeting(2)
+    meeting.start(0)
+    meeting.start(1, {"jax": "2.0"})
+    message = 'the processes differ: jax is "1.0" in process 0 and "2.0" in process 1'
+    assert meeting.end() == {"0": message, "1": message}
+
+
+def test_processes_that_do_not_come_are_named() -> None:
+    meeting = Meeting(5, timeout=0.5)
+    meeting.start(0)
+    meeting.start(2)
+    outcomes = meeting.end()
+    assert outcomes["0"] == "processes 1, 3, 4 of 5 did not come within 0.5 s (--join-timeout)"
+    assert "did not come within 0.5 s" in outcomes["2"]
+    meeting = Meeting(2, timeout=0.1)
+    meeting.start(1)
+    message = f"process 0 at localhost:{meeting.port} did not come within 0.1 s (--join-timeout): Connection refused"
+    assert meeting.end()["1"] == message
+
+
+def test_a_port_that_something_else_has_is_said() -> None:
+    with socket.create_server(("", 0)) as other:
+        meeting = Meeting(2, timeout=5)
+        meeting.port = other.getsockname()[1]
+        meeting.start(0)
+        meeting.start(1)
+        connection, _ = other.accept()
+        connection.sendall(b"220 mail\n")
+        outcomes = meeting.end()
+        connection.close()
+    assert re.match(rf"process 0 cannot listen at port {meeting.port}: ", outcomes["0"])
+    assert outcomes["1"] == f"what listens at localhost:{meeting.port} is not process 0 of a run"
+
+
+def test_differences_name_the_processes() -> None:
+    rows = {number: {"seed": number // 4, "jax": "1"} for number in range(6)}
+    assert processes.differences(rows) == "seed is 0 in process 0 and 1 in processes 4, 5"
+    assert processes.differences({0: {"a": 1}, 1: {}}) == "a is 1 in process 0 and null in process 1"
+    assert not processes.differences({0: {"a": [1]}, 1: {"a": [1]}})

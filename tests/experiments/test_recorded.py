@@ -78,7 +78,7 @@ def test_values_are_learned_and_policies_are_not(folder: Path) -> None:
     assert losses.policy == 0
 
 
-def test_what_cannot_be_learned_from(folder: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_learned_from(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other_pieces = tilewe_jax.make("tilewe", players=2, size=4, pieces=("I2", "I3"))
     with pytest.raises(ValueError, match=r"a\.jsonl has games of tilewe .*L3.*, not of tilewe .*I3"):
         recorded.read(other_pieces, folder, 10_000, 3)
@@ -92,3 +92,11 @@ def test_what_cannot_be_learned_from(folder: Path, tmp_path: Path) -> None:
     records.write(tmp_path / "wrong.jsonl", GAME, [replace(game, returns=game.returns[::-1], scores=(99, 0))])
     with pytest.raises(ValueError, match=r"wrong\.jsonl, game 1: the scores are"):
         recorded.read(GAME, tmp_path, 100, 3)
+    records.write(tmp_path / "wrong.jsonl", GAME, [replace(game, returns=(), scores=())])
+    with pytest.raises(ValueError, match=r"wrong\.jsonl, game 1: the game is not over after its"):
+        recorded.read(GAME, tmp_path, 100, 3)
+    (tmp_path / "wrong.jsonl").unlink()
+    (tmp_path / "book.SGF").write_text("(;GM[Blokus Duo];B[e10](;W[j5])(;W[i5,j5]))")
+    with pytest.raises(ValueError, match=r"book\.SGF has games of duo_official"):
+        recorded.read(GAME, tmp_path, 100, 3)
+    assert "book.SGF: 1 variation is not read" in capsys.readouterr().err

@@ -189,10 +189,18 @@ def test_the_screen_fits_the_terminal(width: int, height: int, replay: Replay) -
 
 def test_long_positions_are_scrolled(replay: Replay) -> None:
     body = replay.text(0, False).split("\n")
-    lines = screen(View(), replay, 2, 80, 10, color=False)
-    assert lines[3:9] == body[:6]
-    assert lines[0].endswith(f"(lines 1 to 6 of {len(body)}: arrow up and down)")
-    assert screen(View(top=99), replay, 2, 80, 10, color=False)[3:9] == body[-6:]
+    lines = screen(View(), replay, 2, 80, 8, color=False)
+    assert lines[3:7] == body[:4]
+    assert lines[0].endswith(f"(lines 1 to 4 of {len(body)}: arrow up and down)")
+    assert screen(View(top=99), replay, 2, 80, 8, color=False)[3:7] == body[-4:]
+
+
+def test_text_stands_beside_a_board_that_would_not_fit_above_it(replay: Replay) -> None:
+    lines = screen(View(0, 1), replay, 2, 80, 10, color=False)
+    board = replay.text(1, False).split("\n")[:7]
+    assert [line[: len(row)] for line, row in zip(lines, board, strict=False)] == board
+    for word in ("move 1 of 4", "points", "1. player 1 (first): O1n-a1a1", "I2", "to move"):
+        assert word in "\n".join(lines)
 
 
 def test_names_do_not_command_the_terminal(replay: Replay) -> None:
@@ -229,6 +237,17 @@ class Terminal:
             assert time.monotonic() < ends, self.output
             if select.select([self._main], [], [], 0.1)[0]:
                 self.output += os.read(self._main, 65536).decode()
+
+    def expect_more(self) -> None:
+        """Read what comes next."""
+        assert select.select([self._main], [], [], 120)[0], self.output
+        self.output += os.read(self._main, 65536).decode()
+
+    def hang_up(self) -> None:
+        """Close the terminal, and wait for the end."""
+        os.close(self._side)
+        os.close(self._main)
+        self._process.wait(60)
 
     def press(self, keys: str, until: str) -> None:
         """Type keys, and read until what is new in the output has a text."""

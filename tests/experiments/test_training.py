@@ -18,6 +18,7 @@ from experiments import networks, presets, settings
 from experiments.config import GameConfig, TrainConfig
 from experiments.networks import weights
 from experiments.training import Program, Run, checkpoint, loss, metrics, report
+from experiments.training import run as training
 from experiments.training.evaluation import Evaluation
 from tests.browser import browser_page
 from tests.experiments.test_cli import run
@@ -112,6 +113,35 @@ def test_a_report_before_any_game_has_ended(toy_run: Path, tmp_path: Path) -> No
     first = {**metrics.read(toy_run / metrics.METRICS)[0], "games": 0, "plies": 0, "returns": [0.0, 0.0]}
     (tmp_path / metrics.METRICS).write_text(json.dumps(first) + "\n")
     assert "Length of games" in report.write(tmp_path).read_text()
+
+
+def test_training_in_python_shows_progress_unless_it_is_quiet(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(training, "Program", lambda config, devices: program)
+    config = replace(SHORT, iterations=1)
+    figures = training.train(config, tmp_path / "shown")
+    assert figures["interrupted"] is False
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "1 iterations" in err
+    training.train(config, tmp_path / "quiet", quiet=True)
+    assert capsys.readouterr() == ("", "")
+    # Notes on lost rows are shown in any case.
+    (tmp_path / "quiet" / metrics.METRICS).write_text("")
+    training.train(config, tmp_path / "quiet", resume=True, quiet=True)
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "lacks the rows of iteration 1;" in err
+
+
+def test_curves_leave_out_the_zeros_of_older_runs(toy_run: Path) -> None:
+    rows = metrics.read(toy_run / metrics.METRICS)
+    zeros = {name: 0.0 for name in rows[-1] if name.endswith("_loss")}
+    zeros |= {"policy_entropy": 0.0, "agreement": 0.0, "calibration": [[0.0] * loss.BINS] * 3}
+    assert not metrics.is_learned({**rows[0], **zeros})
+    assert metrics.is_learned(rows[-1])
+    assert report._learning([{**rows[0], **zeros}]) == []
 
 
 class _Outside(HTMLParser):
@@ -245,7 +275,10 @@ def test_folders_that_cannot_be_used(
         (["--set", "selfplay.search.num_simulations=0"], "selfplay.search.num_simulations must be at least 1, not 0"),
         (["--set", "replay.replay_size=100"], "replay.replay_size must be a multiple of selfplay.unroll_length, 32, not 100"),
         (["--set", "network.size=huge"], "network.size must be one of tiny, nano, small, wide, medium, large, not 'huge'"),
-        (["--set", "network.architecture=gnn"], "network.architecture for santorini must be one of default, resnet, mlp"),
+        (
+            ["--set", "network.architecture=gnn"],
+            "network.architecture 'gnn' is not registered for santorini here; registered are def",
+        ),
         (["--set", "selfplay.rule=alphabeta"], "selfplay.rule must be one of gumbel, puct, not 'alphabeta'"),
         (["--set", "evaluation.gate=20 0"], "the first Elo of a sequential test must be the lower one, not 20.0 and 0.0"),
         (["--set", "evaluation.gate=5"], "evaluation.gate must be {None}|{FLOAT FLOAT}, not '5'"),
@@ -258,6 +291,8 @@ def test_folders_that_cannot_be_used(
         (["--set", "network.init=nobody"], "network.init must be shipped weights"),
         (["--set", "network.init=santorini", "network.architecture=mlp"], "network.init has weights of reach_resnet nano"),
         (["--coordinator", "localhost:1"], "--coordinator, --num-processes and --process-id are given together"),
+        (["--checkpoint", "3"], "--checkpoint needs --resume"),
+        (["--join-timeout", "3"], "--join-timeout needs --coordinator or --distributed"),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )

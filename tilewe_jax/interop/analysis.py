@@ -1,7 +1,8 @@
 """Analysis of positions for other programs, in JSON lines: one request a line, one answer a line for each position.
 
 The conventions are those of KataGo's analysis engine, https://github.com/lightvector/KataGo/blob/master/docs/Analysis_Engine.md,
-with the words of this project and for all its games. The search is a value, an ``Analyzer``; nothing here needs JAX.
+with the words of this project and for all its games. KataGo's names of fields are accepted for the same things; its other
+fields, and unknown ones, are refused. The search is a value, an ``Analyzer``; nothing here needs JAX.
 """
 
 import contextlib
@@ -13,10 +14,12 @@ import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, BinaryIO, Protocol
 
 from tilewe_jax.files import parse_json
 from tilewe_jax.games.polyomino.config import VARIANTS
+from tilewe_jax.games.polyomino.position import PolyominoPosition
 from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.host_games import make_host_game
 from tilewe_jax.interop.blokus import blokus_game
@@ -29,8 +32,51 @@ SECONDS_BETWEEN_LINES = 0.01
 """Lines that follow within this time are waited for before positions are searched."""
 MAX_GAMES = 64
 """Number of games with their options that are kept for the next request."""
-_FIELDS = ("id", "game", "options", "deal", "moves", "agent", "seed", "analyze_turns", "max_candidates")
+_FIELDS = ("id", "game", "options", "deal", "moves", "agent", "seed", "analyze_turns", "max_candidates", "max_visits")
+_ACTIONS = {
+    "query_version": (),
+    "query_models": (),
+    "clear_cache": (),
+    "terminate": ("terminate_id", "turns"),
+    "terminate_all": ("turns",),
+}
+"""Requests about the engine itself, with their fields besides ``id`` and ``action``."""
+_KATAGO = {"analyzeTurns": "analyze_turns", "maxVisits": "max_visits", "terminateId": "terminate_id", "turnNumbers": "turns"}
+"""KataGo's names of fields."""
+_START = "a game starts from its initial position, and moves lead to all others"
+_SIZE = 'the size is an option of the game, like {"options": {"size": 10}}'
+_RULES = "the game and its options say the rules"
+_SETTING = "settings of the search are fields of agent"
+_OWNERSHIP = "the search does not estimate who will own a cell"
+_ORDER = "positions are searched in the order in which they arrive"
+_REFUSED: dict[str, tuple[Any, str]] = {
+    "initialStones": ([], _START),
+    "initialPlayer": (None, _START),
+    "rules": (None, _RULES),
+    "komi": (0, _RULES),
+    "whiteHandicapBonus": ("0", _RULES),
+    "boardXSize": (None, _SIZE),
+    "boardYSize": (None, _SIZE),
+    "rootPolicyTemperature": (None, _SETTING),
+    "rootFpuReductionMax": (None, _SETTING),
+    "overrideSettings": ({}, _SETTING),
+    "analysisPVLen": (None, "a principal variation is as long as the tree has it"),
+    "includeOwnership": (False, _OWNERSHIP),
+    "includeOwnershipStdev": (False, _OWNERSHIP),
+    "includeMovesOwnership": (False, _OWNERSHIP),
+    "includeMovesOwnershipStdev": (False, _OWNERSHIP),
+    "includePolicy": (False, "the priors of candidates are in the answer anyway"),
+    "includePVVisits": (False, "visits are counted for candidates only"),
+    "includeNoResultValue": (False, "all games have a result"),
+    "allowMoves": ([], "a search cannot be limited to some moves"),
+    "avoidMoves": ([], "a search cannot be limited to some moves"),
+    "reportDuringSearchEvery": (None, "a position has one answer, at the end of its search"),
+    "priority": (0, _ORDER),
+    "priorities": (None, _ORDER),
+}
+"""KataGo's fields that are refused: the value that asks for nothing and is accepted, or ``None``; and why."""
 _NOTATION = "a name as records are shown with, or an action id"
+_PAIR = 'a pair of its color and this, like ["b", "e8,e9,f9"]'
 
 
 class RequestError(ValueError):
@@ -40,6 +86,14 @@ class RequestError(ValueError):
         super().__init__(" ".join(message.split()))
         self.field = field
         self.request_id = request_id
+
+
+def block_size(num_positions: int) -> int:
+    """Return the batch size of the compiled search for this number of positions: 1, 4, 16, ..."""
+    size = 1
+    while size < num_positions:
+        size *= 4
+    return size
 
 
 @dataclass(frozen=True)
@@ -108,8 +162,14 @@ class Analyzer(Protocol):
     batch: int
     """Number of positions that are searched together, at most."""
 
+    @property
+    def models(self) -> Sequence[Mapping[str, Any]]:
+        """The agents with their networks, as JSON objects."""
+
     def prepare(self, game: GameSpec, settings: Mapping[str, Any]) -> Hashable:
         """The search of a game with some settings of its agent changed; equal ones can be searched together.
+
+        The setting ``max_visits`` limits the simulations in all trees together.
 
         Raises ``ValueError`` where there is none.
         """
@@ -138,8 +198,6 @@ class Request:
     """Settings of the agent that are to be changed; ``agent`` names another one."""
     max_candidates: int | None
     """At most this many candidates are named; ``None`` names all that were visited."""
-    unknown: tuple[str, ...]
-    """Fields that mean nothing here."""
     seed: int = 0
     """See ``Played``."""
 
@@ -160,7 +218,7 @@ class Defaults:
         """The request of a JSON object. Raises ``RequestError``."""
         request_id = values.get("id")
         try:
-            return self._read(request_id, values)
+            return self._read(request_id, renamed(values, _FIELDS))
         except RequestError as error:
             error.request_id = request_id if is_id(request_id) else None
             raise
@@ -183,9 +241,14 @@ class Defaults:
         seed = values.get("seed", 0)
         if type(seed) is not int or not 0 <= seed < 1 << 31:
             raise RequestError("seed must be an integer from 0 to 2,147,483,647", "seed")
-        max_candidates = values.get("max_candidates")
-        if max_candidates is not None and (type(max_candidates) is not int or max_candidates < 1):
-            raise RequestError("max_candidates must be a positive integer", "max_candidates")
+        numbers = {name: values.get(name) for name in ("max_candidates", "max_visits")}
+        for name, value in numbers.items():
+            if value is not None and (type(value) is not int or value < 1):
+                raise RequestError(f"{name} must be a positive integer", name)
+        if numbers["max_visits"] is not None:
+            if "num_simulations" in settings:
+                raise RequestError("max_visits and num_simulations of agent are the same; give one of them", "max_visits")
+            settings = {**settings, "max_visits": numbers["max_visits"]}
         return Request(
             id=request_id,
             game=game,
@@ -194,8 +257,7 @@ class Defaults:
             positions=positions,
             turns=tuple(dict.fromkeys(turns)),
             settings=settings,
-            max_candidates=max_candidates,
-            unknown=tuple(name for name in values if name not in _FIELDS),
+            max_candidates=numbers["max_candidates"],
             seed=seed,
         )
 
@@ -218,6 +280,30 @@ class Defaults:
         return GameSpec(self._games[key], options)
 
 
+def renamed(values: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
+    """The fields of a request with KataGo's names replaced. Raises ``RequestError`` for a field that means nothing here."""
+    fields: dict[str, Any] = {}
+    for given, value in values.items():
+        name = _KATAGO.get(given, given)
+        if given in _REFUSED and "action" not in known:
+            neutral, reason = _REFUSED[given]
+            if neutral is None or type(value) is not type(neutral) or value != neutral:
+                raise RequestError(f"{given} is not supported: {reason}", given)
+        elif name not in known:
+            names = {known_name: known_name for known_name in known} | {
+                katago: katago for katago in _KATAGO if _KATAGO[katago] in known
+            }
+            similar = get_close_matches(given.lower(), {item.lower(): item for item in names}, 1)
+            nearest = next((item for item in names if similar and item.lower() == similar[0]), None)
+            hint = f"did you mean {nearest!r}?" if nearest else f"the fields are {', '.join(known)}"
+            raise RequestError(f"unknown field {given[:80]!r}; {hint}", given[:1000])
+        elif name in fields:
+            raise RequestError(f"{name} is given twice, as {given} too", given)
+        else:
+            fields[name] = value
+    return fields
+
+
 def is_id(value: Any) -> bool:
     """Whether a value may be the id of a request."""
     return type(value) is int or (isinstance(value, str) and len(value) <= 1000)
@@ -226,7 +312,7 @@ def is_id(value: Any) -> bool:
 def read_moves(host: HostGame, deal: Any, moves: Any) -> tuple[tuple[int, ...], tuple[HostPosition, ...]]:
     """The actions of moves from the start of a game, and the positions before and after each. Raises ``RequestError``."""
     if not isinstance(moves, list):
-        raise RequestError(f"moves must be a list; a move is {_NOTATION}", "moves")
+        raise RequestError(f"moves must be a list; a move is {_NOTATION}, or {_PAIR}", "moves")
     if len(moves) > host.max_steps:
         raise RequestError(f"a game has at most {host.max_steps} moves, not {len(moves)}", "moves")
     try:
@@ -243,17 +329,46 @@ def read_moves(host: HostGame, deal: Any, moves: Any) -> tuple[tuple[int, ...], 
     return tuple(actions), tuple(positions)
 
 
+def move_of_pair(host: HostGame, position: HostPosition, pair: list[Any]) -> Any:
+    """The move of a pair ``[color, move]``, as in KataGo. Raises ``ValueError`` if it is not the turn of that color.
+
+    Polyomino games have the names of their colors in GTP. Players of other games, and players with several colors, are ``b``
+    and ``w`` if there are two, and 1, 2, ... by seat.
+    """
+    if len(pair) != 2 or not isinstance(pair[0], (str, int)) or isinstance(pair[0], bool):
+        raise ValueError(f"a move is {_NOTATION}, or {_PAIR}, not {json.dumps(pair)[:80]}")
+    given, move = str(pair[0]).lower(), pair[1]
+    if position.is_terminal:
+        raise ValueError(f"{json.dumps(move)[:80]} comes after the end of the game")
+    players: Sequence[Sequence[str]] = [(str(seat + 1),) for seat in range(host.num_players)]
+    if host.num_players == 2:
+        players = (("b", "black", "1"), ("w", "white", "2"))
+    turns = [(players, position.current_player)]
+    if host.id in VARIANTS:
+        game = blokus_game(host)
+        assert isinstance(position, PolyominoPosition)
+        turns = [(game.colors, position.current_color), *(turns if game.config.colors_per_player > 1 else ())]
+    for names, current in turns:
+        if given in names[current]:
+            return move
+        if any(given in accepted for accepted in names):
+            raise ValueError(f"it is the turn of {names[current][0]}, not of {given}")
+    raise ValueError(f"invalid color {given[:20]!r}; colors are {' '.join(accepted[0] for accepted in turns[0][0])}")
+
+
 def action_of_move(host: HostGame, position: HostPosition, move: Any) -> int:
-    """The action of a move, which is a name, an action id, or in polyomino games a list of cells, ``"e8,e9,f9"``.
+    """The action of a move, which is a name, an action id, or in polyomino games a list of cells, ``"e8,e9,f9"``; or a pair.
 
     Raises ``ValueError`` for what is no move, or an illegal one.
     """
-    if type(move) is int:
-        return move
-    if not isinstance(move, str):
+    if isinstance(move, list):
+        move = move_of_pair(host, position, move)
+    if type(move) is not int and not isinstance(move, str):
         raise ValueError(f"a move is {_NOTATION}, not {json.dumps(move)[:80]}")
     if position.is_terminal:
-        raise ValueError(f"{move[:80]!r} comes after the end of the game")
+        raise ValueError(f"{json.dumps(move)[:80]} comes after the end of the game")
+    if not isinstance(move, str):
+        return move
     if host.id in VARIANTS and "-" not in move:
         return blokus_game(host).action(move)
     try:
@@ -355,7 +470,7 @@ class AnalysisSession:
                 raise RequestError("this is not a JSON object in one line")
             request_id = values["id"] if is_id(values.get("id")) else None
             if "action" in values:
-                return [self._control(request_id, values)]
+                return self._control(request_id, values)
             request = self._defaults.read(values)
             try:
                 search = self._analyzer.prepare(request.game, request.settings)
@@ -366,7 +481,7 @@ class AnalysisSession:
         except Exception as error:  # an engine must not die of one request
             return [_error(request_id, error)]
         self._waiting += [_Waiting(request, turn, search) for turn in request.turns]
-        return [{"id": request_id, "warning": f"there is no field {name[:80]!r}", "field": name} for name in request.unknown]
+        return []
 
     def work(self) -> list[dict[str, Any]]:
         """Search the positions that have waited longest and can be searched together; their answers."""
@@ -381,18 +496,39 @@ class AnalysisSession:
         except Exception as error:  # the same
             return [{**_error(item.request.id, error), "turn": item.turn} for item in chosen]
 
-    def _control(self, request_id: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a request that is about the engine itself."""
+    def _control(self, request_id: Any, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The answers to a request that is about the engine itself. Raises ``RequestError``."""
         action = values["action"]
+        if not isinstance(action, str) or action not in _ACTIONS:
+            known = f"action must be {', '.join(_ACTIONS)}; a request for an analysis has none"
+            raise RequestError(f"{known}, and this is {json.dumps(action)[:80]}", "action")
+        fields = renamed(values, ("id", "action", *_ACTIONS[action]))
+        answer: dict[str, Any] = {**fields, "id": request_id}
         if action == "query_version":
-            return {"id": request_id, "action": action, "version": self._version}
-        if action == "terminate":
-            if not is_id(values.get("terminate_id")):
-                raise RequestError("terminate_id must be the id of a request", "terminate_id")
-            kept = [item for item in self._waiting if item.request.id != values["terminate_id"]]
-            count, self._waiting = len(self._waiting) - len(kept), kept
-            return {"id": request_id, "action": action, "terminate_id": values["terminate_id"], "terminated": count}
-        raise RequestError("action must be query_version or terminate; a request for an analysis has none", "action")
+            answer["version"] = self._version
+        elif action == "query_models":
+            answer["models"] = [dict(model) for model in self._analyzer.models]
+        elif action.startswith("terminate"):
+            ended = self._terminate(fields)
+            answer["terminated"] = len(ended)
+            return [answer, *({"id": item.request.id, "turn": item.turn, "no_results": True} for item in ended)]
+        return [answer]  # results of searches are not kept, so that clear_cache is done
+
+    def _terminate(self, fields: Mapping[str, Any]) -> list[_Waiting]:
+        """Remove and return waiting positions, filtered by ``terminate_id`` and ``turns`` if given."""
+        turns = fields.get("turns")
+        if "turns" in fields and (not isinstance(turns, list) or not all(type(turn) is int for turn in turns)):
+            raise RequestError("turns must be a list of integers", "turns")
+        if fields["action"] == "terminate" and not is_id(fields.get("terminate_id")):
+            raise RequestError("terminate_id must be the id of a request", "terminate_id")
+        ended = [
+            item
+            for item in self._waiting
+            if ("terminate_id" not in fields or item.request.id == fields["terminate_id"])
+            and (turns is None or item.turn in turns)
+        ]
+        self._waiting = [item for item in self._waiting if item not in set(ended)]
+        return ended
 
 
 def _error(request_id: Any, error: Exception, field: str | None = None) -> dict[str, Any]:

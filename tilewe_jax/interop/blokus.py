@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tilewe_jax.games.polyomino import notation
 from tilewe_jax.games.polyomino.config import VARIANTS, Config
-from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE
+from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS, PIECE_NAMES
 from tilewe_jax.games.polyomino.position import PolyominoPosition
 from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.host_games import make_host_game
@@ -76,6 +76,29 @@ class BlokusGame:
         if action == self.config.num_placements:
             return PASS
         return ",".join(map(notation.cell_name, notation.cells_of(self.config, action)))
+
+    def move_info(self, text: str) -> str:
+        """A placement as Pentobi's ``move_info`` describes it, given as a move or an action id. Raises ``ValueError``.
+
+        Its id, piece and cells; whether it breaks the point symmetry of the board, as it covers a cell and its counterpart; and
+        the move that is symmetric to it.
+        """
+        is_id = text.isascii() and text.isdigit() and len(text) <= 9
+        action = int(text) if is_id else self.action(text)
+        orientation, _ = notation.split_action(self.config, action)
+        cells = notation.cells_of(self.config, action)
+        last = self.config.size - 1
+        counterparts = {(last - x, last - y) for x, y in cells}
+        piece = ORIENTATIONS[orientation].piece
+        return "\n".join(
+            [
+                f"ID:     {action}",
+                f"Piece:  {piece} ({PIECE_NAMES[piece]})",
+                f"Points: {' '.join(map(notation.cell_name, cells))}",
+                f"BrkSym: {int(not counterparts.isdisjoint(cells))}",
+                f"SymMv:  {self.move_text(notation.action_of(self.config, counterparts))}",
+            ]
+        )
 
     def action(self, text: str, position: PolyominoPosition | None = None) -> int:
         """The action of a move, the same in all positions, whose cells may come in any order.

@@ -6,8 +6,9 @@ empty line: https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.ht
 """
 
 import math
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol, runtime_checkable
 
@@ -16,11 +17,16 @@ from tilewe_jax.host import HostPosition
 from tilewe_jax.interop import blksgf
 from tilewe_jax.interop.blokus import PASS, BlokusGame
 from tilewe_jax.interop.names import GtpGame, color_of, gtp_game_of_name
+from tilewe_jax.recorded import of_sgf
 from tilewe_jax.records import RecordError
 
 LINE_LIMIT = 1 << 16
 """Maximum size of a command, in bytes."""
 PROTOCOL_VERSION = "2"
+
+
+PARAM_BASE = {"accept_illegal": "0", "resign": "0"}
+"""Pentobi's parameters of all engines: whether illegal moves can be played, and whether ``genmove`` may resign."""
 
 
 class GtpError(Exception):
@@ -102,6 +108,39 @@ class GtpAgent(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class SearchedMove:
+    """An action that a search visited at the root."""
+
+    action: int
+    visits: int
+    value: float
+    """Mean value for the player to move, between 0 and 1."""
+
+
+@dataclass(frozen=True)
+class LastSearch:
+    """The last search of an agent."""
+
+    value: float
+    """Mean value of the position for the player to move, between 0 and 1."""
+    moves: tuple[SearchedMove, ...]
+    """The visited moves, by falling visits."""
+
+
+@runtime_checkable
+class SearchingAgent(GtpAgent, Protocol):
+    """A player that searches, and can tell about it."""
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """Its settings by name, as text."""
+
+    def last_search(self) -> LastSearch | None:
+        """The search of the last ``choose`` of this game, or ``None``."""
+        ...
+
+
 @runtime_checkable
 class PonderingAgent(GtpAgent, Protocol):
     """A player that can think on the time of its opponents."""
@@ -121,22 +160,33 @@ class GtpSession:
         game: the game at the beginning.
         agents: gives the agent of a game, once each; raises ``GtpError`` where there is none.
         version: the answer to ``version``.
+        name: the answer to ``name``.
+        log: receives lines for the user, for example notes on a file; by default standard error.
     """
 
-    def __init__(self, game: GtpGame, agents: Callable[[GtpGame], GtpAgent], version: str = "") -> None:
+    def __init__(
+        self,
+        game: GtpGame,
+        agents: Callable[[GtpGame], GtpAgent],
+        version: str = "",
+        name: str = "tilewe-jax",
+        log: Callable[[str], None] | None = None,
+    ) -> None:
         self.game = game
         self.is_over = False
         """Whether ``quit`` was received."""
-        self._agents, self._version = agents, version
+        self._agents, self._log = agents, log or _log
         self._agent = agents(game)
         self._seconds: float | None = None
         self._actions: list[int] = []
         self._positions: list[HostPosition] = [game.start()]
         self._own_colors: set[int] = set()
         """Colours for which moves were generated and played."""
+        self._searched = self._position
+        """The position for which a move was generated last."""
         self._commands: dict[str, tuple[Callable[..., str], int, int]] = {
-            "name": (lambda: "tilewe-jax", 0, 0),
-            "version": (lambda: self._version, 0, 0),
+            "name": (lambda: name, 0, 0),
+            "version": (lambda: version, 0, 0),
             "protocol_version": (lambda: PROTOCOL_VERSION, 0, 0),
             "list_commands": (lambda: "\n".join(sorted(self._commands)), 0, 0),
             "known_command": (lambda name: "true" if name in self._commands else "false", 1, 1),
@@ -155,6 +205,12 @@ class GtpSession:
             "final_score": (self._final_score, 0, 0),
             "time_settings": (self._time_settings, 3, 3),
             "set_random_seed": (self._set_random_seed, 1, 1),
+            "get_place": (self._get_place, 1, 1),
+            "get_value": (lambda: f"{self._last_search().value:.6f}", 0, 0),
+            "move_values": (self._move_values, 0, 0),
+            "move_info": (self._move_info, 1, 1),
+            "param": (lambda *words: self._param(self._searching_agent().parameters, *words), 0, 2),
+            "param_base": (lambda *words: self._param(PARAM_BASE, *words), 0, 2),
             "cputime": (lambda: f"{time.process_time():.3f}", 0, 0),
             "loadsgf": (self._loadsgf, 1, 2),
             "savesgf": (self._savesgf, 1, 1),
@@ -272,6 +328,7 @@ class GtpSession:
             if self._position.is_terminal:
                 raise GtpError("the game is over")
             raise GtpError(f"it is the turn of {self._color()}")
+        self._searched = self._position
         action = self._agent.choose(tuple(self._actions))
         if rule := self._position.explain(action):
             raise GtpError(f"{self._agent.name} chose an illegal action, {action}: {rule}")
@@ -296,6 +353,48 @@ class GtpSession:
         margin = scores[0] - scores[1]
         return f"{'B' if margin > 0 else 'W'}+{abs(margin)}" if margin else "0"
 
+    def _get_place(self, color: str) -> str:
+        """The place of the player of a colour by the points, with the word shared if others have equal points."""
+        scores = self._position.scores()
+        score = scores[color_of(self.game, color) % len(scores)]
+        place = 1 + sum(other > score for other in scores)
+        return f"{place} shared" if scores.count(score) > 1 else str(place)
+
+    def _searching_agent(self) -> SearchingAgent:
+        if not isinstance(self._agent, SearchingAgent):
+            raise GtpError(f"{self._agent.name} does not search")
+        return self._agent
+
+    def _last_search(self) -> LastSearch:
+        search = self._searching_agent().last_search()
+        if search is None:
+            raise GtpError("no move of this game was searched yet; genmove and reg_genmove search")
+        return search
+
+    def _move_values(self) -> str:
+        return "\n".join(
+            f"{move.visits} {move.visits:.1f} {move.value:.3f} {self.game.move_text(move.action, self._searched)}"
+            for move in self._last_search().moves
+        )
+
+    def _move_info(self, move: str) -> str:
+        if not isinstance(self.game, BlokusGame):
+            raise GtpError(f"{self.game.name} has no pieces for move_info to describe")
+        return "\n" + self.game.move_info(move)
+
+    def _param(self, parameters: Mapping[str, str], *words: str) -> str:
+        """All parameters, or nothing for one that is set to the value that it has. They are fixed when the engine starts."""
+        if not words:
+            return "\n".join(f"{name} {value}" for name, value in parameters.items())
+        if len(words) == 1:
+            raise GtpError("give a parameter and its value, or nothing for all parameters")
+        name, value = words
+        if name not in parameters:
+            raise GtpError(f"unknown parameter {name[:80]!r}; the parameters are {', '.join(parameters)}")
+        if not _is_same(value, parameters[name]):
+            raise GtpError(f"{name} is {parameters[name]} as long as this engine runs, and cannot become {value[:80]}")
+        return ""
+
     def _time_settings(self, main_time: str, overtime: str, overtime_moves: str) -> str:
         per_period = _integer(overtime_moves, "the number of moves")
         moves = -(-self.game.host.max_steps // self.game.host.num_players)
@@ -310,10 +409,18 @@ class GtpSession:
 
     def _loadsgf(self, path: str, move_number: str = "") -> str:
         try:
-            loaded = blksgf.read(path)[0]
+            games = blksgf.read(path)
         except RecordError as error:
             raise GtpError(str(error)) from None
-        actions = loaded.actions[: _integer(move_number, "the move number") - 1 if move_number else None]
+        loaded = games[0]
+        number = _integer(move_number, "the move number") if move_number else len(loaded.actions) + 1
+        if not 1 <= number <= len(loaded.actions) + 1:
+            raise GtpError(f"the move number must be 1 to {len(loaded.actions) + 1}, got {number}")
+        if len(games) > 1:
+            self._log(f"{path}: the first of {len(games)} games is read")
+        for note in of_sgf(games[:1]).notes:
+            self._log(f"{path}: {note}")
+        actions = loaded.actions[: number - 1]
         self._change_game(loaded.game)
         self._clear_board()
         for action in actions:
@@ -349,6 +456,21 @@ def _answer_all(session: GtpSession, commands: BinaryIO, answers: BinaryIO) -> N
         if answer:
             answers.write(answer.encode("utf-8", "replace"))
             answers.flush()
+
+
+def _log(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _is_same(text: str, value: str) -> bool:
+    """Check whether a text stands for a value; 0 and 1 are false and true."""
+    truths = {"0": "false", "1": "true"}
+    if value in truths.values():
+        text = truths.get(text, text)
+    try:
+        return text == value or float(text) == float(value)
+    except ValueError:
+        return False
 
 
 def _integer(text: str, what: str) -> int:

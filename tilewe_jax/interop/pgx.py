@@ -4,9 +4,14 @@
 
     env = pgx.PgxEnv("duo", size=8)
 
-``pgx.make`` knows only the games of its own package.
+``pgx.make`` knows only the games of Pgx. So do ``pgx.save_svg`` and ``pgx.save_svg_animation`` until this module is
+imported: it replaces both by functions that also take states of its games. Names that a program has imported from Pgx earlier,
+as in ``from pgx import save_svg_animation``, stay unchanged.
 """
 
+import functools
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +23,9 @@ from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.interop import single
 from tilewe_jax.render.pictures import draw, draw_grid
-from tilewe_jax.render.shapes import Options
+from tilewe_jax.render.shapes import Options, el
 
+pgx = optional_import("pgx")
 core = optional_import("pgx.core")
 Env: Any = core.Env
 State: Any = core.State
@@ -70,6 +76,61 @@ class PgxState(State):
     def save_svg(self, filename: Any, *, color_theme: str | None = None, scale: float | None = None) -> None:
         """Write ``to_svg`` to a file."""
         Path(filename).write_text(self.to_svg(color_theme=color_theme, scale=scale), encoding="utf-8")
+
+
+def save_svg(state: PgxState, filename: Any, *, color_theme: str | None = None, scale: float | None = None) -> None:
+    """Write the picture of a state, or of a batch of states, like ``pgx.save_svg``."""
+    state.save_svg(filename, color_theme=color_theme, scale=scale)
+
+
+def save_svg_animation(
+    states: Sequence[PgxState],
+    filename: Any,
+    *,
+    color_theme: str | None = None,
+    scale: float | None = None,
+    frame_duration_seconds: float | None = None,
+) -> None:
+    """Write an animated picture of states, or of batches of states, like ``pgx.save_svg_animation``.
+
+    Args:
+      states: at least one state.
+      filename: the file.
+      color_theme: "light" or "dark".
+      scale: unused; the file of a picture has no size in pixels.
+      frame_duration_seconds: time of each state, 0.2 seconds by default.
+
+    Raises ``ValueError`` without states, and for a time that is not positive.
+    """
+    seconds = 0.2 if frame_duration_seconds is None else frame_duration_seconds
+    if not states or not seconds > 0:
+        raise ValueError(f"an animation needs states and a positive time for each, not {len(states)} states for {seconds} s")
+    frames = [state.to_svg(color_theme=color_theme, scale=scale) for state in states]
+    sizes = [re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', frame) for frame in frames]
+    width, height = (max(float(size[side]) for size in sizes if size) for side in (1, 2))
+    count, parts = len(frames), []
+    for index, frame in enumerate(frames):
+        times = {"dur": f"{seconds * count:g}s", "repeatCount": "indefinite", "calcMode": "discrete"}
+        shown = {"values": "hidden;visible;hidden", "keyTimes": f"0;{index / count:.6g};{(index + 1) / count:.6g}"}
+        animation = el("animate", {"attributeName": "visibility", **times, **shown}) if count > 1 else ""
+        parts.append(el("g", {"visibility": "visible" if index == count - 1 else "hidden"}, animation, frame))
+    root = {"xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {width:g} {height:g}"}
+    Path(filename).write_text(el("svg", root, *parts), encoding="utf-8")
+
+
+def _also_ours(of_pgx: Callable[..., None], ours: Callable[..., None]) -> Callable[..., None]:
+    """A function of Pgx that leaves states of this module to ``ours``."""
+
+    @functools.wraps(of_pgx)
+    def save(state: Any, *args: Any, **kwargs: Any) -> None:
+        first = state if isinstance(state, State) else next(iter(state), None)
+        (ours if isinstance(first, PgxState) else of_pgx)(state, *args, **kwargs)
+
+    return save
+
+
+pgx.save_svg = _also_ours(pgx.save_svg, save_svg)
+pgx.save_svg_animation = _also_ours(pgx.save_svg_animation, save_svg_animation)
 
 
 class PgxEnv(Env):

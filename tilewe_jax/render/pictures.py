@@ -104,7 +104,7 @@ def summary(view: View) -> str:
     """A position in one sentence."""
     if view["kind"] == "text":
         return "Position"
-    points = " to ".join(map(str, view["scores"]))
+    points = " to ".join(map(str, view["scores"])).replace("-", "\N{MINUS SIGN}")
     state = "game over" if view["terminal"] else f"player {view['current_player'] + 1} to move"
     if view["kind"] == "polyomino":
         return f"Board of {view['size']} by {view['size']} cells; points {points}; {state}"

@@ -4,67 +4,20 @@ A replay has ``game`` and ``options``; ``names`` by seat, empty where unknown; `
 ``moves``, for each the ``player`` and the fields of its ``action_view``; ``result``, the final ``scores`` and ``returns``, or
 ``None``; and ``analyses``, for each frame an analysis or ``None``. An analysis has ``value``, the expected outcome by seat;
 ``score_lead`` by seat or ``None``; and ``candidates``, the fields of their ``action_view`` with ``visits``, ``prior``,
-``value`` and ``variation``, the names of the moves that would follow.
+``value`` and ``variation``, the names of the moves that would follow. ``terminal`` is true in the last frame of a game
+that has a result, however it has ended.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from tilewe_jax import records
 from tilewe_jax.host import HostGame
-from tilewe_jax.interop import blksgf
 from tilewe_jax.records import RecordError
 from tilewe_jax.render.triominos import bounds_of
 
 Analysis = dict[str, Any]
 """What a search says of a position, see above."""
-
-
-@dataclass(frozen=True)
-class RecordedGame:
-    """A game of a file, finished or not."""
-
-    game: HostGame
-    deal: Any
-    """What chance decided at the start, see ``Game.deal``."""
-    actions: tuple[int, ...]
-    """Action ids in the order of play."""
-    names: tuple[str, ...]
-    """Names of the players by seat; empty where unknown."""
-    result: dict[str, Any] | None
-    """Final ``scores`` and ``returns``; ``None`` for a game that is not over."""
-
-    def replay(self, analyses: Sequence[Analysis | None] = ()) -> dict[str, Any]:
-        """The replay of the game, with all that was hidden in it. Raises as ``replay`` does."""
-        return replay(self.game, self.deal, self.actions, names=self.names, result=self.result, analyses=analyses)
-
-
-def read_games(path: str | Path) -> list[RecordedGame]:
-    """The games of a file of records or, by its name, of a ``.blksgf`` file.
-
-    Raises ``OSError`` where it cannot be read, ``RecordError`` where its content is wrong.
-    """
-    if Path(path).suffix == ".blksgf":
-        games = []
-        for sgf in blksgf.read(path):
-            try:
-                record = sgf.record()
-            except ValueError:  # it is not over
-                games.append(RecordedGame(sgf.game.host, None, sgf.actions, sgf.players, None))
-            else:
-                games.append(of_record(sgf.game.host, record))
-        return games
-    game, recorded = records.read_on_host(path)
-    return [of_record(game, record) for record in recorded]
-
-
-def of_record(game: HostGame, record: records.Record) -> RecordedGame:
-    """A record with its game."""
-    result = {"scores": list(record.scores), "returns": list(record.returns)}
-    return RecordedGame(game, record.deal, record.actions, record.players, result)
 
 
 def replay(
@@ -108,6 +61,8 @@ def replay(
             move |= {"gain": move["gain"] + bonus, "reason": ", ".join(filter(None, reasons))}
         moves.append(move)
         frames.append(position.view(seat=seat, open=open))
+    if result is not None:
+        frames[-1] = ended(frames[-1], result["returns"])
     return {
         "game": game.id,
         "options": game.options,
@@ -117,6 +72,15 @@ def replay(
         "result": result,
         "analyses": list(analyses) or [None] * len(frames),
     }
+
+
+def ended(view: Mapping[str, Any], returns: Sequence[float]) -> dict[str, Any]:
+    """Return the view of the last position of a game that is over, however it has ended.
+
+    After a resignation or a loss on time the rules would go on: nobody is to move there, and who has won is not who leads.
+    """
+    winner = {"winner": list(returns).index(1.0) if 1.0 in returns else None} if "winner" in view else {}
+    return {**view, "terminal": True, **winner}
 
 
 def analyses_of_answers(

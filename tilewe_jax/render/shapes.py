@@ -98,7 +98,9 @@ def short(name: str, limit: int) -> str:
 
 
 def text(x: float, y: float, size: float, fill: str, content: object, more: Mapping[str, Any] | None = None) -> str:
-    """A text whose middle is at a point."""
+    """A text whose middle is at a point; a negative number has a minus sign, not a hyphen."""
+    if isinstance(content, int):
+        content = str(content).replace("-", "\N{MINUS SIGN}")
     place = {"x": x, "y": y + 0.35 * size, "font-size": size, "text-anchor": "middle", "fill": fill}
     return el("text", {**place, **(more or {})}, escape(printable(str(content))))
 

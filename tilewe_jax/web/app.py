@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,10 @@ from tilewe_jax.web.limits import Buckets, Guard, Limits
 from tilewe_jax.web.live import Live
 from tilewe_jax.web.messages import Client, converse
 from tilewe_jax.web.room import Connection
-from tilewe_jax.web.rooms import Rooms
+from tilewe_jax.web.rooms import MAX_IDS, Rooms
 from tilewe_jax.web.runs import Runs
 from tilewe_jax.web.session import RefusedError
-from tilewe_jax.web.store import Store
+from tilewe_jax.web.store import DamagedError, Store, StoreError
 
 log = logging.getLogger("tilewe_jax.web")
 
@@ -73,12 +73,15 @@ class Server:
         self.games = catalog(agents)
         self.requests = Buckets(limits.request_rate, limits.request_burst)
         self.creations = Buckets(limits.creation_rate, limits.creation_burst)
+        self.attempts = Buckets(limits.attempt_rate, limits.attempt_burst)
         self.analyses = Buckets(limits.analysis_rate, limits.analysis_burst)
         self._replaying = asyncio.Semaphore(1)
         """One game is replayed at a time: a long one takes seconds, and those who play need the processor."""
         self._animating = asyncio.Semaphore(1)
         self._num_animations = 0
         """Number of animations that are drawn or wait for that."""
+        self._tasks: Counter[str] = Counter()
+        """Number of requests by address that need a thread for long."""
         self.connections: Counter[str] = Counter()
         """Number of WebSockets by address."""
         try:
@@ -94,14 +97,41 @@ class Server:
                 if not self.requests.take(address_of(request)):
                     raise RefusedError("too many requests; send fewer", None, 429)
                 return await endpoint(request)
-            except RefusedError as refusal:
+            except (RefusedError, StoreError) as error:
+                refusal = refusal_of(error)
                 return JSONResponse({"error": str(refusal), "field": refusal.field}, refusal.status)
 
         return limited
 
-    def _creates(self, request: Request) -> None:
-        if not self.creations.take(address_of(request)):
+    def long(self, endpoint: Endpoint) -> Endpoint:
+        """An endpoint whose requests take long: an address may have only a few of them in progress or waiting."""
+
+        async def limited(request: Request) -> Response:
+            address = address_of(request)
+            if self._tasks[address] >= self.limits.tasks_per_address:
+                log.warning("more than %d long requests of one address are refused", self.limits.tasks_per_address)
+                raise RefusedError("too many requests at the same time; wait for some of them", None, 429)
+            self._tasks[address] += 1
+            try:
+                return await endpoint(request)
+            finally:
+                self._tasks[address] -= 1
+                if not self._tasks[address]:
+                    del self._tasks[address]
+
+        return limited
+
+    @contextlib.contextmanager
+    def _creating(self, request: Request) -> Iterator[None]:
+        """Count a game or study that is made in this context; one that is refused counts only as an attempt."""
+        address = address_of(request)
+        if not self.attempts.take(address) or not self.creations.take(address):
             raise RefusedError("too many games were made from this address; try again later", None, 429)
+        try:
+            yield
+        except BaseException:
+            self.creations.give(address)
+            raise
 
     # ---- Endpoints
 
@@ -112,12 +142,17 @@ class Server:
 
     async def create_game(self, request: Request) -> Response:
         """Begin a game."""
-        self._creates(request)
-        return JSONResponse(await self.rooms.create(await body_of(request)), 201)
+        with self._creating(request):
+            return JSONResponse(await self.rooms.create(await body_of(request)), 201)
 
     async def list_games(self, request: Request) -> Response:
-        """The games of the lobby."""
-        return JSONResponse(await self.rooms.listed())
+        """Return the games of the lobby, or the games with the ids in the query."""
+        if "ids" not in request.query_params:
+            return JSONResponse(await self.rooms.listed())
+        ids = [each for each in request.query_params["ids"].split(",") if each]
+        if len(ids) > MAX_IDS:
+            raise RefusedError(f"ids must name at most {MAX_IDS} games, got {len(ids):,}", "ids")
+        return JSONResponse(await self.rooms.listed(ids))
 
     async def game(self, request: Request) -> Response:
         """A game as everybody may see it."""
@@ -134,15 +169,16 @@ class Server:
         """Begin the game that follows one."""
         body = await body_of(request)
         token = body.get("token") if isinstance(body, dict) else None
-        if not (await self.rooms.get(request.path_params["id"])).session.rematch:
-            self._creates(request)
-        return JSONResponse(await self.rooms.rematch(request.path_params["id"], token), 201)
+        is_new = not (await self.rooms.get(request.path_params["id"])).session.rematch
+        with self._creating(request) if is_new else contextlib.nullcontext():
+            return JSONResponse(await self.rooms.rematch(request.path_params["id"], token), 201)
 
     async def record(self, request: Request) -> Response:
         """A game as a file."""
         form = choice_of(request, "format", FORMATS)
         room = await self.rooms.get(request.path_params["id"])
-        text = await asyncio.to_thread(record_of, room.session, form)
+        async with self._replaying:
+            text = await asyncio.to_thread(record_of, room.session, form)
         headers = {"content-disposition": f'attachment; filename="{room.session.setup.host.id}-{room.id}.{form}"'}
         return Response(text, media_type="application/octet-stream", headers=headers)
 
@@ -156,7 +192,9 @@ class Server:
         """A position of a game as a picture."""
         session = (await self.rooms.get(request.path_params["id"])).session
         number = integer_of(request, "move", 0, len(session.moves), len(session.moves))
-        picture = await asyncio.to_thread(picture_of, session, number, choice_of(request, "theme", THEMES))
+        theme = choice_of(request, "theme", THEMES)
+        async with self._replaying:
+            picture = await asyncio.to_thread(picture_of, session, number, theme)
         return Response(picture, media_type="image/svg+xml")
 
     async def animation(self, request: Request) -> Response:
@@ -176,8 +214,8 @@ class Server:
 
     async def add_study(self, request: Request) -> Response:
         """Keep the games of a file."""
-        self._creates(request)
-        return JSONResponse(await self.studies.add(await request.body()), 201)
+        with self._creating(request):
+            return JSONResponse(await self.studies.add(await request.body()), 201)
 
     async def study(self, request: Request) -> Response:
         """A game of a study, for ``<tilewe-game>``."""
@@ -186,22 +224,23 @@ class Server:
 
     async def study_analysis(self, request: Request) -> Response:
         """The analysis of a position of a study."""
-        if not self.analyses.take(address_of(request)):
+        address = address_of(request)
+        if not self.analyses.take(address):
             raise RefusedError("too many analyses; wait for some of them", None, 429)
-        return JSONResponse(await self.studies.analysis(request.path_params["id"], await body_of(request)))
+        return JSONResponse(await self.studies.analysis(request.path_params["id"], await body_of(request), address))
 
     async def list_runs(self, request: Request) -> Response:
         """The runs of training."""
-        return JSONResponse({"runs": await asyncio.to_thread(self.runs.listed)})
+        return Text(await self.runs.listed())
 
     async def run_metrics(self, request: Request) -> Response:
         """The curves of a run."""
         after = integer_of(request, "after", 0, 1 << 30, 0)
-        return JSONResponse(await asyncio.to_thread(self.runs.metrics, request.path_params["name"], after))
+        return Text(await self.runs.metrics(request.path_params["name"], after))
 
     async def run_games(self, request: Request) -> Response:
         """The newest games of a run."""
-        return JSONResponse({"games": await asyncio.to_thread(self.runs.games, request.path_params["name"])})
+        return Text(await self.runs.games(request.path_params["name"]))
 
     # ---- WebSockets
 
@@ -230,7 +269,8 @@ class Server:
                 self.connections[address] -= 1
                 if not self.connections[address]:
                     del self.connections[address]
-        except RefusedError as refusal:
+        except (RefusedError, StoreError) as error:
+            refusal = refusal_of(error)
             with contextlib.suppress(Exception):  # the client may be gone, or not read
                 async with asyncio.timeout(self.limits.send_seconds):
                     await websocket.send_json({"type": "error", "ref": None, "error": str(refusal), "field": refusal.field})
@@ -269,7 +309,7 @@ class Server:
                 task.cancel()
             await asyncio.wait({reading, writing})
         for result in (None if task.cancelled() else task.exception() for task in (reading, writing)):
-            if isinstance(result, RefusedError):
+            if isinstance(result, RefusedError | StoreError):
                 raise result
             # A client that goes away while something is sent to it: WebSocketDisconnect, or a RuntimeError of Starlette's.
             gone = EOFError, TimeoutError, OSError, RuntimeError, WebSocketDisconnect
@@ -289,6 +329,16 @@ async def _until_gone(websocket: WebSocket) -> None:
 def address_of(connection: Request | WebSocket) -> str:
     """The address that a request comes from."""
     return connection.client.host if connection.client else ""
+
+
+def refusal_of(error: RefusedError | StoreError) -> RefusedError:
+    """The refusal that tells a client of an error."""
+    if isinstance(error, RefusedError):
+        return error
+    if isinstance(error, DamagedError):
+        return RefusedError(str(error), None, 409)
+    log.error("%s", error)
+    return RefusedError("the server cannot read its file; try again later", None, 503)
 
 
 async def body_of(request: Request) -> Any:
@@ -318,6 +368,9 @@ def choice_of(request: Request, name: str, choices: Sequence[str]) -> str:
 async def _error(request: Request, error: Exception) -> Response:
     """The answer where a path or method is wrong."""
     status = error.status_code if isinstance(error, HTTPException) else 500
+    # A browser gets the page, which says that the address is unknown and links to the games.
+    if status in (404, 405) and request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", ""):
+        return FileResponse(STATIC / "index.html", status, headers={"cache-control": "no-cache"})
     text = {404: "there is no such page", 405: "that method is not for this path"}.get(status, "the server has made a mistake")
     return JSONResponse({"error": text, "field": None}, status, getattr(error, "headers", None))
 
@@ -372,6 +425,7 @@ def create_app(
         finally:
             sweeping.cancel()
             server.rooms.close()
+            server.runs.close()
             if engines:
                 await engines.stop()
             if live:
@@ -386,19 +440,19 @@ def create_app(
         api("/api/catalog", "GET", server.catalog),
         api("/api/games", "POST", server.create_game),
         api("/api/games", "GET", server.list_games),
-        api("/api/games/{id}", "GET", server.game),
+        api("/api/games/{id}", "GET", server.long(server.game)),
         api("/api/games/{id}/seats/{seat:int}", "POST", server.take_seat),
         api("/api/games/{id}/rematch", "POST", server.rematch),
-        api("/api/games/{id}/record", "GET", server.record),
-        api("/api/games/{id}/replay", "GET", server.replay),
-        api("/api/games/{id}/picture", "GET", server.picture),
-        api("/api/games/{id}/animation", "GET", server.animation),
-        api("/api/studies", "POST", server.add_study),
-        api("/api/studies/{id}", "GET", server.study),
+        api("/api/games/{id}/record", "GET", server.long(server.record)),
+        api("/api/games/{id}/replay", "GET", server.long(server.replay)),
+        api("/api/games/{id}/picture", "GET", server.long(server.picture)),
+        api("/api/games/{id}/animation", "GET", server.long(server.animation)),
+        api("/api/studies", "POST", server.long(server.add_study)),
+        api("/api/studies/{id}", "GET", server.long(server.study)),
         api("/api/studies/{id}/analysis", "POST", server.study_analysis),
         api("/api/runs", "GET", server.list_runs),
-        api("/api/runs/{name}/metrics", "GET", server.run_metrics),
-        api("/api/runs/{name}/games", "GET", server.run_games),
+        api("/api/runs/{name}/metrics", "GET", server.long(server.run_metrics)),
+        api("/api/runs/{name}/games", "GET", server.long(server.run_games)),
         WebSocketRoute("/api/games/{id}/socket", server.game_socket),
         WebSocketRoute("/api/live", server.live_socket),
         Mount("/static/render", _Static(directory=RENDER_STATIC, check_dir=False)),

@@ -1,8 +1,10 @@
 """The games that the server offers, their options, and the agents that play them; plain Python, without JAX."""
 
 import inspect
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
@@ -135,6 +137,13 @@ def new_deal(host: HostGame) -> Any:
             continue
         return deal
     raise AssertionError("somebody holds the highest tile")
+
+
+def rules_of(game: str) -> list[str]:
+    """The title and the rules of a game in a few sentences, as the page shows them; empty for a game that it does not know."""
+    text = (Path(__file__).parent / "static" / "games.js").read_text(encoding="utf-8")
+    about = json.loads(text.partition("=")[2].rstrip().rstrip(";")).get(game)
+    return [] if about is None else [about["title"], *about["rules"]]
 
 
 def catalog(agents: Mapping[str, Sequence[Agent]]) -> list[dict[str, Any]]:

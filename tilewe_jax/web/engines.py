@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tilewe_jax import processes
+from tilewe_jax.interop.analysis import block_size
 
 log = logging.getLogger("tilewe_jax.web")
 
@@ -110,8 +111,8 @@ class _Process:
     state: State = "starting"
     reason: str | None = None
     """The last words of a process that failed."""
-    warm: set[str] = field(default_factory=set)
-    """Keys of questions that this process has answered."""
+    warm: set[tuple[str, int]] = field(default_factory=set)
+    """The searches that have run in this process, by the key of their questions and the size of their block."""
     _pending: dict[int, _Pending] = field(default_factory=dict)
     _suspects: deque[_Pending] = field(default_factory=deque)
     """Questions that a process had when it died. They are asked one at a time, so that the guilty one is found."""
@@ -202,10 +203,26 @@ class _Process:
         if "error" in row:
             pending.answer.set_exception(EngineError(str(row["error"])))
         else:
-            if pending.question.key not in self.warm:
-                self.warm.add(pending.question.key)
-                self.on_change()
+            self._note_search(pending.question, row)
             pending.answer.set_result(row)
+
+    def _note_search(self, question: Question, row: dict[str, Any]) -> None:
+        """Note that the search of a question is compiled, if the answer shows that it has run.
+
+        A forced move needs no search, so an answer with one candidate shows nothing.
+        """
+        batch, simulations, candidates = (row.get(name) for name in ("batch", "num_simulations", "candidates"))
+        if type(batch) is not int or not simulations or not isinstance(candidates, list) or len(candidates) < 2:
+            return
+        search = question.key, block_size(batch)
+        if search not in self.warm:
+            self.warm.add(search)
+            self.on_change()
+
+    def is_warm(self, question: Question) -> bool:
+        """Return whether the search for a question, in one block with the equal ones that wait, is compiled."""
+        waiting = sum(pending.question.key == question.key for pending in self._pending.values())
+        return (question.key, block_size(waiting)) in self.warm
 
     # ---- The life of processes
 
@@ -358,8 +375,12 @@ class EnginePool:
         return sum(process.num_waiting for process in self._processes)
 
     def is_warm(self, question: Question) -> bool:
-        """Whether a question of this kind was answered before, so that nothing is left to be compiled for it."""
-        return question.key in self._process_of(question).warm
+        """Return whether the search for a question has run before, so that it needs no compilation."""
+        return self._process_of(question).is_warm(question)
+
+    def num_waiting_with(self, question: Question) -> int:
+        """Number of questions without an answer in the process that a question goes to."""
+        return self._process_of(question).num_waiting
 
     async def ask(self, question: Question) -> dict[str, Any]:
         """The answer of ``tilewe-jax analyze`` to a question. Raises ``EngineError``."""

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from tilewe_jax import records
+from tilewe_jax import recorded, records
 from tilewe_jax.extras import MissingExtraError
 from tilewe_jax.files import parse_json
 from tilewe_jax.host import HostGame
@@ -22,15 +22,15 @@ from tilewe_jax.web.catalog import make_game, new_deal
 from tilewe_jax.web.room import encoded
 from tilewe_jax.web.rooms import Rooms
 from tilewe_jax.web.session import RefusedError, Session, Setup, started
-from tilewe_jax.web.store import StoreError
+from tilewe_jax.web.store import DamagedError, StoreError
 
 log = logging.getLogger("tilewe_jax.web")
 
 Json = dict[str, Any]
 
 MAX_STUDY_GAMES = 10_000
-MAX_SGF_MOVES = 20_000
-"""Moves of a ``.blksgf`` file; each is replayed when the file is read."""
+MAX_STUDY_MOVES = 20_000
+"""Moves of the games of a file, in any format. Reading a ``.blksgf`` file replays all of its moves."""
 FORMATS = ("jsonl", "blksgf")
 
 
@@ -50,7 +50,7 @@ def record_of(session: Session, form: str) -> str:
             return blksgf.render(blokus_game(host), session.actions, names)
         except ValueError as error:
             raise RefusedError(str(error), "format", 409) from None
-    over = session.over or {"scores": list(session.position.scores()), "returns": [0.0] * host.num_players}
+    over = session.over or {"scores": (), "returns": ()}
     record = records.Record(
         session.setup.deal, tuple(session.actions), tuple(over["scores"]), tuple(over["returns"]), tuple(names)
     )
@@ -58,20 +58,21 @@ def record_of(session: Session, form: str) -> str:
 
 
 def replay_of(session: Session) -> Json:
-    """The replay of a game so far, as everybody may see it."""
-    analyses: list[Json | None] = [None] * (len(session.moves) + 1)
-    if not session.setup.is_hidden or session.over:
-        for number, move in enumerate(session.moves):
-            analyses[number] = dict(move.analysis) if move.analysis else None
-    return replay(
+    """The replay of a game so far, as everybody may see it.
+
+    ``thoughts`` has, for each move of an engine, its opinion of the position before the move, and ``None`` for other moves.
+    Opinions of different engines do not compare, so they are kept apart from ``analyses``.
+    """
+    is_shown = not session.setup.is_hidden or session.over is not None
+    built = replay(
         session.setup.host,
         session.setup.deal,
         session.actions,
         names=[seat.name for seat in session.seats],
         result=dict(session.over) if session.over else None,
-        analyses=analyses,
         open=session.over is not None,
     )
+    return {**built, "thoughts": [dict(move.analysis) if move.analysis and is_shown else None for move in session.moves]}
 
 
 def replay_text(replay: Json) -> str:
@@ -85,7 +86,7 @@ def replay_text(replay: Json) -> str:
 
 def picture_of(session: Session, number: int, theme: str) -> str:
     """The position after so many moves as the text of an SVG file, without what is hidden."""
-    view = session.position_at(number).view(open=session.over is not None)
+    view = session.view(number, session.position_at(number))
     last = dict(session.moves[number - 1].view) if number else None
     return str(draw(view, Options(theme=theme, last=last), names=[seat.name for seat in session.seats]))
 
@@ -118,7 +119,7 @@ class Studies:
     async def add(self, content: bytes) -> Json:
         """Keep the games of a file. Raises ``RefusedError``."""
         async with self._reading:
-            games = await asyncio.to_thread(_games_of, content)
+            games, notes = await asyncio.to_thread(_games_of, content)
         if await asyncio.to_thread(self._rooms.store.count_studies) >= self._rooms.limits.studies:
             raise RefusedError("the server keeps no more studies", None, 429)
         study_id = secrets.token_urlsafe(9)
@@ -127,7 +128,7 @@ class Studies:
         except StoreError as error:
             log.error("a study could not be added: %s", error)
             raise RefusedError("the server cannot save the study; try again later", None, 503) from None
-        return {"id": study_id, "games": len(games)}
+        return {"id": study_id, "games": len(games), "notes": notes}
 
     async def replay(self, study_id: str, number: int) -> str:
         """The replay of a game of a study, from 1, as JSON text. Raises ``RefusedError``."""
@@ -142,11 +143,11 @@ class Studies:
         async with self._reading:
             try:
                 return await asyncio.to_thread(build)
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 raise RefusedError(f"game {number}: {error}", "number") from None
 
-    async def analysis(self, study_id: str, request: Any) -> Json:
-        """The analysis of a position of a study. Raises ``RefusedError``."""
+    async def analysis(self, study_id: str, request: Any, address: str = "") -> Json:
+        """The analysis of a position of a study, for an address. Raises ``RefusedError``."""
         if not isinstance(request, dict):
             raise RefusedError("the body must be a JSON object")
         number, move = request.get("number", 1), request.get("move")
@@ -165,18 +166,44 @@ class Studies:
         try:
             async with self._reading:
                 session = await asyncio.to_thread(build)
-        except (RefusedError, ValueError) as error:
+        except (RefusedError, TypeError, ValueError) as error:
             raise RefusedError(f"game {number}: {error}", "number") from None
-        return await self._rooms.analysis(session, move, request.get("agent"), request.get("simulations"))
+        agent, simulations = request.get("agent"), request.get("simulations")
+        return await self._rooms.analysis(session, move, agent, simulations, address=address)
 
     async def _game(self, study_id: str, number: int) -> tuple[Json, int]:
-        content = await asyncio.to_thread(self._rooms.store.study, study_id)
+        return await asyncio.to_thread(self._read, study_id, number)
+
+    def _read(self, study_id: str, number: int) -> tuple[Json, int]:
+        """A game of a study, and their number. Raises ``RefusedError`` and ``StoreError``."""
+        content = self._rooms.store.study(study_id)
         if content is None:
             raise RefusedError("there is no such study", None, 404)
-        games = json.loads(content)
-        if not 1 <= number <= len(games):
-            raise RefusedError(f"number must be 1 to {len(games)}, the games of the study", "number")
+        try:
+            games = json.loads(content)
+            if not isinstance(games, list):
+                raise ValueError("its content is not a list")
+            if not 1 <= number <= len(games):
+                raise RefusedError(f"number must be 1 to {len(games)}, the games of the study", "number")
+            _check_form(games[number - 1])
+        except (LookupError, RecursionError, TypeError, ValueError) as error:
+            self._rooms.store.report("study", study_id, error)
+            raise DamagedError(f"study {study_id} is damaged") from None
         return games[number - 1], len(games)
+
+
+def _check_form(values: Any) -> None:
+    """Raise an error for a game of a study in which a value has the wrong type."""
+    players, result = values["players"], values["result"]
+    if not isinstance(values["game"], str) or not isinstance(values["options"], dict):
+        raise TypeError("the game or its options have the wrong type")
+    if not isinstance(values["actions"], list) or not all(type(action) is int for action in values["actions"]):
+        raise TypeError("the actions are not integers")
+    if not isinstance(players, list) or not all(isinstance(name, str) for name in players):
+        raise TypeError("the names of the players are not text")
+    json.dumps([values["deal"], result], allow_nan=False)
+    if result is not None and not all(isinstance(result[name], list) for name in ("scores", "returns")):
+        raise TypeError("the result has the wrong type")
 
 
 def _session(host: HostGame, values: Mapping[str, Any]) -> Session:
@@ -185,29 +212,41 @@ def _session(host: HostGame, values: Mapping[str, Any]) -> Session:
     return started(Setup(host, deal, None, True, False), ())
 
 
-def _games_of(content: bytes) -> list[Json]:
-    """The games of a file, in either of the two formats. Raises ``RefusedError``."""
+def _games_of(content: bytes) -> tuple[list[Json], list[str]]:
+    """The games of a file in either of the two formats, and notes on the content that is not read. Raises ``RefusedError``."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise RefusedError("a study is a file of games, which is text") from None
-    games = _of_blksgf(text) if text.lstrip().startswith("(") else _of_records(content)
-    if not games:
+    file = _of_blksgf(text) if text.lstrip().startswith("(") else _of_records(content)
+    if not file.games:
         raise RefusedError("the file has no games")
-    return games
+    _check_size(len(file.games), sum(len(each.actions) for each in file.games))
+    games = [
+        _game_json(each.game.id, each.game.options, each.deal, each.actions, each.names, each.result) for each in file.games
+    ]
+    return games, list(file.notes)
 
 
-def _of_blksgf(text: str) -> list[Json]:
-    if text.count(";") > MAX_SGF_MOVES:
-        raise RefusedError(f"at most {MAX_SGF_MOVES:,} moves are read")
+def _check_size(games: int, moves: int) -> None:
+    """Refuse a file with too many games or moves, in any format."""
+    if games > MAX_STUDY_GAMES:
+        raise RefusedError(f"a study has at most {MAX_STUDY_GAMES:,} games, not {games:,}")
+    if moves > MAX_STUDY_MOVES:
+        raise RefusedError(f"the games of a study have at most {MAX_STUDY_MOVES:,} moves, not {moves:,}")
+
+
+def _of_blksgf(text: str) -> recorded.GameFile:
+    """The games of a ``.blksgf`` file, its variations after the main line."""
+    if text.count(";") > MAX_STUDY_GAMES + MAX_STUDY_MOVES:  # before they are replayed
+        raise RefusedError(f"a study has at most {MAX_STUDY_GAMES:,} games and {MAX_STUDY_MOVES:,} moves")
     try:
-        games = blksgf.parse(text)
+        return recorded.of_sgf(blksgf.parse(text, variations=True))
     except ValueError as error:
         raise RefusedError(str(error)) from None
-    return [_game_json(game.game.host.id, {}, None, game.actions, game.players, None) for game in games]
 
 
-def _of_records(content: bytes) -> list[Json]:
+def _of_records(content: bytes) -> recorded.GameFile:
     try:
         header = parse_json(content.split(b"\n", 1)[0].decode("utf-8-sig"))
     except ValueError:
@@ -223,24 +262,11 @@ def _of_records(content: bytes) -> list[Json]:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        host, recorded = records.read_on_host(path)
+        return recorded.read(path)
     except records.RecordError as error:
         raise RefusedError(str(error).replace(path, "the file")) from None
     finally:
         os.unlink(path)
-    if len(recorded) > MAX_STUDY_GAMES:
-        raise RefusedError(f"at most {MAX_STUDY_GAMES:,} games are read")
-    return [
-        _game_json(
-            host.id,
-            header["options"],
-            record.deal,
-            record.actions,
-            record.players,
-            {"scores": list(record.scores), "returns": list(record.returns)},
-        )
-        for record in recorded
-    ]
 
 
 def _game_json(game: str, options: Mapping[str, Any], deal: Any, actions: Any, players: Any, result: Json | None) -> Json:

@@ -32,6 +32,16 @@ class Limits:
     """WebSockets."""
     connections_per_address: int = 600
     """WebSockets of one address; browsers behind one router share it."""
+    http_connections: int = 1_000
+    """Connections that are not WebSockets."""
+    http_connections_per_address: int = 300
+    """Connections of one address that are not WebSockets; a browser has up to six."""
+    header_seconds: float = 15.0
+    """Seconds within which the headers of a request must come."""
+    idle_seconds: float = 15.0
+    """Seconds that a connection may be idle between requests."""
+    response_seconds: float = 120.0
+    """Seconds within which a client must read a response, or a part of it."""
     connections_per_game: int = 200
     """WebSockets of one game, spectators included."""
     replies: int = 64
@@ -47,9 +57,19 @@ class Limits:
     creation_rate: float = 0.5
     creation_burst: float = 20.0
     """Games and studies that an address makes."""
+    attempt_rate: float = 2.0
+    attempt_burst: float = 100.0
+    """Requests of an address for a new game or study, those that are refused included."""
+    tasks_per_address: int = 32
+    """Replays, pictures, studies and metrics that an address has in progress or waiting."""
     analysis_rate: float = 4.0
     analysis_burst: float = 300.0
     """Analyses and hints that an address asks for: a whole game may be asked for at once."""
+    questions_per_address: int = 64
+    """Positions that engines search at a time for the games of an address; further ones wait."""
+    compilation_rate: float = 1 / 60
+    compilation_burst: float = 12.0
+    """Searches that engines compile for the games of an address, for other options or agents than before. One more waits."""
     engine_seconds: float = 0.6
     """Seconds from a move to the move of an engine, at least, so that people can follow a game of fast engines."""
 
@@ -72,6 +92,15 @@ class TokenBucket:
         self.tokens -= 1
         return True
 
+    def give(self) -> None:
+        """Give an event back that did not happen."""
+        self.tokens = min(self.burst, self.tokens + 1)
+
+    @property
+    def seconds_until_next(self) -> float:
+        """Seconds until an event is permitted."""
+        return max(0.0, (1 - self.tokens) / self.rate - (time.monotonic() - self.updated))
+
 
 class Buckets:
     """A token bucket for each address; those that were not used for longest are forgotten beyond ``max_size``."""
@@ -82,13 +111,21 @@ class Buckets:
 
     def take(self, address: str) -> bool:
         """Whether an event of this address is permitted now."""
+        return self.of(address).take()
+
+    def give(self, address: str) -> None:
+        """Give an event of this address back that did not happen."""
+        self.of(address).give()
+
+    def of(self, address: str) -> TokenBucket:
+        """The bucket of an address."""
         bucket = self._buckets.get(address)
         if bucket is None:
             bucket = self._buckets[address] = TokenBucket(self._rate, self._burst)
             if len(self._buckets) > self._max_size:
                 self._buckets.popitem(last=False)
         self._buckets.move_to_end(address)
-        return bucket.take()
+        return bucket
 
 
 SECURITY_HEADERS = {

@@ -74,6 +74,7 @@ class Client:
             "resign": self._resign,
             "hint": self._hint,
             "analyze": self._analyze,
+            "name": self._name,
             "ping": self._ping,
         }
 
@@ -92,10 +93,12 @@ class Client:
             raise RefusedError("too many are connected to this game", None, 429)
         room.join(connection, token, after, undos)
         seat = connection.seat
-        if seat is not None and room.session.seats[seat].kind == "open":
+        if seat is not None and not room.session.over:
 
             def take(session: Session) -> Session:
-                return session.seated(seat, name) if session.seats[seat].kind == "open" else session
+                old = session.seats[seat]
+                is_news = old.kind == "open" or name not in (None, old.name)
+                return session.seated(seat, name) if is_news and not session.over else session
 
             await room.change(take)
 
@@ -155,6 +158,12 @@ class Client:
         seat = self.connection.seat
         return self._done(await self._room.change(lambda session: session.resigned(seat)))
 
+    async def _name(self, message: Json) -> Json:
+        seat, name = self.connection.seat, name_of(message.get("name"))
+        if name is None:
+            raise RefusedError("name must be a text that is not empty", "name")
+        return self._done(await self._room.change(lambda session: session.renamed(seat, name)))
+
     async def _ping(self, message: Json) -> Json:
         return {"type": "pong"}
 
@@ -170,13 +179,13 @@ class Client:
             raise RefusedError("it is not your turn", None, 409)
 
         async def hint() -> Json:
-            analysis = await self._rooms.analysis(session, len(session.moves))
+            analysis = await self._rooms.analysis(session, len(session.moves), address=self.connection.address)
             position = session.position
             return {"type": "hint", "move": len(session.moves), **position.action_view(analysis["action"])}
 
         self._answer_later(hint, message)
 
-    async def _analyze(self, message: Json) -> Json | None:
+    async def _analyze(self, message: Json) -> None:
         session, seat = self._room.session, self.connection.seat
         number = _integer(message, "move", 0, len(session.moves), len(session.moves))
         agent, simulations = message.get("agent"), message.get("simulations")
@@ -185,15 +194,13 @@ class Client:
                 raise RefusedError("analyses are made in casual games, or after the end", None, 409)
             if session.setup.is_hidden and (seat is None or seat != session.mover or number != len(session.moves)):
                 raise RefusedError("before the end, an analysis would show what is hidden", None, 409)
-        known = session.moves[number].analysis if number < len(session.moves) else None
-        if known is not None and agent is None and simulations is None:
-            return {"type": "analysis", "move": number, **known}
 
         async def analyze() -> Json:
-            return {"type": "analysis", "move": number, **await self._rooms.analysis(session, number, agent, simulations)}
+            address = self.connection.address
+            answer = await self._rooms.analysis(session, number, agent, simulations, address=address)
+            return {"type": "analysis", "move": number, **answer}
 
         self._answer_later(analyze, message)
-        return None
 
     def _answer_later(self, work: Callable[[], Coroutine[Any, Any, Json]], message: Json) -> None:
         """Have an engine asked while the client goes on; it is given up when the client is gone."""

@@ -19,11 +19,12 @@ from tilewe_jax.games.polyomino.position import PolyominoPosition
 from tilewe_jax.host import HostPosition
 from tilewe_jax.web.engines import EngineError, UnavailableError
 from tilewe_jax.web.limits import Limits
-from tilewe_jax.web.session import RefusedError, Seat, Session
+from tilewe_jax.web.session import RefusedError, Seat, Session, returns_of
 from tilewe_jax.web.store import Change, StoredMove, StoreError
 
 if TYPE_CHECKING:
     from tilewe_jax.web.rooms import Rooms
+    from tilewe_jax.web.turns import Turns
 
 log = logging.getLogger("tilewe_jax.web")
 
@@ -144,6 +145,8 @@ class Room:
         self._thinking: asyncio.Task[None] | None = None
         self._thinking_of: tuple[int, int] | None = None
         """The number of moves, and of times that some were taken back, of the position that the engine thinks about."""
+        self._warming: asyncio.Task[None] | None = None
+        """Has the searches of the engines compiled while people think."""
         self._moved = 0.0
         """Monotonic time of the last change."""
         self._flag: asyncio.TimerHandle | None = None
@@ -186,6 +189,9 @@ class Room:
         self.last_used = time.monotonic()
         for task in connection.tasks:
             task.cancel()
+        if self._warming and not self._connected_seats():
+            self._warming.cancel()
+            self._warming = None
         if self._connected_seats() != was_connected:
             self.notify()
 
@@ -207,8 +213,9 @@ class Room:
     def close(self) -> None:
         """Stop what goes on, for good; the game is in the file, and another room may go on with it."""
         self._is_closed = True
-        if self._thinking:
-            self._thinking.cancel()
+        for task in (self._thinking, self._warming):
+            if task:
+                task.cancel()
         if self._flag:
             self._flag.cancel()
 
@@ -289,6 +296,24 @@ class Room:
         if session.engine_to_move and not self._thinking and self.connections and self._rooms.engines:
             self._thinking_of = question_of
             self._thinking = asyncio.create_task(self._think(session, session.engine_to_move))
+        if self._warming and (self._thinking or session.over):
+            self._warming.cancel()
+        elif not self._thinking and not self._warming and not session.over and self._rooms.turns and self._connected_seats():
+            self._warming = self._rooms.spawn(self._warm_up(session, self._rooms.turns))
+
+    async def _warm_up(self, session: Session, turns: "Turns") -> None:
+        """Have the searches of the engines compiled before they move, while a player is connected."""
+        for agent in {seat.agent for seat in session.seats if seat.kind == "engine"}:
+            question = self._rooms.question(session, 0, agent or "")
+            try:
+                await turns.warm_up(question, self._address)
+            except EngineError as error:
+                log.warning("warming up %s: %s", agent, error)
+
+    @property
+    def _address(self) -> str:
+        """The address for which the engine works: of a player who is connected, otherwise of a spectator."""
+        return next((each.address for each in sorted(self.connections, key=lambda each: each.seat is None)), "")
 
     async def _drop_flag(self) -> None:
         self._flag = None
@@ -307,14 +332,14 @@ class Room:
 
     async def _think(self, session: Session, seat: Seat) -> None:
         """Have the engine to move make its move."""
-        assert self._rooms.engines
+        assert self._rooms.turns
         mover = session.mover
         question = self._rooms.question(session, len(session.moves), seat.agent or "", seed=random.getrandbits(31))
         note = analysis = None
         action = -1
         while action < 0:
             try:
-                answer = await self._rooms.engines.ask(question)
+                answer = await self._rooms.turns.ask(question, self._address)
                 action = answer["action"]
                 analysis = await asyncio.to_thread(analysis_of, session.position, answer, seat.agent)
                 if session.position.explain(action) is not None:
@@ -409,7 +434,7 @@ class Room:
         if is_first and isinstance(session.position, PolyominoPosition):
             parts += [',"orientations":', orientations_json(session.position.config.orientations)]
         if has_start:
-            parts += [',"start":', encoded(setup.start.view(seat=audience, open=over is not None))]
+            parts += [',"start":', encoded(session.view(0, setup.start, audience))]
         return "".join([*parts, "}"])
 
     async def _frames(self, session: Session, known: int, audience: int | None) -> list[str]:
@@ -420,12 +445,11 @@ class Room:
         available = {number: self._positions.get(number) for number in numbers}
         if all(position or (number, audience) in self._views for number, position in available.items()):
             return [self._view(number, audience, available[number]) for number in numbers]
-        is_open = session.over is not None
 
         def replayed() -> list[str]:
             # Another thread: a long game takes tenths of a second.
             positions = enumerate(session.positions())
-            return [encoded(position.view(seat=audience, open=is_open)) for number, position in positions if number >= first]
+            return [encoded(session.view(number, position, audience)) for number, position in positions if number >= first]
 
         return await asyncio.to_thread(replayed)
 
@@ -434,7 +458,7 @@ class Room:
         key = number, audience
         if key not in self._views:
             assert position is not None
-            self._views[key] = encoded(position.view(seat=audience, open=self.session.over is not None))
+            self._views[key] = encoded(self.session.view(number, position, audience))
         return self._views[key]
 
     def _legal_text(self, session: Session) -> str:
@@ -448,6 +472,20 @@ class Room:
                 return text
             self._legal = text
         return self._legal
+
+
+def result_of(position: HostPosition, agent: str | None) -> Json:
+    """Return the result of a finished position in the form of an analysis: its value without a search."""
+    scores = position.scores()
+    leads = [score - max(scores[:seat] + scores[seat + 1 :]) for seat, score in enumerate(scores)] if len(scores) > 1 else None
+    return {
+        "agent": agent,
+        "action": None,
+        "value": returns_of(position),
+        "score_lead": leads,
+        "simulations": 0,
+        "candidates": [],
+    }
 
 
 def analysis_of(position: HostPosition, answer: Mapping[str, Any], agent: str | None) -> Json:

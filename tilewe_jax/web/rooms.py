@@ -1,7 +1,6 @@
 """All games: those in memory, and the file that keeps them; and what is asked of engines about them."""
 
 import asyncio
-import json
 import logging
 import secrets
 import time
@@ -11,15 +10,20 @@ from typing import Any
 from tilewe_jax.web.catalog import GAMES, Agent, make_game, new_deal
 from tilewe_jax.web.engines import EngineError, EnginePool, Question, UnavailableError
 from tilewe_jax.web.limits import Limits
-from tilewe_jax.web.room import SECONDS_UNTIL_VANISHED, Room, analysis_of, encoded
+from tilewe_jax.web.room import SECONDS_UNTIL_VANISHED, Room, analysis_of, encoded, result_of
 from tilewe_jax.web.session import ClockSettings, RefusedError, Seat, Session, Setup, hash_of, new_token, restored, started
-from tilewe_jax.web.store import NewGame, Store, StoredGame, StoreError
+from tilewe_jax.web.store import DamagedError, NewGame, Store, StoredGame, StoreError, json_object
+from tilewe_jax.web.turns import Turns
 
 log = logging.getLogger("tilewe_jax.web")
 
 Json = dict[str, Any]
 
+MAX_LISTED = 50
+"""Games of the lobby."""
 MAX_NAME = 40
+MAX_IDS = 200
+"""Maximum number of ids in a request for games."""
 DAY = 86_400.0
 MAX_DAYS = 90
 """Games and studies that nobody has touched for so many days are deleted."""
@@ -53,11 +57,12 @@ class Rooms:
     ) -> None:
         self.store, self.engines, self.limits = store, engines, limits
         self.agents = agents
-        self._analysis_agent = analysis_agent
+        self.analysis_agent = analysis_agent
         self._rooms: dict[str, Room] = {}
         self._loading: dict[str, asyncio.Future[Room | None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._analyses = asyncio.Semaphore(ANALYSES_AT_ONCE)
+        self.turns = Turns(engines, limits) if engines else None
         if engines:
             engines.listen(self._engines_changed)
 
@@ -149,9 +154,8 @@ class Rooms:
                 room = self._rooms[game_id] = Room(self, game_id, stored.created, session)
             future.set_result(room)
         except BaseException as error:
-            future.set_exception(
-                error if isinstance(error, RefusedError) else RefusedError("the game cannot be read", None, 500)
-            )
+            known = isinstance(error, RefusedError | StoreError)
+            future.set_exception(error if known else RefusedError("the game cannot be read", None, 503))
             future.exception()  # somebody has seen it
             raise
         finally:
@@ -159,6 +163,7 @@ class Rooms:
         return room
 
     def _read(self, game_id: str) -> tuple[StoredGame, Session] | None:
+        """Read a game from the file. Raises ``StoreError``."""
         stored = self.store.game(game_id)
         if stored is None:
             return None
@@ -169,11 +174,11 @@ class Rooms:
             values = Setup(host, setup["deal"], clock, setup["casual"], setup["public"])
             if setup["version"] != host.version:
                 raise ValueError(f"it was played by version {setup['version']} of the rules")
-            moves = [(move.action, json.loads(move.note) if move.note else {}) for move in stored.moves]
+            moves = [(move.action, json_object(move.note) if move.note else {}) for move in stored.moves]
             return stored, restored(values, stored.state, moves)
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            log.error("game %s in %s cannot be read: %s", game_id, self.store.path, error)
-            raise RefusedError("the game is damaged, or of other rules than today's", None, 500) from None
+        except Exception as error:  # the server goes on with other games
+            self.store.report("game", game_id, error)
+            raise DamagedError(f"game {game_id} is damaged, or of other rules than today's") from None
 
     async def create(self, request: Any) -> Json:
         """Begin a game that a request describes. Raises ``RefusedError``."""
@@ -194,22 +199,7 @@ class Rooms:
             raise RefusedError("the server cannot save the game; try again later", None, 503) from None
         if len(self._rooms) < self.limits.rooms:
             self._rooms[game_id] = Room(self, game_id, time.time(), session)
-        self._warm_up(session)
         return game_id
-
-    def _warm_up(self, session: Session) -> None:
-        """Have what the engines of a game need compiled while people still look at it."""
-        for agent in {seat.agent for seat in session.seats if seat.kind == "engine"}:
-            question = self.question(session, 0, agent or "")
-            if self.engines and not self.engines.is_warm(question):
-                self.spawn(self._ask_quietly(question))
-
-    async def _ask_quietly(self, question: Question) -> None:
-        assert self.engines
-        try:
-            await self.engines.ask(question)
-        except EngineError as error:
-            log.warning("warming up %s: %s", question.agent, error)
 
     def _described(self, request: Any) -> tuple[Setup, list[Seat], dict[int, str]]:
         """The setup and seats that a request describes, and the tokens of seats. Raises ``RefusedError``."""
@@ -259,21 +249,22 @@ class Rooms:
         known = ", ".join(agent.agent for agent in self.agents.get(game, ())) or "none"
         raise RefusedError(f"agent must be one of those that the catalog offers for {game}: {known}", field)
 
-    async def listed(self) -> list[Json]:
-        """The public games that began last."""
-        rows = await asyncio.to_thread(self.store.newest, 50)
-        return [
-            {
-                "id": game_id,
-                "game": setup["game"],
-                "options": setup["options"],
-                "names": [seat["name"] for seat in state["seats"]],
-                "open_seats": [index for index, seat in enumerate(state["seats"]) if seat["kind"] == "open"],
-                "moves": moves,
-                "over": state["over"] is not None,
-            }
-            for game_id, setup, state, moves in rows
-        ]
+    async def listed(self, ids: Sequence[str] | None = None) -> list[Json]:
+        """Return the newest public games, or the games with these ids, public or not: an id cannot be guessed.
+
+        Damaged games are omitted.
+        """
+
+        def read() -> list[Json]:
+            listed = []
+            for row in self.store.newest(MAX_LISTED) if ids is None else self.store.named(ids):
+                try:
+                    listed.append(_summary(*row))
+                except Exception as error:  # other games are listed
+                    self.store.report("game", row[0], error)
+            return listed
+
+        return await asyncio.to_thread(read)
 
     async def take_seat(self, game_id: str, seat: int, name: Any) -> Json:
         """Take an open seat of a public game: its new token. Raises ``RefusedError``."""
@@ -359,32 +350,58 @@ class Rooms:
             deal=setup.deal,
             actions=session.actions[:number],
             agent=agent,
-            max_seconds=offered.max_seconds if offered and num_simulations is None else None,
+            # The analysis agent runs without a limit of time: its values must not depend on the load of the machine.
+            max_seconds=offered.max_seconds
+            if offered and num_simulations is None and not (is_analysis and agent == self.analysis_agent)
+            else None,
             num_simulations=num_simulations,
             seed=seed,
             is_analysis=is_analysis,
         )
 
-    async def analysis(self, session: Session, number: int, agent: Any = None, simulations: Any = None) -> Json:
-        """The analysis of the position after so many moves. Raises ``RefusedError``."""
+    async def analysis(
+        self, session: Session, number: int, agent: Any = None, simulations: Any = None, *, address: str = ""
+    ) -> Json:
+        """Return the analysis of the position after ``number`` moves, by the analysis agent if ``agent`` is ``None``.
+
+        The value of a finished position is its result, which needs no search. Raises ``RefusedError``.
+        """
         game = session.setup.host.id
         if simulations is not None and simulations not in SIMULATIONS:
             raise RefusedError(f"simulations must be one of {', '.join(map(str, SIMULATIONS))}", "simulations")
-        if not self.engines:
+        if not self.turns:
             raise RefusedError("this server has no engines", None, 503)
-        name = self._analysis_agent if agent is None else self.agent(game, agent, "agent").agent
+        name = self.analysis_agent if agent is None else self.agent(game, agent, "agent").agent
         position = await asyncio.to_thread(session.position_at, number)
         if position.is_terminal:
-            raise RefusedError("the game is over there, so there is nothing to analyse", "move")
+            return result_of(position, name)
         question = self.question(session, number, name, num_simulations=simulations, is_analysis=True)
         try:
             async with self._analyses:
-                answer = await self.engines.ask(question)
+                answer = await self.turns.ask(question, address)
             return await asyncio.to_thread(analysis_of, position, answer, name)
         except UnavailableError as error:
             raise RefusedError(str(error), None, 503) from None
         except (EngineError, KeyError, TypeError, ValueError) as error:
             raise RefusedError(f"the engine could not analyse this position: {error}", None, 500) from None
+
+
+def _summary(game_id: str, setup: Json, state: Json, moves: int) -> Json:
+    """A game as the lobby lists it. Raises an error if it is damaged."""
+    seats = state["seats"]
+    if setup["game"] not in GAMES or not isinstance(setup["options"], dict) or not isinstance(seats, list):
+        raise ValueError("its game or its seats are unknown")
+    if not all(isinstance(seat["name"], str) and seat["kind"] in ("human", "open", "engine") for seat in seats):
+        raise ValueError("a seat has a value of the wrong type")
+    return {
+        "id": game_id,
+        "game": setup["game"],
+        "options": setup["options"],
+        "names": [seat["name"] for seat in seats],
+        "open_seats": [index for index, seat in enumerate(seats) if seat["kind"] == "open"],
+        "moves": moves,
+        "over": state["over"] is not None,
+    }
 
 
 def name_of(value: Any) -> str | None:

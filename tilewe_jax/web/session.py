@@ -18,6 +18,7 @@ from tilewe_jax.games.polyomino.position import PolyominoPosition
 from tilewe_jax.games.triominos.figure import Figure
 from tilewe_jax.games.triominos.host import Position as TriominosPosition
 from tilewe_jax.host import HostGame, HostPosition, shared_win
+from tilewe_jax.render.replay import ended
 from tilewe_jax.web.catalog import GAMES
 
 Kind = Literal["human", "engine", "open"]
@@ -197,6 +198,11 @@ class Session:
             position = position.after(move.action)
         return position
 
+    def view(self, number: int, position: HostPosition, seat: int | None = None) -> dict[str, Any]:
+        """Return a position of the game as a seat may see it; ``number`` is the number of moves before it."""
+        view = position.view(seat=seat, open=self.over is not None)
+        return ended(view, self.over["returns"]) if self.over and number == len(self.moves) else view
+
     def explain(self, seat: int | None, action: int) -> str | None:
         """The rule that an action breaks; ``None`` where it is legal. What is hidden is explained to the seat to move only."""
         if self.setup.is_hidden and (self.over or seat != self.mover):
@@ -324,6 +330,12 @@ class Session:
         taken = replace(old, kind="human", name=name or old.name, token_hash=token_hash or old.token_hash)
         return replace(self, seats=(*self.seats[:seat], taken, *self.seats[seat + 1 :]))
 
+    def renamed(self, seat: int | None, name: str) -> "Session":
+        """Return the session after a player has told a name."""
+        seat = self._require_seat(seat)
+        self._require_running()
+        return self.seated(seat, name)
+
     def followed_by(self, game_id: str) -> "Session":
         """The session after a rematch has begun."""
         return replace(self, rematch=game_id)
@@ -432,7 +444,8 @@ class Session:
 
 
 def restored(setup: Setup, state: Mapping[str, Any], moves: Sequence[tuple[int, Mapping[str, Any]]]) -> Session:
-    """A session of its form in a file. Raises ``ValueError`` where that contradicts the rules."""
+    """A session of its form in a file. Raises ``ValueError`` and other errors if it is damaged or contradicts the rules."""
+    _check_form(setup, state, moves)
     seats = tuple(Seat(**seat) for seat in state["seats"])
     clock = None
     if setup.clock is not None:
@@ -464,6 +477,53 @@ def restored(setup: Setup, state: Mapping[str, Any], moves: Sequence[tuple[int, 
         rounds=rounds,
         rematch=state.get("rematch"),
     )
+
+
+def _check_form(setup: Setup, state: Mapping[str, Any], moves: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+    """Raise ``ValueError`` if a value has the wrong type, which would otherwise fail only when clients ask for it."""
+    count = setup.host.num_players
+
+    def is_seat(value: Any) -> bool:
+        return value is None or (type(value) is int and 0 <= value < count)
+
+    def are_numbers(values: Any) -> bool:
+        return isinstance(values, list) and len(values) == count and all(type(value) in (int, float) for value in values)
+
+    over = state["over"]
+    correct = {
+        "seats": isinstance(state["seats"], list)
+        and len(state["seats"]) == count
+        and all(
+            seat["kind"] in ("human", "open", "engine")
+            and isinstance(seat["name"], str)
+            and isinstance(seat["agent"], str if seat["kind"] == "engine" else str | None)
+            and isinstance(seat["token_hash"], str | None)
+            for seat in state["seats"]
+        ),
+        "remaining": setup.clock is None or are_numbers(state["remaining"]),
+        "undo": is_seat(state["undo"]),
+        "undos": type(state["undos"]) is int and state["undos"] >= 0,
+        "undone": isinstance(state["undone"], list) and all(type(action) is int for action in state["undone"]),
+        "over": over is None
+        or (
+            isinstance(over["scores"], list)
+            and all(type(score) is int for score in over["scores"])
+            and are_numbers(over["returns"])
+            and isinstance(over["reason"], str)
+            and is_seat(over.get("seat"))
+        ),
+        "rematch": isinstance(state.get("rematch"), str | None),
+        "moves": all(
+            isinstance(extra.get("analysis"), dict | None) and isinstance(extra.get("note"), str | None) for _, extra in moves
+        ),
+        "clock": setup.clock is None
+        or all(type(value) in (int, float) and value >= 0 for value in (setup.clock.seconds, setup.clock.increment)),
+        "casual": isinstance(setup.is_casual, bool),
+        "public": isinstance(setup.is_public, bool),
+    }
+    wrong = [name for name, is_correct in correct.items() if not is_correct]
+    if wrong:
+        raise ValueError(f"{wrong[0]} has a value of the wrong type")
 
 
 def started(setup: Setup, seats: Sequence[Seat]) -> Session:

@@ -5,22 +5,29 @@ share the price of a commit.
 """
 
 import asyncio
+import contextlib
 import json
+import logging
 import os
 import queue
 import sqlite3
+import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from tilewe_jax.files import parse_json
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+
+log = logging.getLogger("tilewe_jax.web")
 
 Result = TypeVar("Result")
 
@@ -47,10 +54,20 @@ _MAX_BATCH = 256
 """Maximum number of changes in a commit."""
 _QUICK_CHECK_LIMIT = 1 << 26
 """A file up to this size, in bytes, is checked for damage when it is opened; that takes a fraction of a second."""
+_LOCKED_BYTE = 0x40000000 + 2048
+"""The byte of the file that a server locks: SQLite keeps no data in the page at 0x40000000, and locks its first 512 bytes."""
+_locked_here: set[tuple[int, int]] = set()
+"""The files that this process has locked, see ``_file_of``."""
+_MAX_DAMAGED = 1_000
+"""Damaged rows whose ids are remembered, so that each is logged once."""
 
 
 class StoreError(Exception):
     """The file cannot be used; the message says why in one line."""
+
+
+class DamagedError(StoreError):
+    """A row of the file is damaged. It stays in the file, and other rows can be used."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +117,10 @@ class NewGame:
 _Task = tuple[Callable[[sqlite3.Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
+ListedGame = tuple[str, dict[str, Any], dict[str, Any], int]
+"""Id, setup, state and number of moves of a game."""
+
+
 class Store:
     """The file of the games.
 
@@ -113,13 +134,14 @@ class Store:
 
     def __init__(self, path: str | Path, sync: bool = False) -> None:
         self.path, self._sync = Path(path), sync
+        self._damaged: set[str] = set()
         self._lock = self._locked()
         try:
             self._writer = self._open()
             # Read where they are needed, and the writer never waits for them: that is what the write-ahead log gives.
             self._reader = self._connect()
         except sqlite3.Error as error:
-            os.close(self._lock)
+            self._unlock()
             raise StoreError(f"{self.path} cannot be used ({error}): move it away, or name another file with --data") from None
         self._reading = threading.Lock()
         self._tasks: queue.Queue[_Task | None] = queue.Queue()
@@ -133,7 +155,7 @@ class Store:
         self._thread.join()
         self._reader.close()
         self._writer.close()
-        os.close(self._lock)
+        self._unlock()
 
     # ---- Changes
 
@@ -178,73 +200,139 @@ class Store:
 
         await self._write(write)
 
-    # ---- Questions; from any thread
+    # ---- Questions; from any thread. All of them raise ``StoreError`` if the file cannot be read.
 
     def game(self, game_id: str) -> StoredGame | None:
-        """A game; ``None`` where there is none of this id."""
+        """The game with this id, or ``None``. Raises ``DamagedError``."""
         with self._reading:
             file = self._reader
-            file.execute("BEGIN")  # both questions see the same moment
+            self._query("BEGIN")  # both questions see the same moment
             try:
-                row = file.execute("SELECT created, setup, state FROM games WHERE id = ?", (game_id,)).fetchone()
-                moves = file.execute("SELECT action, note FROM moves WHERE game = ? ORDER BY number", (game_id,)).fetchall()
+                rows = self._query("SELECT created, setup, state FROM games WHERE id = ?", game_id)
+                moves = self._query("SELECT number, action, note FROM moves WHERE game = ? ORDER BY number", game_id)
             finally:
-                file.execute("COMMIT")
-        if row is None:
+                if file.in_transaction:
+                    file.execute("ROLLBACK")
+        if not rows:
             return None
-        return StoredGame(game_id, row[0], json.loads(row[1]), json.loads(row[2]), tuple(StoredMove(*move) for move in moves))
+        try:
+            created, setup, state = rows[0]
+            if not isinstance(created, float | int):
+                raise ValueError("its time is not a number")
+            if [number for number, _, _ in moves] != list(range(len(moves))):
+                raise ValueError("moves are missing")
+            if not all(type(action) is int and isinstance(note, str | None) for _, action, note in moves):
+                raise ValueError("a move is not an integer with a text")
+            stored = tuple(StoredMove(action, note) for _, action, note in moves)
+            return StoredGame(game_id, created, json_object(setup), json_object(state), stored)
+        except ValueError as error:
+            self.report("game", game_id, error)
+            raise DamagedError(f"game {game_id} is damaged: {error}") from None
 
-    def newest(self, count: int) -> list[tuple[str, dict[str, Any], dict[str, Any], int]]:
-        """The public games that were made last: id, setup, state, and number of moves."""
+    def newest(self, count: int) -> list[ListedGame]:
+        """The public games that were made last: id, setup, state, and number of moves. Damaged games are omitted."""
+        return self._listed("WHERE is_public ORDER BY created DESC LIMIT ?", (10 * count,), count)
+
+    def named(self, ids: Sequence[str]) -> list[ListedGame]:
+        """Return the games with these ids, public or not, newest first; unknown ids and damaged games are omitted."""
+        return self._listed(f"WHERE id IN ({', '.join('?' * len(ids))}) ORDER BY created DESC", tuple(ids), len(ids))
+
+    def _listed(self, where: str, values: tuple[Any, ...], count: int) -> list[ListedGame]:
         with self._reading:
-            rows = self._reader.execute(
-                "SELECT id, setup, state, (SELECT count(*) FROM moves WHERE game = games.id) FROM games"
-                " WHERE is_public ORDER BY created DESC LIMIT ?",
-                (count,),
-            ).fetchall()
-        return [(row[0], json.loads(row[1]), json.loads(row[2]), row[3]) for row in rows]
+            # This question reads only an index, so that a damaged row does not fail it.
+            ids = self._query(f"SELECT id FROM games {where}", *values)
+        games: list[ListedGame] = []
+        for (game_id,) in ids:
+            if len(games) == count:
+                break
+            try:
+                if not isinstance(game_id, str):
+                    raise ValueError("its id is not text")
+                with self._reading:
+                    rows = self._query("SELECT setup, state FROM games WHERE id = ?", game_id)
+                    moves = self._query("SELECT count(*) FROM moves WHERE game = ?", game_id)
+                if rows:  # it was deleted otherwise
+                    games.append((game_id, json_object(rows[0][0]), json_object(rows[0][1]), moves[0][0]))
+            except (StoreError, ValueError) as error:
+                self.report("game", game_id, error)
+        return games
 
     def count_games(self) -> int:
         """Number of games."""
         with self._reading:
-            return int(self._reader.execute("SELECT count(*) FROM games").fetchone()[0])
+            return int(self._query("SELECT count(*) FROM games")[0][0])
 
     def count_studies(self) -> int:
         """Number of studies."""
         with self._reading:
-            return int(self._reader.execute("SELECT count(*) FROM studies").fetchone()[0])
+            return int(self._query("SELECT count(*) FROM studies")[0][0])
 
     def study(self, study_id: str) -> str | None:
-        """The content of a study; ``None`` where there is none of this id."""
+        """The content of the study with this id, or ``None``. Raises ``DamagedError``."""
         with self._reading:
-            row = self._reader.execute("SELECT content FROM studies WHERE id = ?", (study_id,)).fetchone()
-        return None if row is None else str(row[0])
+            rows = self._query("SELECT content FROM studies WHERE id = ?", study_id)
+        if not rows:
+            return None
+        if not isinstance(rows[0][0], str):
+            self.report("study", study_id, "its content is not text")
+            raise DamagedError(f"study {study_id} is damaged: its content is not text")
+        return rows[0][0]
+
+    def report(self, kind: str, row_id: Any, error: object) -> None:
+        """Log a damaged row, each once."""
+        name = f"{kind} {row_id if isinstance(row_id, str) else repr(row_id)[:80]}"
+        if name not in self._damaged and len(self._damaged) < _MAX_DAMAGED:
+            self._damaged.add(name)
+            log.error("%s in %s is damaged and stays in the file: %s", name, self.path, error)
+
+    def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a question; a text that is not UTF-8 is bytes in them."""
+        try:
+            return self._reader.execute(sql, values).fetchall()
+        except UnicodeEncodeError:  # half a surrogate pair, which no id has
+            return []
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} cannot be read: {error}") from None
 
     # ---- The file
 
     def _locked(self) -> int:
-        """The descriptor of a locked file beside the database; the system unlocks it even if this process is killed."""
+        """A descriptor of the database that holds a lock; the system unlocks it even if this process is killed.
+
+        The file itself is locked, which may have several paths: by links, and by mounts.
+        """
+        used = StoreError(f"{self.path} is used by another server; name another file with --data")
+        with contextlib.suppress(OSError):
+            # Asked before it is opened: to close another descriptor would release the locks that SQLite has in this process.
+            if _file_of(os.stat(self.path)) in _locked_here:
+                raise used
         try:
-            descriptor = os.open(f"{self.path}-lock", os.O_RDWR | os.O_CREAT, 0o600)
+            # The games of people are not for everybody.
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         except OSError as error:
             raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
         try:
-            if sys.platform == "win32":
-                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-            else:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_byte(descriptor)
         except OSError:
             os.close(descriptor)
-            raise StoreError(f"{self.path} is used by another server; name another file with --data") from None
+            raise used from None
+        status = os.fstat(descriptor)
+        _locked_here.add(_file_of(status))
+        if status.st_nlink > 1:
+            log.warning("%s has several names (hard links): always use the same one, as SQLite names its log by it", self.path)
         return descriptor
 
+    def _unlock(self) -> None:
+        _locked_here.discard(_file_of(os.fstat(self._lock)))
+        os.close(self._lock)
+
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        connection.text_factory = _text
+        return connection
 
     def _open(self) -> sqlite3.Connection:
         """The connection that writes, to a file that has our tables. Raises ``sqlite3.Error`` and ``StoreError``."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)  # games of people: not for everybody
-        os.close(descriptor)
         file = self._connect()
         try:
             self._prepare(file)
@@ -334,3 +422,39 @@ class Store:
         for loop, futures in by_loop.items():
             if not loop.is_closed():
                 loop.call_soon_threadsafe(settle, futures)
+
+
+def _text(content: bytes) -> str | bytes:
+    """A text in the file; the bytes themselves if they are not UTF-8, so that one row does not fail the question for all."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
+
+
+def json_object(text: Any) -> dict[str, Any]:
+    """A JSON object in the file. Raises ``ValueError``."""
+    if not isinstance(text, str):
+        raise ValueError("it is not text")
+    value = parse_json(text)
+    if not isinstance(value, dict):
+        raise ValueError("it is not a JSON object")
+    json.dumps(value, allow_nan=False)  # raises ``ValueError`` for infinite numbers, which cannot be sent
+    return value
+
+
+def _lock_byte(descriptor: int) -> None:
+    """Lock ``_LOCKED_BYTE`` of an open file against other processes. Raises ``OSError`` if it is locked already."""
+    if sys.platform == "win32":
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    elif sys.platform == "linux" and struct.calcsize("l") == 8:
+        # A lock of the open file, which holds until this descriptor is closed; SQLite closes others.
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, struct.pack("hhlli4x", fcntl.F_WRLCK, os.SEEK_SET, _LOCKED_BYTE, 1, 0))
+    else:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _LOCKED_BYTE)
+
+
+def _file_of(status: os.stat_result) -> tuple[int, int]:
+    """Device and inode of a file, which all of its paths share."""
+    return status.st_dev, status.st_ino

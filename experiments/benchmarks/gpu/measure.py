@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments.benchmarks.gpu import compile, estimate, hlo, programs
 from experiments.benchmarks.gpu.targets import TARGETS, Target
-from experiments.benchmarks.play import in_process
+from experiments.benchmarks.play import in_process, run_measurement
 from experiments.tables import Rows
 
 BATCH = {"stream": 65_536, "step": 65_536, "mask": 8_192, "search": 1_024, "selfplay": 1_024}
@@ -188,4 +188,4 @@ def _heavy_kernels(body: hlo.Body, compiled: compile.CompiledProgram, target: Ta
 
 
 if __name__ == "__main__":
-    print(json.dumps(_work(*json.loads(sys.argv[1]))))
+    print(json.dumps(run_measurement(lambda: _work(*json.loads(sys.argv[1])))))

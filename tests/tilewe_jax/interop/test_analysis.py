@@ -26,6 +26,7 @@ class Lowest:
     """Finds the action of the lowest id best, and says nothing of the others."""
 
     batch = 4
+    models = ({"name": "lowest", "network": None, "max_batch_size": 4},)
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
@@ -133,7 +134,35 @@ def test_an_answer() -> None:
         ({"id": 1, "seed": -1}, "seed", "seed must be an integer from 0"),
         ({"id": 1, "agent": {"nosuch": 1}}, "agent", "no setting 'nosuch'"),
         ({"id": 1, "max_candidates": 0}, "max_candidates", "must be a positive integer"),
-        ({"id": 1, "action": "dance"}, "action", "action must be query_version or terminate"),
+        ({"id": 1, "action": "dance"}, "action", "action must be query_version, query_models, clear_cache, terminate"),
+        ({"id": 1, "action": ["terminate"]}, "action", "action must be query_version"),
+        ({"id": 1, "action": "terminate", "terminateId": [1]}, "terminate_id", "terminate_id must be"),
+        ({"id": 1, "action": "terminate_all", "terminate_id": 2}, "terminate_id", "unknown field 'terminate_id'"),
+        ({"id": 1, "action": "terminate_all", "turnNumbers": 2}, "turns", "turns must be a list"),
+        ({"id": 1, "action": "query_version", "moves": []}, "moves", "unknown field 'moves'"),
+        ({"id": 1, "analyseTurns": [0]}, "analyseTurns", "unknown field 'analyseTurns'; did you mean 'analyzeTurns'?"),
+        ({"id": 1, "Moves": [0]}, "Moves", "did you mean 'moves'?"),
+        ({"id": 1, "maxvisits": 5}, "maxvisits", "did you mean 'maxVisits'?"),
+        ({"id": 1, "xyzzy": 5}, "xyzzy", "the fields are id, game, options"),
+        ({"id": 1, "analyzeTurns": [0], "analyze_turns": [0]}, "analyze_turns", "analyze_turns is given twice"),
+        ({"id": 1, "maxVisits": 0}, "max_visits", "max_visits must be a positive integer"),
+        ({"id": 1, "maxVisits": "9"}, "max_visits", "max_visits must be a positive integer"),
+        ({"id": 1, "maxVisits": 9, "agent": {"num_simulations": 9}}, "max_visits", "are the same"),
+        ({"id": 1, "initialStones": [["b", "a5"]]}, "initialStones", "a game starts from its initial position"),
+        ({"id": 1, "initialPlayer": "W"}, "initialPlayer", "a game starts from its initial position"),
+        ({"id": 1, "allowMoves": [{"player": "b", "moves": ["a5"], "untilDepth": 1}]}, "allowMoves", "not supported"),
+        ({"id": 1, "avoidMoves": [{}]}, "avoidMoves", "not supported"),
+        ({"id": 1, "komi": 7.5}, "komi", "the game and its options say the rules"),
+        ({"id": 1, "boardXSize": 5}, "boardXSize", "the size is an option"),
+        ({"id": 1, "includePolicy": True}, "includePolicy", "priors of candidates"),
+        ({"id": 1, "priority": False}, "priority", "in the order in which they arrive"),
+        ({"id": 1, "moves": [["w", "a5"]]}, "moves", "move 1: it is the turn of b, not of w"),
+        ({"id": 1, "moves": [["b", "a5"], ["BLUE", "a1"]]}, "moves", "move 2: it is the turn of w, not of blue"),
+        ({"id": 1, "moves": [["green", "a5"], ["b", "a1"]]}, "moves", "move 1: it is the turn of b, not of green"),
+        ({"id": 1, "moves": [["3", "a5"]]}, "moves", "move 1: invalid color '3'; colors are b w"),
+        ({"id": 1, "moves": [["b"]]}, "moves", "move 1: a move is a name"),
+        ({"id": 1, "moves": [["b", ["b", "a5"]]]}, "moves", "move 1: a move is a name"),
+        ({"id": 1, "moves": [[True, "a5"]]}, "moves", "move 1: a move is a name"),
         ({"id": 1, "action": "terminate"}, "terminate_id", "terminate_id must be"),
         (b'{"id": 1}' + b" " * LINE_LIMIT + b"\n", None, "at most 1,048,576 bytes"),
     ],
@@ -158,17 +187,59 @@ def test_a_move_is_a_name_an_action_or_cells() -> None:
     assert action_of_move(santorini, position, position.action_name(action)) == action
 
 
-def test_warnings_control_and_turns() -> None:
+def test_turns_and_requests_about_the_engine() -> None:
     rows = answers(
-        {"id": "a", "moves": ["a5", "a1"], "analyze_turns": [0, 2, 0, 1], "max_candidates": 1, "analyzeTurns": [0]},
+        {"id": "a", "moves": ["a5", "a1"], "analyze_turns": [0, 2, 0, 1], "max_candidates": 1},
         {"id": "v", "action": "query_version"},
+        {"id": "m", "action": "query_models"},
+        {"id": "c", "action": "clear_cache"},
         {"id": "b"},
-        {"id": "t", "action": "terminate", "terminate_id": "b"},
+        {"id": "t", "action": "terminate", "terminateId": "b"},
+        {"id": "t2", "action": "terminate", "terminate_id": "a", "turnNumbers": [1, 7]},
     )
-    assert rows[0] == {"id": "a", "warning": "there is no field 'analyzeTurns'", "field": "analyzeTurns"}
-    assert rows[1] == {"id": "v", "action": "query_version", "version": "1.2"}
-    assert rows[2] == {"id": "t", "action": "terminate", "terminate_id": "b", "terminated": 1}
-    assert [(row["id"], row["turn"], len(row["candidates"])) for row in rows[3:]] == [("a", 0, 1), ("a", 2, 1), ("a", 1, 1)]
+    assert rows[:3] == [
+        {"id": "v", "action": "query_version", "version": "1.2"},
+        {"id": "m", "action": "query_models", "models": [{"name": "lowest", "network": None, "max_batch_size": 4}]},
+        {"id": "c", "action": "clear_cache"},
+    ]
+    assert rows[3:7] == [
+        {"id": "t", "action": "terminate", "terminate_id": "b", "terminated": 1},
+        {"id": "b", "turn": 0, "no_results": True},
+        {"id": "t2", "action": "terminate", "terminate_id": "a", "turns": [1, 7], "terminated": 1},
+        {"id": "a", "turn": 1, "no_results": True},
+    ]
+    assert [(row["id"], row["turn"], len(row["candidates"])) for row in rows[7:]] == [("a", 0, 1), ("a", 2, 1)]
+    rows = answers(
+        {"id": 1}, {"id": 2, "moves": ["a5"], "analyzeTurns": [0, 1]}, {"id": 3, "action": "terminate_all", "turns": [0]}
+    )
+    assert [row["id"] for row in rows] == [3, 1, 2, 2]
+    assert [row.get("no_results", False) for row in rows] == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("game", "options", "moves"),
+    [
+        ("duo", {"size": 5}, [["B", "a5"], ["w", "a1"]]),
+        ("classic_2", {}, [["1", "a20"], ["yellow", "t20"], ["b", "t1"], ["W", "a1"]]),
+        ("classic", {}, [[1, "a20"], [2, "t20"]]),
+        ("santorini", {}, [["b", "c4-d4*e3"]]),
+    ],
+)
+def test_pairs_of_color_and_move(game: str, options: dict[str, Any], moves: list[list[Any]]) -> None:
+    """The answer is that to the moves alone; KataGo's names, and values of its fields that ask for nothing, change nothing."""
+    plain = {"id": 1, "game": game, "options": options}
+    (expected,) = answers({**plain, "moves": [move for _, move in moves]})
+    assert "error" not in expected
+    nothing = {"initialStones": [], "allowMoves": [], "includeOwnership": False, "priority": 0, "overrideSettings": {}}
+    assert answers({**plain, "moves": moves, "analyzeTurns": [len(moves)], **nothing}) == [expected]
+
+
+def test_max_visits_is_a_setting_of_the_search() -> None:
+    engine, seen = session(), []
+    prepare = engine._analyzer.prepare
+    engine._analyzer.prepare = lambda game, settings: (seen.append(settings), prepare(game, {}))[1]  # type: ignore[method-assign]
+    assert engine.receive('{"id": 1, "maxVisits": 8, "agent": {"c_init": 2}}') == []
+    assert seen == [{"c_init": 2, "max_visits": 8}]
 
 
 def test_positions_that_wait_are_searched_together() -> None:

@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 from tilewe_jax.games.santorini.host import SantoriniBoard
-from tilewe_jax.interop.gtp import LINE_LIMIT, GtpError, GtpSession, format_response, parse_command, seconds_per_move, serve
+from tilewe_jax.interop.gtp import (
+    LINE_LIMIT,
+    GtpError,
+    GtpSession,
+    LastSearch,
+    SearchedMove,
+    format_response,
+    parse_command,
+    seconds_per_move,
+    serve,
+)
 from tilewe_jax.interop.names import GTP_GAMES, GtpGame, gtp_game, gtp_game_of_name
 from tilewe_jax.interop.santorini import santorini_game
 
@@ -47,12 +57,14 @@ class Lowest:
 class Driver:
     """A session, and its answers without their marks."""
 
-    def __init__(self, name: str, **options: Any) -> None:
+    def __init__(self, name: str, agent: type[Lowest] = Lowest, **options: Any) -> None:
         self.agents: list[Lowest] = []
-        self.session = GtpSession(gtp_game(name, **options), self._agent, "1")
+        self.log: list[str] = []
+        self._kind = agent
+        self.session = GtpSession(gtp_game(name, **options), self._agent, "1", log=self.log.append)
 
     def _agent(self, game: GtpGame) -> Lowest:
-        self.agents.append(Lowest(game))
+        self.agents.append(self._kind(game))
         return self.agents[-1]
 
     def ok(self, line: str) -> str:
@@ -124,6 +136,92 @@ def test_commands_of_administration() -> None:
     assert engine.ok("set_random_seed 17") == ""
     assert engine.agents[0].seed == 17
     assert float(engine.ok("cputime")) > 0
+
+
+class Searching(Lowest):
+    """The same, which tells about a search."""
+
+    def __init__(self, game: GtpGame) -> None:
+        super().__init__(game)
+        self.searched: LastSearch | None = None
+        self.parameters = {"num_simulations": "64", "priors": "true", "c_init": "1.25"}
+
+    def choose(self, actions: Sequence[int]) -> int:
+        action = super().choose(actions)
+        self.searched = LastSearch(0.25, (SearchedMove(action, 5, 0.5), SearchedMove(action, 2, 0.125)))
+        return action
+
+    def last_search(self) -> LastSearch | None:
+        return self.searched
+
+
+def test_what_pentobi_tells_about_a_search() -> None:
+    engine = Driver("duo_official", agent=Searching)
+    for command in ("get_value", "move_values"):
+        assert engine.fails(command).startswith("no move of this game was searched yet")
+    move = engine.ok("genmove b")
+    assert engine.ok("get_value") == "0.250000"
+    assert engine.ok("move_values").split("\n") == [f"5 5.0 0.500 {move}", f"2 2.0 0.125 {move}"]
+    assert engine.ok("param").split("\n") == ["num_simulations 64", "priors true", "c_init 1.25"]
+    for same in ("num_simulations 64", "num_simulations 64.0", "priors 1", "priors true", "c_init 1.250"):
+        assert engine.ok(f"param {same}") == ""
+    assert engine.fails("param num_simulations 65") == "num_simulations is 64 as long as this engine runs, and cannot become 65"
+    assert engine.fails("param priors 0").startswith("priors is true as long")
+    assert engine.fails("param use_book 0") == (
+        "unknown parameter 'use_book'; the parameters are num_simulations, priors, c_init"
+    )
+    assert engine.fails("param c_init").startswith("give a parameter and its value")
+    plain = Driver("duo_official")
+    for command in ("get_value", "move_values", "param"):
+        assert plain.fails(command) == "lowest does not search"
+
+
+def test_parameters_of_all_engines() -> None:
+    engine = Driver("santorini")
+    assert engine.ok("param_base") == "accept_illegal 0\nresign 0"
+    assert engine.ok("param_base resign 0") == engine.ok("param_base accept_illegal 0") == ""
+    assert engine.fails("param_base resign 1") == "resign is 0 as long as this engine runs, and cannot become 1"
+    assert engine.fails("param_base nosuch 1").startswith("unknown parameter 'nosuch'")
+    assert engine.fails("param_base resign 0 0") == "param_base takes 0 to 2 arguments, not 3"
+
+
+def test_moves_are_described_as_pentobi_does() -> None:
+    engine = Driver("duo_official")
+    assert engine.ok("move_info F10,e10").split("\n") == [
+        "",
+        "ID:     522",
+        "Piece:  1 (I2)",
+        "Points: e10 f10",
+        "BrkSym: 0",
+        "SymMv:  i5,j5",
+    ]
+    assert engine.ok("move_info 522") == engine.ok("move_info e10,f10")
+    assert engine.ok("move_info g7,h7,g8,h8").endswith("BrkSym: 1\nSymMv:  g7,h7,g8,h8")
+    assert engine.fails("move_info x").startswith("invalid move 'x'")
+    assert engine.fails("move_info 999999").startswith("999999 is not a placement")
+    assert engine.fails("move_info pass").startswith("pass is no move")
+    assert engine.fails("move_info") == "move_info takes 1 argument, not 0"
+    assert Driver("santorini").fails("move_info c3").startswith("santorini has no pieces for move_info")
+
+
+def test_places() -> None:
+    engine = Driver("classic_2")
+    assert {engine.ok(f"get_place {color}") for color in "1234"} == {"1 shared"}
+    while engine.ok("g") != "pass":
+        pass
+    first, second = engine.session._position.scores()
+    places = ["1", "2"] if first > second else ["2", "1"] if second > first else ["1 shared"] * 2
+    assert [engine.ok(f"get_place {color}") for color in "1234"] == places * 2
+    assert engine.fails("get_place b").startswith("invalid color 'b'")
+
+
+def test_each_command_refuses_other_numbers_of_arguments() -> None:
+    engine = Driver("duo_official", agent=Searching)
+    for name, (_, least, most) in engine.session._commands.items():
+        for count in {least - 1, most + 1} - {-1}:
+            words = " ".join(["b"] * count)
+            assert engine.fails(f"{name} {words}".strip()).startswith(f"{name} takes "), name
+    assert not engine.session.is_over
 
 
 def test_a_game_of_two_colors() -> None:
@@ -292,6 +390,17 @@ def test_files(tmp_path: Path) -> None:
     assert classic.session.actions == actions[:2]
     assert classic.fails(f"loadsgf {file}.none") == f"{file}.none: No such file or directory"
     assert "there is no folder" in classic.fails(f"savesgf {tmp_path}/none/x")
+    for number in (0, 5):
+        assert classic.fails(f"loadsgf {file} {number}") == f"the move number must be 1 to 4, got {number}"
+    assert classic.session.actions == actions[:2]
+    assert classic.log == []
+    (tmp_path / "x.SGF").write_text("(;GM[Blokus Duo]C[x];B[e10](;W[j5])(;W[i5,j5]))(;GM[Blokus])")
+    assert classic.ok(f"loadsgf {tmp_path}/x.SGF") == ""
+    assert len(classic.session.actions) == 2
+    assert [line.rpartition("x.SGF: ")[2] for line in classic.log] == [
+        "the first of 2 games is read",
+        "1 variation, 1 comment are not read",
+    ]
     file.write_text("(;B[a1])")
     assert "it does not name its game" in classic.fails(f"loadsgf {file}")
 

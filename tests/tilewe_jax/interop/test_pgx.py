@@ -1,7 +1,9 @@
 """Games in Pgx: its own checks, its wrappers, and the loop of its AlphaZero example."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -12,11 +14,12 @@ import jax
 import jax.numpy as jnp
 import mctx
 import optax
+import pgx
 from pgx._src import api_test as checks
 from pgx.experimental import auto_reset
 
 import tilewe_jax
-from tilewe_jax.interop.pgx import PgxEnv
+from tilewe_jax.interop.pgx import PgxEnv, save_svg_animation
 
 SANTORINI = PgxEnv("santorini", size=3)
 TILEWE = PgxEnv("tilewe", size=5, players=3, pieces=["O1", "I2", "L3"])
@@ -99,6 +102,30 @@ def test_hidden_trays_stay_hidden() -> None:
     assert after.to_svg() == state.to_svg()
     batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), state, after)
     assert batch.to_svg().count("<svg") == 3
+
+
+def test_pictures_are_saved_by_the_functions_of_pgx(tmp_path: Path) -> None:
+    env = PgxEnv("santorini", size=3)
+    first = jax.jit(env.init)(jax.random.PRNGKey(0))
+    state = jax.jit(env.step)(first, jnp.argmax(first.legal_action_mask))
+    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), first, state)
+    pgx.save_svg(state, tmp_path / "state.svg", color_theme="dark")
+    assert (tmp_path / "state.svg").read_text() == state.to_svg(color_theme="dark")
+    for states, count, boards in (([first, state, first], 3, 1), ((batch, batch), 2, 3), ([state], 1, 1)):  # a grid is one more
+        pgx.save_svg_animation(states, tmp_path / "game.svg", frame_duration_seconds=0.5)
+        root = ET.parse(tmp_path / "game.svg").getroot()
+        frames = root.findall("{http://www.w3.org/2000/svg}g")
+        assert len(frames) == count
+        assert all(len(list(frame.iter("{http://www.w3.org/2000/svg}svg"))) == boards for frame in frames)
+        times = [animate.get("keyTimes") for animate in root.iter("{http://www.w3.org/2000/svg}animate")]
+        assert len(times) == (count if count > 1 else 0)
+    for states, seconds in (([], None), ([state], 0.0), ([state], -1.0)):
+        with pytest.raises(ValueError, match="an animation needs"):
+            save_svg_animation(states, tmp_path / "none.svg", frame_duration_seconds=seconds)
+    theirs = pgx.make("tic_tac_toe").init(jax.random.PRNGKey(0))
+    pgx.save_svg(theirs, tmp_path / "theirs.svg")
+    pgx.save_svg_animation([theirs, theirs], tmp_path / "theirs.svg")
+    assert "_fr1" in (tmp_path / "theirs.svg").read_text()
 
 
 @pytest.mark.slow

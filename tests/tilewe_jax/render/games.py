@@ -9,10 +9,11 @@ from typing import Any
 
 from tests.tilewe_jax.test_host_games import DEAL
 from tilewe_jax.host_games import make_host_game
+from tilewe_jax.recorded import RecordedGame
 from tilewe_jax.render.animation import animated_svg, frames_of
 from tilewe_jax.render.heat import heat_of_analysis
 from tilewe_jax.render.pictures import draw, draw_grid
-from tilewe_jax.render.replay import RecordedGame, caption_of
+from tilewe_jax.render.replay import caption_of
 from tilewe_jax.render.shapes import Options
 
 GOLDEN = Path(__file__).parents[2] / "data" / "pictures"

@@ -132,8 +132,12 @@ class Page:
             self.page.wait_for_timeout(10)
 
     def fits(self) -> bool:
-        """Whether nothing is cut off at the right."""
-        return bool(self.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"))
+        """Whether nothing is cut off at the right.
+
+        On phones ``innerWidth`` grows with what is too wide, so the width that was asked for counts.
+        """
+        width = self.page.viewport_size["width"]
+        return bool(self.page.evaluate("width => document.documentElement.scrollWidth <= width", width))
 
     def click_cell(self, cell: list[int]) -> None:
         x, y = self.page.evaluate(

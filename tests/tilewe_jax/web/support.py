@@ -25,6 +25,10 @@ GENEROUS = Limits(
     request_burst=1e6,
     creation_rate=1e6,
     creation_burst=1e6,
+    attempt_rate=1e6,
+    attempt_burst=1e6,
+    compilation_rate=1e6,
+    compilation_burst=1e6,
     engine_seconds=0,
 )
 """Limits that no test comes to by chance."""
@@ -53,7 +57,7 @@ def engine(fault: str = "none", **options: Any) -> EnginePool:
 @contextlib.contextmanager
 def serving(data: Path, engines: EnginePool | None = None, limits: Limits = GENEROUS, **options: Any) -> Iterator[TestClient]:
     """A server in this process."""
-    app = create_app(Store(data), engines, AGENTS, limits=limits, **options)
+    app = create_app(Store(data), engines, options.pop("agents", AGENTS), limits=limits, **options)
     with TestClient(app, base_url="http://localhost") as client:
         yield client
 

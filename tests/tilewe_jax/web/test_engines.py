@@ -4,12 +4,15 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tilewe_jax.web.support import engine, joined, legal, new_game, serving
+from tests.tilewe_jax.web.support import AGENTS, engine, joined, legal, new_game, serving
+from tilewe_jax.web.catalog import Agent
+from tilewe_jax.web.engines import EnginePool, Question
 from tilewe_jax.web.live import Live
 
 ENGINE = {"kind": "engine", "agent": "level:1"}
@@ -37,13 +40,67 @@ def test_a_game_against_an_engine(tmp_path: Path, game: str) -> None:
             assert player.state["seats"][1] == {"kind": "engine", "name": "beginner", "agent": "level:1", "connected": False}
             told = spectator.wait(lambda state: state["over"])
             assert told["move"] == player.state["move"]
-            number = next(
-                n for n, move in enumerate(client.get(f"/api/games/{created['id']}").json()["moves"]) if move["player"]
-            )
-            known = spectator.ask({"type": "analyze", "move": number})
-            assert known["agent"] == "level:1"
+            moves = client.get(f"/api/games/{created['id']}").json()["moves"]
             replay = client.get(f"/api/games/{created['id']}/replay").json()
-            assert replay["analyses"][number]["candidates"] == known["candidates"]
+            assert [thought and thought["agent"] for thought in replay["thoughts"]] == [
+                "level:1" if move["player"] else None for move in moves
+            ]
+            assert set(replay["analyses"]) == {None}, "the thoughts of a player are no analyses"
+
+
+@pytest.mark.parametrize("game", ["duo", "santorini", "triominos"])
+def test_one_agent_analyses_all_positions(tmp_path: Path, game: str) -> None:
+    """Whoever has moved: the values of a game against an engine are those of the same moves without any player."""
+    chance = random.Random(game)
+    offered = {**AGENTS, game: [Agent("level:1", "beginner", 0), Agent("puct:num_simulations=64", "own", max_seconds=1.0)]}
+    with serving(tmp_path / "games", engine(), agents=offered) as client:
+        created = new_game(client, game, {"size": 5} if game == "duo" else {}, [HUMAN, ENGINE])
+        with joined(client, created, 0) as (player,):
+            while not player.state["over"]:
+                if player.wait(lambda state: state["legal"] or state["over"])["legal"]:
+                    player.move_at_random(chance)
+            numbers = range(player.state["move"] + 1)
+            analyses = [player.ask({"type": "analyze", "move": number}) for number in numbers]
+            returns = player.state["over"]["returns"]
+        record = client.get(f"/api/games/{created['id']}/record").content
+        study = client.post("/api/studies", content=record).json()["id"]
+        for number, analysis in zip(numbers, analyses, strict=True):
+            assert analysis["agent"] == "puct:num_simulations=64"
+            studied = client.post(f"/api/studies/{study}/analysis", json={"move": number}).json()
+            assert studied == {name: value for name, value in analysis.items() if name not in ("type", "move", "ref")}
+        assert analyses[-1]["value"] == returns
+        assert {analysis["simulations"] for analysis in analyses[:-1]} == {50}
+        room = client.app.state.server.rooms  # type: ignore[attr-defined]
+        session = room._rooms[created["id"]].session
+        assert room.question(session, 0, "puct:num_simulations=64", is_analysis=True).max_seconds is None
+        assert room.question(session, 0, "puct:num_simulations=64").max_seconds == 1
+
+
+def test_a_game_that_was_given_up_is_analysed_to_its_last_position(tmp_path: Path) -> None:
+    with serving(tmp_path / "games", engine()) as client:
+        created = new_game(client, "duo", {"size": 8})
+        with joined(client, created, 0, 1) as (first, second):
+            first.move_at_random(random.Random(0))
+            second.ask({"type": "resign"})
+            first.wait(lambda state: state["over"])
+            assert [len(first.ask({"type": "analyze", "move": number})["value"]) for number in (0, 1)] == [2, 2]
+
+
+def test_an_engine_is_warm_once_a_search_has_run() -> None:
+    """A forced move, or no simulations, show no search; a block of another size is another program."""
+    pool = EnginePool(["none"])
+    question = Question("duo", {}, None, [], "level:1")
+    process = pool._players[0]
+
+    def answered(candidates: int, simulations: int = 16, batch: int = 1) -> bool:
+        process._note_search(question, {"batch": batch, "num_simulations": simulations, "candidates": [{}] * candidates})
+        return pool.is_warm(question)
+
+    assert not answered(1)
+    assert not answered(5, simulations=0)
+    assert not answered(5, batch=2)
+    assert answered(5)
+    assert not pool.is_warm(replace(question, agent="level:2"))
 
 
 def test_several_processes(tmp_path: Path) -> None:

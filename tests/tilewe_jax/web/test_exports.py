@@ -34,7 +34,11 @@ def test_pictures_and_animations(tmp_path: Path) -> None:
 def test_studies(tmp_path: Path) -> None:
     with serving(tmp_path / "games", engine()) as client:
         study = client.post("/api/studies", content=DUO + DUO).json()
-        assert study["games"] == 2
+        assert (study["games"], study["notes"]) == (2, [])
+        text = b"(;GM[Blokus Duo]C[x](;B[e10](;W[j5])(;W[i5,j5]))(;B[e10,f10]))"
+        book = client.post("/api/studies", content=text).json()
+        assert (book["games"], book["notes"]) == (3, ["1 comment is not read"]), "each variation is a game"
+        assert len(client.get(f"/api/studies/{book['id']}?number=3").json()["moves"]) == 1
         replay = client.get(f"/api/studies/{study['id']}?number=2").json()
         assert (replay["game"], replay["names"], replay["number"]) == ("duo_official", ["Ada", "Bo"], 2)
         assert [len(replay[name]) for name in ("moves", "frames")] == [2, 3]

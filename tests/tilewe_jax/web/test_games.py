@@ -293,3 +293,71 @@ def test_clocks(tmp_path: Path) -> None:
             assert 1 < time.monotonic() - begun < 5
             assert (over["over"]["reason"], over["over"]["seat"], over["over"]["returns"]) == ("time", 0, [0.0, 1.0])
             assert over["clock"]["remaining"][0] == 0
+
+
+@pytest.mark.parametrize(("game", "options", "seats"), KINDS, ids=[str(kind[:2]) for kind in KINDS])
+def test_nobody_is_to_move_in_a_game_that_was_given_up(tmp_path: Path, game: str, options: dict[str, Any], seats: int) -> None:
+    """The state, the replay and the picture of the last position say so; those of the positions before do not."""
+    with serving(tmp_path / "games") as client:
+        created = new_game(client, game, options, seats)
+        with joined(client, created, *range(seats)) as players:
+            play_out(players, random.Random(game), 2)
+            players[0].ask({"type": "resign"})
+            state = players[-1].wait(lambda state: state["over"])
+            again = client.get(f"/api/games/{created['id']}").json()
+            replay = client.get(f"/api/games/{created['id']}/replay").json()
+        assert state["over"]["seat"] == 0
+        assert state["over"]["returns"][0] == 0
+        assert state["view"] == again["view"] == again["frames"][-1] == replay["frames"][-1]
+        assert [frame["terminal"] for frame in replay["frames"]] == [False, False, True]
+        assert "to move" not in client.get(f"/api/games/{created['id']}/picture").text
+        if "winner" in state["view"]:
+            assert state["view"]["winner"] == 1
+
+
+def test_names_are_told_by_those_who_come_by_a_link(tmp_path: Path) -> None:
+    with serving(tmp_path / "games") as client:
+        created = new_game(client, "duo", {"size": 8}, [{"kind": "human", "name": "Ada"}, {"kind": "human", "name": "Friend"}])
+        with joined(client, created, 0, None) as (first, spectator):
+            with joined(client, created, 1, name="Bo") as (second,):
+                assert first.wait(lambda state: state["seats"][1]["name"] == "Bo")["seats"][0]["name"] == "Ada"
+                assert second.ask({"type": "name", "name": " Cy\n "})["type"] == "ok"
+                spectator.wait(lambda state: state["seats"][1]["name"] == "Cy")
+                for refused in ({}, {"name": " "}, {"name": 5}, {"name": "x" * 1000}):
+                    assert second.ask({"type": "name", **refused})["field"] == "name"
+                assert spectator.ask({"type": "name", "name": "Di"})["error"].startswith("spectators only watch")
+            with joined(client, created, 1) as (second,):
+                assert second.state["seats"][1]["name"] == "Cy"
+                second.ask({"type": "resign"})
+            with joined(client, created, 1, name="Eve") as (second,):
+                assert second.state["seats"][1]["name"] == "Cy", "the names of a game that is over stay"
+
+
+def test_games_are_listed_by_their_ids(tmp_path: Path) -> None:
+    with serving(tmp_path / "games") as client:
+        private = new_game(client, "duo", {"size": 8}, public=False)["id"]
+        old = new_game(client, "santorini")["id"]
+        for _ in range(51):
+            new_game(client, "santorini")
+        newest = [game["id"] for game in client.get("/api/games").json()]
+        assert len(newest) == 50
+        assert not {private, old} & set(newest)
+        listed = client.get(f"/api/games?ids={private},{old},nothing").json()
+        assert {game["id"] for game in listed} == {private, old}
+        assert client.get("/api/games?ids=").json() == []
+        assert client.get(f"/api/games?ids={','.join(map(str, range(201)))}").json()["field"] == "ids"
+
+
+def test_an_unknown_address_is_a_page_for_browsers_alone(tmp_path: Path) -> None:
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    with serving(tmp_path / "games") as client:
+        for path in ("/nothing", "/game", "/game/a/b", "/api/nothing", "/api/studies", "/static/nothing.js"):
+            page, plain = client.get(path, headers=browser), client.get(path)
+            assert page.status_code == plain.status_code
+            assert page.status_code in (404, 405)
+            assert page.headers["content-type"].startswith("text/html")
+            assert plain.json()["error"]
+        assert client.post("/nothing", headers=browser).json()["error"]
+        assert (
+            client.get("/api/games/nothing", headers={"accept": "application/json"}).json()["error"] == "there is no such game"
+        )

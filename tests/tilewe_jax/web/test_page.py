@@ -73,6 +73,12 @@ def test_a_game_against_a_real_engine(browser: Any, tmp_path: Path) -> None:
         assert page.state["over"]["reason"] == "finished"
         page.page.click('[data-focus="review"]')
         page.page.wait_for_selector(".candidates")
+        page.page.wait_for_selector(".analysis progress", state="detached")
+        answers = [message for text in page.received if (message := json.loads(text))["type"] == "analysis"]
+        assert {answer["move"] for answer in answers} == set(range(page.state["move"] + 1))
+        assert {answer["agent"] for answer in answers} == {"puct:num_simulations=64"}
+        (last,) = [answer for answer in answers if answer["move"] == page.state["move"]]
+        assert last["value"] == page.state["over"]["returns"]
         assert page.errors == []
     finally:
         page.context.close()
@@ -194,7 +200,115 @@ def test_nobody_receives_the_tray_of_another_player(open_page: Any) -> None:
     assert not [tile for tile in second.state["view"]["trays"][1] if f'data-tile="{tile}"' in html]
 
 
+def test_a_friend_by_a_link_is_called_by_the_name_that_was_given(open_page: Any) -> None:
+    first, second = open_page(), open_page()
+    first.create("santorini", preset="friend", size=3)
+    assert "player 2" in first.page.locator(".invite").inner_text()
+    second.open(invitation(first)).page.wait_for_selector(".name-card")
+    second.page.fill(".name-card input", "Grace")
+    second.page.keyboard.press("Enter")
+    first.page.wait_for_selector(".player .name:has-text('Grace')")
+    second.page.wait_for_selector(".name-card", state="detached")
+    third = open_page()
+    third.create("santorini", preset="friend", size=3)
+    second.open(invitation(third)).page.wait_for_selector(".board svg")
+    third.page.wait_for_selector(".player .name:has-text('Grace')")
+
+
+@pytest.mark.parametrize("reason", ["resignation", "time"])
+def test_the_result_and_not_the_points_says_who_has_won(open_page: Any, server: Server, reason: str) -> None:
+    """Of three the leader in points gives up, or has no time left: last in the table, and nobody is to move."""
+    seats = [{"kind": "human", "name": name} for name in ("Ada", "Bo", "Cy")]
+    clock = {"seconds": 1, "increment": 0} if reason == "time" else None
+    body = {"game": "tilewe", "options": {"players": 3, "size": 8}, "seats": seats, "clock": clock}
+    pages = [open_page() for _ in seats]
+    made = pages[0].context.request.post(f"{server.address}/api/games", data=body).json()
+    for page, seat in zip(pages, made["seats"], strict=True):
+        page.open(f"/game/{made['id']}#{seat['token']}").page.wait_for_selector(".board svg")
+    move_by_keyboard(pages[0], random.Random(1))
+    if reason == "resignation":
+        pages[0].page.click('[data-focus="action-flag"]')
+        pages[0].page.click("dialog .danger")
+    loser = 0 if reason == "resignation" else 1
+    page = pages[2]
+    page.page.wait_for_selector(".result:not([hidden])")
+    over = page.state["over"]
+    assert (over["reason"], over["seat"]) == (reason, loser)
+    names = ["Ada", "Bo", "You"]
+    rows = page.page.locator(".result tbody tr")
+    assert rows.last.locator("td").first.inner_text() == names[loser]
+    winners = {names[seat] for seat, value in enumerate(over["returns"]) if value == max(over["returns"])}
+    assert set(page.page.locator(".result tr.winner td:first-child").all_inner_texts()) == winners
+    assert page.page.locator(".player.to-move").count() == 0
+    page.page.keyboard.press(",")
+    page.page.wait_for_selector(".player.winner")
+    shown = page.page.locator(".player.winner .name").all_inner_texts()
+    assert set(shown) == winners
+
+
+def test_ones_own_games_are_listed_for_oneself(open_page: Any) -> None:
+    """Also one that is not listed for others, and until it is over."""
+    page = open_page()
+    page.open().page.click('[data-game="santorini"]')
+    page.page.click('[data-focus="preset-friend"]')
+    page.page.click('[data-focus="more"]')
+    page.page.locator("label.switch:has-text('Listed') input").uncheck()
+    page.page.click('[data-focus="start"]')
+    page.page.wait_for_selector(".board svg")
+    game, link = page.state["id"], invitation(page)
+    friend = open_page()
+    friend.open(link).page.wait_for_selector(".board svg")
+    for each in (page, friend):
+        each.open().page.wait_for_selector(f'[data-focus="own-{game}"]')
+    stranger = open_page()
+    stranger.open().page.wait_for_selector("h2:has-text('Open games')")
+    assert game not in stranger.page.content()
+    page.page.click(f'[data-focus="own-{game}"]')
+    page.page.click('[data-focus="action-flag"]')
+    page.page.click("dialog .danger")
+    page.page.wait_for_selector(".result:not([hidden])")
+    page.open().page.wait_for_selector("h2:has-text('Open games')")
+    assert page.page.locator(f'[data-focus="own-{game}"]').count() == 0
+
+
 # ---- When things go wrong
+
+
+def test_clocks_stand_still_without_a_connection(browser: Any, tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    page, other = Page(browser, server), Page(browser, server)
+    try:
+        page.open().page.click('[data-game="duo_official"]')
+        page.page.click('[data-focus="preset-friend"]')
+        page.page.click('[data-focus="more"]')
+        page.page.locator('[data-focus="clock"]').select_option(index=1)
+        page.page.click('[data-focus="start"]')
+        page.page.wait_for_selector(".clock")
+        other.open(invitation(page)).page.wait_for_selector(".clock")
+        move_by_keyboard(page, random.Random(1))
+        other.page.wait_for_selector(".clock.running")
+        server.kill()
+        other.page.wait_for_selector(".connection:has-text('lost')")
+        assert other.page.locator(".clock.running").count() == 0
+        assert other.page.locator(".clock.stopped").count() == 2
+        texts = other.page.evaluate(
+            """async () => {  // over many frames, while the page tries to connect
+              const seen = new Set();
+              for (let tick = 0; tick < 90; tick++) {
+                await new Promise(requestAnimationFrame);
+                seen.add([...document.querySelectorAll(".clock")].map((each) => each.textContent).join());
+              }
+              return [...seen];
+            }"""
+        )
+        assert len(texts) == 1
+        server.start()
+        other.page.wait_for_selector(".clock.running")
+        other.page.wait_for_selector(".connection", state="detached")
+    finally:
+        page.context.close()
+        other.context.close()
+        server.kill()
 
 
 def test_the_page_comes_back_after_the_server_was_killed(browser: Any, tmp_path: Path) -> None:
@@ -253,3 +367,23 @@ def test_what_the_rules_forbid_is_said_in_words(open_page: Any) -> None:
     page.page.keyboard.press("l")
     page.page.wait_for_selector(".note.good")
     assert page.page.locator(".tilewe-ghost.tilewe-good").count()
+
+
+@pytest.mark.parametrize("game", ["duo_official", "santorini"])
+def test_what_was_refused_is_forgotten_with_its_position(open_page: Any, game: str) -> None:
+    """A reason belongs to one position: after the next moves it is not said any more."""
+    page = open_page()
+    page.create(game, **({"size": 8} if game == "duo_official" else {"size": 3}))
+    page.wait_for_turn()
+    if game == "duo_official":
+        move_by_mouse(page, random.Random(1))
+    else:
+        page.click_cell(
+            next(cell for cell in ([x, y] for x in range(3) for y in range(3)) if cell not in page.state["view"]["workers"])
+        )
+        page.page.wait_for_selector(".note.bad")
+        move_by_keyboard(page, random.Random(1))
+    page.wait_for_move(2)
+    page.wait_for_turn()
+    page.page.wait_for_selector(".note.info")
+    assert page.page.locator(".note.bad").count() == 0

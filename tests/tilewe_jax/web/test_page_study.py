@@ -24,6 +24,9 @@ def test_stepping_hints_and_analysis(open_page: Any) -> None:
     page.page.keyboard.press("m")
     page.page.wait_for_selector(".tilewe-heat", state="detached")
     assert page.page.locator(".chart").count() == 1
+    line = page.page.locator(".chart .line").get_attribute("d")
+    assert line.count("M") == 1
+    assert line.count("L") == last, "a point for each position, the last one included"
     page.page.keyboard.press("End")
     page.page.wait_for_selector(".result:not([hidden])")
     page.page.keyboard.press(",")
@@ -77,7 +80,7 @@ def test_curves_of_a_run(open_page: Any) -> None:
     page = open_page().open("/dashboard")
     page.page.wait_for_selector("figcaption:has-text('Policy loss')")
     assert page.page.locator("figcaption:has-text('Policy loss') b").inner_text() == "0.25"
-    assert page.page.locator("figcaption:has-text('Returns') b").inner_text() == "8 · -8"
+    assert page.page.locator("figcaption:has-text('Returns') b").inner_text() == "8 · −8"
     assert page.page.locator(".stat:has-text('State')").inner_text().endswith("finished")
 
 

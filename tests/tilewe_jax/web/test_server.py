@@ -21,12 +21,13 @@ from websockets.client import ClientProtocol
 from websockets.protocol import OPEN
 from websockets.uri import parse_uri
 
-from experiments.commands.serve import Serve
+from experiments.commands.serve import Serve, offered_agents
 from experiments.examples import web_bot
 from tests.experiments.test_cli import run
 from tests.tilewe_jax.web.killing import Process, kill_often
 from tests.tilewe_jax.web.support import GENEROUS
 from tilewe_jax.web.app import create_app
+from tilewe_jax.web.sockets import server_config
 from tilewe_jax.web.store import Store
 
 HUMANS = [{"kind": "human"}] * 2
@@ -112,7 +113,22 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, capsys: pytest.Captur
         (["--data", str(noise)], "noise cannot be used (file is not a database)"),
         (["--data", str(tmp_path / "no" / "games")], "cannot be written: No such file or directory"),
         (["--port", "70000"], "--port must be 0 to 65535"),
-        (["--host", "not.an.address.invalid"], "is no address of this machine"),
+        (["--host", "not.an.address.invalid"], "--host must be a name or address of this machine"),
+        (["--host", "a" * 64], "--host must be a name or address of this machine"),
+        (["--host", "a..b"], "--host must be a name or address of this machine"),
+        (["--host", ""], "--host must be a name or address of this machine"),
+        (["--host", "203.0.113.7"], "cannot listen on port 0 of 203.0.113.7"),
+        (["--names", "a" * 64], "--names must be host names"),
+        (["--names", "http://games.example.org"], "--names must be host names"),
+        (["--live", "chess"], "--live must be one of"),
+        (["--engines", "0", "--agents", "puct"], "--agents needs an engine process"),
+        (["--agents", "duo=bset"], "duo has no agent 'bset'"),
+        (["--agents", "bset"], "has no agent 'bset'"),
+        (["--agents", "duo=level:99"], "is no level of duo"),
+        (["--agents", "duo=puct:simulations=3"], "has no setting"),
+        (["--agents", "duo=puct:network=nowhere"], "network 'nowhere'"),
+        (["--agents", "santorini=random"], "does not search"),
+        (["--agents", "triominos="], "has no agent ''"),
         (["--runs", str(tmp_path / "missing")], "there is no folder"),
         (["--agents", "chess=puct"], "there is no game 'chess'"),
     ]
@@ -121,6 +137,36 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, capsys: pytest.Captur
         assert code == 2
         assert expected in err
         assert err.count("\n") == 1, err
+
+
+def test_an_agent_is_offered_for_the_games_that_it_plays(capsys: pytest.CaptureFixture[str]) -> None:
+    offered = offered_agents(["puct:network=duo", "duo=best"])
+    named = {game: [agent.agent for agent in agents if not agent.agent.startswith("level")] for game, agents in offered.items()}
+    assert named["duo"] == ["puct:network=duo", "best"]
+    assert named["santorini"] == []
+    assert "is offered for duo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "0", "::"])
+def test_the_address_that_is_printed_can_be_opened(tmp_path: Path, host: str) -> None:
+    if host == "::" and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    command = [sys.executable, "-m", "experiments", "serve", "--engines", "0", "--port", "0", "--host", host]
+    with subprocess.Popen([*command, "--data", str(tmp_path / "games")], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            address = process.stdout.readline().strip()
+            assert address.startswith(("http://127.0.0.1:", "http://[::1]:"))
+            with urllib.request.urlopen(f"{address}api/games", timeout=30) as response:
+                assert response.status == 200
+        finally:
+            process.terminate()
+
+
+def has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        return True
+    return False
 
 
 def test_the_server_imports_no_jax() -> None:
@@ -151,7 +197,7 @@ def test_a_client_that_never_reads_holds_nothing(tmp_path: Path, monkeypatch: py
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
     limits = dataclasses.replace(GENEROUS, send_seconds=0.2)
     app = create_app(Store(tmp_path / "games"), limits=limits)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="websockets-sansio"))
+    server = uvicorn.Server(server_config(app, limits))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:

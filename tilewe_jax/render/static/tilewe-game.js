@@ -831,13 +831,26 @@ export function tileSvg(name, options = {}) {
 
 // ---- Words
 
+/** What stands where there is no value. */
+export const EMPTY = "–";
+
+/** A number as text: with a minus sign, not a hyphen; `EMPTY` for a value that is missing. */
+export function numeral(value) {
+  return value === null || value === undefined || Number.isNaN(value) ? EMPTY : String(value).replace(/-/g, "−");
+}
+
+/** A number with its sign. */
+export function signed(value) {
+  return value > 0 ? `+${value}` : numeral(value);
+}
+
 const mark = (view, index) => view.colors[index].name[0].toUpperCase();
 const seatName = (names, seat) => names?.[seat] || `Player ${seat + 1}`;
 
 /** A position in one sentence. */
 function summary(view) {
   if (view.kind === "text") return "Position";
-  const scores = view.scores.join(" to ");
+  const scores = view.scores.map(numeral).join(" to ");
   const state = view.terminal ? "game over" : `player ${view.current_player + 1} to move`;
   if (view.kind === "polyomino") return `Board of ${view.size} by ${view.size} cells; points ${scores}; ${state}`;
   if (view.kind === "santorini") return `Santorini, ${view.size} by ${view.size} cells; ${state}`;
@@ -858,7 +871,7 @@ export function describe(view) {
     rows(view.size, (x, y) => (at(x, y) === "." ? "." : mark(view, Number(at(x, y)))), 1);
     for (const color of view.colors) {
       lines.push(
-        `${color.name}: ${color.score} points, ${color.void} void cells, pieces left: ${color.pieces.join(" ") || "none"}`,
+        `${color.name}: ${numeral(color.score)} points, ${color.void} void cells, pieces left: ${color.pieces.join(" ") || "none"}`,
       );
     }
     lines.push(`${view.empty} empty cells`);
@@ -872,7 +885,7 @@ export function describe(view) {
     view.scores.forEach((score, seat) => {
       const tray = view.trays[seat];
       const held = typeof tray === "number" ? `${tray} hidden tiles` : tray.join(" ") || "no tiles";
-      lines.push(`player ${seat + 1}: ${score} points, ${held}`);
+      lines.push(`player ${seat + 1}: ${numeral(score)} points, ${held}`);
     });
     lines.push(`pile: ${view.pile} tiles`);
   } else {
@@ -1276,7 +1289,7 @@ export class TileweGame extends HTMLElement {
           ? [chip(frames[0].colors[action.color].name)]
           : chipsOf(frames[0], action.player);
       const words =
-        action.gain === undefined ? action.name : `${action.name} ${action.gain < 0 ? "−" : "+"}${Math.abs(action.gain)}`;
+        action.gain === undefined ? action.name : `${action.name} ${signed(action.gain)}`;
       return html(
         "button",
         { type: "button", click: () => (this.move = index + 1) },
@@ -1400,7 +1413,7 @@ export class TileweGame extends HTMLElement {
             "span",
             { class: "points" },
             html("span", { class: "turn" }, state ? `${state}  ` : ""),
-            view.kind === "santorini" ? "" : String(score),
+            view.kind === "santorini" ? "" : numeral(score),
           ),
           ...own,
         );
@@ -1439,9 +1452,9 @@ export class TileweGame extends HTMLElement {
       const value = Array.isArray(row.value) ? row.value[seat] : row.value;
       const cells = [
         row.name,
-        row.visits ?? "",
-        row.prior === undefined || row.prior === null ? "" : percent(row.prior),
-        value === undefined || value === null ? "" : percent(value),
+        numeral(row.visits),
+        row.prior === undefined || row.prior === null ? EMPTY : percent(row.prior),
+        value === undefined || value === null ? EMPTY : percent(value),
       ];
       const title = row.variation?.length ? row.variation.join(" ") : null;
       return html(
@@ -1520,7 +1533,7 @@ function caption(replay, move) {
   const gain =
     action.gain === undefined
       ? ""
-      : `, ${String(action.gain).replace("-", "−")} points${action.reason ? ` (${action.reason})` : ""}`;
+      : `, ${numeral(action.gain)} points${action.reason ? ` (${action.reason})` : ""}`;
   return `${move}. ${seatName(replay.names, action.player)}: ${action.name}${gain}`;
 }
 

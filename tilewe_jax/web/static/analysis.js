@@ -1,7 +1,7 @@
 // The analysis panel: candidates, the graph of the game, and the largest mistakes.
 
 import { lineChart } from "./chart.js";
-import { h, percent, plural, render, signed } from "./dom.js";
+import { EMPTY, h, numeral, percent, plural, render, signed } from "./dom.js";
 import { icon } from "./icons.js";
 import { shortMove } from "./moves.js";
 import { colorOf, moveSwatch } from "./seats.js";
@@ -45,7 +45,7 @@ export class AnalysisPanel {
   }
 
   async ask(move) {
-    if (this.game.analyses.has(move) || this.#asked.has(move) || this.available() || this.game.frames[move]?.terminal) return;
+    if (this.game.analyses.has(move) || this.#asked.has(move) || this.available()) return;
     this.#asked.add(move);
     this.update();
     await attempt(async () => this.game.analysed(move, await this.analyse(move)));
@@ -53,10 +53,15 @@ export class AnalysisPanel {
     this.update();
   }
 
+  /** The positions without an analysis, by the number of moves before them, the last one included. */
+  get #missing() {
+    return Array.from({ length: this.game.last + 1 }, (_, move) => move).filter((move) => !this.game.analyses.has(move));
+  }
+
   /** Analyse every position of the game. */
   async askAll() {
     const { game } = this;
-    const waiting = game.moves.map((_, move) => move).filter((move) => !game.analyses.has(move));
+    const waiting = this.#missing;
     const all = waiting.length;
     this.progress = { done: 0, all };
     this.update();
@@ -85,12 +90,12 @@ export class AnalysisPanel {
 
   #commands() {
     const { game } = this;
-    const missing = game.moves.some((_, move) => !game.analyses.has(move));
+    const missing = this.#missing.length > 0;
     const here = game.analyses.has(game.at);
     return h(
       "div.row.commands",
       {},
-      !here && !game.view?.terminal && h("button", { dataset: { focus: "analyse" }, disabled: this.#asked.has(game.at), onclick: () => this.ask(game.at) }, icon("chart"), this.#asked.has(game.at) ? "Searching …" : "Analyse this position"),
+      !here && h("button", { dataset: { focus: "analyse" }, disabled: this.#asked.has(game.at), onclick: () => this.ask(game.at) }, icon("chart"), this.#asked.has(game.at) ? "Searching …" : "Analyse this position"),
       missing && (game.over || game.studied) && h("button", { dataset: { focus: "analyse-all" }, disabled: this.progress !== null, onclick: () => this.askAll() }, icon("chart"), this.progress ? `${this.progress.done} of ${this.progress.all} …` : "Analyse the whole game"),
       this.progress && h("progress", { max: this.progress.all, value: this.progress.done, ariaLabel: "Analysis of the game" }),
       h("label.switch", {}, h("input", { type: "checkbox", checked: this.heat, dataset: { focus: "heat" }, onchange: () => this.toggleHeat() }), "Heat map"),
@@ -143,7 +148,7 @@ export class AnalysisPanel {
         zero: graph === "value" ? (two ? 0.5 : undefined) : 0,
         area: two,
         cursor: game.at,
-        format: graph === "value" ? percent : graph === "lead" ? signed : String,
+        format: graph === "value" ? percent : graph === "lead" ? signed : numeral,
         marks: mistakes.flatMap(({ move, player, loss }) => {
           const value = game.analyses.get(move)?.value?.[two ? seats[0] : player];
           return value === undefined ? [] : [{ x: move, y: value, color: colorOf(view, player), title: `move ${move + 1}: −${percent(loss)}` }];
@@ -192,7 +197,7 @@ export class AnalysisPanel {
                 candidate.variation?.length > 1 && h("span.variation.muted", { title: candidate.variation.join("  ") }, `then ${candidate.variation.slice(1, 4).join("  ")}`),
               ),
               h("td.number", {}, h("span.bar", { style: { "--share": candidate.visits / most } }), String(candidate.visits)),
-              h("td.number", { title: candidate.value?.map((value, seat) => `${game.nameOf(seat)} ${percent(value)}`).join(", ") }, candidate.value ? percent(candidate.value[player]) : "–"),
+              h("td.number", { title: candidate.value?.map((value, seat) => `${game.nameOf(seat)} ${percent(value)}`).join(", ") }, candidate.value ? percent(candidate.value[player]) : EMPTY),
             ),
           ),
         ),

@@ -29,6 +29,7 @@ const post = (path, body, headers = {}) =>
 export const api = {
   catalog: () => request("/api/catalog"),
   games: () => request("/api/games"),
+  gamesOf: (ids) => request(`/api/games?ids=${ids.join()}`),
   game: (id) => request(`/api/games/${id}`),
   create: (settings) => post("/api/games", settings),
   takeSeat: (id, seat, name) => post(`/api/games/${id}/seats/${seat}`, { name }),

@@ -1,6 +1,6 @@
 // Line charts as SVG, with a cursor that can be clicked.
 
-import { s } from "./dom.js";
+import { EMPTY, numeral, s } from "./dom.js";
 
 const WIDTH = 400;
 
@@ -11,7 +11,7 @@ const WIDTH = 400;
  * `x`: [first, last]; `cursor`: an x that is marked; `marks`: [{x, y, color, title}]; `zero`: a y that gets a line;
  * `format(y)`: text of a y; `onpick(x)`: called with the nearest whole x when the chart is clicked or dragged over.
  */
-export function lineChart({ lines, range, x, cursor, marks = [], zero, format = String, onpick, height = 120, label, area = false }) {
+export function lineChart({ lines, range, x, cursor, marks = [], zero, format = numeral, onpick, height = 120, label, area = false }) {
   const points = lines.flatMap((line) => line.points);
   const ys = points.map(([, y]) => y);
   let [low, high] = range ?? [Math.min(...ys, zero ?? Infinity), Math.max(...ys, zero ?? -Infinity)];
@@ -87,6 +87,7 @@ export function ticks(low, high) {
 
 /** A number in few characters. */
 export function compact(number) {
-  if (Number.isInteger(number) && Math.abs(number) < 10_000) return String(number);
-  return new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(number);
+  if (!Number.isFinite(number)) return EMPTY;
+  if (Number.isInteger(number) && Math.abs(number) < 10_000) return numeral(number);
+  return numeral(new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(number));
 }

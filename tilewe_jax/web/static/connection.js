@@ -4,8 +4,8 @@ import { sentence } from "./api.js";
 
 const FIRST_DELAY = 400;
 const LONGEST_DELAY = 15_000;
-const PING_EVERY = 15_000;
-const PONG_WITHIN = 8_000;
+const PING_EVERY = 5_000;
+const PONG_WITHIN = 3_000;
 const NOT_NOW = [4408, 4429, 4503]; // codes with which the server closes where it may be asked again
 
 /** Send one message as another seat, by a connection of its own; gives the server's answer to it. */
@@ -45,7 +45,9 @@ export class Connection {
     this.token = token;
     this.handlers = handlers;
     this.retry = () => document.visibilityState !== "hidden" && this.#reconnectNow();
+    this.cut = () => this.#drop();
     addEventListener("online", this.retry);
+    addEventListener("offline", this.cut);
     document.addEventListener("visibilitychange", this.retry);
     this.#connect();
   }
@@ -53,6 +55,7 @@ export class Connection {
   close() {
     this.#closed = true;
     removeEventListener("online", this.retry);
+    removeEventListener("offline", this.cut);
     document.removeEventListener("visibilitychange", this.retry);
     clearTimeout(this.#timer);
     clearInterval(this.#ping);
@@ -82,7 +85,7 @@ export class Connection {
       socket.send(JSON.stringify({ type: "join", token: this.token, ...this.handlers.known() }));
       clearInterval(this.#ping);
       this.#ping = setInterval(() => {
-        if (Date.now() - heard > PING_EVERY + PONG_WITHIN) socket.close(); // a connection can die without a word
+        if (Date.now() - heard > PING_EVERY + PONG_WITHIN) this.#drop(); // a connection can die without a word
         else socket.send(JSON.stringify({ type: "ping" }));
       }, PING_EVERY);
     };
@@ -114,6 +117,15 @@ export class Connection {
     else if (!waiting) this.handlers.message(message);
   }
 
+  /** Give up a connection at once; its end would be told only after a time without an answer. */
+  #drop() {
+    const socket = this.#socket;
+    if (socket.readyState > WebSocket.OPEN) return;
+    socket.onclose = socket.onmessage = null;
+    socket.close();
+    this.#lost(socket, 1006);
+  }
+
   #lost(socket, code) {
     if (socket !== this.#socket) return;
     clearInterval(this.#ping);
@@ -126,13 +138,13 @@ export class Connection {
     }
     const delay = this.#delay * (0.75 + Math.random() / 2); // not everybody at once after a restart of the server
     this.#delay = Math.min(2 * this.#delay, LONGEST_DELAY);
-    this.handlers.status("waiting", `No connection; trying again in ${Math.max(1, Math.round(delay / 1000))} s.`);
+    this.handlers.status("waiting", `The connection is lost; trying again in ${Math.max(1, Math.round(delay / 1000))} s.`);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#connect(), delay);
   }
 
   #reconnectNow() {
-    if (this.#closed || this.#socket?.readyState !== WebSocket.CLOSED) return;
+    if (this.#closed || this.#socket?.readyState < WebSocket.CLOSING) return;
     clearTimeout(this.#timer);
     this.#delay = FIRST_DELAY;
     this.#connect();

@@ -93,7 +93,7 @@ class Dashboard {
     const news = await api.metrics(name, this.next).catch(() => null);
     if (this.ended || this.run !== name) return;
     if (news) {
-      const metrics = news.metrics ?? [];
+      const metrics = (news.metrics ?? []).map(withoutFalseZeros);
       const evaluations = news.evaluations ?? [];
       const changed = metrics.length || evaluations.length !== this.rows.evaluations.length || !this.drawn;
       this.rows.metrics.push(...metrics);
@@ -163,6 +163,14 @@ class Dashboard {
         h("details.others", { open }, h("summary", { dataset: { focus: `more-${heading}` } }, plural(others.length, "more curve")), grid(others)),
     );
   }
+}
+
+/** A row without the zeros that older runs have for losses until the first game ends, before which nothing is learned. */
+function withoutFalseZeros(row) {
+  const counts = row.calibration?.[0];
+  if (!Array.isArray(counts) || counts.some((count) => count > 0)) return row;
+  const learned = (name) => name.endsWith("_loss") || ["agreement", "policy_entropy", "calibration"].includes(name);
+  return Object.fromEntries(Object.entries(row).filter(([name]) => !learned(name)));
 }
 
 /** The x of a row: the first of the columns that count, else its number. */

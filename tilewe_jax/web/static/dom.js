@@ -1,4 +1,6 @@
-// Making and replacing elements of the page.
+// Making and replacing elements of the page, and values as text.
+
+export { EMPTY, numeral, signed } from "./render/tilewe-game.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -70,11 +72,6 @@ export function debounce(run, wait) {
 /** Whether the keys that are pressed belong to what has the focus: a field of a form, or an open dialog. */
 export function typing(target) {
   return target instanceof Element && target.closest("input:not([type=range],[type=checkbox],[type=radio]), select, textarea, dialog[open], [contenteditable]") !== null;
-}
-
-/** A number with a sign and a real minus. */
-export function signed(number) {
-  return number > 0 ? `+${number}` : String(number).replace("-", "−");
 }
 
 export function percent(share) {

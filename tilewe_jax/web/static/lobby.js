@@ -7,7 +7,7 @@ import { optionsInWords } from "./options.js";
 import { about } from "./rules.js";
 import { playersInWords, Setup } from "./setup.js";
 import { attempt } from "./speech.js";
-import { keepToken, ownGames, preference, tokenOf } from "./storage.js";
+import { endOwnGame, keepToken, ownGames, preference, tokenOf } from "./storage.js";
 import { dropField } from "./study.js";
 import { boardSvg } from "./render/tilewe-game.js";
 
@@ -120,21 +120,24 @@ class Lobby {
   // ---- Games of others
 
   async #refresh() {
-    const games = await api.games().catch(() => null);
+    // The own games are fetched by their ids: the public list leaves out private and older games.
+    const ids = ownGames().filter((id) => tokenOf(id));
+    const [games, own] = await Promise.all([api.games(), ids.length ? api.gamesOf(ids) : []]).catch(() => []);
     if (this.ended) return;
-    if (games) this.#drawLists(games.games ?? games);
+    if (games) this.#drawLists(games, own);
+    for (const { id, over } of own ?? []) if (over) endOwnGame(id);
     this.timer = setTimeout(() => this.#refresh(), REFRESH);
   }
 
-  #drawLists(games) {
-    const mine = new Set(ownGames());
-    const own = games.filter(({ id, over }) => mine.has(id) && !over && tokenOf(id));
-    const open = games.filter(({ id, over, open_seats: seats }) => !over && seats.length && !mine.has(id));
-    const running = games.filter((game) => !game.over && !own.includes(game) && !open.includes(game));
+  #drawLists(games, mine) {
+    const own = mine.filter(({ over }) => !over);
+    const others = games.filter(({ id }) => !mine.some((game) => game.id === id));
+    const open = others.filter(({ over, open_seats: seats }) => !over && seats.length).slice(0, 6);
+    const running = others.filter((game) => !game.over && !game.open_seats.length).slice(0, 6);
     const over = games.filter((game) => game.over).slice(0, 4);
     const list = (title, items, empty, action) =>
       (items.length || empty) &&
-      h("section", {}, h("h2", {}, title), items.length ? h("ul.game-list", {}, items.slice(0, 6).map((game) => this.#item(game, action))) : h("p.muted", {}, empty));
+      h("section", {}, h("h2", {}, title), items.length ? h("ul.game-list", {}, items.map((game) => this.#item(game, action))) : h("p.muted", {}, empty));
     render(
       this.lists,
       list("Your games", own, "", (game) => h("a.button.primary", { href: `/game/${game.id}`, dataset: { link: "", focus: `own-${game.id}` } }, "Go on")),

@@ -1,5 +1,8 @@
 // A game as the page knows it: its moves, a view of the position after each, and which of them is shown.
 
+/** Whether a seat has the name that the server gives to those who have told none. */
+export const isUnnamed = (name) => !name || /^player \d+$/.test(name);
+
 /** Emits "change" for everything that changes, and "moved" with the new moves when the game has gone on. */
 export class Game extends EventTarget {
   id = null;
@@ -12,6 +15,7 @@ export class Game extends EventTarget {
   legal = null;
   clock = null;
   clockAt = 0; // when the clock was told, by performance.now()
+  lostAt = null; // when the connection was lost: clocks stand still from then on
   undo = null;
   redo = false;
   undos = 0; // how often moves were taken back, by which the server sees what we know
@@ -47,6 +51,7 @@ export class Game extends EventTarget {
       this.clock = message.clock;
       this.clockAt = performance.now();
     }
+    this.lostAt = null;
     if (!live && this.shown > message.move) this.shown = null;
     this.changed();
     if (moves.length && !wentBack) this.dispatchEvent(new CustomEvent("moved", { detail: moves }));
@@ -65,6 +70,12 @@ export class Game extends EventTarget {
     this.analyses.clear();
     (replay.analyses ?? []).forEach((analysis, move) => analysis && this.analyses.set(move, analysis));
     this.shown = 0;
+    this.changed();
+  }
+
+  /** The connection is lost: nobody knows how the game goes on. */
+  lost() {
+    this.lostAt ??= performance.now();
     this.changed();
   }
 
@@ -103,6 +114,26 @@ export class Game extends EventTarget {
     return this.you !== null && !this.over && this.legal !== null && this.frames[this.last]?.current_player === this.you;
   }
 
+  /** The seats that have won, once the game is over: by its result, which points alone do not tell; none where one plays alone. */
+  get winners() {
+    const returns = this.over?.returns ?? this.over?.scores ?? [];
+    const best = Math.max(...returns);
+    return returns.length < 2 ? [] : returns.flatMap((value, seat) => (value === best ? [seat] : []));
+  }
+
+  /** The seats in the order of the result: who has lost the game by giving up or on time is last, whatever the points. */
+  get standings() {
+    const { returns, scores, seat: loser } = this.over ?? {};
+    const rank = (seat) => [returns?.[seat] ?? 0, seat === loser ? 0 : 1, scores?.[seat] ?? 0];
+    return this.seats
+      .map((_, seat) => seat)
+      .sort((a, b) => {
+        const [first, second] = [rank(a), rank(b)];
+        const at = first.findIndex((value, index) => value !== second[index]);
+        return at < 0 ? a - b : second[at] - first[at];
+      });
+  }
+
   /** The move that led to what is shown. */
   get lastMove() {
     return this.moves[this.at - 1] ?? null;
@@ -119,7 +150,7 @@ export class Game extends EventTarget {
     const { name, kind } = this.seats[seat] ?? {};
     if (seat === this.you && !this.shared) return "You";
     if (kind === "open") return "Open seat";
-    return name && !/^player \d$/.test(name) ? name : `Player ${seat + 1}`;
+    return isUnnamed(name) ? `Player ${seat + 1}` : name;
   }
 
   /** The analysis of a position, once the server has made it. */
@@ -130,8 +161,8 @@ export class Game extends EventTarget {
 
   /**
    * What each analysed move has cost its player: {move, player, played, best, loss}, by falling loss. The value of the best
-   * move is its mean value in the search before it; that of another move is the value of the position after it, and where
-   * nothing is known of that, its mean value in the search before it.
+   * move is its mean value in the search before it. The value of another move is the value of the position after it. If that
+   * position is not analysed, or is the end of the game, whose value is exact, it is the mean value of the move in the search.
    */
   mistakes() {
     const hidden = this.view?.kind === "triominos"; // the position after a move is another player's, who sees other tiles
@@ -142,7 +173,8 @@ export class Game extends EventTarget {
       if (!best || best.id === played.id) return;
       const candidate = before.candidates.find(({ id }) => id === played.id);
       const after = hidden ? null : this.analyses.get(move + 1);
-      const value = after?.value ?? candidate?.value;
+      const ends = this.frames[move + 1]?.terminal;
+      const value = (ends && candidate?.value) || after?.value || candidate?.value;
       if (!value) return;
       const player = played.player;
       const loss = (best.value ?? before.value)[player] - value[player];

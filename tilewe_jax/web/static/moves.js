@@ -1,7 +1,7 @@
 // Moves in words, as lists and screen readers have them.
 
 import { cellName } from "./boards/area.js";
-import { signed } from "./dom.js";
+import { numeral, signed } from "./dom.js";
 
 /** A move in few words, for the list of moves. */
 export function shortMove(move) {
@@ -31,7 +31,7 @@ export function spokenMove(move) {
   switch (move.kind) {
     case "place":
       if (move.piece) return `places ${move.piece} at ${cellName(move.cells[0])}`;
-      if (move.tile) return `places ${[...move.tile].join(" ")} for ${move.gain} points${move.reason ? `, ${move.reason}` : ""}`;
+      if (move.tile) return `places ${[...move.tile].join(" ")} for ${numeral(move.gain)} points${move.reason ? `, ${move.reason}` : ""}`;
       return `places a worker on ${cellName(move.to)}`;
     case "turn":
       return `moves from ${cellName(move.from)} to ${cellName(move.to)}${move.build ? ` and builds on ${cellName(move.build)}` : ""}`;

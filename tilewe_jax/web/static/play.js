@@ -3,9 +3,9 @@
 import { api } from "./api.js";
 import { Connection, sendOnce } from "./connection.js";
 import { confirmDialog } from "./dialogs.js";
-import { h, render } from "./dom.js";
+import { h, numeral, render } from "./dom.js";
 import { icon } from "./icons.js";
-import { Game } from "./model.js";
+import { Game, isUnnamed } from "./model.js";
 import { shortMove, spokenMove } from "./moves.js";
 import { resultCard, verdict } from "./result.js";
 import { about } from "./rules.js";
@@ -21,6 +21,7 @@ export function play(container, { parts: [id], go }) {
 
 class PlayPage {
   link = { name: "connecting", text: "" };
+  guest = false; // whether the user came by a link or took a seat here, and not by the form that asks for a name
   hinting = false; // the engine looks for a move to suggest
 
   constructor(container, id, go) {
@@ -32,7 +33,7 @@ class PlayPage {
     if (location.hash.length > 1) {
       // The token of an invitation must not stay in the address, which people copy and browsers keep.
       tryToken(id, location.hash.slice(1));
-      this.invited = true;
+      this.invited = this.guest = true;
       history.replaceState(null, "", location.pathname + location.search);
     }
     this.shared = sharedSeats.get(id);
@@ -58,7 +59,9 @@ class PlayPage {
   }
 
   #known() {
-    return { after: this.game.last, undos: this.game.undos };
+    const name = preference.get("name", "");
+    // At a shared screen the seats are of several people, whose names nobody knows.
+    return { after: this.game.last, undos: this.game.undos, ...(name && !this.game.shared ? { name } : {}) };
   }
 
   /** Where several play at this screen: sit down on the seat that is to move. */
@@ -113,7 +116,9 @@ class PlayPage {
   }
 
   #status(name, text = "") {
+    const wasLost = this.game.lostAt !== null;
     this.link = { name, text };
+    if (name === "waiting") this.game.lost();
     if (name === "open" && this.invited) {
       this.invited = false;
       keepToken(this.id, tokenOf(this.id));
@@ -134,6 +139,9 @@ class PlayPage {
           h("div.row", {}, h("a.button", { href: "/", dataset: { link: "" } }, "To the lobby"), mine && h("button", { onclick: () => { forgetToken(this.id); this.go(location.pathname); } }, "Watch instead")),
         ),
       );
+    } else if (name === "connecting" && wasLost) {
+      this.link.text = "The connection is lost; connecting …";
+      this.table?.update();
     } else if (name !== "connecting") this.table?.update();
     // To say so for the blink of an eye would only flicker.
     else setTimeout(() => this.link.name === "connecting" && this.table?.update(), 800);
@@ -144,7 +152,7 @@ class PlayPage {
     if (move.player !== this.game.you) say(`${this.game.nameOf(move.player)} ${spokenMove(move)}`);
     const [before, after] = [this.game.frames[this.game.last - 1], this.game.frames[this.game.last]];
     if (after?.kind === "triominos" && before && before.round !== after.round) {
-      toast(`Round ${after.round} is over: ${this.game.seats.map((_, seat) => `${this.game.nameOf(seat)} ${after.scores[seat]}`).join(", ")}.`);
+      toast(`Round ${after.round} is over: ${this.game.seats.map((_, seat) => `${this.game.nameOf(seat)} ${numeral(after.scores[seat])}`).join(", ")}.`);
     }
   }
 
@@ -227,8 +235,16 @@ class PlayPage {
     const taken = await attempt(() => api.takeSeat(this.id, seat, name));
     if (!taken) return;
     keepToken(this.id, taken.token);
+    this.guest = true;
     this.connection.close();
     this.#connect();
+  }
+
+  /** Tell the others the name of the user. */
+  async #rename(name) {
+    if (!name.trim()) return;
+    preference.set("name", name.trim());
+    await this.#ask({ type: "name", name });
   }
 
   #key(event) {
@@ -309,7 +325,7 @@ class PlayPage {
       h("button", { dataset: { focus: "review" }, onclick: () => this.#review() }, icon("chart"), "Analyse"),
       h("a.button", { href: "/", dataset: { link: "" } }, "New game"),
     ]);
-    const cards = [...this.#invitations(), this.#openSeat(), this.#undoRequest()].filter(Boolean);
+    const cards = [this.#nameCard(), ...this.#invitations(), this.#openSeat(), this.#undoRequest()].filter(Boolean);
     this.invite.hidden = cards.length === 0;
     if (this.inviteKey !== cards.map((card) => card.textContent).join()) {
       this.inviteKey = cards.map((card) => card.textContent).join();
@@ -330,8 +346,20 @@ class PlayPage {
     return (invitations.get(this.id) ?? [])
       .filter(({ seat }) => seat !== game.you && game.seats[seat] && !game.seats[seat].connected)
       .map(({ seat, token }) =>
-        h("div.card", {}, h("p", {}, h("b", {}, `Invite ${game.seats[seat].name || `player ${seat + 1}`}: `), "send this link to whom you want to play with. It is the key of the seat."), linkField(`Invitation for seat ${seat + 1}`, `${location.origin}/game/${this.id}#${token}`)),
+        h("div.card", {}, h("p", {}, h("b", {}, `Invite ${isUnnamed(game.seats[seat].name) ? `player ${seat + 1}` : game.seats[seat].name}: `), "send this link to whom you want to play with. It is the key of the seat."), linkField(`Invitation for seat ${seat + 1}`, `${location.origin}/game/${this.id}#${token}`)),
       );
+  }
+
+  /** Who has come by a link was never asked for a name. */
+  #nameCard() {
+    const { game } = this;
+    if (!this.guest || game.you === null || game.over || game.shared || !isUnnamed(game.seats[game.you].name)) return null;
+    const field = h("input", { type: "text", maxLength: 40, placeholder: "Your name", ariaLabel: "Your name", dataset: { focus: "guest-name" } });
+    const submit = (event) => {
+      event.preventDefault();
+      this.#rename(field.value);
+    };
+    return h("form.card.row.name-card", { onsubmit: submit }, h("p", {}, "The others see you as ", h("b", {}, `Player ${game.you + 1}`), "."), field, h("button.primary", { type: "submit" }, "Tell my name"));
   }
 
   #openSeat() {

@@ -1,7 +1,8 @@
 // The players: names, points, clocks, and what the game counts of each of them.
 
-import { h, render } from "./dom.js";
+import { h, numeral, render } from "./dom.js";
 import { icon } from "./icons.js";
+import { isUnnamed } from "./model.js";
 import { swatch } from "./seats.js";
 
 export class Players {
@@ -20,7 +21,6 @@ export class Players {
     const { view } = game;
     if (!view) return;
     this.clocks = [];
-    const best = Math.max(...view.scores);
     render(
       this.element,
       game.seats.map((seat, index) => {
@@ -30,16 +30,16 @@ export class Players {
         if (clock) this.clocks[index] = clock;
         return h(
           "div.player",
-          { className: [moves ? "to-move" : "", game.over && game.over.scores?.[index] === best ? "winner" : ""].join(" "), "aria-current": moves ? "true" : null },
+          { className: [moves ? "to-move" : "", game.winners.includes(index) ? "winner" : ""].join(" "), "aria-current": moves ? "true" : null },
           swatch(view, index),
           h(
             "div.player-name",
             {},
-            h("span.name", {}, game.nameOf(index)),
+            h("span.name", { title: game.nameOf(index) }, game.nameOf(index)),
             h("span.muted.role", {}, this.#role(seat, index), thinking && h("span.thinking", { ariaLabel: "thinking" }, "thinking", h("i", {}), h("i", {}), h("i", {}))),
           ),
           clock,
-          view.kind !== "santorini" && h("span.score", { ariaLabel: `${view.scores[index]} points` }, String(view.scores[index]).replace("-", "−")),
+          view.kind !== "santorini" && h("span.score", { ariaLabel: `${numeral(view.scores[index])} points` }, numeral(view.scores[index])),
           this.#details(view, index),
         );
       }),
@@ -51,7 +51,7 @@ export class Players {
     if (seat.kind === "engine") return [icon("engine"), seat.agent?.replace(/^level:/, "level ") ?? "engine"];
     if (seat.kind === "record") return null;
     if (seat.kind === "open") return [icon("open"), "waiting for somebody"];
-    if (index === this.game.you || this.game.sharedSeats.has(index)) return seat.name && !/^player \d$/.test(seat.name) ? [icon("person"), seat.name] : null;
+    if (index === this.game.you || this.game.sharedSeats.has(index)) return isUnnamed(seat.name) ? null : [icon("person"), h("span.own-name", { title: seat.name }, seat.name)];
     return [h("i.presence", { className: seat.connected ? "here" : "away" }), seat.connected ? "connected" : "not here"];
   }
 
@@ -78,12 +78,14 @@ export class Players {
   #tick() {
     const { game } = this;
     if (!game.clock || !this.clocks) return;
-    const gone = game.over ? 0 : (performance.now() - game.clockAt) / 1000;
+    const isLost = game.lostAt !== null;
+    const gone = game.over ? 0 : ((game.lostAt ?? performance.now()) - game.clockAt) / 1000;
     this.clocks.forEach((clock, seat) => {
       const left = Math.max(0, game.clock.remaining[seat] - (game.clock.running === seat ? gone : 0));
       clock.textContent = clockText(left);
       clock.classList.toggle("low", left < 20);
-      clock.classList.toggle("running", game.clock.running === seat && !game.over);
+      clock.classList.toggle("running", game.clock.running === seat && !game.over && !isLost);
+      clock.classList.toggle("stopped", isLost);
     });
   }
 }

@@ -1,16 +1,14 @@
 // The end of a game: who has won, and what the game counts.
 
-import { h, plural, render } from "./dom.js";
+import { h, numeral, plural, render } from "./dom.js";
 import { swatch } from "./seats.js";
 
 /** Who has won, in words. */
 export function verdict(game) {
-  const { over, you } = game;
+  const { over, you, winners } = game;
   if (!over) return "";
-  const returns = over.returns ?? over.scores;
-  const best = Math.max(...returns);
-  const winners = returns.flatMap((value, seat) => (value === best ? [seat] : []));
-  if (winners.length === returns.length && returns.length > 1) return "A draw";
+  if (over.scores.length === 1) return `${numeral(over.scores[0])} points`;
+  if (winners.length === over.scores.length) return "A draw";
   if (winners.length === 1) return winners[0] === you && !game.shared ? "You win" : `${game.nameOf(winners[0])} wins`;
   return `${winners.map((seat) => game.nameOf(seat)).join(" and ")} share the win`;
 }
@@ -26,7 +24,6 @@ export function resultCard(element, game, buttons) {
   element.hidden = !game.over || !game.live;
   if (element.hidden) return;
   const { scores } = game.over;
-  const order = scores.map((_, seat) => seat).sort((a, b) => scores[b] - scores[a]);
   const columns = columnsOf(view);
   render(
     element,
@@ -37,7 +34,7 @@ export function resultCard(element, game, buttons) {
         "table",
         {},
         h("thead", {}, h("tr", {}, h("th", {}, "Player"), h("th", {}, "Points"), columns.map(({ title }) => h("th", {}, title)))),
-        h("tbody", {}, order.map((seat) => h("tr", {}, h("td", {}, swatch(view, seat), game.nameOf(seat)), h("td.number", {}, h("b", {}, String(scores[seat]))), columns.map(({ of }) => h("td.number", {}, String(of(seat))))))),
+        h("tbody", {}, game.standings.map((seat) => h("tr", { className: game.winners.includes(seat) ? "winner" : "" }, h("td", {}, swatch(view, seat), game.nameOf(seat)), h("td.number", {}, h("b", {}, numeral(scores[seat]))), columns.map(({ of }) => h("td.number", {}, numeral(of(seat))))))),
       ),
     view.kind === "polyomino" && h("p.muted", {}, `${plural(view.empty, "cell")} of ${view.size * view.size} stayed empty.`),
     h("div.row", {}, buttons),

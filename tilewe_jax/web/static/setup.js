@@ -231,7 +231,6 @@ export class Setup {
     const seats = this.seats.map(({ kind, level }, index) => {
       if (kind === "engine") return { kind, agent: game.levels[level].agent, name: engines > 1 ? `Engine ${index + 1}` : "Engine" };
       if (kind === "you") return name ? { kind: "human", name } : { kind: "human" };
-      if (kind === "friend") return { kind: "human", name: "Friend" };
       return { kind: kind === "open" ? kind : "human" };
     });
     const [seconds, increment] = CLOCKS[this.clock];
@@ -241,7 +240,7 @@ export class Setup {
     const created = await attempt(() => api.create(settings).catch((error) => this.#refused(error)));
     button.disabled = false;
     if (!created) return;
-    const mine = this.seats.findIndex(({ kind }) => kind === "you");
+    const mine = ["you", "here"].map((wanted) => this.seats.findIndex(({ kind }) => kind === wanted)).find((seat) => seat >= 0);
     const own = created.seats.find(({ seat }) => seat === mine);
     if (own) keepToken(created.id, own.token);
     const shared = created.seats.filter(({ seat }) => seat === mine || this.seats[seat].kind === "here");

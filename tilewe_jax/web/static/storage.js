@@ -1,6 +1,7 @@
 // What this browser remembers: the seats that it holds, the name of its user, and how the page looks.
 
 const PREFIX = "tilewe-jax.";
+const MOST_GAMES = 200; // the maximum number of ids in a request to the server
 
 function read(key, otherwise) {
   try {
@@ -32,7 +33,7 @@ export function tokenOf(game) {
 export function keepToken(game, token) {
   sessionStorage.setItem(`${PREFIX}token.${game}`, token);
   write(`token.${game}`, token);
-  write("games", [game, ...read("games", []).filter((id) => id !== game)].slice(0, 30));
+  write("games", [game, ...ownGames().filter((id) => id !== game)].slice(0, MOST_GAMES));
 }
 
 /** Use a token in this tab, until the server has accepted it: a wrong one must not replace that of a seat. */
@@ -51,7 +52,12 @@ export function dropTriedToken(game) {
 export function forgetToken(game) {
   sessionStorage.removeItem(`${PREFIX}token.${game}`);
   write(`token.${game}`, null);
-  write("games", read("games", []).filter((id) => id !== game));
+  endOwnGame(game);
+}
+
+/** Take a game that is over from the list of those that go on; its token is kept for a rematch. */
+export function endOwnGame(game) {
+  write("games", ownGames().filter((id) => id !== game));
 }
 
 /** The games in which this browser holds a seat, the latest first. */

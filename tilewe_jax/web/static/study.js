@@ -23,13 +23,14 @@ export function study(container, { parts: [id], go }) {
 
 /** The field on which files can be dropped; it opens the study of what it gets. */
 export function dropField(go) {
-  const input = h("input.visually-hidden", { type: "file", accept: ".jsonl,.json,.blksgf,.txt", id: "record-file", onchange: () => input.files[0] && send(input.files[0]) });
+  const input = h("input.visually-hidden", { type: "file", accept: ".jsonl,.json,.blksgf,.sgf,.txt", id: "record-file", onchange: () => input.files[0] && send(input.files[0]) });
   const send = async (file) => {
     if (file.size > LARGEST) {
       toast(`${file.name} is larger than 1 MB.`, "bad");
       return;
     }
     const created = await attempt(async () => api.upload(await file.text()));
+    for (const note of created?.notes ?? []) toast(`${file.name}: ${note}.`);
     if (created) go(`/study/${created.id}`);
   };
   const field = h("label.drop", { htmlFor: "record-file" }, input, icon("upload"), h("span", {}, h("b", {}, "Open a record"), h("span.muted", {}, "a .jsonl file of this program, or a .blksgf file; or drop it here")));

@@ -3,7 +3,7 @@
 import { AnalysisPanel } from "./analysis.js";
 import { boardFor } from "./boards/index.js";
 import { confirmDialog } from "./dialogs.js";
-import { h, render, signed, typing } from "./dom.js";
+import { h, numeral, render, signed, typing } from "./dom.js";
 import { watchGamepads } from "./gamepad.js";
 import { icon } from "./icons.js";
 import { Players } from "./players.js";
@@ -229,7 +229,7 @@ export class Table {
   /** The position in a few sentences. */
   summary() {
     const { game } = this;
-    const scores = game.kind === "santorini" ? "" : game.seats.map((_, seat) => `${game.nameOf(seat)} ${game.view.scores[seat]}`).join(", ");
+    const scores = game.kind === "santorini" ? "" : game.seats.map((_, seat) => `${game.nameOf(seat)} ${numeral(game.view.scores[seat])}`).join(", ");
     return `${this.status.textContent}. ${scores}. ${describe(game.view)}`;
   }
 }
@@ -239,7 +239,8 @@ const COLUMNS = { tiles: "Tiles", hexagons: "Hexagons", bridges: "Bridges", bonu
 /** Where the points of each round came from. */
 function roundsTable(game) {
   return game.rounds.map((round, index) => {
-    const columns = Object.keys(COLUMNS).filter((name) => round.points.some((row) => row[name]));
+    // In words below the name, and not as columns: seven of them are wider than the panel, and hide the sum.
+    const sources = (row) => Object.keys(COLUMNS).filter((name) => row[name]).map((name) => `${COLUMNS[name]} ${signed(row[name])}`);
     const ended = { out: (names) => `${names} ${names === "You" ? "have" : "has"} placed all tiles`, stuck: () => "nobody could move" }[round.reason];
     const winners = (round.winners ?? []).map((seat) => game.nameOf(seat)).join(", ");
     return h(
@@ -247,14 +248,10 @@ function roundsTable(game) {
       {},
       h("h3", {}, `Round ${index + 1}`, ended && h("span.muted", {}, ended(winners))),
       h(
-        "div.scroll",
+        "table.rounds",
         {},
-        h(
-          "table.rounds",
-          {},
-          h("thead", {}, h("tr", {}, h("th", {}, ""), columns.map((name) => h("th", {}, COLUMNS[name])), h("th", {}, "Sum"))),
-          h("tbody", {}, round.points.map((row, seat) => h("tr", {}, h("td", {}, game.nameOf(seat)), columns.map((name) => h("td.number", {}, row[name] ? signed(row[name]) : "–")), h("td.number", {}, h("b", {}, String(row.total)))))),
-        ),
+        h("thead", {}, h("tr", {}, h("th", {}, "Player"), h("th", {}, "Sum"))),
+        h("tbody", {}, round.points.map((row, seat) => h("tr", {}, h("td", {}, game.nameOf(seat), h("span.muted.sources", {}, sources(row).join(" · "))), h("td.number", {}, h("b", {}, numeral(row.total)))))),
       ),
     );
   });

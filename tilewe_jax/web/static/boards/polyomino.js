@@ -56,12 +56,19 @@ export class PolyominoBoard extends BoardArea {
       const cells = game.view.size ** 2;
       this.#fitting = game.legal && this.orientations && new Set(game.legal.map((action) => this.orientations.byId.get(Math.floor(action / cells))?.piece));
     }
-    if (this.#rulesAt !== game.last) {
-      this.#rulesAt = game.last;
+    const position = `${game.undos} ${game.last}`;
+    const moved = this.#rulesAt !== position;
+    if (moved) {
+      this.#rulesAt = position;
       this.#rules.clear();
       if (this.pointing === "touch") this.cursor = null; // the finger is gone
     }
     this.#keepPiece(turned);
+    if (moved && this.ghost?.legal === false) {
+      // A resting mouse pointed at the previous position, so its ghost waits for the next movement. A cursor moved by keys stays.
+      if (this.pointing === "mouse") this.cursor = null;
+      else this.#explain();
+    }
     this.#drawTray();
     this.#drawTools();
     this.redraw();
@@ -123,9 +130,15 @@ export class PolyominoBoard extends BoardArea {
     return open;
   }
 
-  hover() {
+  /** Ask why the ghost may not lie where it is. */
+  #explain() {
     const ghost = this.ghost;
     if (ghost && ghost.legal === false && !this.#rules.has(ghost.action)) this.ask(ghost.action);
+  }
+
+  hover() {
+    this.#explain();
+    const ghost = this.ghost;
     if (ghost && this.pointing === "keyboard") this.#sayGhost();
   }
 

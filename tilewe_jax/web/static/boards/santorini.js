@@ -20,7 +20,7 @@ export class SantoriniBoard extends BoardArea {
   update() {
     if (this.seen !== this.game.last || !this.active) {
       this.seen = this.game.last;
-      this.worker = this.to = null;
+      this.worker = this.to = this.refused = null;
     }
     this.#drawTools();
     this.redraw();

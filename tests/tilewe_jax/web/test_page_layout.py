@@ -1,0 +1,162 @@
+"""The page in a real browser at the sizes of phones and screens: nothing is cut off, covered or out of sight."""
+
+import json
+import os
+import re
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tilewe_jax.web.page import Json, Page, Server
+
+SIZES = [(320, 640), (375, 740), (812, 375), (1280, 860)]
+LONG = "Wilhelmina Featherstonehaugh-Smythe"
+GAMES: list[tuple[str, Json, int]] = [
+    ("tilewe", {"players": 1, "size": 8}, 1),
+    ("classic", {}, 4),
+    ("classic_2", {}, 2),
+    ("duo_official", {}, 2),
+    ("santorini", {}, 2),
+    ("triominos", {"players": 2, "game": "target"}, 2),
+    ("triominos", {"players": 6, "game": "target"}, 6),
+]
+MEASURE = """width => {  // not innerWidth, which grows with what is too wide on phones
+  const faults = [];
+  const shown = (element) => element.checkVisibility({visibilityProperty: true}) && !element.closest(".visually-hidden, .skip");
+  const scope = document.querySelector("dialog[open]") ?? document.body;
+  const says = (element) => `${element.localName}.${element.className} ${element.textContent.trim().slice(0, 40)}`;
+  const sideways = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      if (["auto", "scroll"].includes(getComputedStyle(at).overflowX) && at.scrollWidth > at.clientWidth) return true;
+    }
+    return false;
+  };
+  if (document.documentElement.scrollWidth > width) faults.push(`the page is ${document.documentElement.scrollWidth} wide`);
+  for (const element of scope.querySelectorAll("button, a, input, select, summary, th, td, h1, h2, h3, dd, dt, p, .name")) {
+    if (!shown(element)) continue;
+    const box = element.getBoundingClientRect();
+    if (!box.width || sideways(element)) continue;
+    if (box.left < -1 || box.right > width + 1) faults.push(`outside: ${says(element)}`);
+    const frame = element.closest(".card, .result, .panel, .players, .tray, .setup, dialog")?.getBoundingClientRect();
+    const isBeyond = frame && (box.left < frame.left - 1 || box.right > frame.right + 1);
+    if (isBeyond) faults.push(`beyond its frame: ${says(element)}`);
+    const isText = element.matches("button, summary, .tab, th, dt, dd");
+    const isCut = isText && element.clientWidth && element.scrollWidth > element.clientWidth + 1;
+    if (isCut) faults.push(`cut: ${says(element)}`);
+  }
+  for (const element of scope.querySelectorAll(".panel-content, dialog, .player-name, .tools, .actions, .top")) {
+    if (!shown(element)) continue;
+    if (element.scrollWidth > element.clientWidth + 1) faults.push(`is wider than its place: ${says(element)}`);
+  }
+  for (const player of scope.querySelectorAll(".player, .result tr, .rounds tr, .game-list li, .mistake")) {
+    if (!shown(player)) continue;
+    const all = player.querySelectorAll(".swatch, .name, .clock, .score, td.number, .what, .button, .loss");
+    const parts = [...all].filter(shown);
+    const boxes = parts.map((part) => part.getBoundingClientRect());
+    boxes.forEach((a, i) => boxes.slice(i + 1).forEach((b, j) => {
+      const other = parts[i + 1 + j];
+      if (parts[i].contains(other) || other.contains(parts[i])) return;
+      const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (across > 1 && down > 1) faults.push(`${says(parts[i])} is covered by ${says(other)}`);
+    }));
+    const name = player.querySelector(".name")?.getBoundingClientRect();
+    if (name && name.width < 48) faults.push(`${name.width} px of a name: ${says(player)}`);
+  }
+  return faults;
+}"""
+BOARD = """() => {
+  const box = document.querySelector(".board svg").getBoundingClientRect();
+  const top = document.querySelector(".top").getBoundingClientRect().bottom;
+  const tools = document.querySelector(".tools-place:has(.tool)")?.getBoundingClientRect();
+  const bottom = tools && tools.left < box.right && tools.right > box.left ? tools.top : innerHeight;
+  const seen = Math.max(0, Math.min(box.bottom, bottom) - Math.max(box.top, top));
+  return [seen / box.height, box.width, box.height];
+}"""
+
+
+def check(page: Page, what: str) -> None:
+    """Nothing that is shown is cut off, covered, or beside the window; SCREENSHOTS names a folder for pictures."""
+    if folder := os.environ.get("SCREENSHOTS"):
+        size = page.page.viewport_size
+        name = re.sub(r"[^\w-]+", "-", what)
+        page.page.screenshot(path=str(Path(folder) / f"{size['width']}-{name}.png"), full_page=False)
+    width = page.page.viewport_size["width"]
+    faults = page.page.evaluate(MEASURE, width)
+    assert not faults, (what, width, faults)
+
+
+@pytest.fixture(params=SIZES, ids=[f"{width}x{height}" for width, height in SIZES])
+def page(request: Any, open_page: Any) -> Page:
+    width, height = request.param
+    is_phone = width < 1000
+    return open_page(viewport={"width": width, "height": height}, has_touch=is_phone, is_mobile=is_phone)
+
+
+def created(server: Server, game: str, options: Json, players: int) -> Json:
+    """A game of people with long names and clocks, made without the form: its id, and the tokens of its seats."""
+    seats = [{"kind": "human", "name": LONG if seat else f"{LONG} {seat}"} for seat in range(players)]
+    body = {"game": game, "options": options, "seats": seats, "clock": {"seconds": 7_000, "increment": 5}}
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{server.address}/api/games", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request) as answer:
+        made: Json = json.load(answer)
+    return made
+
+
+def test_pages_and_dialogs(page: Page, server: Server) -> None:
+    made = created(server, "triominos", {"players": 6, "game": "target"}, 6)
+    page.open(f"/game/{made['id']}#{made['seats'][0]['token']}").page.wait_for_selector(".board svg")
+    page.open().page.wait_for_selector(f'[data-focus="own-{made["id"]}"]')
+    check(page, "lobby")
+    page.page.click('[data-focus="more"]')
+    for game in ("tilewe", "classic", "triominos"):
+        page.page.click(f'[data-game="{game}"]')
+        page.page.click('[data-focus="preset-friend"]')
+        check(page, f"set-up of {game}")
+    page.page.click("#top-tools button:last-child")
+    check(page, "help")
+    page.page.keyboard.press("Escape")
+    page.open("/study").page.wait_for_selector("h1")
+    check(page, "study")
+    page.open("/dashboard").page.wait_for_selector("figcaption")
+    for summary in page.page.locator("details.others summary").all():
+        summary.click()
+    check(page, "dashboard")
+    page.open("/nothing/here").page.wait_for_selector(".notice")
+    check(page, "an unknown address")
+    page.errors.clear()  # the status of that address is in the console
+
+
+@pytest.mark.parametrize(("game", "options", "players"), GAMES, ids=[f"{game}-{players}" for game, _, players in GAMES])
+def test_a_game(page: Page, server: Server, game: str, options: Json, players: int) -> None:
+    made = created(server, game, options, players)
+    page.open(f"/game/{made['id']}#{made['seats'][0]['token']}").page.wait_for_selector(".board svg")
+    what = f"{game} of {players}"
+    check(page, what)
+    seen, width, height = page.page.evaluate(BOARD)
+    size = page.page.viewport_size
+    assert size is not None
+    assert seen > (0.99 if size["width"] > 400 else 0.7), (what, seen)
+    if game != "triominos":  # its table is as wide as the tiles lie
+        assert min(width, height) > 0.6 * min(size["width"], size["height"]), (what, width, height)
+    for name in page.page.locator(".tab").all_inner_texts():
+        page.page.click(f".tab:has-text('{name}')")
+        check(page, f"{what}, {name}")
+    page.page.click("summary[data-focus=view-menu]")
+    check(page, f"{what}, menu")
+    page.page.click("summary[data-focus=view-menu]")
+    page.page.click('[data-focus="action-share"]')
+    page.page.wait_for_selector("dialog[open]")
+    check(page, f"{what}, share")
+    page.page.keyboard.press("Escape")
+    page.page.click('[data-focus="action-flag"]')
+    check(page, f"{what}, resign")
+    page.page.click("dialog .danger")
+    page.page.wait_for_selector(".result:not([hidden])")
+    check(page, f"{what}, result")
+    page.page.click('[data-focus="review"]')
+    page.page.wait_for_selector(".analysis progress", state="detached")
+    check(page, f"{what}, analysis")

@@ -1,0 +1,301 @@
+"""Connections, below HTTP: how many there may be, and how long a client may take. It is what Uvicorn itself does not limit."""
+
+import asyncio
+import json
+import logging
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from tilewe_jax.web.limits import Limits, TokenBucket
+
+if sys.platform != "win32":
+    import resource
+
+log = logging.getLogger("tilewe_jax.web")
+
+_CONTROL_RATE, _CONTROL_BURST = 20.0, 500.0
+"""Pings, pongs and fragments of a WebSocket, a second and in a burst. The limit of messages does not count them."""
+_CLOSING = 100
+"""WebSockets beyond the limits of the application, which are being refused or closed."""
+_OTHER_FILES = 128
+"""File descriptors for everything except connections: the database, engines, static files."""
+
+
+class RepeatFilter(logging.Filter):
+    """Logging filter: pass a message with the same template at most ``count`` times in ``seconds``.
+
+    A client can cause a message as often as it likes, and must not fill the log with it. The next message after that time has
+    the number of omitted messages.
+    """
+
+    def __init__(self, count: int = 3, seconds: float = 60.0) -> None:
+        super().__init__()
+        self._count, self._seconds = count, seconds
+        self._seen: dict[str, tuple[float, int]] = {}
+        """By template: when its period started, and the number of messages since."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Decide whether to log a record."""
+        if record.levelno >= logging.ERROR and record.name != "uvicorn.error":
+            return True  # each says something else, like the id of a damaged game
+        now = time.monotonic()
+        started, number = self._seen.get(str(record.msg), (now, 0))
+        if now - started > self._seconds:
+            if number > self._count:
+                record.msg, record.args = f"{record.getMessage()} ({number - self._count:,} more like this before)", ()
+            started, number = now, 0
+        self._seen[str(record.msg)] = started, number + 1
+        return number < self._count
+
+
+class Sockets:
+    """Counts of the open connections, by address, and their limits.
+
+    Args:
+      limits: the limits.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._http: Counter[str] = Counter()
+        self._upgraded: Counter[str] = Counter()
+
+    def enter(self, address: str) -> str | None:
+        """Count a connection; a reason to refuse it instead."""
+        limits = self.limits
+        if self._http[address] >= limits.http_connections_per_address:
+            log.warning("more than %d HTTP connections from one address are refused", limits.http_connections_per_address)
+            return "too many connections from this address"
+        if self._http.total() >= limits.http_connections:
+            log.warning("more than %d HTTP connections are refused", limits.http_connections)
+            return "the server has too many connections; try again later"
+        self._http[address] += 1
+        return None
+
+    def upgrade(self, address: str) -> str | None:
+        """Count an HTTP connection that becomes a WebSocket; a reason to refuse it instead."""
+        limits = self.limits
+        # Somewhat more than the application admits, which refuses a WebSocket in a message that the page shows.
+        if self._upgraded[address] >= limits.connections_per_address + _CLOSING:
+            log.warning("more than %d WebSockets from one address are refused", limits.connections_per_address)
+            return "too many connections from this address"
+        if self._upgraded.total() >= limits.connections + _CLOSING:
+            log.warning("more than %d WebSockets are refused", limits.connections)
+            return "the server has too many connections; try again later"
+        self.leave(address)
+        self._upgraded[address] += 1
+        return None
+
+    def leave(self, address: str) -> None:
+        """Count an HTTP connection that has ended."""
+        _decrement(self._http, address)
+
+    def leave_upgraded(self, address: str) -> None:
+        """Count a WebSocket that has ended."""
+        _decrement(self._upgraded, address)
+
+
+def _decrement(counter: "Counter[str]", address: str) -> None:
+    counter[address] -= 1
+    if counter[address] <= 0:
+        del counter[address]
+
+
+class _Http(H11Protocol):
+    """An HTTP connection with a limit of the time for the headers of a request, and for reading a response."""
+
+    sockets: Sockets
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._is_counted = False
+        self._waiting: asyncio.TimerHandle | None = None
+        """Runs from the first byte of a request, or from the connection, until the headers are complete."""
+        self._sending: asyncio.TimerHandle | None = None
+        """Runs while the client does not read."""
+
+    @property
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
+
+    @property
+    def _is_busy(self) -> bool:
+        """True while the server answers a request."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        refusal = self.sockets.enter(self._address)
+        if refusal is None:
+            self._is_counted = True
+            self._wait()
+        else:
+            self._refuse(refusal)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        if self._is_counted:
+            self._is_counted = False
+            self.sockets.leave(self._address)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_counted:  # it was refused
+            return
+        if not self._is_busy:
+            self._wait()
+        super().data_received(data)
+        if self._is_busy:
+            self._stop_waiting()
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        refusal = self.sockets.upgrade(self._address)
+        if refusal is not None:
+            self._refuse(refusal)
+            return
+        self._is_counted = False
+        self._stop()
+        super().handle_websocket_upgrade(event)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._sending = self._sending or self.loop.call_later(self.sockets.limits.response_seconds, self._give_up)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_sending()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        # A connection is closed once the client has read everything, which may be never.
+        self.loop.call_later(self.sockets.limits.send_seconds, self.transport.abort)
+
+    def _wait(self) -> None:
+        self._waiting = self._waiting or self.loop.call_later(self.sockets.limits.header_seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        """End a connection whose client is too slow."""
+        log.info("a connection from %s was too slow", self._address)
+        self.transport.abort()
+
+    def _stop(self) -> None:
+        self._stop_waiting()
+        self._stop_sending()
+
+    def _stop_waiting(self) -> None:
+        if self._waiting:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _stop_sending(self) -> None:
+        if self._sending:
+            self._sending.cancel()
+            self._sending = None
+
+    def _refuse(self, reason: str) -> None:
+        """Answer with an error before any request, and end the connection."""
+        body = json.dumps({"error": reason, "field": None})
+        head = f"HTTP/1.1 503 \r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        self.transport.write((head + body).encode())
+        self.transport.close()
+
+
+class _WebSocket(WebSocketsSansIOProtocol):
+    """A WebSocket with a limit of control frames and fragments, which would fill the memory of the server."""
+
+    sockets: Sockets
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._control = TokenBucket(_CONTROL_RATE, _CONTROL_BURST)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.sockets.leave_upgraded(self.client[0] if self.client else "")
+        super().connection_lost(exc)
+
+    def handle_ping(self, *args: Any) -> None:
+        if not self._take():
+            return
+        if self.writable.is_set():
+            super().handle_ping(*args)
+        else:  # the client does not read: pongs would only wait, and the last ping is enough
+            self.conn.data_to_send()
+
+    def handle_pong(self, *args: Any) -> None:
+        if self._take():
+            super().handle_pong(*args)
+
+    def handle_cont(self, event: Any) -> None:
+        if self._take():
+            super().handle_cont(event)
+
+    def _take(self) -> bool:
+        if self._control.take():
+            return True
+        log.warning("a WebSocket sent too many control frames or fragments, and was cut off")
+        self.transport.abort()
+        return False
+
+
+def _file_limit(wanted: int) -> int:
+    """Raise the limit of open files to ``wanted`` if the system permits it; return the limit."""
+    if sys.platform != "win32":
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft == resource.RLIM_INFINITY or soft >= wanted:
+            return wanted
+        raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+        except (OSError, ValueError):  # some systems have a further limit
+            return soft
+        return raised
+    return wanted
+
+
+def fitted(limits: Limits) -> Limits:
+    """Raise the limit of open files if possible, and return the limits with connections that fit it."""
+    wanted = limits.connections + limits.http_connections + _CLOSING + _OTHER_FILES
+    soft = _file_limit(wanted)
+    if soft >= wanted:
+        return limits
+    http = max(8, (soft - _CLOSING - _OTHER_FILES) // 3)
+    log.warning("at most %d files may be open, so that the server takes only %d connections; see ulimit -n", soft, 3 * http)
+    return replace(
+        limits,
+        http_connections=http,
+        http_connections_per_address=min(limits.http_connections_per_address, max(4, http // 2)),
+        connections=2 * http,
+        connections_per_address=min(limits.connections_per_address, http),
+    )
+
+
+def server_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
+    """The configuration of a server that keeps to the limits."""
+    sockets = {"sockets": Sockets(limits)}
+    for name in ("tilewe_jax.web", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        if not any(isinstance(each, RepeatFilter) for each in logger.filters):
+            logger.addFilter(RepeatFilter())
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # clients cannot choose their address
+        http=type("Http", (_Http,), sockets),
+        ws=type("WebSocket", (_WebSocket,), sockets),
+        ws_max_size=limits.message,
+        ws_per_message_deflate=False,  # a small message must not become a large one here
+        ws_ping_interval=20,
+        ws_ping_timeout=20,
+        timeout_keep_alive=int(limits.idle_seconds),
+        timeout_graceful_shutdown=3,
+    )

@@ -1,0 +1,100 @@
+"""The order in which engines get questions: an address cannot keep the engines from other games."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewe_jax.web.engines import EnginePool, Question
+from tilewe_jax.web.limits import Buckets, Limits
+
+_POLL_SECONDS = 0.5
+_IDLE_POLLS = 10
+"""Number of polls: after its share of compilations, an address waits until the engine was idle for this time."""
+
+
+@dataclass
+class _Share:
+    """The questions of one address."""
+
+    asking: asyncio.Semaphore
+    compiling: str | None = None
+    """Key of the questions that have a search compiled now."""
+    num_compiling: int = 0
+    """Number of these questions."""
+    is_allowed: bool = False
+    """True once the engine may compile for them."""
+    is_free: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set whenever ``compiling`` is ``None``."""
+    users: int = 0
+
+
+class Turns:
+    """Asks engines for the games of addresses.
+
+    The first question with other options or another agent makes the engine compile a search. That takes up to a minute, and
+    meanwhile it does nothing else. An address has one search compiled at a time, and after some of them only when the engine
+    is idle.
+
+    Args:
+      engines: the engines.
+      limits: the limits.
+    """
+
+    def __init__(self, engines: EnginePool, limits: Limits) -> None:
+        self._engines, self._limits = engines, limits
+        self._shares: dict[str, _Share] = {}
+        self._compilations = Buckets(limits.compilation_rate, limits.compilation_burst)
+        self._warming = asyncio.Lock()
+
+    async def ask(self, question: Question, address: str) -> dict[str, Any]:
+        """The answer to a question that somebody waits for. Raises ``EngineError``."""
+        async with self._share(address) as share, share.asking:
+            while not self._engines.is_warm(question) and share.compiling not in (None, question.key):
+                await share.is_free.wait()
+            if self._engines.is_warm(question):
+                return await self._engines.ask(question)
+            share.compiling = question.key
+            share.num_compiling += 1
+            share.is_free.clear()
+            try:
+                await self._may_compile(share, question, address)
+                return await self._engines.ask(question)
+            finally:
+                share.num_compiling -= 1
+                if not share.num_compiling:
+                    share.compiling, share.is_allowed = None, False
+                    share.is_free.set()
+
+    async def warm_up(self, question: Question, address: str) -> None:
+        """Have the search of a question compiled, once no game waits for the engine. Raises ``EngineError``."""
+        if self._engines.is_warm(question):
+            return
+        async with self._warming:  # one for all games
+            while self._engines.state != "ready" or self._engines.num_waiting_with(question):
+                await asyncio.sleep(_POLL_SECONDS)
+            if not self._engines.is_warm(question) and self._compilations.take(address):
+                await self._engines.ask(question)
+
+    async def _may_compile(self, share: _Share, question: Question, address: str) -> None:
+        idle = 0
+        while not (share.is_allowed or self._engines.is_warm(question) or self._compilations.take(address)):
+            if idle >= _IDLE_POLLS:
+                break
+            await asyncio.sleep(_POLL_SECONDS)
+            idle = 0 if self._engines.num_waiting_with(question) else idle + 1
+        share.is_allowed = True
+
+    @contextlib.asynccontextmanager
+    async def _share(self, address: str) -> AsyncIterator[_Share]:
+        share = self._shares.get(address)
+        if share is None:
+            share = self._shares[address] = _Share(asyncio.Semaphore(self._limits.questions_per_address))
+        share.users += 1
+        try:
+            yield share
+        finally:
+            share.users -= 1
+            if not share.users:
+                del self._shares[address]
