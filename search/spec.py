@@ -85,12 +85,12 @@ class AgentSpec:
         if kind not in RULES:
             if colon:
                 hint = did_you_mean(kind, RULES)
-                raise ValueError(f"there is no search {kind!r}{hint}; the searches are {'; '.join(search_agents())}")
+                raise ValueError(f"{kind!r} has no settings{hint}; agents with settings are {'; '.join(search_agents())}")
             return cls(kind)
         spec, texts = cls(kind), dict[str, str]()
         for item in rest.split(",") if rest else []:
             name, equals, value = item.partition("=")
-            if not equals or not value:
+            if not equals or (not value and spec.defaults().get(name)):
                 raise ValueError(spec._no_value(name) if name in spec.defaults() else spec._no_setting(item))
             if name in texts:
                 raise ValueError(f"{kind}: {name} is given twice")
@@ -120,7 +120,7 @@ class AgentSpec:
         }
 
     def _no_value(self, name: str) -> str:
-        return f"{self.kind}: {name} needs a value, such as {name}={self.defaults()[name]}"
+        return f"{self.kind}: {name} needs a value, such as {name}={self.defaults()[name] or '...'}"
 
     def _no_setting(self, item: str) -> str:
         if not item:

@@ -151,7 +151,7 @@ def player(game: Game[Any], text: str, trust: bool = False) -> Player:
 def _check_head(game: Game[Any], text: str) -> None:
     """Check that what stands before the colon of an agent is an engine or a module. Raises ``ValueError``."""
     name, _, rest = text.partition(":")
-    if name == "gtp" or (name and "=" not in rest and _has_module(name)):
+    if name in ("", "gtp") or ("=" not in rest and _has_module(name)):
         return
     policies = game.policies()
     if name in policies:

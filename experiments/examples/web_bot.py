@@ -1,49 +1,100 @@
 """A bot for the game server: it takes a seat by an invite link, plays at random, and ends with the game.
 
-    python -m experiments.examples.web_bot http://127.0.0.1:8080/game/ID#TOKEN
+    python -m experiments.examples.web_bot 'http://127.0.0.1:8080/game/ID#TOKEN'
 
 The interface is described in tilewe_jax/web/README.md; any language that speaks WebSockets and JSON can do this.
 """
 
-import asyncio
+import contextlib
 import json
 import random
 import sys
+from asyncio import run, sleep
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosedError
+from websockets.exceptions import ConnectionClosed, WebSocketException
+
+MAX_DELAY = 60.0
+"""Maximum number of seconds between two attempts to connect. The first delay is one second, and each next one twice as long."""
+MAX_FAILURES = 12
+"""Number of failed attempts in a row after which the bot gives up."""
+
+
+class BotError(Exception):
+    """Why the bot cannot play."""
 
 
 def choose(state: dict[str, Any]) -> int:
-    """The id of an action: here is the place for a better idea. ``state["view"]`` has the position."""
+    """The id of an action: replace this by a better idea. ``state["view"]`` has the position."""
     action = random.choice(state["legal"])
     return int(action["id"] if isinstance(action, dict) else action)
 
 
 async def play(link: str) -> dict[str, Any]:
-    """Play the game of an invite link; how it has ended."""
+    """Play the game of an invite link, and return how it ended. Raises ``BotError``."""
     parts = urlsplit(link)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "/game/" not in parts.path or not parts.fragment:
+        raise BotError(f"the link must be like http://127.0.0.1:8080/game/ID#TOKEN, got {link!r}; quote it in a shell")
     url = f"{'wss' if parts.scheme == 'https' else 'ws'}://{parts.netloc}/api/games/{parts.path.rsplit('/', 1)[-1]}/socket"
-    async for socket in connect(url):  # again whenever the connection is lost
+    proxy = None if is_loopback(parts.hostname) else True  # True: the proxy that the environment names
+    join = json.dumps({"type": "join", "token": parts.fragment, "after": 0, "name": "random bot"})
+    may_retry, failures = False, 0
+    while True:
+        said = "the server closed the connection"
         try:
-            await socket.send(json.dumps({"type": "join", "token": parts.fragment, "after": 0, "name": "random bot"}))
-            asked = -1
-            async for text in socket:
-                message = json.loads(text)
-                if message["type"] == "error":
-                    print(message["error"], file=sys.stderr)
-                elif message["type"] == "state" and message["over"]:
-                    await socket.close()
-                    return dict(message["over"])
-                elif message["type"] == "state" and message["legal"] and message["move"] > asked:
-                    asked = message["move"]
-                    await socket.send(json.dumps({"type": "move", "action": choose(message), "move": asked}))
-        except ConnectionClosedError:
-            continue
-    raise AssertionError("the loop has no end of its own")
+            async with connect(url, proxy=proxy) as socket:
+                asked = -1
+                with contextlib.suppress(ConnectionClosed):
+                    await socket.send(join)
+                with contextlib.suppress(ConnectionClosed):
+                    async for text in socket:
+                        message = json.loads(text)
+                        if message["type"] == "error":
+                            said = message["error"]
+                            if message["field"] in ("token", "action"):  # not the token of a seat, or an illegal action
+                                raise BotError(said)
+                        elif message["type"] == "state":
+                            may_retry, failures = True, 0
+                            if message["over"]:
+                                return dict(message["over"])
+                            if message["legal"] and message["move"] > asked:
+                                asked = message["move"]
+                                await socket.send(json.dumps({"type": "move", "action": choose(message), "move": asked}))
+                # A close code is 4000 and the status of HTTP. Another attempt helps if there were too many (429), and not if
+                # there is no such game.
+                if 4400 <= (socket.close_code or 0) < 4429:
+                    raise BotError(said)
+                may_retry = may_retry or socket.close_code == 4429
+        except (OSError, ValueError, WebSocketException) as error:
+            said = str(error) or type(error).__name__
+        failures += 1
+        if not may_retry or failures > MAX_FAILURES:
+            raise BotError(f"cannot play at {parts.netloc}: {said}")
+        delay = min(MAX_DELAY, 2.0 ** (failures - 1))
+        print(f"{said}; trying again in {delay:.0f} s", file=sys.stderr)
+        await sleep(delay)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, which no proxy can reach."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 if __name__ == "__main__":
-    print(asyncio.run(play(sys.argv[1])))
+    if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
+        print(
+            "usage: python -m experiments.examples.web_bot LINK\n\nLINK is an invite link, http://HOST/game/ID#TOKEN, in quotes"
+        )
+        sys.exit(len(sys.argv) != 2)
+    try:
+        print(run(play(sys.argv[1])))
+    except BotError as error:
+        sys.exit(f"web_bot: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -265,7 +265,7 @@ def test_players_that_are_none() -> None:
     duo = tilewe_jax.make("duo")
     for game, text, message in [
         (SMALL, "nobody", "it has random"),
-        (SMALL, "no_such_module:player", "No module"),
+        (SMALL, "no_such_module:player", "no module"),
         (SMALL, f"{__name__}:nothing", "nothing"),
         (SMALL, f"{__name__}:not_an_engine", "neither a policy nor a player on the host"),
         (duo, f"{__name__}:First", "engine of tilewe"),

@@ -119,7 +119,7 @@ def refuses(outcome: Outcome, message: str) -> None:
         ("ladder --agent random --opponent gtp:{level}", "--levels are needed where --opponent contains {level}"),
         ("ladder --agent random --opponent {level} --levels 3-1", "--levels must be like 1-6 or 1,3,5"),
         ("ladder --agent random --opponent {level} --levels 1-999999999", "--levels must be like 1-6 or 1,3,5"),
-        ("ladder --agent random --opponent {level} --levels 1,2 --games 1 2 3", "one for each of the 2 levels, not 3"),
+        ("ladder --agent random --opponent {level} --levels 1,2 --games 1 2 3", "one for each of 2 levels, not 3"),
         ("ladder --agent random --opponent random --games 0", "--games must be positive, not 0"),
         ("ladder --game duo --agent random --opponent random --own-seats 2", "--own-seats must be 1 to 1"),
         ("ladder --game duo --agent nobody --opponent random", "duo has no agent 'nobody'"),
@@ -215,7 +215,7 @@ def test_rated_games_are_read_before_anything_is_compiled() -> None:
 
 
 def test_weights_to_begin_with_are_read_before_anything_is_compiled() -> None:
-    for name, message in (("nosuch.npz", "nosuch.npz: No such file"), ("nosuch", "network.init must be shipped weights")):
+    for name, message in (("nosuch.npz", "No such file"), ("nosuch", "network.init 'nosuch': not found; shipped are")):
         config = settings.changed(TrainConfig(), {"network.init": name})
         program = SimpleNamespace(game=config.game.make(), mesh=SimpleNamespace(devices=np.zeros(1)))  # with nothing to begin
         with pytest.raises(ValueError, match=message):

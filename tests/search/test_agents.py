@@ -150,9 +150,9 @@ def test_a_search_beats_chance() -> None:
     ("text", "message"),
     [
         ("nobody", "duo has no agent 'nobody'; it has .*puct, gumbel"),
-        ("puct:num_simulations", "puct has no setting 'num_simulations'; it has num_simulations=64"),
+        ("puct:num_simulations", "puct: num_simulations needs a value, such as num_simulations=64"),
         ("puct:sims=3", "puct has no setting 'sims=3'; it has num_simulations=64"),
-        ("puct:gumbel_scale=1", "puct has no setting 'gumbel_scale=1'; it has num_simulations=64"),
+        ("puct:gumbel_scale=1", "puct has no setting 'gumbel_scale=1' \\(gumbel has\\); it has num_simulations=64"),
         ("puct:num_simulations=many", "puct: num_simulations must be an integer, not 'many'"),
         ("puct:c_init=much", "puct: c_init must be a number, not 'much'"),
         ("puct:c_init=nan", "puct: c_init must be a finite number, not nan"),

@@ -15,6 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 import uvicorn
+from websockets.asyncio.server import ServerConnection
+from websockets.asyncio.server import serve as websocket_server
 from websockets.client import ClientProtocol
 from websockets.protocol import OPEN
 from websockets.uri import parse_uri
@@ -43,6 +45,12 @@ def test_a_bot_plays_by_an_invite_link(tmp_path: Path, capsys: pytest.CaptureFix
         first, second = asyncio.run(asyncio.wait_for(play(), 60))
         assert first == second
         assert first["reason"] == "finished"
+        void = f"{links[0]}x", f"http://127.0.0.1:{server.port}/game/nosuch#x", f"http://127.0.0.1:{server.port}/elsewhere#x"
+        for link, said in zip(
+            void, ("that token opens no seat", "there is no such game", "the link must be like"), strict=True
+        ):
+            with pytest.raises(web_bot.BotError, match=said):
+                asyncio.run(asyncio.wait_for(web_bot.play(link), 60))
         code, _, err = run(capsys, "serve", "--port", str(server.port), "--data", str(tmp_path / "other"))
         assert code == 2
         assert err == (
@@ -57,6 +65,45 @@ def test_a_bot_plays_by_an_invite_link(tmp_path: Path, capsys: pytest.CaptureFix
         server.kill()
     log = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert not any(seat["token"].encode() in log for seat in created["seats"])
+
+
+def test_a_bot_backs_off_and_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Against a server that closes each connection, after a state or before, and with a proxy that would answer for it."""
+    delays: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        delays.append(seconds)
+
+    async def serve(states: int) -> None:
+        shown = iter(range(states))
+
+        async def talk(connection: ServerConnection) -> None:
+            await connection.recv()
+            if next(shown, None) is not None:
+                await connection.send(json.dumps({"type": "state", "over": None, "legal": [], "move": 0}))
+
+        async with websocket_server(talk, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            await web_bot.play(f"http://127.0.0.1:{port}/game/a#b")
+
+    monkeypatch.setattr(web_bot, "sleep", sleep)
+    for name in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with pytest.raises(web_bot.BotError, match="the server closed the connection"):
+        asyncio.run(serve(0))
+    assert delays == []
+    with pytest.raises(web_bot.BotError, match="the server closed the connection"):
+        asyncio.run(serve(2))
+    assert delays == [1.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, *[60.0] * 6]
+    assert len(capsys.readouterr().err.splitlines()) == len(delays)
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        port = listening.getsockname()[1]
+    with pytest.raises(web_bot.BotError, match="Connect call failed"):
+        asyncio.run(web_bot.play(f"http://127.0.0.1:{port}/game/a#b"))
+    done = subprocess.run([sys.executable, "-m", web_bot.__name__], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout.startswith("usage: ")
+    assert done.stderr == ""
 
 
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
