@@ -1,6 +1,6 @@
 """Checks of arguments that all of the library shares: integers, actions of one game, counts, and values in messages.
 
-Plain Python, without JAX. The errors are the same wherever an argument is given.
+Plain Python, without JAX. Every caller of a check raises the same error.
 """
 
 import operator

@@ -43,7 +43,7 @@ class SharingPolicy(Protocol):
 
 
 def as_action(action: ActionLike) -> Action:
-    """One action id as an int32 scalar; -1 for an integer outside of the range of int32, which is no action of any game.
+    """One action id as an int32 scalar; -1 for an integer outside of the range of int32, where no game has an action.
 
     Raises ``TypeError`` for other values than integers, ``ValueError`` for more than one.
     """
@@ -52,7 +52,7 @@ def as_action(action: ActionLike) -> Action:
         if shape == ():
             number = action_id(action)
             return jnp.int32(number if -1 <= number <= _MAX_ACTION else -1)
-        action = np.asarray(action)  # of which the next lines tell what is wrong
+        action = np.asarray(action)  # refused below
     if not jnp.issubdtype(action.dtype, jnp.integer):
         raise TypeError(f"an action must be one integer, got {action.dtype}{list(action.shape)}")
     if action.shape != ():
@@ -92,7 +92,7 @@ def check_state(game: Any, state: Any, batch: tuple[int, ...] = ()) -> None:
 
     Raises ``TypeError`` for another pytree or dtype, ``ValueError`` for other shapes.
     """
-    if game in _shaping:  # its ``init`` plays actions, which is what is being traced to know the shapes
+    if game in _shaping:  # ``init`` plays actions while it is traced for its shapes
         return
     paths, structure = _state_leaves(game, jax.config.jax_enable_x64)
     leaves, given = jax.tree.flatten(state)

@@ -55,6 +55,6 @@ def make_host_game(name: str, **given: Any) -> HostGame:
 
 
 def _position_of_deal(game: Any, deal: Any) -> HostPosition:
-    """The initial position of a deal, of a game that has no form in plain Python."""
+    """The initial position of a deal, of a game without a form in plain Python."""
     position: HostPosition = game.host(game.init_from_deal(deal))
     return position

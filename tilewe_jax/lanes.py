@@ -29,6 +29,7 @@ from jaxtyping import Array, Bool, Int32, PRNGKeyArray, PyTree, UInt32
 from tilewe_jax import loops
 from tilewe_jax.backends import require_backend
 from tilewe_jax.bits import WORD_BITS, hash32, kth_set_bit, popcount
+from tilewe_jax.checks import shown
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -197,6 +198,19 @@ def _broadcast_to_batch(size: int, mapped: list[PyTree], tree: T) -> tuple[T, Py
 
     tree = mapped_together(jax.tree.map(broadcast, tree, mapped[0]))
     return tree, jax.tree.map(lambda _: True, tree)
+
+
+def typed_key(key: Any) -> PRNGKeyArray:
+    """A PRNG key as ``jax.random.key`` gives it, from one of either kind: ``jax.random.PRNGKey`` gives arrays of words.
+
+    Raises ``TypeError`` for other values.
+    """
+    dtype = getattr(key, "dtype", None)
+    if dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        return cast(PRNGKeyArray, key)
+    if dtype != jnp.uint32:
+        raise TypeError(f"key must be a PRNG key, such as jax.random.key(0), got {shown(key)}")
+    return jax.random.wrap_key_data(key)
 
 
 def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:

@@ -96,7 +96,7 @@ def _as_varying_as_after(step: Callable[[T], T], carry: T) -> T:
 
 
 def _equally_varying(branches: tuple[Callable[..., T], ...], operands: tuple[Any, ...]) -> list[Callable[..., T]]:
-    """Branches whose results vary over the axes over which that of any branch does."""
+    """Branches whose results all vary over the same axes: the union over the branches."""
     if not _is_manual():
         return list(branches)
     results = [jax.tree.map(_axes, jax.eval_shape(branch, *operands)) for branch in branches]

@@ -42,7 +42,7 @@ def _checked(name: str, parameter: inspect.Parameter, value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value with tuples in place of lists, and integers of Python in place of those of NumPy."""
+    """Convert lists to tuples, and integers of NumPy to integers of Python."""
     if isinstance(value, (list, tuple)):
         return tuple(map(_plain, value))
     if hasattr(value, "dtype"):
@@ -65,7 +65,7 @@ def _accepts(annotation: Any, value: Any) -> bool:  # noqa: PLR0911
     if kind is Literal:
         return any(type(value) is type(choice) and value == choice for choice in arguments)
     if kind is tuple and not (len(arguments) == 2 and arguments[1] is Ellipsis):
-        # The number of elements is for the factory to check, which says what they mean.
+        # The number of elements is for the factory to check, because it knows their meaning.
         return isinstance(value, tuple) and all(map(_accepts, arguments, value))
     if kind is tuple or (isinstance(kind, type) and issubclass(kind, Sequence)):
         return isinstance(value, tuple) and all(_accepts(arguments[0], each) for each in value)

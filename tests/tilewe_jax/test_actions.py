@@ -214,6 +214,7 @@ def test_a_batch_of_states_is_refused_where_one_is_expected() -> None:
         GAME.step(floats, 0)
 
 
+@pytest.mark.untyped
 def test_boards_of_another_size_are_refused() -> None:
     game = SantoriniGame(4)
     for call in (lambda: game.getValidMoves(SantoriniGame(3).getInitBoard(), 1), lambda: game.getNextState(np.zeros(3), 1, 0)):

@@ -83,8 +83,11 @@ for name, call in calls.items():
         print(name, answer.read() or "hung", sep="\\t", flush=True)
     os.wait()
 if not os.fork():  # what needs no JAX works
-    print("host", make_host_game("santorini").init_from_deal(None).after(0 * 64 + 1).scores(), sep="\\t", flush=True)
-    os._exit(0)
+    try:
+        start = make_host_game("santorini").init_from_deal(None)
+        print("host", start.after(start.legal_actions()[0]).scores(), sep="\\t", flush=True)
+    finally:
+        os._exit(0)
 os.wait()
 """
 

@@ -11,6 +11,7 @@ from tilewe_jax.backends import require_backend
 from tilewe_jax.batching.reset import auto_reset, init_batch
 from tilewe_jax.checks import check_count
 from tilewe_jax.game import Game, check_state
+from tilewe_jax.lanes import typed_key
 
 S = TypeVar("S")
 
@@ -73,7 +74,7 @@ class Environment(Generic[S]):
         """Start ``batch`` new games. Raises ``ValueError`` for fewer than one, ``TypeError`` for other values than integers."""
         require_backend()
         batch = check_count("batch", batch)
-        key, init_key = jax.random.split(key)
+        key, init_key = jax.random.split(typed_key(key))
         return EnvironmentState(init_batch(self.game, init_key, batch), jnp.zeros(batch, jnp.int32), key)
 
     def step(self, games: EnvironmentState[S], action: Int32[Array, "batch"]) -> tuple[EnvironmentState[S], Transition]:

@@ -14,6 +14,7 @@ from tilewe_jax.backends import require_backend
 from tilewe_jax.batching.reset import batch_first
 from tilewe_jax.checks import check_count, shown
 from tilewe_jax.game import Game, Policy, as_action
+from tilewe_jax.lanes import typed_key
 
 S = TypeVar("S")
 
@@ -80,7 +81,7 @@ def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | 
     """Play a batch of games to their ends and keep every action; arguments as in ``rollout``."""
     require_backend()
     batch = check_count("batch", batch)
-    key, init_key, action_key = jax.random.split(key, 3)
+    key, init_key, action_key = jax.random.split(typed_key(key), 3)
     initial = jax.vmap(game.init, out_axes=-1)(jax.random.split(init_key, batch))
     choose, move = choose_and_move(game, policy)
     lane = jnp.arange(batch, dtype=jnp.int32)

@@ -13,6 +13,7 @@ from tilewe_jax.batching.reset import auto_reset_lanes, batch_first
 from tilewe_jax.batching.rollout import choose_and_move, each
 from tilewe_jax.checks import check_count
 from tilewe_jax.game import Game, Policy, check_state
+from tilewe_jax.lanes import typed_key
 
 S = TypeVar("S")
 
@@ -63,7 +64,7 @@ def init_stream(
     """
     require_backend()
     batch = check_count("batch", batch)
-    key, init_key, action_key = jax.random.split(key, 3)
+    key, init_key, action_key = jax.random.split(typed_key(key), 3)
     state = jax.vmap(game.init, out_axes=-1)(jax.random.split(init_key, batch))
     left = jnp.broadcast_to(jnp.asarray(num_games, jnp.int32), (batch,))
     choose, _ = choose_and_move(game, policy)

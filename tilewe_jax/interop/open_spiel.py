@@ -136,8 +136,14 @@ class SpielState(StateBase):
         return [(outcome, 1 / len(outcomes)) for outcome in outcomes]
 
     def apply_action(self, action: Any) -> None:
-        """Play an action or an outcome. Raises ``TypeError`` for other values than one integer, which C++ would convert."""
-        super().apply_action(action_id(action))
+        """Play an action or an outcome.
+
+        Raises ``TypeError`` for other values than one integer, which C++ would convert, and ``IllegalActionError``.
+        """
+        number = action_id(action)
+        if not self._at.replay:
+            self._require_legal(number)
+        super().apply_action(number)
 
     def _apply_action(self, action: int) -> None:
         if self._at.replay:

@@ -23,6 +23,7 @@ from tilewe_jax.backends import require_backend
 from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game, as_action, observation_shape
 from tilewe_jax.interop import single
+from tilewe_jax.lanes import typed_key
 from tilewe_jax.render.pictures import draw, draw_grid
 from tilewe_jax.render.shapes import Options, el
 
@@ -151,7 +152,7 @@ class PgxEnv(Env):
         seat_key, game_key = jax.random.split(key)
         players = self.game.num_players
         seat_of = jax.random.permutation(seat_key, jnp.arange(players, dtype=jnp.int32))
-        state = self.game.init(_typed(game_key))
+        state = self.game.init(typed_key(game_key))
         mover = _player_of(seat_of, self.game.current_player(state))
         return PgxState(
             current_player=mover,
@@ -220,8 +221,3 @@ class PgxEnv(Env):
 
 def _player_of(seat_of: Array, seat: Array) -> Array:
     return jnp.argmax(seat_of == seat).astype(jnp.int32)
-
-
-def _typed(key: PRNGKeyArray) -> PRNGKeyArray:
-    """A key of the new style: Pgx passes keys as it gets them, mostly ``jax.random.PRNGKey``."""
-    return key if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(key)

@@ -63,10 +63,14 @@ class TorchEnvironment:
     """
 
     def __init__(self, game: Game[Any] | str, /, batch: int, **options: Any) -> None:
-        self._torch = optional_import("torch", "torch")
+        optional_import("torch", "torch")
         self.game = single.as_game(game, options)
         self.batch = check_count("batch", batch)
         self._games: EnvironmentState[Any] | None = None
+
+    @property
+    def _torch(self) -> Any:  # a module, which cannot be pickled
+        return optional_import("torch", "torch")
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
