@@ -43,6 +43,10 @@ Fuzzer = Callable[[random.Random], str | None]
 """Makes one input and gives it to a reader: returns ``None`` where it was accepted, else the message."""
 
 
+class InternalError(Exception):
+    """A command has ended with its last resort."""
+
+
 class Refused(Exception):  # noqa: N818
     """The reader has refused an input as it should."""
 
@@ -94,6 +98,40 @@ def with_code(rng: random.Random, settings: Any) -> Any:
         settings[part]["opponent_fraction"] = 0.5
     settings["loss"]["td_lambda"] = rng.choice((1.0, 0.5))  # which makes the game while settings are read
     return settings
+
+
+TILEWE: dict[str, Any] = {"players": 2, "size": 6, "pieces": ["O1", "I2", "L3"], "start_cells": [[[0, 0]], [[5, 5]]]}
+"""Nested options of a game."""
+
+CREATED: tuple[dict[str, Any], ...] = (
+    {
+        "game": "duo",
+        "options": {"size": 6, "pieces": ["O1", "I2"], "start_cells": [[[0, 0]], [[5, 5]]]},
+        "seats": [{"kind": "human", "name": "Ada"}, {"kind": "open"}],
+        "clock": {"seconds": 300, "increment": 5},
+        "casual": True,
+        "public": True,
+    },
+    {
+        "game": "triominos",
+        "options": {"players": 3, "hex_scores": [50, 60, 70]},
+        "seats": [{"kind": "human"}] * 3,
+        "clock": None,
+    },
+)
+"""Requests to begin a game on the server."""
+
+
+def configs(default: dict[str, Any]) -> list[dict[str, Any]]:
+    """Settings of runs as in ``config.json``, with nested options of a game and with agents."""
+    evaluation = {"opponents": ["random", "puct:num_simulations=4,network=santorini", "level:2", "last"], "gate": [0.0, 10.0]}
+    selfplay = {"opponent": "puct:num_simulations=4", "opponent_fraction": 0.5, "warmup_policy": "greedy"}
+    return [
+        default,
+        {**default, "game": {"id": "tilewe", "options": TILEWE}},
+        {**default, "evaluation": {**default["evaluation"], **evaluation}},
+        {**default, "selfplay": {**default["selfplay"], **selfplay}},
+    ]
 
 
 def mutated_json(rng: random.Random, value: Any) -> Any:
@@ -186,7 +224,6 @@ class Inputs:
         from search import exported
         from tests import bad_inputs
         from tests.tilewe_jax.interop.test_blksgf import random_record
-        from tilewe_jax.game import observation_shape
         from tilewe_jax.games.triominos.tiles import digits, tiles
         from tilewe_jax.interop import blksgf
         from tilewe_jax.interop.blokus import game_of_name
@@ -203,6 +240,7 @@ class Inputs:
             [header, record, record],
             [random_santorini, {**record, "deal": [[1, 1], [2, 2], [1, 2], [2, 1]]}],
             [triominos, {**record, "deal": deal}],
+            [{**header, "game": "tilewe", "options": TILEWE}, record],
         ]
         finished = random_record("duo_official", random.Random(0))
         text = blksgf.render(game_of_name("duo_official"), finished.actions, finished.players)
@@ -214,6 +252,7 @@ class Inputs:
         self.gtp = ("1 play b f9,e10,f10", "genmove w # x", "time_settings 0 1 1", "set_game Blokus Duo", "loadsgf f 2", "g")
         self.gtp_santorini = ("1 play b c4-d4*e3", "genmove w", "p c3", "all_legal b", "set_game santorini", "undo", "g")
         self.config = settings.to_json(TrainConfig())
+        self.configs = configs(self.config)
         self.santorini = tilewe_jax.make("santorini")
         self.small = tilewe_jax.make("santorini", size=3)
         model = jax.eval_shape(lambda: make(self.small, "mlp", "tiny", jax.random.key(0)))
@@ -221,12 +260,10 @@ class Inputs:
         description = weights.Description("santorini", {"size": 3}, "mlp", "tiny", 0.0)
         weights.save(Path("own.npz"), zeros, description, self.small.version, {"config": self.config, "games": 3})
         self.weights = [(self.small, Path("own.npz")), (self.santorini, weights.FOLDER / "santorini.npz")]
-        shape = observation_shape(self.small)
 
         def apply(observation: Any) -> Any:
             return observation.sum() * jax.numpy.ones(self.small.num_logits), jax.numpy.ones(2) + 0 * observation.sum()
 
-        assert shape
         exported.save(self.small, apply, Path("own.net"))
         self.preset = Path(presets.__path__[0], "santorini_cpu.py").read_text()
         self.options = {name: list(options(name)) for name in available_games()}
@@ -244,7 +281,8 @@ class Inputs:
             "commands of GTP": (6, self.fuzz_gtp),
             "requests for analyses": (8, self.fuzz_analysis),
             "weights": (18, self.fuzz_weights),
-            "config.json": (10, self.fuzz_config),
+            "config.json": (14, self.fuzz_config),
+            "games of the server": (4, self.fuzz_server),
             "logs and reports": (4, self.fuzz_logs),
             "checkpoints": (3, self.fuzz_checkpoints),
             "resumed runs": (6, self.fuzz_resume),
@@ -265,9 +303,14 @@ class Inputs:
 
     def command(self, *arguments: str) -> str | None:
         """A command up to its work. Raises ``AssertionError`` where it fails in more than one line."""
+        from experiments import crash
+
         outcome = self.bad_inputs.run(*arguments)
         if outcome.code in (None, 0):
             return None
+        if outcome.code == crash.CODE:
+            file = re.search(r"the traceback is in (\S+)", outcome.err)
+            raise InternalError(Path(file[1]).read_text() if file else outcome.err)
         if not outcome.is_one_line:
             raise AssertionError(f"exit code {outcome.code}, not in one line: {outcome.err[:2000]}")
         return str(outcome.err)
@@ -374,19 +417,38 @@ class Inputs:
     def fuzz_config(self, rng: random.Random) -> str | None:
         Path("canary_module.py").write_text("import os\nos.makedirs('canary', exist_ok=True)\ndef make(*game): return None\n")
         Path("run").mkdir(exist_ok=True)
-        config = with_code(rng, self.config) if rng.random() < 0.4 else self.config
+        config = rng.choice(self.configs)
+        config = with_code(rng, config) if rng.random() < 0.4 else config
         content = json.dumps(mutated_json(rng, config) if rng.random() < 0.7 else config).encode()
         Path("run/config.json").write_bytes(mutated_bytes(rng, content) if rng.random() < 0.2 else content)
         if rng.random() < 0.3:
             return self.command("eval", "--run", "run", "--agents", "random", "random", "--games", "2")
         if rng.random() < 0.3:
             return self.command("train", "--out", "run", "--resume", "--json")
+        from experiments.training.agents import check_warmup, opponent_policy
         from experiments.training.checkpoint import CheckpointError
+        from experiments.training.evaluation import check_evaluation
         from experiments.training.run import read_config
 
         try:
-            read_config(Path("run")).game.make()
+            config = read_config(Path("run"))
+            game = config.game.make()
+            check_evaluation(config, game)
+            check_warmup(config.selfplay, game)
+            opponent_policy(config.selfplay, game)
         except (CheckpointError, ValueError) as error:
+            return str(error)
+        return None
+
+    def fuzz_server(self, rng: random.Random) -> str | None:
+        from tilewe_jax.web.rooms import Rooms
+        from tilewe_jax.web.session import RefusedError
+
+        rooms = object.__new__(Rooms)  # without a database and engines
+        rooms.agents, rooms.engines = {}, None
+        try:
+            rooms._described(mutated_json(rng, rng.choice(CREATED)))
+        except RefusedError as error:
             return str(error)
         return None
 
@@ -654,7 +716,8 @@ def work(seed: int, first: int, step: int, last: int, show: bool) -> None:
     from tests.bad_inputs import stopped_before_work
 
     answers = os.fdopen(os.dup(1), "w")
-    os.chdir(tempfile.mkdtemp(prefix="fuzz"))
+    tempfile.tempdir = tempfile.mkdtemp(prefix="fuzz")
+    os.chdir(tempfile.tempdir)
     inputs = Inputs()
     # Pictures that take a third of a second each.
     matplotlib.figure.Figure.savefig = lambda self, file, **options: file.write("<svg/>")  # type: ignore[method-assign]

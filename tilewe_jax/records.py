@@ -187,13 +187,16 @@ def batches(game: "Game[Any]", records: Sequence[Record], batch: int) -> Iterato
         yield part, jax.tree.map(lambda *leaves: np.stack(leaves), *(starts[text] for text in texts)), actions
 
 
-def replay(game: "Game[Any]", records: Sequence[Record], batch: int = 1024) -> list[str | None]:
+def replay(
+    game: "Game[Any]", records: Sequence[Record], batch: int = 1024, follow: Callable[[int], object] = lambda done: None
+) -> list[str | None]:
     """Replay records and compare their ends.
 
     Args:
       game: the game that was played.
       records: the records.
       batch: number of games replayed side by side.
+      follow: called with the number of games replayed so far, after each batch.
 
     Returns:
       For each record ``None`` if all actions are legal and lead to the end, scores and returns recorded; otherwise the reason.
@@ -228,6 +231,7 @@ def replay(game: "Game[Any]", records: Sequence[Record], batch: int = 1024) -> l
                 verdicts.append(f"action {ply + 1}, {record.actions[ply]}, {reason}")
             else:
                 verdicts.append(_verdict(record, bool(over[index]), scores[index], returns[index]))
+        follow(len(verdicts))
     return verdicts
 
 

@@ -1,5 +1,6 @@
 """Commands about games: list them, play them at random, count their positions, and look at recorded ones."""
 
+import contextlib
 import json
 import sys
 from dataclasses import dataclass
@@ -228,7 +229,10 @@ class Replay(Imports):
         file = recorded.read(self.file, self.variations)
         game, games = file.of_one_kind(self.file)
         common.print_unread(self.file, file, self.variations)
-        verdicts = records.replay(make(game.id, **game.options), games)
+        with progress(len(games), quiet=self.json) as shown:
+            verdicts = records.replay(
+                make(game.id, **game.options), games, follow=lambda done: shown.update(done, phase="replaying")
+            )
         wrong = [(number, verdict) for number, verdict in enumerate(verdicts, 1) if verdict]
         unfinished = sum(not (verdict or record.is_finished) for verdict, record in zip(verdicts, games, strict=True))
         if self.json:
@@ -287,6 +291,8 @@ class Show(Imports):
                 viewer.run(games, viewer.View(self.number - 1), in_color())
                 return
             replay = viewer.Replay(chosen.game, chosen.record, self.number)
+            with progress(None, ""), contextlib.suppress(records.RecordError):  # the moves before an illegal one are shown
+                replay.position(moves if self.move is None else self.move)
             if self.move is None:
                 lines = viewer.printed(replay, self.brief, in_color())
             else:

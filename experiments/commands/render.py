@@ -20,6 +20,7 @@ from experiments.commands.common import (
     err,
     out,
     print_unread,
+    progress,
 )
 
 _SUFFIXES = {".svg": "svg", ".gif": "gif", ".html": "html", ".htm": "html"}
@@ -79,7 +80,8 @@ class Render(Imports):
             raise UsageError(f"--move must be 0 to {moves}, the moves of game {self.number}, not {self.move}")
         print_unread(self.file, content, self.variations)
         try:
-            drawn = self._grid(games) if kind == "grid" else self._game(kind, game)
+            with progress(None, "", "drawing"):
+                drawn = self._grid(games) if kind == "grid" else self._game(kind, game)
         except MissingExtraError as error:
             raise FailedError(str(error)) from None
         except RecordError as error:

@@ -11,10 +11,12 @@ from unittest import mock
 import pytest
 from rich.console import Console
 
-from experiments import cli, crash, streams
+from experiments import cli, crash, progress, streams
 from experiments.commands import games
 from experiments.tables import Rows
 from tests.experiments.test_cli import run
+from tilewe_jax import records
+from tilewe_jax.host_games import make_host_game
 from tilewe_jax.registry import available_games
 
 ROOT = Path(__file__).parents[2]
@@ -141,3 +143,40 @@ def test_the_development_mode_shows_the_traceback(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("sys.flags", mock.Mock(dev_mode=True))
     with pytest.raises(KeyError, match="deep"):
         cli.main(["games"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "work"),
+    [
+        (["replay"], "tilewe_jax.records.replay"),
+        (["show", "--brief"], "experiments.viewer.Replay.position"),
+        (["render", "--out", "game.svg"], "experiments.commands.render.Render._game"),
+        (["render", "--out", "games.svg", "--format", "grid"], "experiments.commands.render.Render._grid"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_progress_is_shown_while_own_games_are_replayed(
+    arguments: list[str], work: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class DoneError(BaseException):
+        pass
+
+    def check(*args: object, **kwargs: object) -> None:
+        assert progress._shown is not None
+        raise DoneError
+
+    monkeypatch.chdir(tmp_path)
+    game = make_host_game("santorini")
+    records.write(tmp_path / "f", game, [records.Record(None, (0,), (0, 0), (0.0, 0.0))])  # type: ignore[arg-type]
+    monkeypatch.setattr(work, check)
+    command, *options = arguments
+    with pytest.raises(DoneError):
+        run(capsys, command, "f", *options)
+
+
+def test_progress_says_what_is_true_and_counts_in_words() -> None:
+    shown = progress.Progress(total=1, console=None)
+    assert "minute" not in shown.line()
+    assert re.search(r": \d+ s$", shown.line())
+    shown.update(1, phase="playing")
+    assert shown.line().endswith("1 of 1 game")
