@@ -31,7 +31,8 @@ def _checked(name: str, parameter: inspect.Parameter, value: Any) -> Any:
     default, annotation = parameter.default, parameter.annotation
     if isinstance(annotation, str) or annotation is parameter.empty or annotation is Any:
         annotation = Any if default is None or default is parameter.empty else type(default)
-    like = "" if default is None or default is parameter.empty else f", like {default!r}"
+    has_no_example = default is None or default is parameter.empty or get_origin(annotation) is Literal
+    like = "" if has_no_example else f", like {default!r}"
     try:
         value = _plain(value)
         if _accepts(annotation, value):
@@ -84,15 +85,26 @@ def _is_finite(value: float) -> bool:
         return False
 
 
-def _named(annotation: Any) -> str:
+def _named(annotation: Any, plural: bool = False) -> str:
     """An annotation for a message."""
     kind, arguments = get_origin(annotation), get_args(annotation)
     if kind in (Union, types.UnionType):
         return " or ".join(map(_named, arguments))
-    if annotation in (None, types.NoneType):
-        return "None"
+    if annotation in _WORDS:
+        return _WORDS[annotation][plural]
     if kind is Literal:
         return "one of " + ", ".join(map(str, arguments))
     if arguments and (kind is tuple or (isinstance(kind, type) and issubclass(kind, Sequence))):
-        return f"a list of {_named(arguments[0])}"
+        return f"{'lists' if plural else 'a list'} of {_named(arguments[0], plural=True)}"
     return str(getattr(annotation, "__name__", annotation))
+
+
+_WORDS: dict[Any, tuple[str, str]] = {
+    int: ("an integer", "integers"),
+    float: ("a number", "numbers"),
+    str: ("text", "texts"),
+    bool: ("true or false", "truth values"),
+    None: ("none", "none"),
+    types.NoneType: ("none", "none"),
+}
+"""Types of options in words, and several of them."""
