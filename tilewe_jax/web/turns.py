@@ -13,6 +13,9 @@ _POLL_SECONDS = 0.5
 _IDLE_POLLS = 10
 """Number of polls: after its share of compilations, an address waits until the engine was idle for this time."""
 
+_MAX_ANSWERED = 10_000
+"""Keys that are remembered."""
+
 
 @dataclass
 class _Share:
@@ -47,20 +50,22 @@ class Turns:
         self._shares: dict[str, _Share] = {}
         self._compilations = Buckets(limits.compilation_rate, limits.compilation_burst)
         self._warming = asyncio.Lock()
+        self._answered: set[str] = set()
+        """Keys of answered questions, which need no further search, except for other sizes of a batch."""
 
     async def ask(self, question: Question, address: str) -> dict[str, Any]:
         """The answer to a question that somebody waits for. Raises ``EngineError``."""
         async with self._share(address) as share, share.asking:
-            while not self._engines.is_warm(question) and share.compiling not in (None, question.key):
+            while not self._is_known(question) and share.compiling not in (None, question.key):
                 await share.is_free.wait()
-            if self._engines.is_warm(question):
-                return await self._engines.ask(question)
+            if self._is_known(question):
+                return await self._answer(question)
             share.compiling = question.key
             share.num_compiling += 1
             share.is_free.clear()
             try:
                 await self._may_compile(share, question, address)
-                return await self._engines.ask(question)
+                return await self._answer(question)
             finally:
                 share.num_compiling -= 1
                 if not share.num_compiling:
@@ -69,17 +74,27 @@ class Turns:
 
     async def warm_up(self, question: Question, address: str) -> None:
         """Have the search of a question compiled, once no game waits for the engine. Raises ``EngineError``."""
-        if self._engines.is_warm(question):
+        if self._is_known(question):
             return
         async with self._warming:  # one for all games
             while self._engines.state != "ready" or self._engines.num_waiting_with(question):
                 await asyncio.sleep(_POLL_SECONDS)
-            if not self._engines.is_warm(question) and self._compilations.take(address):
-                await self._engines.ask(question)
+            if not self._is_known(question) and self._compilations.take(address):
+                await self._answer(question)
+
+    def _is_known(self, question: Question) -> bool:
+        return question.key in self._answered or self._engines.is_warm(question)
+
+    async def _answer(self, question: Question) -> dict[str, Any]:
+        answer = await self._engines.ask(question)
+        if len(self._answered) >= _MAX_ANSWERED:
+            self._answered.clear()
+        self._answered.add(question.key)
+        return answer
 
     async def _may_compile(self, share: _Share, question: Question, address: str) -> None:
         idle = 0
-        while not (share.is_allowed or self._engines.is_warm(question) or self._compilations.take(address)):
+        while not (share.is_allowed or self._is_known(question) or self._compilations.take(address)):
             if idle >= _IDLE_POLLS:
                 break
             await asyncio.sleep(_POLL_SECONDS)
