@@ -186,7 +186,7 @@ def replay(game: "Game[Any]", records: Sequence[Record], batch: int = 1024) -> l
     import jax
     import jax.numpy as jnp
 
-    from tilewe_jax import loops
+    from tilewe_jax.loops import scan
 
     @jax.jit
     def run(state: Any, actions: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
@@ -194,7 +194,7 @@ def replay(game: "Game[Any]", records: Sequence[Record], batch: int = 1024) -> l
             legal = jax.vmap(game.is_legal)(state, action)
             return jax.vmap(game.apply)(state, jnp.where(legal, action, -1)), legal | (action < 0)
 
-        state, legal = loops.scan(step, state, actions)
+        state, legal = scan(step, state, actions)
         first_illegal = jnp.where(jnp.all(legal, axis=0), -1, jnp.argmin(legal, axis=0).astype(jnp.int32))
         return first_illegal, jax.vmap(game.is_terminal)(state), jax.vmap(game.scores)(state), jax.vmap(game.returns)(state)
 

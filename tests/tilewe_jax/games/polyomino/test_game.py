@@ -92,7 +92,7 @@ def test_cells_that_are_no_placement() -> None:
         ("tilewe", {"size": 2}, "size must be 3 to 32, not 2"),
         ("duo", {"size": 33}, "size must be 3 to 32, not 33"),
         ("tilewe", {"pieces": ("O1", "Q7")}, "pieces must be names among O1 I2"),
-        ("tilewe", {"pieces": "O1"}, "pieces must be names among O1 I2"),
+        ("tilewe", {"pieces": "O1"}, "pieces must be a list of str"),
         ("tilewe", {"pieces": ()}, "pieces must be"),
         ("tilewe", {"movegen": "magic"}, "movegen must be one of bitboard, conv"),
         ("duo", {"voluntary_pass": 1}, "voluntary_pass must be bool"),
@@ -125,7 +125,7 @@ def test_wrong_dtypes_and_shapes_are_refused() -> None:
     state = TILEWE.init(jax.random.key(0))
     with pytest.raises(TypeError, match="integer"):
         TILEWE.step(state, jnp.float32(3))
-    with pytest.raises(ValueError, match="one action"):
+    with pytest.raises(ValueError, match="one integer"):
         TILEWE.is_legal(state, jnp.zeros(3, jnp.int32))
 
 
