@@ -11,8 +11,8 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from search.exported import Network, network_interface, observation_spec
 from search.made import made_again
 from search.settings import check_number, check_settings, setting
-from tilewe_jax import loops
 from tilewe_jax.game import Action, Game, Policy
+from tilewe_jax.loops import while_loop
 
 State = TypeVar("State")
 LogitsFn = Callable[[Int32[Array, "k"]], Float32[Array, "k"]]
@@ -143,7 +143,7 @@ def play_out(
         key, move_key = jax.random.split(key)
         return apply(state, choose(state, move_key)), key, ply + 1
 
-    last, _, _ = loops.while_loop(goes_on, move, (state, key, jnp.int32(0)))
+    last, _, _ = while_loop(goes_on, move, (state, key, jnp.int32(0)))
     return last
 
 

@@ -21,9 +21,9 @@ from search.output import PolicyOutput
 from search.rules import ChildStats, RootContext, SelectionRule
 from search.settings import SearchSettings
 from search.tree import ROOT, mean_values
-from tilewe_jax import loops
 from tilewe_jax.game import Game, check_state
 from tilewe_jax.lanes import any_lane
+from tilewe_jax.loops import while_loop
 
 State = TypeVar("State")
 
@@ -115,7 +115,7 @@ class InformationSetSearch(Generic[State]):
             return _Progress(tree, simulation + 1, decided)
 
         start = _Progress(self._init_tree(), jnp.int32(0), jnp.asarray(False))
-        tree = loops.while_loop(goes_on, simulate, start).tree
+        tree = while_loop(goes_on, simulate, start).tree
         stats = root_stats(tree)._replace(available=tree.candidates[ROOT] >= 0)
         index, policy = self.rule.output(stats, context(tree.root_noise), key_output)
         output = PolicyOutput(
@@ -208,7 +208,7 @@ class InformationSetSearch(Generic[State]):
             running=~game.is_terminal(determinization),
             key=key,
         )
-        return loops.while_loop(goes_on, descend, start)
+        return while_loop(goes_on, descend, start)
 
     def _root_noise(self, actions: Int32[Array, "K"], stored: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
         """Root noise that is the same for an action in all simulations, as long as the root has the same candidates.

@@ -20,9 +20,9 @@ from search.output import SearchOutput
 from search.rules import ChildStats, RootContext, SelectionRule
 from search.settings import SearchSettings, check_number
 from search.tree import ROOT, Node, Path, Tree, backup, child_stats, init_tree, prove, without_refuted
-from tilewe_jax import loops
 from tilewe_jax.game import Game, check_state
 from tilewe_jax.lanes import any_lane, mapped_together
+from tilewe_jax.loops import cond, fori_loop, scan, while_loop
 
 State = TypeVar("State")
 
@@ -118,7 +118,7 @@ class Search(Generic[State]):
             count = jnp.where(decided, 0, count)
             tree = self.simulate(progress.tree, context(noise), (step - 1) * leaves, keys[step], count, step == 0)
             # Not by a condition of each game's own, which would draw at every step.
-            noise = loops.cond(step == 0, lambda: noise_of(tree), lambda: noise)
+            noise = cond(step == 0, lambda: noise_of(tree), lambda: noise)
             if settings.stop_early:
                 stats = self._root_stats(tree)
                 decided = decided | self.rule.is_decided(stats, context(noise), num_simulations - step * leaves)
@@ -135,14 +135,14 @@ class Search(Generic[State]):
         tree, noise, num_active, decided = mapped_together(
             (
                 tree,
-                loops.cond(any_lane(~unevaluated), lambda: noise_of(tree), lambda: none),
+                cond(any_lane(~unevaluated), lambda: noise_of(tree), lambda: none),
                 jnp.int32(0),
                 tree.proven[ROOT] & settings.exact_endings,
             )
         )
         step = jnp.where(any_lane(unevaluated), 0, 1)
         start = _Progress(tree, noise, step, num_active, decided, begun=jnp.int32(-1))
-        end = loops.while_loop(goes_on, advance, start)
+        end = while_loop(goes_on, advance, start)
         return self._output(end.tree, context(end.noise), end.num_active - unevaluated.astype(jnp.int32), key_output)
 
     def simulate(
@@ -176,7 +176,7 @@ class Search(Generic[State]):
         tree = backup(tree, paths, nodes, active)
         if settings.exact_endings:
             # Only leaves that are over prove anything, and for most of a game there are none.
-            tree = loops.cond(
+            tree = cond(
                 any_lane(jnp.any(active & nodes.proven)), partial(self._prove_all, paths, active), lambda tree: tree, tree
             )
         return tree
@@ -211,7 +211,7 @@ class Search(Generic[State]):
         # that is read of it comes out of the loop: read again afterwards, where the tree is updated, it would be copied too.
         nodes = jnp.full(self.settings.max_depth + 1, tree.capacity, jnp.int32).at[0].set(ROOT)
         start = follow(jnp.int32(ROOT), self.rule.select_root(stats_of(jnp.int32(ROOT)), root, simulation), jnp.int32(1), nodes)
-        end = loops.while_loop(lambda descent: descent.inside, descend, start)
+        end = while_loop(lambda descent: descent.inside, descend, start)
 
         # The root has no candidate where it is terminal, or not evaluated yet: a visit to it is then all there is. A child that
         # exists is proven, about to be evaluated, or as deep as simulations go.
@@ -241,7 +241,7 @@ class Search(Generic[State]):
             return (pending, children, num_nodes + is_new.astype(jnp.int32)), path
 
         start = jnp.zeros_like(tree.visits), tree.children, tree.num_nodes
-        (_, children, _), paths = loops.scan(select, start, (jnp.arange(active.shape[0], dtype=jnp.int32), active))
+        (_, children, _), paths = scan(select, start, (jnp.arange(active.shape[0], dtype=jnp.int32), active))
         return replace(tree, children=children), paths
 
     def _prove_all(self, paths: Path, active: Bool[Array, "L"], tree: Tree[State]) -> Tree[State]:
@@ -251,7 +251,7 @@ class Search(Generic[State]):
             path = jax.tree.map(lambda leaf: leaf[index], paths)
             return prove(tree, path, self._winning, active[index])
 
-        after: Tree[State] = loops.fori_loop(0, active.shape[0], step, tree)
+        after: Tree[State] = fori_loop(0, active.shape[0], step, tree)
         return after
 
     def expand(self, tree: Tree[State], path: Path, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
@@ -277,7 +277,7 @@ class Search(Generic[State]):
             sampled = sample(settings.candidate_pool)
         else:
             pools = settings.root_candidate_pool, settings.candidate_pool
-            sampled = loops.cond(is_root, *(partial(sample, pool) for pool in pools))
+            sampled = cond(is_root, *(partial(sample, pool) for pool in pools))
         terminal, player = game.is_terminal(state), game.current_player(state)
         known = ~terminal & (sampled.outcome != 0)
         is_winner = (jnp.arange(game.num_players, dtype=jnp.int32) == player) == (sampled.outcome > 0)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32
 
 from search.rules import ChildStats
-from tilewe_jax import loops
+from tilewe_jax.loops import scan, while_loop
 
 State = TypeVar("State")
 
@@ -209,7 +209,7 @@ def prove(tree: Tree[State], path: Path, winning: float, active: Bool[Array, ""]
     index = jnp.full(path.nodes.shape, tree.capacity, jnp.int32)
     value = jnp.zeros((path.nodes.shape[0], tree.raw_value.shape[1]), jnp.float32)
     value = value.at[depth].set(tree.raw_value[jnp.minimum(path.store_at, tree.capacity - 1)])
-    _, _, index, value = loops.while_loop(goes_on, ascend, (depth, proves, index, value))
+    _, _, index, value = while_loop(goes_on, ascend, (depth, proves, index, value))
     visits = jnp.take(tree.visits, index, mode="clip").astype(jnp.float32)
     return replace(
         tree,
@@ -292,7 +292,7 @@ def principal_variation(tree: Tree[Any], candidate: Int32[Array, ""], length: in
         follows = (child >= 0) & jnp.any(visits > 0)
         return (child, jnp.where(follows, jnp.argmax(visits).astype(jnp.int32), -1)), action
 
-    _, actions = loops.scan(step, (jnp.int32(ROOT), jnp.asarray(candidate, jnp.int32)), None, length)
+    _, actions = scan(step, (jnp.int32(ROOT), jnp.asarray(candidate, jnp.int32)), None, length)
     return actions
 
 

@@ -29,7 +29,7 @@ def require_backend() -> None:
         raise BackendError(FORKED)
     if not _has_started() and _lacks_cuda():
         raise BackendError(
-            f"JAX_PLATFORMS={jax.config.jax_platforms} asks for a platform that this machine does not have: no NVIDIA GPU is"
+            "JAX_PLATFORMS=cuda asks for a platform that this machine does not have: no NVIDIA GPU is"
             " visible. Leave it unset, or set JAX_PLATFORMS=cpu"
         )
 
@@ -42,7 +42,7 @@ def _has_started() -> bool:
 
 def _lacks_cuda() -> bool:
     """Whether CUDA is the only platform that JAX may use, and JAX sees no GPU for it."""
-    if jax.config.jax_platforms != "cuda":
+    if jax.config.jax_platforms != "cuda":  # type: ignore[attr-defined]
         return False
     hardware = sys.modules.get("jax._src.hardware_utils")
     return not getattr(hardware, "has_visible_nvidia_gpu", lambda: True)()

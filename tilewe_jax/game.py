@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from tilewe_jax import loops
 from tilewe_jax.backends import require_backend
 from tilewe_jax.bits import systematic_sample
 from tilewe_jax.capabilities import Heuristics, HiddenInformation, Lookahead, PolicyHead, Recordable, Rendered, Symmetries
 from tilewe_jax.checks import action_id, shown
 from tilewe_jax.lanes import random_words
+from tilewe_jax.loops import while_loop
 
 State = TypeVar("State")
 Action = Int32[Array, ""]
@@ -47,17 +47,15 @@ def as_action(action: ActionLike) -> Action:
 
     Raises ``TypeError`` for other values than integers, ``ValueError`` for more than one.
     """
-    if not isinstance(action, jax.Array):
-        shape = np.shape(action)
-        if shape == ():
-            number = action_id(action)
-            return jnp.int32(number if -1 <= number <= _MAX_ACTION else -1)
-        action = np.asarray(action)  # refused below
-    if not jnp.issubdtype(action.dtype, jnp.integer):
-        raise TypeError(f"an action must be one integer, got {action.dtype}{list(action.shape)}")
-    if action.shape != ():
-        raise ValueError(f"an action must be one integer, got the shape {action.shape}; jax.vmap takes many actions")
-    return as_action_ids(action)
+    if not isinstance(action, jax.Array) and np.shape(action) == ():
+        number = action_id(action)
+        return jnp.asarray(number if -1 <= number <= _MAX_ACTION else -1, jnp.int32)
+    array: Any = action if isinstance(action, jax.Array) else np.asarray(action)
+    if not jnp.issubdtype(array.dtype, jnp.integer):
+        raise TypeError(f"an action must be one integer, got {array.dtype}{list(array.shape)}")
+    if array.shape != ():
+        raise ValueError(f"an action must be one integer, got the shape {array.shape}; jax.vmap takes many actions")
+    return as_action_ids(array)
 
 
 def as_action_ids(actions: Array) -> Array:
@@ -94,7 +92,8 @@ def check_state(game: Any, state: Any, batch: tuple[int, ...] = ()) -> None:
     """
     if game in _shaping:  # ``init`` plays actions while it is traced for its shapes
         return
-    paths, structure = _state_leaves(game, jax.config.jax_enable_x64)
+    x64: bool = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+    paths, structure = _state_leaves(game, x64)
     leaves, given = jax.tree.flatten(state)
     if given != structure:
         raise TypeError(f"a state of {game.id} must be {shown(structure)}, got {shown(given)}")
@@ -286,5 +285,5 @@ class Game(
             key, action_key = jax.random.split(key)
             return self.apply_deferred(state, self.sample_action(state, action_key)), key
 
-        state, _ = loops.while_loop(lambda carry: ~self.is_terminal(carry[0]), play, (state, key))
+        state, _ = while_loop(lambda carry: ~self.is_terminal(carry[0]), play, (state, key))
         return self.returns(state)

@@ -26,10 +26,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int32, PRNGKeyArray, PyTree, UInt32
 
-from tilewe_jax import loops
 from tilewe_jax.backends import require_backend
 from tilewe_jax.bits import WORD_BITS, hash32, kth_set_bit, popcount
 from tilewe_jax.checks import shown
+from tilewe_jax.loops import cond, platform_dependent, while_loop
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -135,12 +135,12 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
     def behind_conditional(*args: PyTree) -> PyTree:
         element = jax.tree.leaves(args)[0].ravel()[0]
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, *args))
-        return loops.cond((element.astype(jnp.uint32) | 1) != 0, function, lambda *_: zeros, *args)
+        return cond((element.astype(jnp.uint32) | 1) != 0, function, lambda *_: zeros, *args)
 
     def behind_barrier(*args: PyTree) -> PyTree:
         return lax.optimization_barrier(function(*args))
 
-    return cast(T, loops.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
+    return cast(T, platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
 
 
 @cache
@@ -163,7 +163,7 @@ def by_platform(function: Callable[..., T], on_gpu: Callable[..., T], *args: Any
     """
     if not compiles_for_gpus():
         return function(*args)
-    return cast(T, loops.platform_dependent(*args, cuda=on_gpu, rocm=on_gpu, default=function))
+    return platform_dependent(*args, default=function, cuda=on_gpu, rocm=on_gpu)
 
 
 @jax.custom_batching.custom_vmap
@@ -210,7 +210,7 @@ def typed_key(key: Any) -> PRNGKeyArray:
         return cast(PRNGKeyArray, key)
     if dtype != jnp.uint32:
         raise TypeError(f"key must be a PRNG key, such as jax.random.key(0), got {shown(key)}")
-    return jax.random.wrap_key_data(key)
+    return cast(PRNGKeyArray, jax.random.wrap_key_data(key))
 
 
 def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
@@ -272,7 +272,7 @@ def while_any(
     def any_left(carry: T) -> Array:
         return jnp.any(condition(carry))
 
-    return loops.while_loop(any_left, process_chunk, carry)
+    return while_loop(any_left, process_chunk, carry)
 
 
 def chunk_size(lanes: int, divisor: int) -> int:

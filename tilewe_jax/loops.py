@@ -11,6 +11,7 @@ from functools import partial, reduce
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, PyTree
 
@@ -27,7 +28,7 @@ def while_loop(condition: Callable[[T], Any], body: Callable[[T], T], initial: T
 
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, T], T], initial: T) -> T:
     """``jax.lax.fori_loop``."""
-    result: T = lax.fori_loop(lower, upper, body, _as_varying_as_after(partial(body, lower), initial))
+    result: T = lax.fori_loop(lower, upper, body, _as_varying_as_after(partial(body, jnp.asarray(lower, jnp.int32)), initial))
     return result
 
 
@@ -66,8 +67,10 @@ Axes = frozenset[str]
 
 
 def _is_manual() -> bool:
-    """Whether this is traced inside of ``shard_map``."""
-    return bool(jax.sharding.get_abstract_mesh().manual_axes)
+    """Whether this is traced inside of ``shard_map`` with ``check_vma=True``."""
+    axes = jax.sharding.get_abstract_mesh().manual_axes
+    # With ``check_vma=False`` no type contains axes, not even the type of an index along one.
+    return bool(axes) and bool(_axes(jax.eval_shape(partial(lax.axis_index, axes[0]))))
 
 
 def _axes(leaf: Any) -> Axes:

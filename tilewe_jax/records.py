@@ -207,7 +207,7 @@ def replay(
     import jax
     import jax.numpy as jnp
 
-    from tilewe_jax import loops
+    from tilewe_jax.loops import scan
 
     @jax.jit
     def run(state: Any, actions: jax.Array) -> tuple[jax.Array, ...]:
@@ -215,7 +215,7 @@ def replay(
             legal, over = jax.vmap(game.is_legal)(state, action), jax.vmap(game.is_terminal)(state)
             return jax.vmap(game.apply)(state, jnp.where(legal, action, -1)), (legal | (action < 0), over)
 
-        state, (legal, over) = loops.scan(step, state, actions)
+        state, (legal, over) = scan(step, state, actions)
         first_illegal = jnp.where(jnp.all(legal, axis=0), -1, jnp.argmin(legal, axis=0).astype(jnp.int32))
         is_late = jnp.take_along_axis(over, first_illegal[None], axis=0)[0]
         ended = jax.vmap(game.is_terminal)(state)

@@ -107,7 +107,7 @@ def test_what_runs_in_processes_says_that_it_was_forked() -> None:
     assert host is not None
     assert len(lines) == 13
     for name, answer in lines.items():
-        assert answer.startswith("RuntimeError: JAX was used before this process was forked"), (name, answer)
+        assert "JAX was used before this process was forked" in answer, (name, answer)
         assert "'spawn'" in answer
 
 

@@ -1,6 +1,7 @@
 """Public objects are pickled, copied, and sent to a process that was started anew."""
 
 import concurrent.futures
+import contextlib
 import copy
 import importlib
 import inspect
@@ -33,9 +34,13 @@ from search import (
     evaluators,
 )
 from tilewe_jax import batching, records
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
+from tilewe_jax.games.santorini.host import Place, Turn
 from tilewe_jax.host_games import make_host_game
 from tilewe_jax.interop import alpha_zero_general, blksgf, names
 from tilewe_jax.tilewe import Board
+from tilewe_jax.tilewe.elo import EloEstimate
+from tilewe_jax.tilewe.engine import MoveExecutor
 
 NOT_SENT = {
     "web": "parts of a running server",
@@ -56,6 +61,7 @@ NOT_SENT = {
     "games.triominos.heuristics": "exist while a function is traced",
     "games.polyomino.encoding": "exists while a function is traced",
     "games.triominos.table": "exists while a function is traced",
+    "interop.gymnasium.Outcome": "exists while a step is traced",
     "render": "scenes are drawn and thrown away",
     "rules": "exist while a search is traced",
     "candidates": "exist while a search is traced",
@@ -71,14 +77,15 @@ def public_classes() -> Iterator[type]:
     for package in (tilewe_jax, search):
         for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             name = module.name.partition(".")[2]
-            if module.name.endswith("__main__") or is_exempt(name):
+            if module.name.endswith("__main__"):
                 continue
             try:
                 members = vars(importlib.import_module(module.name))
             except ImportError:  # the package that an adapter is for
                 continue
             for kind in members.values():
-                if inspect.isclass(kind) and kind.__module__ == module.name and not kind.__name__.startswith("_"):
+                is_own = inspect.isclass(kind) and kind.__module__ == module.name and not kind.__name__.startswith("_")
+                if is_own and (issubclass(kind, Exception) or not is_exempt(name)):
                     yield kind
 
 
@@ -90,7 +97,7 @@ def is_exempt(name: str) -> bool:
 def is_sent(kind: type) -> bool:
     name = f"{kind.__module__.partition('.')[2]}.{kind.__qualname__}"
     is_abstract = inspect.isabstract(kind) or getattr(kind, "_is_protocol", False)
-    return not is_abstract and not is_exempt(name)
+    return issubclass(kind, Exception) or not (is_abstract or is_exempt(name))
 
 
 @cache
@@ -136,9 +143,15 @@ def objects() -> list[Any]:
     found += [blksgf.SgfGame(*(None for _ in fields(blksgf.SgfGame)))]  # type: ignore[arg-type]
     board = Board(2)
     board.push(board.generate_legal_moves()[0])
-    found += [board, board.moves[0]]
+    found += [board, board.moves[0], EloEstimate(2), MoveExecutor(Board(2), board.moves[0])]
+    found += [*position_parts(), *ORIENTATIONS[:2], Turn((0, 0), (0, 1), (0, 2)), Place((0, 0))]
     found += adapters(game)
     return found
+
+
+def position_parts() -> list[Any]:
+    position = make_host_game("duo", size=5).init_from_deal(None).position  # type: ignore[attr-defined]
+    return [position, position.geometry, position.geometry[0]]
 
 
 def adapters(game: Any) -> list[Any]:
@@ -180,13 +193,9 @@ def parts(value: Any, seen: dict[int, Any]) -> None:
 
 def made_simply(kind: type) -> Any:
     """An exception, or an object whose arguments are optional."""
-    if issubclass(kind, Exception):
-        required = [
-            parameter
-            for parameter in inspect.signature(kind).parameters.values()
-            if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
-        ]
-        return kind(*("text" for _ in required)) if required else kind("text")
+    for count in range(1, 4) if issubclass(kind, Exception) else ():
+        with contextlib.suppress(TypeError):
+            return kind(*["text"] * count)
     return kind()
 
 

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
-from tilewe_jax import loops
 from tilewe_jax.backends import require_backend
 from tilewe_jax.batching.reset import batch_first
 from tilewe_jax.checks import check_count, shown
 from tilewe_jax.game import Game, Policy, as_action
 from tilewe_jax.lanes import typed_key
+from tilewe_jax.loops import while_loop
 
 S = TypeVar("S")
 
@@ -107,7 +107,7 @@ def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | 
     zeros, empty = jnp.zeros(batch, jnp.int32), jnp.full((game.max_steps, batch), -1, jnp.int32)
     action = choose(initial, jax.random.split(action_key, batch))
     carry = initial, action, key, jnp.int32(0), zeros, zeros, empty, empty
-    state, _, _, _, lengths, illegal, actions, players = loops.while_loop(any_left, play, carry)
+    state, _, _, _, lengths, illegal, actions, players = while_loop(any_left, play, carry)
     scores, returns = each(game.scores)(state), each(game.returns)(state)
     finished = Rollout(batch_first(state), lengths, scores.T, returns.T, illegal)
     return Trajectory(batch_first(initial), actions.T, players.T, finished)

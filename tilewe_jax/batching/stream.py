@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
-from tilewe_jax import loops
 from tilewe_jax.backends import require_backend
 from tilewe_jax.batching.reset import auto_reset_lanes, batch_first
 from tilewe_jax.batching.rollout import choose_and_move, each
 from tilewe_jax.checks import check_count
 from tilewe_jax.game import Game, Policy, check_state
 from tilewe_jax.lanes import typed_key
+from tilewe_jax.loops import scan
 
 S = TypeVar("S")
 
@@ -118,6 +118,6 @@ def run_stream(game: Game[S], stream: Stream[S], num_steps: int, policy: Policy 
     # All keys at once: a loop iteration of its own for each would cost more than the keys themselves. In two arrays, so that
     # the first is never made for games that start without chance.
     keys = jax.random.split(reset_key, (num_steps, batch)), jax.random.split(action_key, (num_steps, batch))
-    stream, steps = loops.scan(step, replace(stream, key=key), keys)
+    stream, steps = scan(step, replace(stream, key=key), keys)
     # [T, batch] and [T, players, batch] to batch-first.
     return stream, jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), steps)

@@ -26,7 +26,7 @@ from tilewe_jax.games.polyomino.observation import unpack_boards
 from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
 from tilewe_jax.games.polyomino.rules import State as PolyominoState
 from tilewe_jax.games.santorini import rules as santorini_rules
-from tilewe_jax.games.santorini.config import santorini
+from tilewe_jax.games.santorini.config import Placement, santorini
 from tilewe_jax.games.santorini.game import SantoriniGame as Santorini
 from tilewe_jax.games.santorini.rules import State as SantoriniState
 from tilewe_jax.host import IllegalActionError
@@ -54,7 +54,7 @@ class SantoriniGame:
     """
 
     def __init__(self, board_size: int = 5, true_random_placement: bool = False, *, seed: int | None = None) -> None:
-        placement = "random" if true_random_placement else "default"
+        placement: Placement = "random" if true_random_placement else "default"
         self.game = Santorini(santorini(check_count("board_size", board_size), placement))
         self._chance = np.random.default_rng(seed)
 
@@ -345,11 +345,12 @@ class _PolyominoFunctions:
 def _functions_of(kind: type[F], game: Any) -> F:
     """The compiled functions of a game, which are kept apart from it so that games can be pickled."""
     require_backend()
-    return _compiled_functions(kind, game)
+    functions: F = _compiled_functions(kind, game)  # type: ignore[arg-type]
+    return functions
 
 
 @lru_cache(maxsize=8)
-def _compiled_functions(kind: type[F], game: Any) -> F:
+def _compiled_functions(kind: Any, game: Any) -> Any:
     return kind(game)
 
 

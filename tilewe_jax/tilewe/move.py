@@ -61,7 +61,7 @@ class Move:
         to_tile: Tile | None = None,
     ) -> None:
         try:
-            p, r, c, t = (index(given) for given in (piece, rotation, contact, to_tile))  # type: ignore[arg-type]
+            p, r, c, t = (index(given) for given in (piece, rotation, contact, to_tile))
         except TypeError:
             raise AttributeError("all parameters must be used") from None
         valid = 0 <= p < PIECE_COUNT and 0 <= r < ROTATION_COUNT and 0 <= t < len(TILES)

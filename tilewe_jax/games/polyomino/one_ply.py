@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, UInt16, UInt32
 
-from tilewe_jax import loops
 from tilewe_jax.bits import WORD_BITS, hash32, popcount
 from tilewe_jax.games.polyomino import contacts, rules
 from tilewe_jax.games.polyomino.boards import Board, Hand, neighbours, pick, planes, playable, reach, words
@@ -22,6 +21,7 @@ from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.lanes import materialize, where_needed
+from tilewe_jax.loops import fori_loop, switch, while_loop
 
 BLOCK_SIZE = 16
 """Placements of one game that are evaluated one after another, so that its position is gathered once for all of them."""
@@ -166,7 +166,7 @@ def best_placement(
         mine = jnp.where(index == number, totals, 0)
         return _best_of_all(config, preferences, number, root, state.legal_counts, mine, bits, best)
 
-    best: Best = loops.fori_loop(0, len(preferences), apply_preference, none)
+    best: Best = fori_loop(0, len(preferences), apply_preference, none)
     return best[2]
 
 
@@ -199,7 +199,7 @@ def _best_of_all(
         block_best = _best_of_block(config, preferences, number, block_root, counts, total, seed, first)
         return start + size, _merge(best, block_best, lane)
 
-    after: Best = loops.while_loop(lambda carry: carry[0] < ends[-1], process_blocks, (jnp.int32(0), best))[1]
+    after: Best = while_loop(lambda carry: carry[0] < ends[-1], process_blocks, (jnp.int32(0), best))[1]
     return after
 
 
@@ -266,7 +266,7 @@ def _best_of_block(
         action = materialize(lambda *args: rules.nth_placement(config, by_word, args, number), *root.own)
         orientation, anchor = action // config.cells, action % config.cells
         candidate, on_corners = materialize(partial(_candidate, config), root, orientation, anchor)
-        score = loops.switch(preference, values, candidate) if len(values) > 1 else values[0](candidate)
+        score = switch(preference, values, candidate) if len(values) > 1 else values[0](candidate)
         if all(in_listed_order):
             rank = _listed_rank(config, orientation, anchor, on_corners)
         else:
@@ -284,7 +284,7 @@ def _best_of_block(
     lanes = total.shape[0]
     lowest = jnp.full(lanes, -jnp.inf, jnp.float32)
     none = lowest, lowest, jnp.full(lanes, -1, jnp.int32)
-    best: Best = loops.fori_loop(0, BLOCK_SIZE, evaluate, none)
+    best: Best = fori_loop(0, BLOCK_SIZE, evaluate, none)
     return best
 
 

@@ -41,20 +41,16 @@ _FIRST_MOVE_PENALTY = 2.0**22
 
 def policies(config: Config) -> dict[str, Policy]:
     """The sample engines by name."""
-
-    def signed(value: Value, sign: int) -> Value:
-        return lambda candidate: sign * value(candidate)
-
     size = config.size
     distances = [[min(i, size - 1 - i) for i in (x, y)] for y in range(size) for x in range(size)]
     values: dict[str, Value] = {
-        "random": lambda candidate: jnp.zeros_like(candidate.anchor, jnp.float32),
-        "largest_piece": signed(piece_size, 1),
-        "smallest_piece": signed(piece_size, -1),
-        "most_open_corners": signed(open_corners, 1),
-        "least_open_corners": signed(open_corners, -1),
-        "max_move_diff": signed(move_difference, 1),
-        "min_move_diff": signed(move_difference, -1),
+        "random": _no_preference,
+        "largest_piece": partial(_signed, piece_size, 1),
+        "smallest_piece": partial(_signed, piece_size, -1),
+        "most_open_corners": partial(_signed, open_corners, 1),
+        "least_open_corners": partial(_signed, open_corners, -1),
+        "max_move_diff": partial(_signed, move_difference, 1),
+        "min_move_diff": partial(_signed, move_difference, -1),
         "wall_crawler": partial(tile_weight, [_WALL[min(*pair, len(_WALL) - 1)] for pair in distances]),
         "turtle": partial(tile_weight, [_TURTLE[min(max(pair), len(_TURTLE) - 1)] for pair in distances]),
     }
@@ -83,6 +79,14 @@ class OnePlyPolicy:
             return per_lane(best)(state, jax.random.bits(key, dtype=jnp.uint32), index)
 
         return play
+
+
+def _signed(value: Value, sign: int, candidate: Candidate) -> Float32[Array, "lanes"]:
+    return sign * value(candidate)
+
+
+def _no_preference(candidate: Candidate) -> Float32[Array, "lanes"]:
+    return jnp.zeros_like(candidate.anchor, jnp.float32)
 
 
 def piece_size(candidate: Candidate) -> Float32[Array, "lanes"]:

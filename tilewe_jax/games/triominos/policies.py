@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int32, PRNGKeyArray, UInt32
 
-from tilewe_jax import loops
 from tilewe_jax.bits import hash32, popcount
 from tilewe_jax.game import Action, Policy
 from tilewe_jax.games.triominos import rules, tile_sets
@@ -33,6 +32,7 @@ from tilewe_jax.games.triominos.heuristics import (
 )
 from tilewe_jax.games.triominos.rules import State
 from tilewe_jax.lanes import random_words
+from tilewe_jax.loops import while_loop
 
 DrawRule = Callable[[Config, State], Bool[Array, ""]]
 """Whether to draw where a tile would fit."""
@@ -126,5 +126,5 @@ def _best_placement(
         return remaining, jnp.maximum(best, ranked), jnp.where(is_better, action, chosen)
 
     start = placements, jnp.int32(jnp.iinfo(jnp.int32).min), jnp.int32(-1)
-    chosen: Action = loops.while_loop(lambda carry: jnp.any(carry[0] != 0), evaluate_next, start)[2]
+    chosen: Action = while_loop(lambda carry: jnp.any(carry[0] != 0), evaluate_next, start)[2]
     return chosen

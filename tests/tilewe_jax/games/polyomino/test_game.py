@@ -125,7 +125,7 @@ def test_wrong_dtypes_and_shapes_are_refused() -> None:
     state = TILEWE.init(jax.random.key(0))
     with pytest.raises(TypeError, match="integer"):
         TILEWE.step(state, jnp.float32(3))
-    with pytest.raises(ValueError, match="one action"):
+    with pytest.raises(ValueError, match="one integer"):
         TILEWE.is_legal(state, jnp.zeros(3, jnp.int32))
 
 
