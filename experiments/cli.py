@@ -91,6 +91,11 @@ def _end_with(error: Exception, arguments: list[str]) -> NoReturn:
 
             if isinstance(error, RecordError):
                 _fail(str(error), 1)
+        case RuntimeError():
+            from tilewe_jax.checks import BackendError
+
+            if isinstance(error, BackendError):
+                _fail(str(error), 1)
     if sys.flags.dev_mode:
         raise error
     _fail(crash.report(error, arguments, _version()), crash.CODE)

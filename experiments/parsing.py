@@ -96,12 +96,17 @@ def _refuse(kind: Any, arguments: Sequence[str], event: _errors.ParseErrorEvent)
     raise ArgumentError(_message(kind, arguments, event), getattr(event, "argument", None))
 
 
+def option_names(kind: Any) -> list[str]:
+    """The options of a command, as they are typed."""
+    names = {"imports": "import"}  # a word of Python
+    return [f"--{names.get(entry.name, entry.name).replace('_', '-')}" for entry in fields(kind)]
+
+
 def _message(kind: Any, arguments: Sequence[str], event: _errors.ParseErrorEvent) -> str:
     """One line about what is wrong."""
     match event:
         case _errors.UnrecognizedArgs(tokens=tokens):
-            known = ["--import" if entry.name == "imports" else f"--{entry.name.replace('_', '-')}" for entry in fields(kind)]
-            message = f"unrecognized options: {' '.join(tokens)}{did_you_mean(tokens[0].partition('=')[0], known)}"
+            message = f"unrecognized options: {' '.join(tokens)}{did_you_mean(tokens[0].partition('=')[0], option_names(kind))}"
         case _errors.MissingArgs(missing_arguments=missing):
             message = f"missing: {', '.join(_flag(entry.arg) for entry in missing)}"
         case _errors.InvalidChoice(argument=argument, value=value, choices=choices):

@@ -71,7 +71,7 @@ def sample_candidates(
     # The mass of all legal actions, as that of the sample stands for it.
     total = jax.nn.logsumexp(scores) + jnp.log(legal.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32))
     if actions.shape[0] > num_candidates:
-        _, best = jax.lax.top_k(scores + jax.random.gumbel(key_noise, scores.shape), num_candidates)
+        _, best = jax.lax.top_k(scores + jax.random.gumbel(key_noise, scores.shape, jnp.float32), num_candidates)
         # Without the barrier, a GPU scores the best actions again wherever they are used.
         actions, scores = (part[best] for part in jax.lax.optimization_barrier((actions, scores)))
     mass = jnp.exp(jax.nn.logsumexp(scores) - total)

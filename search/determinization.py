@@ -16,6 +16,7 @@ from jaxtyping import Array, Float32, PRNGKeyArray
 from search.mcts import Search
 from search.output import PolicyOutput, SearchOutput
 from search.settings import check_number
+from tilewe_jax.game import check_state
 
 State = TypeVar("State")
 
@@ -48,6 +49,7 @@ class Determinized(Generic[State]):
     def search_each(self, state: State, key: PRNGKeyArray) -> SearchOutput[State]:
         """The outputs of the determinizations' searches, with a leading axis for them; arguments as for a call."""
         game = self.search.game
+        check_state(game, state)
         player = game.current_player(state)
         keys_determinize, keys_search = (jax.random.split(part, self.num_determinizations) for part in jax.random.split(key))
         states = jax.vmap(game.determinize, in_axes=(None, None, 0))(state, player, keys_determinize)
@@ -58,7 +60,7 @@ class Determinized(Generic[State]):
         """The output of a call, of those of ``search_each``."""
         actions = outputs.candidates.ravel()
         same = actions[:, None] == actions[None]
-        index = jnp.arange(actions.shape[0])
+        index = jnp.arange(actions.shape[0], dtype=jnp.int32)
         is_first = ~jnp.any(same & (index[None] < index[:, None]), axis=1) & (actions >= 0)
 
         def mean_by_action(probs: Float32[Array, "D K"]) -> Float32[Array, "D*K"]:

@@ -9,7 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from search.exported import Network, network_interface, observation_spec
+from search.made import made_again
 from search.settings import check_number, check_settings, setting
+from tilewe_jax import loops
 from tilewe_jax.game import Action, Game, Policy
 
 State = TypeVar("State")
@@ -40,6 +42,7 @@ def dense_logits(logits: Float32[Array, "num_actions"]) -> LogitsFn:
     return lambda actions: jnp.take(logits, actions, mode="clip")
 
 
+@made_again
 def uniform_evaluator(game: Game[Any]) -> Evaluator:
     """The evaluator that knows nothing: equal logits, equal values."""
 
@@ -50,6 +53,7 @@ def uniform_evaluator(game: Game[Any]) -> Evaluator:
     return evaluate
 
 
+@made_again
 def heuristic_evaluator(game: Game[Any]) -> Evaluator:
     """The static heuristics of a game, ``heuristic_logits`` and ``heuristic_value``."""
 
@@ -60,6 +64,7 @@ def heuristic_evaluator(game: Game[Any]) -> Evaluator:
     return evaluate
 
 
+@made_again
 def playout_evaluator(
     game: Game[Any],
     num_playouts: int = 1,
@@ -138,10 +143,11 @@ def play_out(
         key, move_key = jax.random.split(key)
         return apply(state, choose(state, move_key)), key, ply + 1
 
-    last, _, _ = jax.lax.while_loop(goes_on, move, (state, key, jnp.int32(0)))
+    last, _, _ = loops.while_loop(goes_on, move, (state, key, jnp.int32(0)))
     return last
 
 
+@made_again
 def network_evaluator(game: Game[Any], network: Network, symmetries: bool = False) -> Evaluator:
     """A network as evaluator.
 
@@ -167,7 +173,7 @@ def network_evaluator(game: Game[Any], network: Network, symmetries: bool = Fals
     def predict(state: Any) -> tuple[Array, Array]:
         player = game.current_player(state)
         logits, value = network(interface.observe(state, player))
-        seats = (jnp.arange(game.num_players) - player) % game.num_players
+        seats = (jnp.arange(game.num_players, dtype=jnp.int32) - player) % game.num_players
         return logits.astype(jnp.float32), value.astype(jnp.float32)[seats]
 
     def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
@@ -188,6 +194,7 @@ def network_evaluator(game: Game[Any], network: Network, symmetries: bool = Fals
     return evaluate
 
 
+@made_again
 def mixed_evaluator(
     game: Game[Any], policy: Evaluator, playouts: Evaluator, playout_weight: float, max_legal: int = 0
 ) -> Evaluator:
@@ -211,6 +218,7 @@ def mixed_evaluator(
     return evaluate
 
 
+@made_again
 def best_of(game: Game[Any], num_samples: int) -> Policy:
     """The policy that plays the best of so many random actions, by ``heuristic_logits``.
 
@@ -221,7 +229,7 @@ def best_of(game: Game[Any], num_samples: int) -> Policy:
         if num_samples == 1:
             return game.sample_action(state, key)
         actions = game.sample_actions(state, key, num_samples)
-        best = jnp.argmax(jnp.where(actions >= 0, game.heuristic_logits(state, actions), -jnp.inf))
+        best = jnp.argmax(jnp.where(actions >= 0, game.heuristic_logits(state, actions), -jnp.inf)).astype(jnp.int32)
         # All places are left over only where nobody can move.
         return jnp.where(actions[0] >= 0, actions[best], -1)
 

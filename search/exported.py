@@ -1,5 +1,6 @@
 """Networks from outside: from a file that holds weights and computation, or from a factory in a Python module."""
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
@@ -62,7 +63,8 @@ def as_tree(function: F) -> F:
 def save(game: Game[Any], apply: Network, path: Path) -> None:
     """Write a network, with the weights that it closes over, to a file that ``load`` and any program with ``jax.export`` reads.
 
-    ``apply`` takes one observation; the file holds it for batches of any size.
+    ``apply`` takes one observation; the file holds it for batches of any size. Versions of JAX read it for six months, the
+    compatibility that ``jax.export`` promises; keep the weights to write it again.
     """
     (batch,) = export.symbolic_shape("batch")
     observations = jax.ShapeDtypeStruct((batch, *observation_shape(game)), jnp.float32)
@@ -77,7 +79,10 @@ def load(game: Game[Any], name: str) -> Network:
     Both are programs: they do what their authors want, so take them only from people you trust. Size and shapes are checked
     before a program in a file is compiled.
 
-    Raises ``ValueError`` where there is none, or where it is not for observations of this game.
+    JAX promises to read an exported program for six months after it was written. ``save`` with a current version of JAX writes
+    it again.
+
+    Raises ``ValueError`` if the network is missing, cannot be read, or is not for observations of this game.
     """
     if ":" in name:
         network: Network = factories.call(f"network {name!r}", factories.find("network", name), game)
@@ -112,10 +117,23 @@ def _read(game: Game[Any], name: str) -> export.Exported:
         raise ValueError(f"network {name!r}: {error.strerror}; give a file, or module:factory") from None
     try:
         exported = export.deserialize(bytearray(content))
+        exported.mlir_module()  # which is in a format with versions, too
+        oldest, newest = (
+            export.minimum_supported_calling_convention_version,
+            export.maximum_supported_calling_convention_version,
+        )
+        if not oldest <= exported.calling_convention_version <= newest:
+            raise ValueError(
+                f"its calling convention has version {exported.calling_convention_version}, not {oldest} to {newest}"
+            )
         inputs, outputs = exported.in_avals, exported.out_avals
         given, ranks = [tuple(aval.shape[1:]) for aval in inputs], [len(aval.shape) for aval in outputs]
-    except Exception:  # what the parser of the format raises is not documented
-        raise ValueError(f"network {name!r} is not a file of a network, as search.exported.save writes it") from None
+    except Exception as error:  # what the parser of the format raises is not documented
+        reason = textwrap.shorten(f"{type(error).__name__}: {error}", 300)
+        raise ValueError(
+            f"network {name!r} is not a file of a network that this version of JAX reads ({reason}). JAX reads a file of"
+            " jax.export for six months after it was written; write it again from its weights with search.exported.save"
+        ) from None
     needed = observation_shape(game)
     if len(given) == 1 and given != [needed]:
         raise ValueError(f"network {name!r} is for observations of shape {given[0]}; those of {game.id} are {needed}")

@@ -49,7 +49,7 @@ class GumbelRule:
 
     def root_noise(self, stored: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
         """Gumbel noise for the candidates of the root."""
-        return self.gumbel_scale * jax.random.gumbel(key, stored.shape)
+        return self.gumbel_scale * jax.random.gumbel(key, stored.shape, jnp.float32)
 
     def select_root(self, stats: ChildStats, root: RootContext, simulation: Int32[Array, ""]) -> Int32[Array, ""]:
         """The best of the candidates that have as many visits as sequential halving considers in this simulation."""
@@ -60,13 +60,13 @@ class GumbelRule:
 
     def select_interior(self, stats: ChildStats) -> Int32[Array, ""]:
         """The candidate whose fraction of the visits lags most behind its probability in the improved policy."""
-        fractions = stats.visits.astype(jnp.float32) / (1 + jnp.sum(stats.visits).astype(jnp.float32))
+        fractions = stats.visits.astype(jnp.float32) / (1 + jnp.sum(stats.visits, dtype=jnp.int32).astype(jnp.float32))
         return first_argmax(jnp.where(stats.available, self.improved_policy(stats) - fractions, -jnp.inf))
 
     def is_decided(self, stats: ChildStats, root: RootContext, remaining: Int32[Array, ""]) -> Bool[Array, ""]:
         """Whether there is at most one candidate; otherwise sequential halving goes on to its end."""
         del root, remaining
-        return jnp.sum(stats.available) <= 1
+        return jnp.sum(stats.available, dtype=jnp.int32) <= 1
 
     def output(self, stats: ChildStats, root: RootContext, key: PRNGKeyArray) -> tuple[Int32[Array, ""], Float32[Array, "K"]]:
         """The best of the most visited candidates, and the improved policy."""
@@ -93,7 +93,7 @@ class GumbelRule:
 
     def _completed_values(self, stats: ChildStats) -> Float32[Array, "K"]:
         """Q-values on the scale of logits, those of candidates without visits completed by the mixed value of the node."""
-        visited, total = stats.visits > 0, jnp.sum(stats.visits).astype(jnp.float32)
+        visited, total = stats.visits > 0, jnp.sum(stats.visits, dtype=jnp.int32).astype(jnp.float32)
         available, priors = stats.prior > -jnp.inf, self.prior_probs(stats.prior)
         # The node's own value and those of its candidates, weighted by priors (appendix D of the paper).
         tiny = jnp.finfo(jnp.float32).tiny

@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from search.candidates import sample_candidates
@@ -22,7 +21,8 @@ from search.output import PolicyOutput
 from search.rules import ChildStats, RootContext, SelectionRule
 from search.settings import SearchSettings
 from search.tree import ROOT, mean_values
-from tilewe_jax.game import Game
+from tilewe_jax import loops
+from tilewe_jax.game import Game, check_state
 from tilewe_jax.lanes import any_lane
 
 State = TypeVar("State")
@@ -82,6 +82,7 @@ class InformationSetSearch(Generic[State]):
 
     def search(self, state: State, key: PRNGKeyArray) -> tuple[PolicyOutput, InformationSetTree]:
         """The output of a call and the tree behind it; arguments as for a call."""
+        check_state(self.game, state)
         num_simulations, num_candidates = self.settings.num_simulations, self.settings.num_candidates
         key_noise, key_output = jax.random.split(jax.random.fold_in(key, num_simulations))
         keys = jax.random.split(key, num_simulations)
@@ -92,7 +93,7 @@ class InformationSetSearch(Generic[State]):
         def root_stats(tree: InformationSetTree) -> ChildStats:
             stats, _ = _stats(tree, jnp.int32(ROOT), observer, tree.candidates[ROOT], tree.prior[ROOT])
             # Actions that have not been tried yet come after those that have.
-            return stats._replace(available=jnp.arange(num_candidates) < num_available)
+            return stats._replace(available=jnp.arange(num_candidates, dtype=jnp.int32) < num_available)
 
         def context(noise: Float32[Array, "K"]) -> RootContext:
             return RootContext(noise, jnp.zeros(num_candidates, jnp.int32), num_simulations)
@@ -114,7 +115,7 @@ class InformationSetSearch(Generic[State]):
             return _Progress(tree, simulation + 1, decided)
 
         start = _Progress(self._init_tree(), jnp.int32(0), jnp.asarray(False))
-        tree = lax.while_loop(goes_on, simulate, start).tree
+        tree = loops.while_loop(goes_on, simulate, start).tree
         stats = root_stats(tree)._replace(available=tree.candidates[ROOT] >= 0)
         index, policy = self.rule.output(stats, context(tree.root_noise), key_output)
         output = PolicyOutput(
@@ -207,14 +208,14 @@ class InformationSetSearch(Generic[State]):
             running=~game.is_terminal(determinization),
             key=key,
         )
-        return lax.while_loop(goes_on, descend, start)
+        return loops.while_loop(goes_on, descend, start)
 
     def _root_noise(self, actions: Int32[Array, "K"], stored: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
         """Root noise that is the same for an action in all simulations, as long as the root has the same candidates.
 
         Candidates come in another order in each simulation, so the noise is drawn for their ascending order.
         """
-        ascending = jnp.argsort(actions)
+        ascending = jnp.argsort(actions).astype(jnp.int32)
         ordered = stored[ascending]
         noise = self.rule.root_noise(ordered, key)
         return stored if noise is ordered else jnp.zeros_like(noise).at[ascending].set(noise)
@@ -234,7 +235,7 @@ def _stats(
 ) -> tuple[ChildStats, Int32[Array, "K"]]:
     """The statistics of some actions at a node for whoever moves there, and their nodes, -1 where they have not been tried."""
     same = (actions[:, None] == tree.candidates[node][None]) & (actions >= 0)[:, None]
-    children = jnp.where(jnp.any(same, axis=1), tree.children[node][jnp.argmax(same, axis=1)], -1)
+    children = jnp.where(jnp.any(same, axis=1), tree.children[node][jnp.argmax(same, axis=1).astype(jnp.int32)], -1)
     visits, value = mean_values(tree.visits, tree.value_sum, children, player)
     node_visits = tree.visits[node]
     node_value = tree.value_sum[node, player] / jnp.maximum(node_visits, 1).astype(jnp.float32)

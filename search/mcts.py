@@ -12,7 +12,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from search.candidates import Candidates, sample_candidates
@@ -21,7 +20,8 @@ from search.output import SearchOutput
 from search.rules import ChildStats, RootContext, SelectionRule
 from search.settings import SearchSettings, check_number
 from search.tree import ROOT, Node, Path, Tree, backup, child_stats, init_tree, prove, without_refuted
-from tilewe_jax.game import Game
+from tilewe_jax import loops
+from tilewe_jax.game import Game, check_state
 from tilewe_jax.lanes import any_lane, mapped_together
 
 State = TypeVar("State")
@@ -71,7 +71,8 @@ class Search(Generic[State]):
         return self.extend(self.init(state), key)
 
     def init(self, state: State) -> Tree[State]:
-        """The tree of a position before anything is evaluated."""
+        """The tree of a position before anything is evaluated. Raises ``TypeError`` or ``ValueError`` for another game's."""
+        check_state(self.game, state)
         return init_tree(state, self.game.num_players, self.settings.num_candidates, self.num_nodes)
 
     def extend(
@@ -117,7 +118,7 @@ class Search(Generic[State]):
             count = jnp.where(decided, 0, count)
             tree = self.simulate(progress.tree, context(noise), (step - 1) * leaves, keys[step], count, step == 0)
             # Not by a condition of each game's own, which would draw at every step.
-            noise = lax.cond(step == 0, lambda: noise_of(tree), lambda: noise)
+            noise = loops.cond(step == 0, lambda: noise_of(tree), lambda: noise)
             if settings.stop_early:
                 stats = self._root_stats(tree)
                 decided = decided | self.rule.is_decided(stats, context(noise), num_simulations - step * leaves)
@@ -134,14 +135,14 @@ class Search(Generic[State]):
         tree, noise, num_active, decided = mapped_together(
             (
                 tree,
-                lax.cond(any_lane(~unevaluated), lambda: noise_of(tree), lambda: none),
+                loops.cond(any_lane(~unevaluated), lambda: noise_of(tree), lambda: none),
                 jnp.int32(0),
                 tree.proven[ROOT] & settings.exact_endings,
             )
         )
         step = jnp.where(any_lane(unevaluated), 0, 1)
         start = _Progress(tree, noise, step, num_active, decided, begun=jnp.int32(-1))
-        end = lax.while_loop(goes_on, advance, start)
+        end = loops.while_loop(goes_on, advance, start)
         return self._output(end.tree, context(end.noise), end.num_active - unevaluated.astype(jnp.int32), key_output)
 
     def simulate(
@@ -164,7 +165,7 @@ class Search(Generic[State]):
             is_root: whether this evaluates roots; the same for a whole batch.
         """
         settings, leaves = self.settings, self.settings.leaves
-        active = jnp.arange(leaves) < (leaves if count is None else count)
+        active = jnp.arange(leaves, dtype=jnp.int32) < (leaves if count is None else count)
         if leaves == 1:
             paths = jax.tree.map(lambda leaf: leaf[None], self.select(tree, root, first))
             keys = key[None]
@@ -175,7 +176,7 @@ class Search(Generic[State]):
         tree = backup(tree, paths, nodes, active)
         if settings.exact_endings:
             # Only leaves that are over prove anything, and for most of a game there are none.
-            tree = lax.cond(
+            tree = loops.cond(
                 any_lane(jnp.any(active & nodes.proven)), partial(self._prove_all, paths, active), lambda tree: tree, tree
             )
         return tree
@@ -210,7 +211,7 @@ class Search(Generic[State]):
         # that is read of it comes out of the loop: read again afterwards, where the tree is updated, it would be copied too.
         nodes = jnp.full(self.settings.max_depth + 1, tree.capacity, jnp.int32).at[0].set(ROOT)
         start = follow(jnp.int32(ROOT), self.rule.select_root(stats_of(jnp.int32(ROOT)), root, simulation), jnp.int32(1), nodes)
-        end = lax.while_loop(lambda descent: descent.inside, descend, start)
+        end = loops.while_loop(lambda descent: descent.inside, descend, start)
 
         # The root has no candidate where it is terminal, or not evaluated yet: a visit to it is then all there is. A child that
         # exists is proven, about to be evaluated, or as deep as simulations go.
@@ -240,7 +241,7 @@ class Search(Generic[State]):
             return (pending, children, num_nodes + is_new.astype(jnp.int32)), path
 
         start = jnp.zeros_like(tree.visits), tree.children, tree.num_nodes
-        (_, children, _), paths = lax.scan(select, start, (jnp.arange(active.shape[0], dtype=jnp.int32), active))
+        (_, children, _), paths = loops.scan(select, start, (jnp.arange(active.shape[0], dtype=jnp.int32), active))
         return replace(tree, children=children), paths
 
     def _prove_all(self, paths: Path, active: Bool[Array, "L"], tree: Tree[State]) -> Tree[State]:
@@ -250,7 +251,7 @@ class Search(Generic[State]):
             path = jax.tree.map(lambda leaf: leaf[index], paths)
             return prove(tree, path, self._winning, active[index])
 
-        after: Tree[State] = lax.fori_loop(0, active.shape[0], step, tree)
+        after: Tree[State] = loops.fori_loop(0, active.shape[0], step, tree)
         return after
 
     def expand(self, tree: Tree[State], path: Path, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
@@ -276,10 +277,10 @@ class Search(Generic[State]):
             sampled = sample(settings.candidate_pool)
         else:
             pools = settings.root_candidate_pool, settings.candidate_pool
-            sampled = lax.cond(is_root, *(partial(sample, pool) for pool in pools))
+            sampled = loops.cond(is_root, *(partial(sample, pool) for pool in pools))
         terminal, player = game.is_terminal(state), game.current_player(state)
         known = ~terminal & (sampled.outcome != 0)
-        is_winner = (jnp.arange(game.num_players) == player) == (sampled.outcome > 0)
+        is_winner = (jnp.arange(game.num_players, dtype=jnp.int32) == player) == (sampled.outcome > 0)
         value = jnp.where(known, is_winner.astype(jnp.float32), value)
         return Node(
             state=state,

@@ -61,7 +61,7 @@ class PuctRule:
         scores = self._scores(stats, root.noise)
         if self.forced_playouts:
             visits = stats.visits.astype(jnp.float32)
-            required = jnp.sqrt(self.forced_playouts * root.noise * jnp.sum(stats.visits).astype(jnp.float32))
+            required = jnp.sqrt(self.forced_playouts * root.noise * jnp.sum(stats.visits, dtype=jnp.int32).astype(jnp.float32))
             scores = jnp.where((stats.visits > 0) & (visits < required), jnp.inf, scores)
         return first_argmax(scores)
 
@@ -73,12 +73,12 @@ class PuctRule:
         """Whether the most visited candidate has more visits than any other can still get."""
         del root
         visits = stats.visits
-        only_one = jnp.sum(stats.available) <= 1
+        only_one = jnp.sum(stats.available, dtype=jnp.int32) <= 1
         if self.temperature or self.value_temperature or self.forced_playouts:
             return only_one
         most = jnp.max(visits)
         leads = (visits == most) & stats.available
-        second = jnp.max(jnp.where(leads & (jnp.cumsum(leads) == 1), 0, visits))
+        second = jnp.max(jnp.where(leads & (jnp.cumsum(leads, dtype=jnp.int32) == 1), 0, visits))
         return only_one | (most > second + remaining)
 
     def output(self, stats: ChildStats, root: RootContext, key: PRNGKeyArray) -> tuple[Int32[Array, ""], Float32[Array, "K"]]:
@@ -117,9 +117,9 @@ class PuctRule:
     def _without_forced(self, stats: ChildStats, priors: Float32[Array, "K"]) -> Int32[Array, "K"]:
         """Visits less those that only the rule of forced playouts explains (Wu 2019, policy target pruning)."""
         visits, values = stats.visits, stats.value
-        total = jnp.sum(visits).astype(jnp.float32)
-        best = jnp.argmax(visits)
-        is_best = jnp.arange(visits.shape[0]) == best
+        total = jnp.sum(visits, dtype=jnp.int32).astype(jnp.float32)
+        best = jnp.argmax(visits).astype(jnp.int32)
+        is_best = jnp.arange(visits.shape[0], dtype=jnp.int32) == best
         weight = self.c_init * jnp.sqrt(total)
         best_score = values[best] + weight * priors[best] / (1 + visits[best].astype(jnp.float32))
         # With fewer visits than this a candidate's score would have been above that of the best.

@@ -4,6 +4,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -173,14 +174,19 @@ def build(spec: AgentSpec, game: Game[Any], load_network: LoadNetwork = load) ->
         return _policy_of(game, spec.kind)
     if not spec.evaluator.network:
         search = build_search(spec, game)
-        return lambda state, key: search(state, key).action
+        return partial(_searched_action, search)
     network = load_network(game, spec.evaluator.network)
     build_search(spec, game, network)  # for errors, before it is compiled
+    return jax.tree_util.Partial(partial(_searched_with, spec, game), as_tree(network))
 
-    def decide(network: Network, state: Any, key: PRNGKeyArray) -> Action:
-        return build_search(spec, game, network)(state, key).action
 
-    return jax.tree_util.Partial(decide, as_tree(network))
+def _searched_action(search: Any, state: Any, key: PRNGKeyArray) -> Action:
+    action: Action = search(state, key).action
+    return action
+
+
+def _searched_with(spec: AgentSpec, game: Game[Any], network: Network, state: Any, key: PRNGKeyArray) -> Action:
+    return _searched_action(build_search(spec, game, network), state, key)
 
 
 def build_search(

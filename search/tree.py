@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32
 
 from search.rules import ChildStats
+from tilewe_jax import loops
 
 State = TypeVar("State")
 
@@ -199,7 +200,7 @@ def prove(tree: Tree[State], path: Path, winning: float, active: Bool[Array, ""]
         is_proven = (children >= 0) & (tree.proven[children] | (children == below))
         values = jnp.where((children == below)[:, None], value[depth], tree.raw_value[children])
         own = jnp.where(is_proven, values[:, player], -jnp.inf)
-        best = jnp.argmax(own)
+        best = jnp.argmax(own).astype(jnp.int32)
         complete = (tree.num_truncated[node] == 0) & jnp.all(is_proven | (tree.candidates[node] < 0))
         proves = ((own[best] >= winning) | complete) & ~tree.proven[node]
         index = index.at[depth - 1].set(jnp.where(proves, node, tree.capacity))
@@ -208,7 +209,7 @@ def prove(tree: Tree[State], path: Path, winning: float, active: Bool[Array, ""]
     index = jnp.full(path.nodes.shape, tree.capacity, jnp.int32)
     value = jnp.zeros((path.nodes.shape[0], tree.raw_value.shape[1]), jnp.float32)
     value = value.at[depth].set(tree.raw_value[jnp.minimum(path.store_at, tree.capacity - 1)])
-    _, _, index, value = jax.lax.while_loop(goes_on, ascend, (depth, proves, index, value))
+    _, _, index, value = loops.while_loop(goes_on, ascend, (depth, proves, index, value))
     visits = jnp.take(tree.visits, index, mode="clip").astype(jnp.float32)
     return replace(
         tree,
@@ -291,13 +292,13 @@ def principal_variation(tree: Tree[Any], candidate: Int32[Array, ""], length: in
         follows = (child >= 0) & jnp.any(visits > 0)
         return (child, jnp.where(follows, jnp.argmax(visits).astype(jnp.int32), -1)), action
 
-    _, actions = jax.lax.scan(step, (jnp.int32(ROOT), jnp.asarray(candidate, jnp.int32)), None, length)
+    _, actions = loops.scan(step, (jnp.int32(ROOT), jnp.asarray(candidate, jnp.int32)), None, length)
     return actions
 
 
 def inner_visits(tree: Tree[Any]) -> Int32[Array, "N"]:
     """Visits of the nodes from whose values something is to be learned; 0 for the root and for proven nodes."""
-    return jnp.where((jnp.arange(tree.capacity) != ROOT) & ~tree.proven, tree.visits, 0)
+    return jnp.where((jnp.arange(tree.capacity, dtype=jnp.int32) != ROOT) & ~tree.proven, tree.visits, 0)
 
 
 def mean_values(
@@ -315,7 +316,7 @@ def subtree(tree: Tree[State], candidate: Int32[Array, ""]) -> Tree[State]:
         tree: the tree.
         candidate: the index of the candidate among those of the root, such as ``SearchOutput.action_index``.
     """
-    nodes = jnp.arange(tree.capacity)
+    nodes = jnp.arange(tree.capacity, dtype=jnp.int32)
     parent = (
         jnp.zeros(tree.capacity, jnp.int32)
         .at[jnp.where(tree.children >= 0, tree.children, tree.capacity)]
@@ -329,7 +330,7 @@ def subtree(tree: Tree[State], candidate: Int32[Array, ""]) -> Tree[State]:
     num_nodes = jnp.sum(kept, dtype=jnp.int32)
     # Nodes are added after their parents, so that the subtree's root stays first.
     (source,) = jnp.nonzero(kept, size=tree.capacity, fill_value=0)
-    new_index = jnp.cumsum(kept) - 1
+    new_index = jnp.cumsum(kept, dtype=jnp.int32) - 1
 
     def move(leaf: Array, fill: float = 0) -> Array:
         used = (nodes < num_nodes).reshape(-1, *[1] * (leaf.ndim - 1))

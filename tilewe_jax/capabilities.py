@@ -22,6 +22,8 @@ import numpy as np
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
+from tilewe_jax.backends import require_backend
+from tilewe_jax.checks import action_id, out_of_range
 from tilewe_jax.host import HostPosition, IllegalActionError, common_view, require_no_deal
 from tilewe_jax.render.pictures import draw
 
@@ -221,6 +223,7 @@ class _DevicePosition:
 
     @cached_property
     def _facts(self) -> "_Facts":
+        require_backend()
         facts, _ = _compiled(self.game)
         values: _Facts = jax.device_get(facts(self.state))
         return values
@@ -240,19 +243,23 @@ class _DevicePosition:
         return [int(action) for action in np.flatnonzero(self._facts.legal_actions)]
 
     def explain(self, action: int) -> str | None:
+        action = action_id(action)
         if self.is_terminal:
             return "the game is over"
+        if not 0 <= action < self.game.num_actions:
+            return out_of_range(self.game.num_actions)
         legal = self.legal_actions()
-        return None if action in legal else f"it is none of the {len(legal)} legal actions"
+        return None if action in legal else f"it is not one of the {len(legal)} legal actions"
 
     def after(self, action: int) -> "_DevicePosition":
+        action = action_id(action)
         if rule := self.explain(action):
             raise IllegalActionError(f"action {action} is illegal: {rule}")
         _, apply = _compiled(self.game)
         return _DevicePosition(self.game, apply(self.state, jnp.int32(action)))
 
     def action_name(self, action: int) -> str:
-        return self.game.action_name(action, self.state)
+        return self.game.action_name(action_id(action), self.state)
 
     def action_of_name(self, name: str) -> int:
         names = {self.action_name(action): action for action in self.legal_actions()}
@@ -279,6 +286,7 @@ class _DevicePosition:
         return view
 
     def action_view(self, action: int) -> dict[str, Any]:
+        action = action_id(action)
         if rule := self.explain(action):
             raise IllegalActionError(f"action {action} is illegal: {rule}")
         return {"id": action, "name": self.action_name(action), "kind": "other"}

@@ -2,14 +2,19 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar, final, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
+from tilewe_jax import loops
+from tilewe_jax.backends import require_backend
 from tilewe_jax.bits import systematic_sample
 from tilewe_jax.capabilities import Heuristics, HiddenInformation, Lookahead, PolicyHead, Recordable, Rendered, Symmetries
+from tilewe_jax.checks import action_id, shown
 from tilewe_jax.lanes import random_words
 
 State = TypeVar("State")
@@ -38,13 +43,36 @@ class SharingPolicy(Protocol):
 
 
 def as_action(action: ActionLike) -> Action:
-    """One action id as an int32 scalar. Raises ``TypeError`` for other than integers, ``ValueError`` for more than one."""
-    array = jnp.asarray(action)
-    if not jnp.issubdtype(array.dtype, jnp.integer):
-        raise TypeError(f"an action is an integer (int32), not {array.dtype}")
-    if array.shape != ():
-        raise ValueError(f"this takes one action, of shape (), not of {array.shape}; jax.vmap makes it take many")
-    return array.astype(jnp.int32)
+    """One action id as an int32 scalar; -1 for an integer outside of the range of int32, where no game has an action.
+
+    Raises ``TypeError`` for other values than integers, ``ValueError`` for more than one.
+    """
+    if not isinstance(action, jax.Array):
+        shape = np.shape(action)
+        if shape == ():
+            number = action_id(action)
+            return jnp.int32(number if -1 <= number <= _MAX_ACTION else -1)
+        action = np.asarray(action)  # refused below
+    if not jnp.issubdtype(action.dtype, jnp.integer):
+        raise TypeError(f"an action must be one integer, got {action.dtype}{list(action.shape)}")
+    if action.shape != ():
+        raise ValueError(f"an action must be one integer, got the shape {action.shape}; jax.vmap takes many actions")
+    return as_action_ids(action)
+
+
+def as_action_ids(actions: Array) -> Array:
+    """Integers of any dtype as int32; -1 for those outside of the range of int32, where a cast alone would wrap."""
+    if jnp.iinfo(actions.dtype).max > _MAX_ACTION:
+        is_inside = actions <= actions.dtype.type(_MAX_ACTION)
+        if jnp.issubdtype(actions.dtype, jnp.signedinteger):
+            is_inside = is_inside & (actions >= actions.dtype.type(-1))
+        actions = jnp.where(is_inside, actions.astype(jnp.int32), -1)
+    return actions.astype(jnp.int32)
+
+
+_MAX_ACTION = 2**31 - 1
+_shaping: set[Any] = set()
+"""The games whose states are being traced by ``check_state``."""
 
 
 def state_shapes(game: Any) -> Any:
@@ -52,6 +80,49 @@ def state_shapes(game: Any) -> Any:
     return jax.eval_shape(game.init, jax.eval_shape(lambda: jax.random.key(0)))
 
 
+def check_state(game: Any, state: Any, batch: tuple[int, ...] = ()) -> None:
+    """Check that a state, or a batch of states, can be one of a game: its pytree, shapes and dtypes.
+
+    Looks at nothing else, so that traced states are checked while a function is compiled, and the program stays the same.
+
+    Args:
+      game: the game.
+      state: a state, whose leaves have these batch axes first.
+      batch: the batch axes.
+
+    Raises ``TypeError`` for another pytree or dtype, ``ValueError`` for other shapes.
+    """
+    if game in _shaping:  # ``init`` plays actions while it is traced for its shapes
+        return
+    paths, structure = _state_leaves(game, jax.config.jax_enable_x64)
+    leaves, given = jax.tree.flatten(state)
+    if given != structure:
+        raise TypeError(f"a state of {game.id} must be {shown(structure)}, got {shown(given)}")
+    for (path, needed), leaf in zip(paths, leaves, strict=True):
+        shape, dtype = np.shape(leaf), getattr(leaf, "dtype", needed.dtype)
+        if shape != (*batch, *needed.shape):
+            raise ValueError(
+                f"the state is not one of this {game.id}: its leaf {path} must have the shape {(*batch, *needed.shape)},"
+                f" got {shape}; a state belongs to a game of the same options"
+            )
+        if dtype != needed.dtype and not jnp.issubdtype(needed.dtype, jax.dtypes.prng_key):
+            raise TypeError(f"the state is not one of {game.id}: its leaf {path} must be {needed.dtype}, got {dtype}")
+
+
+@lru_cache(maxsize=64)
+def _state_leaves(game: Any, x64: bool) -> tuple[list[tuple[str, Any]], Any]:
+    """The leaves of a state with their paths, and its structure. ``x64`` is the mode, which may decide the dtypes."""
+    del x64
+    _shaping.add(game)
+    try:
+        shapes = state_shapes(game)
+    finally:
+        _shaping.discard(game)
+    leaves = jax.tree_util.tree_leaves_with_path(shapes)
+    return [(jax.tree_util.keystr(path).lstrip("."), leaf) for path, leaf in leaves], jax.tree.structure(shapes)
+
+
+@lru_cache(maxsize=64)
 def observation_shape(game: Any) -> tuple[int, ...]:
     """The shape of an observation, ``Game.observe``."""
     shape: tuple[int, ...] = jax.eval_shape(lambda state: game.observe(state, jnp.int32(0)), state_shapes(game)).shape
@@ -149,6 +220,7 @@ class Game(
 
     def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
         """Whether ``action``, any integer, is legal; never at the end. May be cheaper than the mask of all actions."""
+        action = as_action(action)
         inside = (action >= 0) & (action < self.num_actions)
         return inside & self.legal_actions(state)[jnp.clip(action, 0, self.num_actions - 1)]
 
@@ -160,8 +232,10 @@ class Game(
         """A legal action drawn uniformly; -1 at the end."""
         legal = self.legal_actions(state)
         # The largest of independent uniform numbers is equally likely to be any of them.
-        noise = jax.random.bits(key, legal.shape)
-        return jnp.where(jnp.any(legal), jnp.argmax(jnp.where(legal, (noise >> 1).astype(jnp.int32), -1)), -1).astype(jnp.int32)
+        noise = jax.random.bits(key, legal.shape, jnp.uint32)
+        return jnp.where(
+            jnp.any(legal), jnp.argmax(jnp.where(legal, (noise >> 1).astype(jnp.int32), -1)).astype(jnp.int32), -1
+        ).astype(jnp.int32)
 
     def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
         """``k`` different legal actions, each equally likely; all of them where they fit, and -1 in the places left over.
@@ -171,7 +245,7 @@ class Game(
         legal = self.legal_actions(state)
         bits = random_words(key, 1)[0]
         rank = systematic_sample(bits, jnp.sum(legal, dtype=jnp.int32), k)
-        return jnp.where(rank >= 0, jnp.searchsorted(jnp.cumsum(legal), rank + 1), -1).astype(jnp.int32)
+        return jnp.where(rank >= 0, jnp.searchsorted(jnp.cumsum(legal, dtype=jnp.int32), rank + 1), -1).astype(jnp.int32)
 
     def apply_deferred(self, state: State, action: Action) -> State:
         """Like ``apply``, but forced passes are deferred: the player to move may be blocked. ``resolve_passes`` completes it.
@@ -193,18 +267,24 @@ class Game(
 
     @final
     def step(self, state: State, action: ActionLike) -> State:
-        """The state after ``action``. An illegal action, and any action at the end, leaves the state as it is."""
+        """The state after ``action``. An illegal action, and any action at the end, leaves the state as it is.
+
+        Raises ``TypeError`` or ``ValueError`` for other values than one integer, and for a state of another game.
+        """
+        require_backend()
+        check_state(self, state)
         action = as_action(action)
         return self.apply(state, jnp.where(self.is_legal(state, action), action, -1))
 
     @final
     def playout(self, state: State, key: PRNGKeyArray) -> Float32[Array, "num_players"]:
-        """The returns of a game played from here uniformly at random."""
+        """The returns of a game played from here uniformly at random. Raises as ``step`` does for a state of another game."""
+        check_state(self, state)
 
         def play(carry: tuple[State, PRNGKeyArray]) -> tuple[State, PRNGKeyArray]:
             state, key = carry
             key, action_key = jax.random.split(key)
             return self.apply_deferred(state, self.sample_action(state, action_key)), key
 
-        state, _ = jax.lax.while_loop(lambda carry: ~self.is_terminal(carry[0]), play, (state, key))
+        state, _ = loops.while_loop(lambda carry: ~self.is_terminal(carry[0]), play, (state, key))
         return self.returns(state)

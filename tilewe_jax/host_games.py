@@ -1,8 +1,9 @@
 """Games in plain Python by name. Ours need no JAX; those of others are asked on the device."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tilewe_jax.games.polyomino import config as polyomino
@@ -11,8 +12,8 @@ from tilewe_jax.games.santorini import config as santorini
 from tilewe_jax.games.santorini import host as santorini_host
 from tilewe_jax.games.triominos import config as triominos
 from tilewe_jax.games.triominos import host as triominos_host
-from tilewe_jax.host import HostGame
-from tilewe_jax.words import did_you_mean
+from tilewe_jax.host import HostGame, HostPosition
+from tilewe_jax.options import checked_options
 
 _GAMES: dict[str, tuple[Callable[..., Any], Callable[[Any], HostGame]]] = {
     **{name: (variant, polyomino_host.host_game) for name, variant in polyomino.VARIANTS.items()},
@@ -35,7 +36,7 @@ def make_host_game(name: str, **given: Any) -> HostGame:
     >>> game.init_from_deal(None).after(0).scores()
     (1, 0)
     """
-    if name in _GAMES:
+    if isinstance(name, str) and name in _GAMES:
         settings, host_game = _GAMES[name]
         values = checked_options(name, inspect.signature(settings).parameters, given)
         return replace(host_game(settings(**values)), options=given)
@@ -48,28 +49,12 @@ def make_host_game(name: str, **given: Any) -> HostGame:
         num_players=game.num_players,
         num_actions=game.num_actions,
         max_steps=game.max_steps,
-        init_from_deal=lambda deal: game.host(game.init_from_deal(deal)),
+        init_from_deal=partial(_position_of_deal, game),
         options=given,
     )
 
 
-def checked_options(name: str, known: Mapping[str, inspect.Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a game as its factory takes them.
-
-    Args:
-      name: the id of the game.
-      known: the parameters of its factory.
-      given: options; a list stands for a tuple, as in JSON.
-
-    Raises ``ValueError`` for an unknown option, or a value of another type than the default.
-    """
-    unknown = [option for option in given if option not in known]
-    if unknown:
-        options = f"its options are {', '.join(known)}" if known else "it has no options"
-        raise ValueError(f"{name} has no option {', '.join(unknown)}{did_you_mean(unknown[0], known)}; {options}")
-    values = {option: tuple(value) if isinstance(value, list) else value for option, value in given.items()}  # JSON has lists
-    for option, value in values.items():
-        default = known[option].default
-        if default is not None and (type(value) is not type(default)):
-            raise ValueError(f"{name}: {option} must be {type(default).__name__}, like {default!r}, not {value!r}")
-    return values
+def _position_of_deal(game: Any, deal: Any) -> HostPosition:
+    """The initial position of a deal, of a game without a form in plain Python."""
+    position: HostPosition = game.host(game.init_from_deal(deal))
+    return position

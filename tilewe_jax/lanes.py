@@ -26,7 +26,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int32, PRNGKeyArray, PyTree, UInt32
 
+from tilewe_jax import loops
+from tilewe_jax.backends import require_backend
 from tilewe_jax.bits import WORD_BITS, hash32, kth_set_bit, popcount
+from tilewe_jax.checks import shown
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -89,6 +92,7 @@ def traced_once(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        require_backend()
         with jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()):
             return traced(*args, **kwargs)
 
@@ -131,12 +135,12 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
     def behind_conditional(*args: PyTree) -> PyTree:
         element = jax.tree.leaves(args)[0].ravel()[0]
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, *args))
-        return lax.cond((element.astype(jnp.uint32) | 1) != 0, function, lambda *_: zeros, *args)
+        return loops.cond((element.astype(jnp.uint32) | 1) != 0, function, lambda *_: zeros, *args)
 
     def behind_barrier(*args: PyTree) -> PyTree:
         return lax.optimization_barrier(function(*args))
 
-    return cast(T, lax.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
+    return cast(T, loops.platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
 
 
 @cache
@@ -159,7 +163,7 @@ def by_platform(function: Callable[..., T], on_gpu: Callable[..., T], *args: Any
     """
     if not compiles_for_gpus():
         return function(*args)
-    return cast(T, lax.platform_dependent(*args, cuda=on_gpu, rocm=on_gpu, default=function))
+    return cast(T, loops.platform_dependent(*args, cuda=on_gpu, rocm=on_gpu, default=function))
 
 
 @jax.custom_batching.custom_vmap
@@ -194,6 +198,19 @@ def _broadcast_to_batch(size: int, mapped: list[PyTree], tree: T) -> tuple[T, Py
 
     tree = mapped_together(jax.tree.map(broadcast, tree, mapped[0]))
     return tree, jax.tree.map(lambda _: True, tree)
+
+
+def typed_key(key: Any) -> PRNGKeyArray:
+    """A PRNG key as ``jax.random.key`` gives it, from one of either kind: ``jax.random.PRNGKey`` gives arrays of words.
+
+    Raises ``TypeError`` for other values.
+    """
+    dtype = getattr(key, "dtype", None)
+    if dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        return cast(PRNGKeyArray, key)
+    if dtype != jnp.uint32:
+        raise TypeError(f"key must be a PRNG key, such as jax.random.key(0), got {shown(key)}")
+    return jax.random.wrap_key_data(key)
 
 
 def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
@@ -255,7 +272,7 @@ def while_any(
     def any_left(carry: T) -> Array:
         return jnp.any(condition(carry))
 
-    return lax.while_loop(any_left, process_chunk, carry)
+    return loops.while_loop(any_left, process_chunk, carry)
 
 
 def chunk_size(lanes: int, divisor: int) -> int:
@@ -296,8 +313,8 @@ def some_set(flags: Bool[Array, "lanes"], count: int) -> Int32[Array, "count"]:
     rows = jnp.pad(flags, (0, words * WORD_BITS - flags.shape[0])).reshape(WORD_BITS, words).astype(jnp.uint32)
     packed = reduce(jnp.bitwise_or, [row << np.uint32(i) for i, row in enumerate(rows)])
     sizes = popcount(packed)
-    before = jnp.sum(jnp.where(np.tri(words, k=-1, dtype=bool).T, sizes[:, None], 0), axis=0)
-    rank = jnp.arange(count)
-    word = jnp.sum(before[:, None] <= rank[None], axis=0) - 1
+    before = jnp.sum(jnp.where(np.tri(words, k=-1, dtype=bool).T, sizes[:, None], 0), axis=0, dtype=jnp.int32)
+    rank = jnp.arange(count, dtype=jnp.int32)
+    word = jnp.sum(before[:, None] <= rank[None], axis=0, dtype=jnp.int32) - 1
     bit = kth_set_bit(packed[word], rank - before[word])
-    return jnp.where(rank < jnp.sum(sizes), bit * words + word, flags.shape[0])
+    return jnp.where(rank < jnp.sum(sizes, dtype=jnp.int32), bit * words + word, flags.shape[0])

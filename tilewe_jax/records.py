@@ -207,14 +207,16 @@ def replay(
     import jax
     import jax.numpy as jnp
 
+    from tilewe_jax import loops
+
     @jax.jit
     def run(state: Any, actions: jax.Array) -> tuple[jax.Array, ...]:
         def step(state: Any, action: jax.Array) -> tuple[Any, tuple[jax.Array, jax.Array]]:
             legal, over = jax.vmap(game.is_legal)(state, action), jax.vmap(game.is_terminal)(state)
             return jax.vmap(game.apply)(state, jnp.where(legal, action, -1)), (legal | (action < 0), over)
 
-        state, (legal, over) = jax.lax.scan(step, state, actions)
-        first_illegal = jnp.where(jnp.all(legal, axis=0), -1, jnp.argmin(legal, axis=0))
+        state, (legal, over) = loops.scan(step, state, actions)
+        first_illegal = jnp.where(jnp.all(legal, axis=0), -1, jnp.argmin(legal, axis=0).astype(jnp.int32))
         is_late = jnp.take_along_axis(over, first_illegal[None], axis=0)[0]
         ended = jax.vmap(game.is_terminal)(state)
         return first_illegal, is_late, ended, jax.vmap(game.scores)(state), jax.vmap(game.returns)(state)

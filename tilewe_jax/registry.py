@@ -3,16 +3,18 @@
 import contextlib
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any
 
 from tilewe_jax import factories
+from tilewe_jax.backends import require_backend
+from tilewe_jax.checks import shown
 from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.game import GAMES as POLYOMINO
 from tilewe_jax.games.santorini.game import GAMES as SANTORINI
 from tilewe_jax.games.triominos.game import GAMES as TRIOMINOS
-from tilewe_jax.host_games import checked_options
+from tilewe_jax.options import checked_options
 from tilewe_jax.words import did_you_mean
 
 Factory = Callable[..., Game[Any]]
@@ -32,8 +34,13 @@ def register(name: str, factory: Factory) -> None:
       name: the id of the game, equal to the ``id`` of what the factory makes.
       factory: a class or function whose keyword parameters, all with defaults, are the options of the game.
 
-    Raises ``ValueError`` where the name is taken by another factory, ``TypeError`` where an option has no default.
+    Raises ``ValueError`` if another factory has the name, ``TypeError`` for a name that is not a text, for a factory that
+    cannot be called, and for an option without a default.
     """
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"the name of a game must be a non-empty str, got {shown(name)}")
+    if not callable(factory):
+        raise TypeError(f"{name}: the factory must be a class or a function, got {shown(factory)}")
     if name in _FACTORIES and _FACTORIES[name] is not factory:
         raise ValueError(f"there is a game {name!r} already, made by {_FACTORIES[name]!r}")
     for option in inspect.signature(factory).parameters.values():
@@ -59,7 +66,11 @@ def ignored_games() -> list[str]:
 
 def options(name: str) -> dict[str, inspect.Parameter]:
     """The options of a game by name, with their defaults. Raises ``ValueError`` for an unknown name."""
-    return dict(inspect.signature(_factory(name)).parameters)
+    factory = _factory(name)
+    try:
+        return dict(inspect.signature(factory, eval_str=True).parameters)
+    except Exception:  # an annotation in quotes that names nothing
+        return dict(inspect.signature(factory).parameters)
 
 
 def describe(name: str) -> str:
@@ -75,31 +86,42 @@ def make(name: str, **given: Any) -> Game[Any]:
       **given: its options; a list stands for a tuple, as in JSON.
 
     Raises ``ValueError`` for an unknown name, an unknown option, or a value that the game refuses, and says what would be
-    right.
+    right. Raises ``RuntimeError`` if JAX cannot compute in this process, see ``tilewe_jax.backends``.
 
     >>> make("tilewe", players=2).num_players
     2
     """
-    values = checked_options(name, options(name), given)
-    if name in _OURS:
-        return _FACTORIES[name](**values)
+    require_backend()
+    return make_description(name, given)
+
+
+def make_description(name: str, given: Mapping[str, Any]) -> Game[Any]:
+    """``make``, also in a process in which JAX cannot compute.
+
+    For adapters that report this with their first ``reset``, because programs that start processes pass on errors of ``reset``
+    and lose errors of constructors.
+    """
+    factory, values = _factory(name), checked_options(name, options(name), given)
     try:
-        game = _FACTORIES[name](**values)
+        game = factory(**values)
     except ValueError:
         raise
     except (Exception, SystemExit) as error:
-        raise ValueError(f"the factory of the game {name!r} failed: {factories.describe(error)}") from error
+        what = f"{name} cannot be made with {shown(values)}" if values else f"the factory of the game {name!r} failed"
+        raise ValueError(f"{what}: {factories.describe(error)}") from error
     if not isinstance(game, Game):
         raise ValueError(f"the factory of the game {name!r} must give a tilewe_jax.Game, got {game!r}")
     return game
 
 
 def _factory(name: str) -> Factory:
+    if not isinstance(name, str):
+        raise ValueError(f"the name of a game must be text, not {shown(name)}")
     if name not in _FACTORIES:
         entries = {(entry.value, _package(entry)): entry for entry in _entry_points() if entry.name == name}
         if not entries:
             known = available_games()
-            raise ValueError(f"there is no game {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+            raise ValueError(f"there is no game {shown(name)}{did_you_mean(name, known)}; there are {', '.join(known)}")
         if len(entries) > 1:
             packages = " and ".join(sorted(map(_package, entries.values())))
             raise ValueError(f"the game {name!r} is declared by {packages}; uninstall all but one")

@@ -327,7 +327,7 @@ class Match:
         over = jax.vmap(game.is_terminal)(state)
         legal = jax.vmap(game.is_legal)(state, action)
         action = jnp.where(legal, action, jax.vmap(game.sample_action)(state, self._keys(play, ply)[:, 1]))
-        seats = jnp.arange(game.num_players)[:, None]
+        seats = jnp.arange(game.num_players, dtype=jnp.int32)[:, None]
         moving = (seats == jax.vmap(game.current_player)(state)[None]) & ~over[None]
         moved = moving.astype(jnp.int32)
         after = _Play(

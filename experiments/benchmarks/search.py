@@ -81,7 +81,7 @@ def made_up(actions: int) -> tuple[Any, Any]:
 
     def evaluate(state: State, key: Any) -> Evaluation:
         del key
-        noise = (hash32(state.hash, jnp.arange(actions)) >> 8).astype(jnp.float32) / 2**24
+        noise = (hash32(state.hash, jnp.arange(actions, dtype=jnp.int32)) >> 8).astype(jnp.float32) / 2**24
         return Evaluation(dense_logits(4 * noise), jnp.stack([noise[0], 1 - noise[0]]))
 
     return MadeUp(), evaluate

@@ -164,7 +164,7 @@ def _summary(search: Callable[..., Any], state: Any, key: PRNGKeyArray) -> tuple
     else:
         visits = jnp.round(result.policy * _SHARES).astype(jnp.int32)
         actions = jnp.where(visits > 0, result.candidates, -1)
-    order = jnp.argsort(actions)
+    order = jnp.argsort(actions).astype(jnp.int32)
     return result.action, actions[order], visits[order]
 
 

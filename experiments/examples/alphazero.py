@@ -125,7 +125,7 @@ def learn(
 
     def update(carry: tuple[Network, Any], key: PRNGKeyArray) -> tuple[tuple[Network, Any], Array]:
         network, memory = carry
-        batch = jax.tree.map(lambda leaf: leaf[jax.random.randint(key, (BATCH_SIZE,), 0, rows)], replay)
+        batch = jax.tree.map(lambda leaf: leaf[jax.random.randint(key, (BATCH_SIZE,), 0, rows, jnp.int32)], replay)
         mean_loss, gradients = jax.value_and_grad(lambda network: jnp.mean(jax.vmap(partial(loss, game, network))(batch)))(
             network
         )

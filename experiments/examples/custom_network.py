@@ -59,7 +59,7 @@ class CellTransformer(eqx.Module):
         planes, height, width = observation_shape(game)
         keys = jax.random.split(key, size.blocks + 4)
         self.stem = Linear(planes, size.channels, keys[0])
-        self.positions = 0.1 * jax.random.normal(keys[1], (height * width, size.channels))
+        self.positions = 0.1 * jax.random.normal(keys[1], (height * width, size.channels), jnp.float32)
         self.blocks = [AttentionBlock(size.channels, key) for key in keys[4:]]
         self.policy = Linear(2 * size.channels, game.num_logits, keys[2], scale=0.1)
         self.value = ValueHead(2 * size.channels, game.num_players, keys[3])

@@ -22,7 +22,7 @@ class Conv(eqx.Module):
 
     def __init__(self, before: int, after: int, side: int, key: PRNGKeyArray, scale: float = 1.0) -> None:
         self.weight = normal(key, (side, side, before, after), scale * (2 / (side * side * before)) ** 0.5)
-        self.bias = jnp.zeros(after)
+        self.bias = jnp.zeros(after, jnp.float32)
 
     def __call__(self, x: Float[Array, "height width before"]) -> Float[Array, "height width after"]:
         names = ("NHWC", "HWIO", "NHWC")
@@ -38,7 +38,7 @@ class Linear(eqx.Module):
 
     def __init__(self, before: int, after: int, key: PRNGKeyArray, scale: float = 1.0) -> None:
         self.weight = normal(key, (before, after), scale * (1 / before) ** 0.5)
-        self.bias = jnp.zeros(after)
+        self.bias = jnp.zeros(after, jnp.float32)
 
     def __call__(self, x: Float[Array, "*rows before"]) -> Float[Array, "*rows after"]:
         y = x @ self.weight.astype(x.dtype)
@@ -67,7 +67,7 @@ class RMSNorm(eqx.Module):
     gain: Float[Array, "channels"]
 
     def __init__(self, channels: int) -> None:
-        self.gain = jnp.ones(channels)
+        self.gain = jnp.ones(channels, jnp.float32)
 
     def __call__(self, x: Float[Array, "*rows channels"]) -> Float[Array, "*rows channels"]:
         inverse = lax.rsqrt(jnp.mean(jnp.square(x.astype(jnp.float32))) + 1e-6)
@@ -147,7 +147,7 @@ def global_pool(x: Float[Array, "height width channels"]) -> Float[Array, "2*cha
 
 def normal(key: PRNGKeyArray, shape: tuple[int, ...], deviation: float) -> Array:
     """Initial weights, normally distributed with mean 0."""
-    return deviation * jax.random.normal(key, shape)
+    return deviation * jax.random.normal(key, shape, jnp.float32)
 
 
 @jax.custom_jvp

@@ -61,7 +61,7 @@ class LinearPolicy:
     def initial_weights(self, key: PRNGKeyArray) -> Float32[Array, "weights"]:
         """What an untrained network adds to the weights of the heuristics."""
         del key
-        return jnp.zeros(self.num_logits)
+        return jnp.zeros(self.num_logits, jnp.float32)
 
     def observe(self, state: Any, player: Int32[Array, ""]) -> Encoding:
         """The encoding of a position; ``player`` is to move."""
@@ -99,7 +99,9 @@ class PerceptronPolicy(LinearPolicy):
     def initial_weights(self, key: PRNGKeyArray) -> Float32[Array, "weights"]:
         """Weights with which the hidden units differ and add nothing to logits."""
         linear, features, pieces, *rest = self.shapes
-        parts = jnp.zeros(linear), jax.random.normal(key, (features[0] + pieces[0], self.hidden)) / 2, *map(jnp.zeros, rest)
+        zeros = partial(jnp.zeros, dtype=jnp.float32)
+        planes = jax.random.normal(key, (features[0] + pieces[0], self.hidden), jnp.float32) / 2
+        parts = zeros(linear), planes, *map(zeros, rest)
         return jnp.concatenate([part.ravel() for part in parts])
 
     def gather_logits(self, state: Any, logits: Float32[Array, "weights"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
@@ -240,7 +242,7 @@ def _numbers(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "numbers
         jnp.log1p(jnp.sum(legal, axis=1)) / 5,
         encoding.out,
         points / sum(PIECE_SIZES[piece] for piece in config.pieces),
-        jnp.arange(config.colors) == encoding.color,
+        jnp.arange(config.colors, dtype=jnp.int32) == encoding.color,
     ]
     return jnp.concatenate([number.astype(jnp.float32).ravel() for number in numbers])
 

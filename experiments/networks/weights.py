@@ -144,7 +144,7 @@ def find(name: str) -> Path | None:
     return max(Path(name, "weights").glob("*.npz"), default=None)  # their names are numbers of iterations, with zeros
 
 
-def _no_network(what: str, name: str) -> str:
+def not_found(what: str, name: str) -> str:
     """A message for a name that does not stand for weights; ``what`` is the setting."""
     if Path(name, "config.json").is_file():
         reason = "the run has no weights yet; train writes them at each evaluation"
@@ -164,7 +164,7 @@ def read_initial(game: Game[Any], name: str, setting: str, known: str = "") -> W
     """
     path = find(name)
     if path is None:
-        raise ValueError(_no_network(setting, name))
+        raise ValueError(not_found(setting, name))
     return read(game, path, any_game=True, known=known)
 
 
@@ -177,7 +177,7 @@ def load(game: Game[Any], name: str, trust: bool = False) -> Network:
     path = find(name)
     if path is None:
         if ":" not in name and not Path(name).is_file():
-            raise ValueError(_no_network("network", name))
+            raise ValueError(not_found("network", name))
         return load_exported(game, name)
     weights = read(game, path, trust=trust)
     return TrainedNetwork(weights.model, weights.description.score_weight, weights.note)

@@ -172,7 +172,7 @@ def warmup_agents(config: SelfplayConfig, game: Game[Any]) -> tuple[Searcher, Se
 
 def _heuristic(config: SelfplayConfig, game: Game[Any]) -> Searcher:
     """Draws from the game's heuristic logits; the policy to learn is their softmax over the candidates."""
-    settings, unknown = config.search, jnp.full(game.num_players, UNKNOWN)
+    settings, unknown = config.search, jnp.full(game.num_players, UNKNOWN, jnp.float32)
 
     def decide(state: Any, key: PRNGKeyArray) -> Decision:
         key_candidates, key_action = jax.random.split(key)
@@ -188,7 +188,7 @@ def _heuristic(config: SelfplayConfig, game: Game[Any]) -> Searcher:
 
 def _imitation(config: SelfplayConfig, game: Game[Any]) -> Searcher:
     """Plays a policy of the game; the policy to learn is its action, among random others that it does not play."""
-    policy, unknown = _warmup_policy(config, game), jnp.full(game.num_players, UNKNOWN)
+    policy, unknown = _warmup_policy(config, game), jnp.full(game.num_players, UNKNOWN, jnp.float32)
     count = config.search.num_candidates
 
     def decide(state: Any, key: PRNGKeyArray) -> Decision:
@@ -197,7 +197,7 @@ def _imitation(config: SelfplayConfig, game: Game[Any]) -> Searcher:
         others = game.sample_actions(state, key_others, count - 1)
         actions = jnp.concatenate([action[None], jnp.where(others == action, -1, others)])
         valid = (actions >= 0).astype(jnp.float32)
-        target = valid * (jnp.arange(count) == 0).astype(jnp.float32)
+        target = valid * (jnp.arange(count, dtype=jnp.int32) == 0).astype(jnp.float32)
         output = PolicyOutput(action, actions, valid / jnp.maximum(jnp.sum(valid), 1.0), target, unknown)
         return without_node(config, state, output)
 

@@ -191,7 +191,7 @@ def play_game(
         The scores and the outcomes of the seats, and the mean variance of the logits of a position.
     """
     key_plies, key_state, key = jax.random.split(key, 3)
-    random_plies = jax.random.randint(key_plies, (), 0, settings.random_plies + 1)
+    random_plies = jax.random.randint(key_plies, (), 0, settings.random_plies + 1, jnp.int32)
     none = jnp.zeros_like(weights), jnp.float32(0.0), jnp.float32(0.0)
 
     def goes_on(carry: Any) -> Array:
@@ -209,7 +209,7 @@ def play_game(
         choice = jax.random.categorical(key_choice, jnp.where(can_move, logits, 0.0))
         probs = jax.nn.softmax(jnp.where(can_move, logits, 0.0))
         learns = can_move & ~is_random
-        is_mover = jnp.arange(game.num_players)[:, None] == player
+        is_mover = jnp.arange(game.num_players, dtype=jnp.int32)[:, None] == player
         scores = scores + jnp.where(is_mover & learns, (features[choice] - probs @ features)[None], 0.0)
         variance = variance + jnp.where(learns, jnp.var(score, where=available), 0.0)
         positions = positions + learns.astype(jnp.float32)

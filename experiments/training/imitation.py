@@ -155,12 +155,14 @@ def loss(
     weight = settings.root_value_weight
 
     def loss_of_one(position: replay.Positions[Any], key: PRNGKeyArray) -> Float32[Array, ""]:
-        symmetry = jax.random.randint(key, (), 0, game.num_symmetries)
+        symmetry = jax.random.randint(key, (), 0, game.num_symmetries, jnp.int32)
         state, actions = game.transform(position.state, symmetry), position.candidates
         actions = jnp.where(actions >= 0, jnp.asarray(game.action_symmetries)[symmetry][jnp.maximum(actions, 0)], -1)
         player, interface = game.current_player(state), network_interface(game, model)
         outputs = networks.evaluate(model, interface.observe(state, player))
-        seats = (player + jnp.arange(game.num_players)) % game.num_players  # outputs are relative to the player to move
+        seats = (
+            player + jnp.arange(game.num_players, dtype=jnp.int32)
+        ) % game.num_players  # outputs are relative to the player to move
 
         logits = jnp.where(actions >= 0, interface.gather_logits(state, outputs.logits, actions), -1e9)
         policy = divergence(position.policy, jax.nn.log_softmax(logits))

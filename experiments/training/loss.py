@@ -108,7 +108,7 @@ def position_loss(
     """
     state, actions, node, final = position.state, position.candidates, position.node, position.final
     if config.augment and game.num_symmetries > 1:
-        index = jax.random.randint(key, (), 0, game.num_symmetries)
+        index = jax.random.randint(key, (), 0, game.num_symmetries, jnp.int32)
         state = game.transform(state, index)
         renamed = jnp.asarray(game.action_symmetries)[index][jnp.maximum(actions, 0)]
         actions = jnp.where(actions >= 0, renamed, -1)
@@ -142,7 +142,7 @@ def position_loss(
     expected = jax.nn.softmax(outputs.outcome_logits)
     bins = jax.nn.one_hot(jnp.minimum((expected * BINS).astype(jnp.int32), BINS - 1), BINS)
     calibration = jnp.stack([jnp.ones_like(expected), expected, position.returns[seats]]) @ bins
-    agrees = jnp.argmax(logits) == jnp.argmax(position.policy)
+    agrees = jnp.argmax(logits).astype(jnp.int32) == jnp.argmax(position.policy).astype(jnp.int32)
     total = policy + config.outcome_loss_weight * (outcome + node_outcome) + config.score_loss_weight * score
     total = total + config.soft_policy_weight * soft_policy + config.ownership_loss_weight * ownership
     total = total + config.short_term_loss_weight * short_term
@@ -158,7 +158,7 @@ def position_loss(
         agreement=agrees.astype(jnp.float32),
         calibration=calibration,
     )
-    weight = (position.finished & (jnp.sum(valid) > 0)).astype(jnp.float32)
+    weight = (position.finished & (jnp.sum(valid, dtype=jnp.int32) > 0)).astype(jnp.float32)
     return weight * total, jax.tree.map(lambda leaf: weight * leaf, parts)
 
 
@@ -182,7 +182,7 @@ def _auxiliary_losses(
 def _evaluate(game: Game[Any], interface: NetworkInterface, model: Model, state: Any) -> tuple[Int32[Array, "P"], Outputs]:
     """The seats from that of the player to move on, and the outputs, which are in their order."""
     player = game.current_player(state)
-    seats = (player + jnp.arange(game.num_players)) % game.num_players
+    seats = (player + jnp.arange(game.num_players, dtype=jnp.int32)) % game.num_players
     return seats, evaluate(model, interface.observe(state, player))
 
 
@@ -206,7 +206,7 @@ def learn(
     key_sample, key_loss = jax.random.split(jax.random.fold_in(key, lax.axis_index(axis)))
     batch = take(replay, sample(replay, key_sample, count - from_records, config.replay.surprise_fraction))
     if recorded is not None:
-        drawn = jax.random.randint(jax.random.fold_in(key_sample, 1), (from_records,), 0, len(recorded.finished))
+        drawn = jax.random.randint(jax.random.fold_in(key_sample, 1), (from_records,), 0, len(recorded.finished), jnp.int32)
         batch = jax.tree.map(lambda leaf, more: jnp.concatenate([leaf, more[drawn]]), batch, recorded)
 
     def loss(trained: Any) -> tuple[Array, Losses]:

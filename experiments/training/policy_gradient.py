@@ -221,7 +221,7 @@ class Metrics(NamedTuple):
 def critic_input(game: Game[Any], critic: str, state: Any) -> Float32[Array, "seats ..."]:
     """What the critic sees of a position: the observations of all players from the mover on, or of the mover alone."""
     count = game.num_players if critic == "full" and game.has_hidden_information else 1
-    seats = (game.current_player(state) + jnp.arange(count)) % game.num_players
+    seats = (game.current_player(state) + jnp.arange(count, dtype=jnp.int32)) % game.num_players
     return jax.vmap(game.observe, in_axes=(None, 0))(state, seats)
 
 
@@ -242,7 +242,7 @@ def evaluate_position(game: Game[Any], settings: Settings, learner: Learner, sta
     log_probs, base = policy_and_values(game, learner.actor, state, candidates)
     magnet = policy_and_values(game, learner.magnet, state, candidates)[0] if settings.magnet_weight else log_probs
     values = jax.nn.softmax(base + learner.critic(critic_input(game, settings.critic, state)))
-    seats = (jnp.arange(game.num_players) - game.current_player(state)) % game.num_players
+    seats = (jnp.arange(game.num_players, dtype=jnp.int32) - game.current_player(state)) % game.num_players
     return Evaluated(candidates, log_probs, magnet, base, values[:, seats])
 
 
@@ -262,7 +262,9 @@ def play(
     """
     count, chunk = settings.num_games, min(settings.chunk, settings.num_games)
     num_against = round(settings.opponent_fraction * count) if opponent else 0
-    own_seat = jnp.where(jnp.arange(count) < num_against, jnp.arange(count) % game.num_players, -1)
+    own_seat = jnp.where(
+        jnp.arange(count, dtype=jnp.int32) < num_against, jnp.arange(count, dtype=jnp.int32) % game.num_players, -1
+    )
 
     def evaluate_all(state: Any, key: PRNGKeyArray) -> Evaluated:
         def evaluate_one(arguments: tuple[Any, PRNGKeyArray]) -> Evaluated:
@@ -296,11 +298,11 @@ def play(
 
     def position(state: Any, evaluated: Evaluated, choice: Array, is_opponent: Array, returns: Array) -> Positions:
         player = game.current_player(state)
-        seats = (player + jnp.arange(game.num_players)) % game.num_players
+        seats = (player + jnp.arange(game.num_players, dtype=jnp.int32)) % game.num_players
         ahead, score_ahead = (returns - evaluated.values)[:, player]
         advantage = (1 - settings.score_weight) * ahead + settings.score_weight * score_ahead
         candidates, log_probs, magnet, base, _ = evaluated
-        learned = (jnp.sum(candidates >= 0) > 1) & ~is_opponent
+        learned = (jnp.sum(candidates >= 0, dtype=jnp.int32) > 1) & ~is_opponent
         return Positions(state, candidates, choice, log_probs[choice], magnet, base, advantage, returns[:, seats], learned)
 
     positions = jax.vmap(jax.vmap(position))(state, evaluated, choice, is_opponent, returns)

@@ -85,7 +85,9 @@ class Program:
         self.add_gradients = jax.jit(partial(add_gradients, game, settings), donate_argnums=3)
         self.update = jax.jit(partial(update, settings))
         self.finish = jax.jit(self._finish)
-        self.zeros = jax.jit(lambda models: (jax.tree.map(jnp.zeros_like, models), Metrics(*jnp.zeros(len(Metrics._fields)))))
+        self.zeros = jax.jit(
+            lambda models: (jax.tree.map(jnp.zeros_like, models), Metrics(*jnp.zeros(len(Metrics._fields), jnp.float32)))
+        )
 
     def begin(self) -> Learner:
         """The state at the beginning."""

@@ -117,7 +117,7 @@ class Program:
         """Makes a step of the optimizer."""
 
         def rows_filled(state: TrainState) -> Array:
-            return jnp.max(jnp.sum(state.replay.positions.game_index >= 0, axis=0))
+            return jnp.max(jnp.sum(state.replay.positions.game_index >= 0, axis=0, dtype=jnp.int32))
 
         self.rows_filled: Callable[[TrainState], Array] = jax.jit(
             rows_filled, out_shardings=NamedSharding(self.mesh, everywhere)

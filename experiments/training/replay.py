@@ -213,14 +213,14 @@ def sample(replay: Replay[State], key: PRNGKeyArray, count: int, surprise_fracti
     """
     positions = replay.positions
     available = (positions.finished & (positions.surprise >= 0)).ravel()
-    number = jnp.maximum(jnp.sum(available), 1).astype(jnp.float32)
+    number = jnp.maximum(jnp.sum(available, dtype=jnp.int32), 1).astype(jnp.float32)
     surprise = jnp.where(available, positions.surprise.ravel(), 0.0)
     total = jnp.sum(surprise)
     uniform = jnp.where(available, (1 - surprise_fraction) / number, 0.0)
     probability = uniform + surprise_fraction * surprise / jnp.maximum(total, 1e-9)
     # A scan in a tree; XLA's own cumulative sum takes quadratic time on a CPU.
     cumulative = lax.associative_scan(jnp.add, probability)
-    drawn = jnp.searchsorted(cumulative, jax.random.uniform(key, (count,)) * cumulative[-1], side="right")
+    drawn = jnp.searchsorted(cumulative, jax.random.uniform(key, (count,), jnp.float32) * cumulative[-1], side="right")
     index = jnp.minimum(drawn, cumulative.shape[0] - 1).astype(jnp.int32)
     return jnp.where(available[index], index, -1)
 

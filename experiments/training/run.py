@@ -90,7 +90,7 @@ def _compared(
         "tilewe-jax": version("tilewe-jax"),
         "jax": version("jax"),
         "jaxlib": version("jaxlib"),
-        "JAX_ENABLE_X64": jax.dtypes.canonicalize_dtype(float) == "float64",
+        "JAX_ENABLE_X64": jax.dtypes.canonicalize_dtype(float).itemsize == 8,
     }
 
 

@@ -95,7 +95,7 @@ class RandomOpenings(Generic[State]):
     def init(self, key: PRNGKeyArray) -> State:
         """The state in which a game begins; where random actions have ended it, it is over."""
         key_init, key_half, key_plies, key = jax.random.split(key, 4)
-        plies = jax.random.randint(key_plies, (), 1, self.max_plies + 1)
+        plies = jax.random.randint(key_plies, (), 1, self.max_plies + 1, jnp.int32)
         plies = jnp.where(jax.random.bernoulli(key_half), plies, 0)
 
         def move(ply: Int32[Array, ""], state: State) -> State:
@@ -151,7 +151,7 @@ def play(
         games: SelfplayState[State], key: PRNGKeyArray
     ) -> tuple[SelfplayState[State], tuple[Positions[State], Array, SelfplayStats]]:
         keys = jax.vmap(partial(jax.random.split, num=4))(games.key)
-        in_full = jax.random.uniform(key) < config.full_search_prob if fast else jnp.asarray(True)
+        in_full = jax.random.uniform(key, dtype=jnp.float32) < config.full_search_prob if fast else jnp.asarray(True)
         if opponent is None:
             decision: Decision = (
                 lax.cond(in_full, full, fast, games.state, keys[:, 0]) if fast else full(games.state, keys[:, 0])
@@ -236,8 +236,8 @@ def play(
 def _learner_seat(opponent_fraction: float, num_players: int, key: PRNGKeyArray) -> Int32[Array, ""]:
     """The seat of the network that learns in a new game, drawn with a key derived from ``key``; -1 is all seats."""
     key_fraction, key_seat = jax.random.split(jax.random.fold_in(key, _SEAT_STREAM))
-    seat = jax.random.randint(key_seat, (), 0, num_players)
-    return jnp.where(jax.random.uniform(key_fraction) < opponent_fraction, seat, -1)
+    seat = jax.random.randint(key_seat, (), 0, num_players, jnp.int32)
+    return jnp.where(jax.random.uniform(key_fraction, dtype=jnp.float32) < opponent_fraction, seat, -1)
 
 
 def _against_opponent(
@@ -262,9 +262,9 @@ def _opponent_moves(
     """The moves of the opponent, each as the only candidate of a decision; a random one where it chose an illegal action."""
     count, decide = config.search.num_candidates, jax.vmap(partial(legal_action, game, opponent))
     action = _where_needed(decide, needed, state, keys, jnp.full(needed.shape, -1, jnp.int32))
-    only = jnp.arange(count)[None] == 0
+    only = jnp.arange(count, dtype=jnp.int32)[None] == 0
     policy = jnp.broadcast_to(only, (len(action), count)).astype(jnp.float32)
-    values = jnp.full((len(action), game.num_players), UNKNOWN)
+    values = jnp.full((len(action), game.num_players), UNKNOWN, jnp.float32)
     output = PolicyOutput(action, jnp.where(only, action[:, None], -1), policy, policy, values)
     return without_node(config, state, output)
 

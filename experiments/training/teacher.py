@@ -139,7 +139,7 @@ def decide(
     )
     drawn = output.candidates[jax.random.categorical(key_draw, jnp.log(output.visits.astype(jnp.float32)))]
     action = jnp.where((ply < settings.temperature_plies) & (jnp.max(output.visits) > 0), drawn, output.action)
-    is_random = (ply < random_plies) | (jax.random.uniform(key_random) < settings.random_move_prob)
+    is_random = (ply < random_plies) | (jax.random.uniform(key_random, dtype=jnp.float32) < settings.random_move_prob)
     action = jnp.where(is_random, game.sample_action(state, key_action), action)
     return kept, game.apply(state, action)
 
@@ -155,7 +155,7 @@ def play(game: Game[Any], settings: Settings, number: int, decide: Decide) -> Po
     """
     key_init, key_plies, key = jax.random.split(jax.random.fold_in(jax.random.key(settings.seed), number), 3)
     state = jax.vmap(game.init)(jax.random.split(key_init, settings.batch))
-    random_plies = jax.random.randint(key_plies, (settings.batch,), 0, settings.random_plies + 1)
+    random_plies = jax.random.randint(key_plies, (settings.batch,), 0, settings.random_plies + 1, jnp.int32)
     over, plies = jax.jit(jax.vmap(game.is_terminal)), list[_Ply]()
     while not bool(jnp.all(over(state))):
         keys = jax.random.split(jax.random.fold_in(key, len(plies)), settings.batch)

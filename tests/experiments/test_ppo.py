@@ -205,7 +205,7 @@ def test_it_learns_to_beat_random_play(tmp_path: Path, capsys: pytest.CaptureFix
         (["--critic", "both"], "--critic must be one of full, observed, not 'both'"),
         (["--game", "tilewe", "--options", "players=1"], "tilewe has a single player here"),
         (["--opponent-fraction", "0.5"], "opponent_fraction is that of the games against opponent"),
-        (["--init", "nowhere"], "init must be shipped weights"),
+        (["--init", "nowhere"], "init 'nowhere': not found"),
         (["--opponent", "nobody"], "triominos has no agent 'nobody'"),
     ],
 )

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ SETTINGS = [
     "checkpoint.checkpoint_every=1",
     "evaluation.eval_every=1000",
 ]
+
+RARELY_SAVED = [*TINY_TRAINING, "checkpoint.checkpoint_every=100000", "evaluation.eval_every=100000", "iterations=100000"]
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +88,10 @@ def said(err: str) -> list[str]:
     return [line for line in err.splitlines() if line.startswith("tilewe-jax: ")]
 
 
-def wait_for_iterations(folder: Path, count: int, seconds: float = 600) -> None:
+def wait_for_iterations(folder: Path, count: int, trainings: Sequence[Training] = (), seconds: float = 600) -> None:
     end = time.monotonic() + seconds
     while len(metrics.read(folder / metrics.METRICS)) < count:
+        assert all(training.process.poll() is None for training in trainings), "a process has ended"
         assert time.monotonic() < end, f"no {count} iterations after {seconds} s"
         time.sleep(0.05)
 
@@ -207,10 +210,8 @@ def test_a_signal_ends_all_processes_alike_with_a_checkpoint(
     environment: dict[str, str], tmp_path: Path, started: list[Training], signalled: tuple[int, ...], number: int
 ) -> None:
     folder = tmp_path / "run"
-    started += pair(
-        environment, "--out", str(folder), "--set", *SETTINGS, "iterations=100000", "checkpoint.checkpoint_every=1000"
-    )
-    wait_for_iterations(folder, 2)
+    started += pair(environment, "--out", str(folder), "--set", *RARELY_SAVED)
+    wait_for_iterations(folder, 2, started)
     for index in signalled:
         started[index].process.send_signal(number)
     outcomes = [training.end() for training in started]
@@ -242,7 +243,7 @@ def test_a_signal_while_processes_compile_ends_them_alike(
     [
         (["--set", *SETTINGS, "seed=1"], "seed is 0 in process 0 and 1 in process 1"),
         (["--set", *SETTINGS, "--minutes", "9", "--devices", "1"], "--devices is 2 in process 0 and 1 in process 1"),
-        (["--set", *SETTINGS, "selfplay.num_games=x"], "selfplay.num_games must be an integer, not 'x'"),
+        (["--set", *SETTINGS, "seed=x"], "seed must be an integer, not 'x'"),
     ],
     ids=["seed", "devices", "argument"],
 )
@@ -310,7 +311,7 @@ def test_a_terminal_that_hangs_up_keeps_a_checkpoint(environment: dict[str, str]
     import pty
 
     folder = tmp_path / "run"
-    command = ["train", "--devices", "2", "--out", str(folder), "--set", *SETTINGS, "iterations=100000"]
+    command = ["train", "--devices", "2", "--out", str(folder), "--set", *RARELY_SAVED]
     pid, terminal = pty.fork()
     if not pid:
         os.execve(

@@ -288,7 +288,7 @@ def test_folders_that_cannot_be_used(
         (["--set", "selfplay.num_games=100000000"], "GB a device are needed"),
         (["--preset", "chess"], "there is no preset 'chess'; there are classic_2_cpu, classic_cpu, "),
         (["--preset", "nothing.py"], "there is no preset nothing.py: No such file or directory"),
-        (["--set", "network.init=nobody"], "network.init must be shipped weights"),
+        (["--set", "network.init=nobody"], "network.init 'nobody': not found"),
         (["--set", "network.init=santorini", "network.architecture=mlp"], "network.init has weights of reach_resnet nano"),
         (["--coordinator", "localhost:1"], "--coordinator, --num-processes and --process-id are given together"),
         (["--checkpoint", "3"], "--checkpoint needs --resume"),

@@ -1,5 +1,6 @@
 """Networks as evaluators: from files and factories, of the right shape, averaged over symmetries."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import export
 
 import tilewe_jax
 from search import AgentSpec, PuctRule, Search, SearchSettings, build, heuristic_evaluator, network_evaluator
@@ -64,6 +66,30 @@ def test_a_file_holds_the_network(tmp_path: Path) -> None:
 def test_what_is_no_network(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build(AgentSpec.parse(f"puct:network={name}"), GAME)
+
+
+def test_a_file_that_has_expired_gives_the_reason_of_jax(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A version of the calling convention from before or after this JAX, and a program that its compiler does not read."""
+    path = tmp_path / "network"
+    networks.save(GAME, factory(GAME), path)
+    exported = export.deserialize(bytearray(path.read_bytes()))
+    oldest = export.minimum_supported_calling_convention_version
+    newest = export.maximum_supported_calling_convention_version
+    program = exported.mlir_module_serialized
+    for changes, reason in (
+        ({"calling_convention_version": oldest - 1}, f"version {oldest - 1}, not {oldest} to {newest}"),
+        ({"calling_convention_version": newest + 1}, f"version {newest + 1}, not {oldest} to {newest}"),
+        ({"mlir_module_serialized": program[:100] + bytes(len(program) - 100)}, "StableHLO"),
+    ):
+        path.write_bytes(replace(exported, **changes).serialize())
+        with pytest.raises(ValueError, match="not a file of a network") as error:
+            networks.load(GAME, str(path))
+        message = str(error.value)
+        assert reason in message
+        assert "six months" in message
+        assert "search.exported.save" in message
+        assert "\n" not in message
+    capfd.readouterr()  # the compiler prints, too
 
 
 def test_a_network_of_another_game(tmp_path: Path) -> None:

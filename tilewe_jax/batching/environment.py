@@ -7,8 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
+from tilewe_jax.backends import require_backend
 from tilewe_jax.batching.reset import auto_reset, init_batch
-from tilewe_jax.game import Game
+from tilewe_jax.checks import check_count
+from tilewe_jax.game import Game, check_state
+from tilewe_jax.lanes import typed_key
 
 S = TypeVar("S")
 
@@ -68,18 +71,20 @@ class Environment(Generic[S]):
     game: Game[S]
 
     def reset(self, key: PRNGKeyArray, batch: int) -> EnvironmentState[S]:
-        """Start ``batch`` new games. Raises ``ValueError`` for fewer than one."""
-        if batch < 1:
-            raise ValueError(f"batch must be at least 1, not {batch}")
-        key, init_key = jax.random.split(key)
+        """Start ``batch`` new games. Raises ``ValueError`` for fewer than one, ``TypeError`` for other values than integers."""
+        require_backend()
+        batch = check_count("batch", batch)
+        key, init_key = jax.random.split(typed_key(key))
         return EnvironmentState(init_batch(self.game, init_key, batch), jnp.zeros(batch, jnp.int32), key)
 
     def step(self, games: EnvironmentState[S], action: Int32[Array, "batch"]) -> tuple[EnvironmentState[S], Transition]:
         """Play one action in every game.
 
-        Raises ``ValueError`` or ``TypeError`` for actions of another shape or dtype than ``int32[batch]``.
+        Raises ``ValueError`` or ``TypeError`` for actions of another shape or dtype than ``int32[batch]``, and for states of
+        another game.
         """
         game, batch = self.game, games.steps.shape[0]
+        check_state(game, games.state, (batch,))
         action = jnp.asarray(action)
         if action.shape != (batch,):
             raise ValueError(f"action must have shape ({batch},), one for each game, not {action.shape}")

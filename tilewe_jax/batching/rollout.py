@@ -7,11 +7,14 @@ from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
+from tilewe_jax import loops
+from tilewe_jax.backends import require_backend
 from tilewe_jax.batching.reset import batch_first
+from tilewe_jax.checks import check_count, shown
 from tilewe_jax.game import Game, Policy, as_action
+from tilewe_jax.lanes import typed_key
 
 S = TypeVar("S")
 
@@ -64,6 +67,8 @@ def rollout(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None 
       The ends of the games. Games in which the policy chose illegal actions may be unfinished, see
       ``Rollout.illegal_actions``.
 
+    Raises ``ValueError`` or ``TypeError`` for a batch that is not an integer of at least 1.
+
     >>> import jax, tilewe_jax
     >>> games = jax.jit(lambda key: tilewe_jax.rollout(tilewe_jax.make("santorini", size=3), key, 8))(jax.random.key(0))
     >>> games.returns.shape, int(games.returns.sum())
@@ -74,10 +79,12 @@ def rollout(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None 
 
 def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None = None) -> Trajectory[S]:
     """Play a batch of games to their ends and keep every action; arguments as in ``rollout``."""
-    key, init_key, action_key = jax.random.split(key, 3)
+    require_backend()
+    batch = check_count("batch", batch)
+    key, init_key, action_key = jax.random.split(typed_key(key), 3)
     initial = jax.vmap(game.init, out_axes=-1)(jax.random.split(init_key, batch))
     choose, move = choose_and_move(game, policy)
-    lane = jnp.arange(batch)
+    lane = jnp.arange(batch, dtype=jnp.int32)
 
     # The action is chosen at the end of an iteration and carried: fused with the step that uses it, XLA computes it twice.
     def play(carry: PyTree) -> PyTree:
@@ -100,7 +107,7 @@ def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | 
     zeros, empty = jnp.zeros(batch, jnp.int32), jnp.full((game.max_steps, batch), -1, jnp.int32)
     action = choose(initial, jax.random.split(action_key, batch))
     carry = initial, action, key, jnp.int32(0), zeros, zeros, empty, empty
-    state, _, _, _, lengths, illegal, actions, players = lax.while_loop(any_left, play, carry)
+    state, _, _, _, lengths, illegal, actions, players = loops.while_loop(any_left, play, carry)
     scores, returns = each(game.scores)(state), each(game.returns)(state)
     finished = Rollout(batch_first(state), lengths, scores.T, returns.T, illegal)
     return Trajectory(batch_first(initial), actions.T, players.T, finished)
@@ -112,6 +119,8 @@ def choose_and_move(game: Game[S], policy: Policy | None) -> tuple[Callable[[S, 
     Random play may defer forced passes, which is faster (``Game.apply_deferred``). A policy is never shown such states, and it
     is not trusted: an illegal action becomes -1.
     """
+    if policy is not None and not callable(policy):
+        raise TypeError(f"policy must be a function of a state and a key, got {shown(policy)}")
     if not policy:
         return each(game.sample_action), each(game.apply_deferred)
 

@@ -7,6 +7,9 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import PyTree
 
+from tilewe_jax.backends import require_backend
+from tilewe_jax.checks import check_count
+
 
 def over_devices(function: Callable[..., PyTree], devices: int | None = None) -> Callable[..., PyTree]:
     """Run a function on several devices at once, each with its own slice of the arguments.
@@ -20,7 +23,7 @@ def over_devices(function: Callable[..., PyTree], devices: int | None = None) ->
 
         games = over_devices(lambda key: rollout(game, key, 1024), 4)(jax.random.split(key, 4))
 
-    Raises ``ValueError`` where there are fewer devices.
+    Raises ``ValueError`` if there are fewer devices.
     """
 
     def local(*args: PyTree) -> PyTree:
@@ -45,10 +48,10 @@ def split_over_devices(function: Callable[..., PyTree], devices: int | None = No
 
     Raises ``ValueError`` where there are fewer devices, and when called with a batch that cannot be divided among them.
     """
+    require_backend()
     available = jax.devices()
     count = len(available) if devices is None else devices
-    if not 1 <= count <= len(available):
-        raise ValueError(f"devices must be 1 to {len(available)}, the number there are, not {count}")
+    check_count("devices", count, 1, len(available))
     spec = PartitionSpec("data")
     # check_vma: loops start from constants, which vary over the devices only from the second iteration on.
     mesh = Mesh(np.array(available[:count]), ("data",))

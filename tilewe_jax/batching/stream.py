@@ -5,12 +5,15 @@ from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
+from tilewe_jax import loops
+from tilewe_jax.backends import require_backend
 from tilewe_jax.batching.reset import auto_reset_lanes, batch_first
 from tilewe_jax.batching.rollout import choose_and_move, each
-from tilewe_jax.game import Game, Policy
+from tilewe_jax.checks import check_count
+from tilewe_jax.game import Game, Policy, check_state
+from tilewe_jax.lanes import typed_key
 
 S = TypeVar("S")
 
@@ -56,8 +59,12 @@ def init_stream(
       batch: number of games at a time.
       num_games: how many games are played one after another, in all or in each place of the batch.
       policy: chooses every action; by default actions are uniformly random.
+
+    Raises ``ValueError`` or ``TypeError`` for a batch that is not an integer of at least 1.
     """
-    key, init_key, action_key = jax.random.split(key, 3)
+    require_backend()
+    batch = check_count("batch", batch)
+    key, init_key, action_key = jax.random.split(typed_key(key), 3)
     state = jax.vmap(game.init, out_axes=-1)(jax.random.split(init_key, batch))
     left = jnp.broadcast_to(jnp.asarray(num_games, jnp.int32), (batch,))
     choose, _ = choose_and_move(game, policy)
@@ -85,8 +92,12 @@ def run_stream(game: Game[S], stream: Stream[S], num_steps: int, policy: Policy 
 
     Returns:
       The stream and the T steps.
+
+    Raises ``ValueError`` or ``TypeError`` for a number of steps that is not an integer of at least 1, and for another game.
     """
     batch = stream.action.shape[0]
+    num_steps = check_count("num_steps", num_steps)
+    check_state(game, jax.eval_shape(batch_first, stream._deferred), (batch,))
     choose, move = choose_and_move(game, policy)
 
     def step(stream: Stream[S], keys: tuple[Key[Array, "batch"], Key[Array, "batch"]]) -> tuple[Stream[S], StreamSteps]:
@@ -107,6 +118,6 @@ def run_stream(game: Game[S], stream: Stream[S], num_steps: int, policy: Policy 
     # All keys at once: a loop iteration of its own for each would cost more than the keys themselves. In two arrays, so that
     # the first is never made for games that start without chance.
     keys = jax.random.split(reset_key, (num_steps, batch)), jax.random.split(action_key, (num_steps, batch))
-    stream, steps = lax.scan(step, replace(stream, key=key), keys)
+    stream, steps = loops.scan(step, replace(stream, key=key), keys)
     # [T, batch] and [T, players, batch] to batch-first.
     return stream, jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), steps)

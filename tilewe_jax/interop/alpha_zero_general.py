@@ -8,9 +8,8 @@ Players are 1, who begins, and -1, and they alternate; a board is a NumPy array,
 Needs no extra: that program is no package, and its classes ask for no base class.
 """
 
-from functools import cached_property
-from operator import index
-from typing import Any, SupportsIndex
+from functools import cached_property, lru_cache
+from typing import Any, SupportsIndex, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +17,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Int8, Int32
 from numpy.typing import NDArray
 
+from tilewe_jax.backends import require_backend
 from tilewe_jax.bits import pack_words
+from tilewe_jax.checks import check_count, checked_action, shown
 from tilewe_jax.games.polyomino import rules as polyomino_rules
 from tilewe_jax.games.polyomino.game import PolyominoGame as Polyomino
 from tilewe_jax.games.polyomino.observation import unpack_boards
@@ -28,9 +29,11 @@ from tilewe_jax.games.santorini import rules as santorini_rules
 from tilewe_jax.games.santorini.config import santorini
 from tilewe_jax.games.santorini.game import SantoriniGame as Santorini
 from tilewe_jax.games.santorini.rules import State as SantoriniState
+from tilewe_jax.host import IllegalActionError
 from tilewe_jax.interop.single import as_game
 from tilewe_jax.lanes import rule_per_lane
 
+F = TypeVar("F")
 Board = NDArray[np.int8]
 DRAW = 1e-4
 """What ``getGameEnded`` gives for a draw, which must be neither 0 nor a win."""
@@ -51,9 +54,13 @@ class SantoriniGame:
     """
 
     def __init__(self, board_size: int = 5, true_random_placement: bool = False, *, seed: int | None = None) -> None:
-        self.game = Santorini(santorini(board_size, "random" if true_random_placement else "default"))
+        placement = "random" if true_random_placement else "default"
+        self.game = Santorini(santorini(check_count("board_size", board_size), placement))
         self._chance = np.random.default_rng(seed)
-        self._compiled = _SantoriniFunctions(self.game)
+
+    @property
+    def _compiled(self) -> "_SantoriniFunctions":
+        return _functions_of(_SantoriniFunctions, self.game)
 
     def getInitBoard(self) -> Board:  # noqa: N802
         """The board at the start, with player 1 to move."""
@@ -70,8 +77,13 @@ class SantoriniGame:
         return int(self.game.num_actions)
 
     def getNextState(self, board: Board, player: int, action: SupportsIndex) -> tuple[Board, int]:  # noqa: N802
-        """The board after a legal action of a player, and the next player."""
-        own = self._compiled.after(self.getCanonicalForm(board, player), np.int32(index(action)))
+        """The board after a legal action of a player, and the next player.
+
+        Raises ``IllegalActionError`` for an illegal action, ``TypeError`` for other values than one integer.
+        """
+        action = checked_action(action, self.getActionSize())
+        own, legal = self._compiled.after(self.getCanonicalForm(board, player), np.int32(action))
+        _require_legal(action, legal)
         return self.getCanonicalForm(np.array(own), -player), -player  # the state after the action is the opponent's
 
     def getValidMoves(self, board: Board, player: int) -> NDArray[np.int8]:  # noqa: N802
@@ -84,13 +96,14 @@ class SantoriniGame:
 
     def getCanonicalForm(self, board: Board, player: int) -> Board:  # noqa: N802
         """The board as player 1 would see it in place of this player."""
-        canonical = np.array(board, np.int8)
-        canonical[0] *= player
+        canonical = np.array(_checked_board(board, self.getBoardSize()))
+        canonical[0] *= _checked_player(player)
         return canonical
 
     def getSymmetries(self, board: Board, pi: Any) -> list[tuple[Board, NDArray[Any]]]:  # noqa: N802
         """The 32 symmetric forms of a canonical board with those of a policy, the given ones first."""
-        return _symmetric(np.asarray(self._compiled.symmetric(np.asarray(board, np.int8))), pi, self.game.action_symmetries)
+        boards = np.asarray(self._compiled.symmetric(_checked_board(board, self.getBoardSize())))
+        return _symmetric(boards, pi, self.game.action_symmetries)
 
     def stringRepresentation(self, board: Board) -> bytes:  # noqa: N802
         """A key of a board."""
@@ -108,8 +121,11 @@ class _SantoriniFunctions:
         def state(board: Int8[Array, "2 size size"]) -> SantoriniState:
             return santorini_rules.state_of(game.config, board, jnp.int32(0))
 
-        def after(board: Int8[Array, "2 size size"], action: Int32[Array, ""]) -> Int8[Array, "2 size size"]:
-            return game.canonical_board_of(game.apply(state(board), action))
+        def after(
+            board: Int8[Array, "2 size size"], action: Int32[Array, ""]
+        ) -> tuple[Int8[Array, "2 size size"], Bool[Array, ""]]:
+            before = state(board)
+            return game.canonical_board_of(game.apply(before, action)), game.is_legal(before, action)
 
         def outcome(board: Int8[Array, "2 size size"]) -> Int32[Array, ""]:
             # Won by a player who is yet asked to move: not in play, where the opponent is asked.
@@ -153,7 +169,10 @@ class PolyominoGame:
         if len(set(value.config.start_cells)) not in (1, value.config.colors):
             raise ValueError("the start cells of the colours must be all the same or all different")
         self.game = value
-        self._compiled = _PolyominoFunctions(value)
+
+    @property
+    def _compiled(self) -> "_PolyominoFunctions":
+        return _functions_of(_PolyominoFunctions, self.game)
 
     @cached_property
     def plane_names(self) -> tuple[str, ...]:
@@ -175,9 +194,14 @@ class PolyominoGame:
         return self.game.config.num_placements + 1
 
     def getNextState(self, board: Board, player: int, action: SupportsIndex) -> tuple[Board, int]:  # noqa: N802
-        """The board after a legal action of a player, and the next player."""
-        after = np.array(self._compiled.after(self.getCanonicalForm(board, player), np.int32(index(action))))
-        return self.getCanonicalForm(after, player), -player
+        """The board after a legal action of a player, and the next player.
+
+        Raises ``IllegalActionError`` for an illegal action, ``TypeError`` for other values than one integer.
+        """
+        action = checked_action(action, self.getActionSize())
+        after, legal = self._compiled.after(self.getCanonicalForm(board, player), np.int32(action))
+        _require_legal(action, legal)
+        return self.getCanonicalForm(np.array(after), player), -player
 
     def getValidMoves(self, board: Board, player: int) -> NDArray[np.int8]:  # noqa: N802
         """1 for each legal action of a player."""
@@ -189,13 +213,14 @@ class PolyominoGame:
 
     def getCanonicalForm(self, board: Board, player: int) -> Board:  # noqa: N802
         """The board as player 1 would see it in place of this player."""
-        return np.asarray(board, np.int8) if player == 1 else np.roll(board, len(board) // 2, axis=0)
+        board = _checked_board(board, self.getBoardSize())
+        return board if _checked_player(player) == 1 else np.roll(board, len(board) // 2, axis=0)
 
     def getSymmetries(self, board: Board, pi: Any) -> list[tuple[Board, NDArray[Any]]]:  # noqa: N802
         """The symmetric forms of a canonical board with those of a policy, the given ones first."""
         table = self.game.action_symmetries[:, : self.game.config.num_placements]
         passes = np.full((len(table), 1), self.game.config.num_placements, np.int32)
-        boards = np.asarray(self._compiled.symmetric(np.asarray(board, np.int8)))
+        boards = np.asarray(self._compiled.symmetric(_checked_board(board, self.getBoardSize())))
         return _symmetric(boards, pi, np.concatenate([table, passes], axis=1))
 
     def stringRepresentation(self, board: Board) -> bytes:  # noqa: N802
@@ -221,7 +246,7 @@ class _PolyominoFunctions:
         self._starts = starts
         self._game = game
         # The colours of the blocks at the start: those of player 1, then those of player -1.
-        self._order = np.arange(config.colors).reshape(config.colors_per_player, 2).T.ravel()
+        self._order = np.arange(config.colors, dtype=np.int32).reshape(config.colors_per_player, 2).T.ravel()
         self.state = jax.jit(self._state)
         self.initial = jax.jit(lambda: self._board(game.init(jax.random.key(0)), jnp.asarray(self._order)))
         self.after = jax.jit(self._after)
@@ -275,20 +300,25 @@ class _PolyominoFunctions:
         return state.out[state.current_color] | jnp.all(state.legal_counts == 0)
 
     def _legal(self, board: Int8[Array, "planes size size"]) -> Bool[Array, "actions"]:
-        state = self._state(board)
+        return self._legal_in(self._state(board))
+
+    def _legal_in(self, state: PolyominoState) -> Bool[Array, "actions"]:
         is_out = self._is_out(state)
         placements = self._game.legal_actions(state)[: self._config.num_placements] & ~is_out
         return jnp.append(placements, is_out | self._config.voluntary_pass)
 
-    def _after(self, board: Int8[Array, "planes size size"], action: Int32[Array, ""]) -> Int8[Array, "planes size size"]:
-        """The canonical board of the same player after an action; its next colour comes first."""
+    def _after(
+        self, board: Int8[Array, "planes size size"], action: Int32[Array, ""]
+    ) -> tuple[Int8[Array, "planes size size"], Bool[Array, ""]]:
+        """The canonical board of the same player after an action, and whether that is legal; its next colour comes first."""
         state, colors = self._state(board), self._colors(board)
         passes = action == self._config.num_placements
         # A pass of a colour that is blocked, or of one that is out already, is action -1 of the rules.
         voluntary = passes & self._config.voluntary_pass & ~self._is_out(state)
         played = self._game.apply_deferred(state, jnp.where(passes & ~voluntary, -1, action))
         own = self._config.colors_per_player
-        return self._board(played, jnp.concatenate([jnp.roll(colors[:own], -1), colors[own:]]))
+        after = self._board(played, jnp.concatenate([jnp.roll(colors[:own], -1), colors[own:]]))
+        return after, self._legal_in(state)[action]
 
     def _outcome(self, board: Int8[Array, "planes size size"]) -> Array:
         state, colors = self._state(board), self._colors(board)
@@ -310,6 +340,38 @@ class _PolyominoFunctions:
             return self._board(self._game.transform(state, index), colors)
 
         return jax.vmap(one_form)(jnp.arange(self._game.num_symmetries, dtype=jnp.int32))
+
+
+def _functions_of(kind: type[F], game: Any) -> F:
+    """The compiled functions of a game, which are kept apart from it so that games can be pickled."""
+    require_backend()
+    return _compiled_functions(kind, game)
+
+
+@lru_cache(maxsize=8)
+def _compiled_functions(kind: type[F], game: Any) -> F:
+    return kind(game)
+
+
+def _checked_board(board: Any, shape: tuple[int, int, int]) -> Board:
+    """A board as ``int8``. Raises ``ValueError`` for another shape, ``TypeError`` for other values than integers."""
+    array = np.asarray(board)
+    if array.shape != shape:
+        raise ValueError(f"a board of this game must have the shape {shape}, got {array.shape}")
+    if not np.issubdtype(array.dtype, np.number):
+        raise TypeError(f"a board must be an array of integers, got {array.dtype}")
+    return array.astype(np.int8, copy=False)
+
+
+def _checked_player(player: Any) -> int:
+    if player not in (1, -1):
+        raise ValueError(f"player must be 1 or -1, got {shown(player)}")
+    return int(player)
+
+
+def _require_legal(action: int, legal: Any) -> None:
+    if not legal:
+        raise IllegalActionError(f"action {action} is illegal: it is not one of the legal actions, see getValidMoves")
 
 
 def _symmetric(boards: NDArray[Any], pi: Any, table: NDArray[np.int32]) -> list[tuple[Board, NDArray[Any]]]:

@@ -17,11 +17,13 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
+from tilewe_jax import loops
+from tilewe_jax.backends import require_backend
 from tilewe_jax.batching.reset import auto_reset
+from tilewe_jax.checks import check_count, checked_action
 from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game, Policy, as_action, observation_shape
 from tilewe_jax.interop import single
@@ -114,10 +116,8 @@ class GameVectorEnv(VectorEnv):
         if isinstance(opponent, str):
             single.check_choice("opponent", opponent, tuple(self.game.policies()))
         single.check_choice("render_mode", render_mode, (*RENDER_MODES, None))
-        if num_envs < 1:
-            raise ValueError(f"num_envs must be at least 1, not {num_envs}")
-        if seat is not None and not 0 <= seat < self.game.num_players:
-            raise ValueError(f"seat must be 0 to {self.game.num_players - 1}, or None for a random one, not {seat}")
+        num_envs = check_count("num_envs", num_envs)
+        seat = None if seat is None else check_count("seat", seat, 0, self.game.num_players - 1)
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.autoreset_mode = vector.AutoresetMode(mode)
@@ -129,14 +129,16 @@ class GameVectorEnv(VectorEnv):
         self.single_action_space = gymnasium.spaces.Discrete(self.game.num_actions)
         self.observation_space = vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = vector.utils.batch_space(self.single_action_space, num_envs)
-        self._start, self._step, self._look = _compiled(_Rules(self.game, opponent, seat, illegal, append_mask))
+        self._rules = _Rules(self.game, opponent, seat, illegal, append_mask)
         self._games: Games | None = None
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Start all games anew, or those of ``options["reset_mask"]``; a seed decides the chance of all games from here on."""
+        require_backend()
         super().reset(seed=seed)
+        start, _, look = _compiled(self._rules)
         mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_)))
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
             raise ValueError(f"reset_mask must be bool[{self.num_envs}], not {mask.dtype}{list(mask.shape)}")
@@ -146,8 +148,8 @@ class GameVectorEnv(VectorEnv):
         if self._games is None:
             states = jax.vmap(self.game.init)(jax.random.split(key, self.num_envs))
             self._games = Games(states, jnp.zeros(self.num_envs, jnp.int32), jnp.zeros(self.num_envs, jnp.bool_))
-        self._games = self._start(self._games, jnp.asarray(mask), key)
-        observation, action_mask = self._look(self._games)
+        self._games = start(self._games, jnp.asarray(mask), key)
+        observation, action_mask = look(self._games)
         return np.array(observation), self._info(action_mask)
 
     def step(
@@ -155,24 +157,24 @@ class GameVectorEnv(VectorEnv):
     ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Play an action of the learner in each game, and those of the opponents until the learner is to move again.
 
-        Raises ``ValueError`` for other than integers ``[num_envs]``, and without auto-reset for a game that is over.
+        Raises ``TypeError`` for other values than integers, ``ValueError`` for another shape than ``[num_envs]`` and, without
+        auto-reset, for a game that is over, ``IllegalActionError`` for an integer outside of the range of actions, and
+        ``ResetNeeded`` before the first reset.
         """
-        if self._games is None:
-            raise gymnasium.error.ResetNeeded("call reset before step")
-        actions = np.asarray(actions)
-        if actions.shape != (self.num_envs,) or not np.issubdtype(actions.dtype, np.integer):
-            raise ValueError(f"actions must be integers [{self.num_envs}], not {actions.dtype}{list(actions.shape)}")
-        if self.autoreset_mode == vector.AutoresetMode.DISABLED and np.any(self._games.ended):
+        games = self._started()
+        actions = single.checked_actions(actions, self.num_envs, self.game.num_actions)
+        waiting = np.asarray(games.ended)  # to be reset by this step, in place of an action
+        if self.autoreset_mode == vector.AutoresetMode.DISABLED and waiting.any():
             raise ValueError("a game is over; reset it with options={'reset_mask': ...}")
-        waiting = np.asarray(self._games.ended)  # to be reset by this step, in place of an action
-        self._games, outcome = self._step(self._games, jnp.asarray(actions, jnp.int32), self._key())
+        start, step, look = _compiled(self._rules)
+        self._games, outcome = step(games, jnp.asarray(actions, jnp.int32), self._key())
         terminated, truncated = np.array(outcome.terminated), np.array(outcome.truncated)
         ended = terminated | truncated
         same_step = self.autoreset_mode == vector.AutoresetMode.SAME_STEP
         resets = ended if same_step else waiting
         if resets.any():
-            self._games = self._start(self._games, jnp.asarray(resets), self._key())
-        observation, action_mask = self._look(self._games)
+            self._games = start(self._games, jnp.asarray(resets), self._key())
+        observation, action_mask = look(self._games)
         info = self._info(action_mask, illegal=np.array(outcome.illegal))
         if same_step and ended.any():
             final = np.full(self.num_envs, None, dtype=object)
@@ -183,17 +185,24 @@ class GameVectorEnv(VectorEnv):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal actions, ``[num_envs, num_actions]``, under the name by which Stable-Baselines3-Contrib asks for them."""
-        return np.array(self._look(self._games)[1])
+        return np.array(_compiled(self._rules)[2](self._started())[1])
 
     def render(self) -> tuple[Any, ...] | None:
         """All positions as the learner sees them: texts, or the pixels of pictures (which need the extra ``[render]``)."""
         if self.render_mode is None or self._games is None:
             return None
+        require_backend()
         states, seats = jax.device_get((self._games.state, self._games.seat))
         positions = (self.game.host(jax.tree.map(lambda leaf, i=i: leaf[i], states)) for i in range(self.num_envs))
         if self.render_mode == "ansi":
             return tuple(position.text(seat=int(seat), open=False) for position, seat in zip(positions, seats, strict=True))
         return tuple(single.pixels(position.view(seat=int(seat))) for position, seat in zip(positions, seats, strict=True))
+
+    def _started(self) -> Games:
+        require_backend()
+        if self._games is None:
+            raise gymnasium.error.ResetNeeded("call reset first")
+        return self._games
 
     def _key(self) -> PRNGKeyArray:
         return jax.random.key(int(self.np_random.integers(2**63)))
@@ -225,7 +234,13 @@ class GameEnv(Env):
         return observation[0], _first(info)
 
     def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        """Play an action of the learner, and those of the opponents until the learner is to move again."""
+        """Play an action of the learner, and those of the opponents until the learner is to move again.
+
+        Raises as ``GameVectorEnv.step``, and ``ResetNeeded`` once the game is over.
+        """
+        action = checked_action(action, self.game.num_actions)
+        if bool(self._vector._started().ended[0]):
+            raise gymnasium.error.ResetNeeded("the game is over; call reset before step")
         observation, reward, terminated, truncated, info = self._vector.step(np.array([action], np.int32))
         return observation[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), _first(info)
 
@@ -328,7 +343,7 @@ class _Rules:
             actions = jax.vmap(choose)(states, jax.random.split(action_key, seat.shape[0]))
             return jax.vmap(self.game.apply)(states, jnp.where(others_move(states), actions, -1)), key
 
-        states, _ = lax.while_loop(lambda carry: jnp.any(others_move(carry[0])), play, (states, key))
+        states, _ = loops.while_loop(lambda carry: jnp.any(others_move(carry[0])), play, (states, key))
         return states
 
 

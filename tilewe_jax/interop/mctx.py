@@ -22,8 +22,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
+from tilewe_jax.checks import check_count
 from tilewe_jax.extras import optional_import
-from tilewe_jax.game import Game
+from tilewe_jax.game import Game, as_action, check_state
 from tilewe_jax.interop import single
 
 mctx = optional_import("mctx")
@@ -65,8 +66,7 @@ class CandidateSearch:
     def __post_init__(self) -> None:
         if self.game.num_players != 2:
             raise ValueError(f"mctx searches games for two players, not {self.game.id} for {self.game.num_players}")
-        if self.num_candidates < 1:
-            raise ValueError(f"num_candidates must be at least 1, not {self.num_candidates}")
+        check_count("num_candidates", self.num_candidates)
 
     def root(self, params: Any, key: PRNGKeyArray, states: Any) -> Any:
         """The ``mctx.RootFnOutput`` of states ``[batch, ...]``; the key is consumed."""
@@ -94,6 +94,7 @@ class CandidateSearch:
 
     def _step(self, node: Embedding, index: Int32[Array, ""]) -> tuple[Any, Float32[Array, ""], Float32[Array, ""]]:
         game = self.game
+        index = as_action(index)
         was_over, mover = game.is_terminal(node.state), game.current_player(node.state)
         after = game.apply(node.state, node.actions[index])
         is_over = game.is_terminal(after)
@@ -115,6 +116,7 @@ class CandidateSearch:
             return actions, jnp.where(actions >= 0, jnp.maximum(scores, lowest), lowest), value
 
         batch = jax.tree.leaves(states)[0].shape[0]
+        check_state(self.game, states, (batch,))
         return jax.vmap(look)(states, jax.random.split(key, batch))
 
 
@@ -130,5 +132,5 @@ def sample_top(
     key_actions, key_noise = jax.random.split(key)
     actions = game.sample_actions(state, key_actions, max(num_candidates, min(MAX_POOL, game.num_actions)))
     scores = jnp.where(actions >= 0, logits(actions), -jnp.inf)
-    _, best = jax.lax.top_k(scores + jax.random.gumbel(key_noise, scores.shape), num_candidates)
+    _, best = jax.lax.top_k(scores + jax.random.gumbel(key_noise, scores.shape, jnp.float32), num_candidates)
     return actions[best], scores[best]

@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewe_jax.checks import action_id, checked_action
 from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game, observation_shape
+from tilewe_jax.host import IllegalActionError
 from tilewe_jax.interop import single
 from tilewe_jax.interop.chance import Chance, Event, chance_of, tile_placed
 from tilewe_jax.registry import available_games, describe, options
@@ -133,12 +135,38 @@ class SpielState(StateBase):
             outcomes = at.rules.chance.draw_outcomes(at.position.state, at.pending)
         return [(outcome, 1 / len(outcomes)) for outcome in outcomes]
 
+    def apply_action(self, action: Any) -> None:
+        """Play an action or an outcome.
+
+        Raises ``TypeError`` for other values than one integer, which C++ would convert, and ``IllegalActionError``.
+        """
+        number = action_id(action)
+        if not self._at.replay:
+            self._require_legal(number)
+        super().apply_action(number)
+
     def _apply_action(self, action: int) -> None:
         if self._at.replay:
             self._at = self._at.replayed()
             return
+        self._require_legal(action)
         history = *(event.action for event in self._at.events), action
         self._at = self._at.rules.known.get(history) or self._at.rules.remember(self._at.after(action), history)
+
+    def _require_legal(self, action: int) -> None:
+        """Raise ``IllegalActionError`` for an action, or an outcome of chance, that is not possible here."""
+        at = self._at
+        if at.player == pyspiel.PlayerId.TERMINAL:
+            raise IllegalActionError(f"action {action} is illegal: the game is over")
+        if at.player == pyspiel.PlayerId.CHANCE:
+            if action not in (outcomes := [outcome for outcome, _ in self.chance_outcomes()]):
+                raise IllegalActionError(f"outcome {action} is impossible: it is not one of the {len(outcomes)} outcomes")
+            return
+        assert at.position is not None
+        number = checked_action(action, at.rules.game.num_actions)
+        if not at.position.legal[number]:
+            rule = at.rules.game.host(at.position.state).explain(number)
+            raise IllegalActionError(f"action {number} is illegal: {rule}")
 
     def _action_to_string(self, player: int, action: int) -> str:
         at = self._at

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewe_jax.backends import require_backend
+from tilewe_jax.checks import checked_action, shown
 from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.host import IllegalActionError
@@ -24,6 +26,7 @@ spaces = optional_import("gymnasium.spaces")
 pettingzoo = optional_import("pettingzoo")
 AECEnv: Any = pettingzoo.AECEnv
 wrappers = optional_import("pettingzoo.utils.wrappers")
+BaseWrapper: Any = wrappers.BaseWrapper
 
 RENDER_MODES = ("human", "ansi", "rgb_array")
 ILLEGAL_REWARD = -1.0
@@ -33,7 +36,8 @@ ILLEGAL_REWARD = -1.0
 def env(game: Game[Any] | str, /, *, render_mode: str | None = None, **options: Any) -> Any:
     """An environment with the wrappers of PettingZoo's classic games.
 
-    An illegal action ends the game with a reward of -1 for its agent and 0 for the others; a call in the wrong order raises.
+    An illegal action ends the game with a reward of -1 for its agent and 0 for the others; a call in the wrong order raises,
+    and so does an action that is not an integer in the range of actions.
 
     Args:
       game: a game, or its name.
@@ -41,7 +45,21 @@ def env(game: Game[Any] | str, /, *, render_mode: str | None = None, **options: 
       **options: the options of the game, where it is given by name.
     """
     wrapped = wrappers.TerminateIllegalWrapper(GameEnv(game, render_mode=render_mode, **options), ILLEGAL_REWARD)
-    return wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(wrapped))
+    return wrappers.OrderEnforcingWrapper(_CheckActions(wrapped))
+
+
+class _CheckActions(BaseWrapper):
+    """Raises for an action outside of the action space, like ``AssertOutOfBoundsWrapper``, but as all adapters do."""
+
+    def step(self, action: Any) -> None:
+        """Play an action, an integer in the range of actions; ``None`` for an agent whose game is over."""
+        agent = self.agent_selection
+        if not (action is None and (self.terminations[agent] or self.truncations[agent])):
+            action = checked_action(action, self.action_space(agent).n)
+        super().step(action)
+
+    def __str__(self) -> str:
+        return str(self.env)
 
 
 class GameEnv(AECEnv):
@@ -106,14 +124,16 @@ class GameEnv(AECEnv):
     def step(self, action: Any) -> None:
         """Play an action of the selected agent; ``None`` for one whose game is over.
 
-        Raises ``IllegalActionError``, which names the rule that the action breaks.
+        Raises ``IllegalActionError``, which names the rule that the action breaks, ``TypeError`` for other values than one
+        integer, and ``RuntimeError`` before the first ``reset``.
         """
+        self._started()
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        action = int(action)
-        if not 0 <= action < self.game.num_actions or not self._position.legal[action]:
+        action = checked_action(action, self.game.num_actions)
+        if not self._position.legal[action]:
             rule = self.game.host(self._position.state).explain(action)
             raise IllegalActionError(f"action {action} is illegal: {rule}")
         self._position = single.apply(self.game, self._position.state, action)
@@ -127,6 +147,9 @@ class GameEnv(AECEnv):
 
     def observe(self, agent: str) -> dict[str, NDArray[Any]]:
         """What an agent sees, see ``GameEnv``."""
+        self._started()
+        if agent not in self.possible_agents:
+            raise ValueError(f"agent must be one of {', '.join(self.possible_agents)}, got {shown(agent)}")
         seat = self.possible_agents.index(agent)
         is_mover = not self._position.is_terminal and seat == self._position.current_player
         mask = self._position.legal if is_mover else np.zeros_like(self._position.legal)
@@ -140,6 +163,7 @@ class GameEnv(AECEnv):
           With "ansi" a text, with "rgb_array" the pixels of a picture ``uint8[height, width, 3]`` (needs the extra
           ``[render]``). With "human", which calls this after each step, ``None``: the text is printed.
         """
+        self._started()
         position = self.game.host(self._position.state)
         if self.render_mode == "rgb_array":
             return single.pixels(position.view())
@@ -151,6 +175,11 @@ class GameEnv(AECEnv):
 
     def close(self) -> None:
         """Nothing is held open."""
+
+    def _started(self) -> None:
+        require_backend()
+        if not hasattr(self, "_position"):
+            raise RuntimeError("call reset first")
 
     def _show_position(self) -> None:
         position = self._position

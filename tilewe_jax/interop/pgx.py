@@ -19,9 +19,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
+from tilewe_jax.backends import require_backend
 from tilewe_jax.extras import optional_import
-from tilewe_jax.game import Game, observation_shape
+from tilewe_jax.game import Game, as_action, observation_shape
 from tilewe_jax.interop import single
+from tilewe_jax.lanes import typed_key
 from tilewe_jax.render.pictures import draw, draw_grid
 from tilewe_jax.render.shapes import Options, el
 
@@ -146,10 +148,11 @@ class PgxEnv(Env):
         self.game = single.as_game(game, options)
 
     def _init(self, key: PRNGKeyArray) -> PgxState:
+        require_backend()
         seat_key, game_key = jax.random.split(key)
         players = self.game.num_players
         seat_of = jax.random.permutation(seat_key, jnp.arange(players, dtype=jnp.int32))
-        state = self.game.init(_typed(game_key))
+        state = self.game.init(typed_key(game_key))
         mover = _player_of(seat_of, self.game.current_player(state))
         return PgxState(
             current_player=mover,
@@ -163,6 +166,14 @@ class PgxEnv(Env):
             _x=state,
             _game=self.game,
         )
+
+    def step(self, state: Any, action: Any, key: PRNGKeyArray | None = None) -> Any:
+        """Play an action; an integer outside of the range of actions is illegal. Raises ``TypeError`` for other values."""
+        require_backend()
+        action = as_action(action)
+        is_inside = (action >= 0) & (action < self.num_actions)
+        illegal = jnp.argmin(state.legal_action_mask).astype(jnp.int32)  # indices of arrays wrap and clip
+        return super().step(state, jnp.where(is_inside, action, illegal), key)
 
     def _step(self, state: Any, action: Array, key: PRNGKeyArray | None) -> Any:
         del key  # all chance of a game is drawn when it begins
@@ -210,8 +221,3 @@ class PgxEnv(Env):
 
 def _player_of(seat_of: Array, seat: Array) -> Array:
     return jnp.argmax(seat_of == seat).astype(jnp.int32)
-
-
-def _typed(key: PRNGKeyArray) -> PRNGKeyArray:
-    """A key of the new style: Pgx passes keys as it gets them, mostly ``jax.random.PRNGKey``."""
-    return key if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(key)

@@ -54,7 +54,10 @@ class GamePufferEnv(PufferEnv):
         self, actions: NDArray[Any]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], list[dict[str, Any]]]:
         """Play an action in each game, and those of the opponents until the learner is to move again."""
-        observations, rewards, terminated, truncated, info = self.envs.step(np.asarray(actions).reshape(self.num_agents))
+        actions = np.asarray(actions)
+        if actions.size == self.num_agents:  # PufferLib gives [num_agents] or [num_agents, 1]
+            actions = actions.reshape(self.num_agents)
+        observations, rewards, terminated, truncated, info = self.envs.step(actions)
         self.observations[:], self.rewards[:] = observations, rewards
         self.terminals[:], self.truncations[:] = terminated, truncated
         ended = terminated | truncated

@@ -12,9 +12,12 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 from numpy.typing import NDArray
 
+from tilewe_jax.backends import require_backend
+from tilewe_jax.checks import out_of_range, shown
 from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game
-from tilewe_jax.registry import available_games, make
+from tilewe_jax.host import IllegalActionError
+from tilewe_jax.registry import available_games, make_description
 from tilewe_jax.render.animation import png
 from tilewe_jax.render.pictures import draw
 
@@ -40,7 +43,9 @@ class Position:
 def as_game(game: Game[Any] | str, options: dict[str, Any]) -> Game[Any]:
     """A game as it is, or by its name and options. Raises ``ValueError`` as ``make`` does, and for options without a name."""
     if isinstance(game, str):
-        return make(game, **options)
+        return make_description(game, options)
+    if not isinstance(game, Game):
+        raise TypeError(f"game must be the name of a game or a Game, got {shown(game)}")
     if options:
         raise ValueError(f"options ({', '.join(options)}) belong to the name of a game; this game is made already")
     return game
@@ -49,7 +54,7 @@ def as_game(game: Game[Any] | str, options: dict[str, Any]) -> Game[Any]:
 def registered_ids() -> Iterator[tuple[str, str]]:
     """The name of every game, and its id in the registries of other packages, ``tilewe_jax/NAME-vVERSION``."""
     for name in available_games():
-        yield name, f"tilewe_jax/{name}-v{make(name).version}"
+        yield name, f"tilewe_jax/{name}-v{make_description(name, {}).version}"
 
 
 def zero_sum(returns: Any, is_terminal: Any) -> Any:
@@ -65,6 +70,22 @@ def zero_sum(returns: Any, is_terminal: Any) -> Any:
     players = returns.shape[-1]
     outcome = returns if players == 1 else (players * returns - 1) / (players - 1)
     return outcome * is_terminal[..., None]
+
+
+def checked_actions(actions: Any, batch: int, num_actions: int) -> NDArray[np.integer[Any]]:
+    """The actions of a batch of games that a caller in Python gives: integers ``[batch]``.
+
+    Raises ``TypeError`` for other values than integers, ``ValueError`` for another shape, and its subclass
+    ``IllegalActionError`` outside of the range of actions.
+    """
+    array = np.asarray(actions)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"actions must be integers [{batch}], got {array.dtype}{list(array.shape)}")
+    if array.shape != (batch,):
+        raise ValueError(f"actions must be integers [{batch}], got {array.dtype}{list(array.shape)}")
+    if outside := array[(array < 0) | (array >= num_actions)].tolist():
+        raise IllegalActionError(f"action {outside[0]} is illegal: {out_of_range(num_actions)}")
+    return array
 
 
 def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
@@ -125,8 +146,13 @@ class Compiled:
         self.determinize = jax.jit(game.determinize)
 
 
-@lru_cache(maxsize=8)
 def _compiled(game: Game[Any]) -> Compiled:
+    require_backend()
+    return _compiled_once(game)
+
+
+@lru_cache(maxsize=8)
+def _compiled_once(game: Game[Any]) -> Compiled:
     return Compiled(game)
 
 

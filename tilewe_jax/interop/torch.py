@@ -16,7 +16,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from tilewe_jax.backends import require_backend
 from tilewe_jax.batching.environment import Environment, EnvironmentState, Transition
+from tilewe_jax.checks import check_count, shown
 from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.interop import single
@@ -61,11 +63,14 @@ class TorchEnvironment:
     """
 
     def __init__(self, game: Game[Any] | str, /, batch: int, **options: Any) -> None:
-        self._torch = optional_import("torch", "torch")
+        optional_import("torch", "torch")
         self.game = single.as_game(game, options)
-        self.batch = batch
-        self._reset, self._step = _compiled(self.game, batch)
+        self.batch = check_count("batch", batch)
         self._games: EnvironmentState[Any] | None = None
+
+    @property
+    def _torch(self) -> Any:  # a module, which cannot be pickled
+        return optional_import("torch", "torch")
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
@@ -74,7 +79,9 @@ class TorchEnvironment:
 
     def reset(self, seed: int = 0) -> tuple[Any, Any]:
         """Start all games anew: the observations of the players to move, and their legal actions."""
-        self._games, observation, action_mask = self._reset(jax.random.key(seed))
+        require_backend()
+        reset, _ = _compiled(self.game, self.batch)
+        self._games, observation, action_mask = reset(jax.random.key(seed))
         return self._tensor(observation), self._tensor(action_mask)
 
     @property
@@ -86,15 +93,23 @@ class TorchEnvironment:
         """Play one action in every game.
 
         Args:
-          action: a tensor of integers, ``[batch]``, on the device of the games.
+          action: a tensor of integers, ``[batch]``, on the device of the games. An integer outside of the range of actions is
+            an illegal action like others, because a look at the values would wait for the device.
 
         Raises ``ValueError`` or ``TypeError`` for other tensors, ``RuntimeError`` before the first ``reset``.
         """
-        games = self._started()
-        if action.dtype.is_floating_point or action.dtype.is_complex or action.dtype == self._torch.bool:
+        games, torch = self._started(), self._torch
+        if not isinstance(action, torch.Tensor):
+            raise TypeError(f"action must be a tensor of integers [{self.batch}], got {shown(action)}")
+        if action.dtype not in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64):
             raise TypeError(f"action must be integers, not {action.dtype}")
-        actions = jnp.from_dlpack(action.detach().to(self._torch.int32).contiguous())
-        self._games, transition, rewards, action_mask, player = self._step(games, actions)
+        if action.shape != (self.batch,):
+            raise ValueError(f"action must be integers [{self.batch}], not {action.dtype}{list(action.shape)}")
+        if action.dtype == torch.int64:  # which a cast alone would wrap
+            action = action.clamp(-1, self.game.num_actions)
+        actions = jnp.from_dlpack(action.detach().to(torch.int32).contiguous())
+        _, step = _compiled(self.game, self.batch)
+        self._games, transition, rewards, action_mask, player = step(games, actions)
         return TorchTransition(
             player=self._tensor(transition.player),
             illegal=self._tensor(transition.illegal),
@@ -109,6 +124,7 @@ class TorchEnvironment:
         )
 
     def _started(self) -> EnvironmentState[Any]:
+        require_backend()
         if self._games is None:
             raise RuntimeError("call reset before step")
         return self._games

@@ -5,8 +5,8 @@ import sys
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import compress, islice, pairwise
-from operator import index
 
+from tilewe_jax.checks import index
 from tilewe_jax.games.polyomino.config import tilewe
 from tilewe_jax.games.polyomino.host import BLOCK_STARTS, FITS, Position, bits, explain_placement, geometry
 from tilewe_jax.tilewe.constants import (

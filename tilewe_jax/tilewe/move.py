@@ -1,9 +1,9 @@
 """A move: which piece, in which rotation, with which of its tiles on which tile of the board."""
 
 import re
-from operator import index
 from typing import Any, NoReturn, final
 
+from tilewe_jax.checks import index
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
 from tilewe_jax.tilewe.constants import (
     PIECE_COUNT,

@@ -420,7 +420,10 @@ def _clock_settings(value: Any) -> ClockSettings | None:
     fields = value if isinstance(value, dict) else {}
     match fields.get("seconds"), fields.get("increment", 0):
         case (int() | float()) as seconds, (int() | float()) as increment if (
-            SECONDS[0] <= seconds <= SECONDS[1] and INCREMENT[0] <= increment <= INCREMENT[1]
+            not isinstance(seconds, bool)
+            and not isinstance(increment, bool)
+            and SECONDS[0] <= seconds <= SECONDS[1]
+            and INCREMENT[0] <= increment <= INCREMENT[1]
         ):
             return ClockSettings(float(seconds), float(increment))
     raise RefusedError(

@@ -95,5 +95,5 @@ def test_wins_are_found(policy: str) -> None:
 def test_other_games_are_refused() -> None:
     with pytest.raises(ValueError, match="mctx searches games for two players, not tilewe for 4"):
         CandidateSearch(tilewe_jax.make("tilewe"))
-    with pytest.raises(ValueError, match="num_candidates must be at least 1, not 0"):
+    with pytest.raises(ValueError, match="num_candidates must be at least 1, got 0"):
         CandidateSearch(SANTORINI, 0)

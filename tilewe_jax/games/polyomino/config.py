@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+from tilewe_jax.checks import index, shown
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, PIECE_SIZES, Cell, Orientation
 
 Index = TypeVar("Index", bound=Any)
@@ -76,10 +77,12 @@ class Config:
             whose = "players" if self.colors_per_player == 1 else "colours"
             raise ValueError(f"start_cells must name cells for {self.colors} {whose}, not {len(self.start_cells)}")
         for color, cells in enumerate(self.start_cells):
-            if not cells or not all(0 <= x < self.size and 0 <= y < self.size for x, y in cells):
+            is_inside = all(0 <= x < self.size and 0 <= y < self.size for x, y in cells)
+            if not cells or not is_inside or len(set(cells)) != len(cells):
                 whose = "player" if self.colors_per_player == 1 else "colour"
                 raise ValueError(
-                    f"start_cells of {whose} {color} must be one or more (x, y) with 0 <= x, y < {self.size}, not {cells}"
+                    f"start_cells of {whose} {color} must be one or more different (x, y) with 0 <= x, y < {self.size},"
+                    f" not {shown(cells)}"
                 )
         if list(self.pieces) != sorted(set(self.pieces) & set(range(len(PIECE_NAMES)))) or not self.pieces:
             raise ValueError(f"pieces must be ascending indices from 0 to {len(PIECE_NAMES) - 1}, not {self.pieces}")
@@ -201,7 +204,7 @@ def classic_2(
     of which one is on the border of the board.
     """
     four = classic(size, pieces, start_cells, movegen)  # first, as it refuses sizes whose border would take gigabytes
-    if start_piece is not None and not start_cells:
+    if start_piece is not None and start_cells is None:
         edges = (0, size - 1)
         border = tuple((x, y) for y in range(size) for x in range(size) if x in edges or y in edges)
         four = replace(four, start_cells=(border,) * 4)
@@ -245,9 +248,10 @@ def _config(
     **rules: Any,
 ) -> Config:
     try:
-        starts = tuple(tuple((int(x), int(y)) for x, y in cells) for cells in start_cells or default_starts)
+        given = default_starts if start_cells is None else start_cells
+        starts = tuple(tuple((index(x), index(y)) for x, y in cells) for cells in given)
     except (TypeError, ValueError):
-        raise ValueError(f"start_cells must be a list of (x, y) for each player, not {start_cells!r}") from None
+        raise ValueError(f"start_cells must be a list of (x, y) for each player, not {shown(start_cells)}") from None
     return Config(
         name=name,
         size=size,
@@ -262,7 +266,7 @@ def _config(
 def _piece_indices(names: Pieces) -> tuple[int, ...]:
     if names is None:
         return tuple(range(len(PIECE_NAMES)))
-    unknown = [name for name in names if name not in PIECE_NAMES]
-    if isinstance(names, str) or unknown:
-        raise ValueError(f"pieces must be names among {' '.join(PIECE_NAMES)}, not {names!r}")
+    is_list = isinstance(names, Sequence) and not isinstance(names, str)
+    if not is_list or not names or not all(name in PIECE_NAMES for name in names):
+        raise ValueError(f"pieces must be names among {' '.join(PIECE_NAMES)}, not {shown(names)}")
     return tuple(sorted({PIECE_NAMES.index(name) for name in names}))

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 from numpy.typing import NDArray
 
 from tilewe_jax.bits import popcount, unpack_words
-from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action
+from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action, check_state
 from tilewe_jax.games.polyomino import heuristics, notation, observation, rules, symmetry
 from tilewe_jax.games.polyomino.config import VARIANTS, VERSION, Config, options_of
 from tilewe_jax.games.polyomino.encoding import Encoding, encode
@@ -96,18 +96,22 @@ class PolyominoGame(Game[State]):
         return State(**{name: jnp.asarray(value) for name, value in self._initial.items()})
 
     def apply(self, state: State, action: Action) -> State:
+        check_state(self, state)
         return rule_per_lane(rules.apply, self.config)(state, as_action(action))
 
     def apply_deferred(self, state: State, action: Action) -> State:
+        check_state(self, state)
         return rule_per_lane(rules.apply_deferred, self.config)(state, as_action(action))
 
     def resolve_passes(self, state: State) -> State:
         return rule_per_lane(rules.resolve_passes, self.config)(state)
 
     def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
+        check_state(self, state)
         return rule_per_lane(rules.legal, self.config)(state, as_action(action))
 
     def legal_actions(self, state: State) -> Bool[Array, "num_actions"]:
+        check_state(self, state)
         anchors = jax.vmap(lambda words: unpack_words(words, self.config.cells))(self.placements(state)).ravel()
         if not self.config.voluntary_pass:
             return anchors
@@ -146,6 +150,7 @@ class PolyominoGame(Game[State]):
 
     def observe(self, state: State, player: Int32[Array, ""]) -> Float32[Array, "channels size size"]:
         """Binary planes from the seat of ``player``, see ``observation``; ``channel_names`` names them."""
+        check_state(self, state)
         return observation.observe(self.config, state, jnp.asarray(player, jnp.int32))
 
     # ---- Capabilities
@@ -198,6 +203,7 @@ class PolyominoGame(Game[State]):
         return symmetry.action_table(self.config)
 
     def host(self, state: State) -> PolyominoPosition:
+        check_state(self, state)
         return PolyominoPosition(position_of_state(self.config, state))
 
     def text(self, state: State, color: bool = False) -> str:

@@ -238,7 +238,7 @@ def heuristic_features(config: Config, state: State, actions: Int32[Array, "k la
     placements, boards, distance = _operands(config, state, placement)
     counts = materialize(lambda *args: jnp.stack(_counts(config, *args), axis=1), placements, boards)
     piece = jnp.asarray(_PIECES)[placement // config.cells]
-    one_hot = (piece[:, None] == np.arange(len(PIECE_NAMES))[None, :, None]).astype(jnp.float32)
+    one_hot = (piece[:, None] == np.arange(len(PIECE_NAMES), dtype=np.int32)[None, :, None]).astype(jnp.float32)
     features = jnp.concatenate([counts, -distance[:, None], one_hot], axis=1)
     return jnp.concatenate([features, features * _phase(config, state)[None, None]], axis=1)
 
@@ -263,7 +263,7 @@ def _operands(
     placements = _Placements(*(board.reshape(-1, *placement.shape) for board in (cells, edges, diagonals)))
     anchor = placement % config.cells % config.size, placement % config.cells // config.size
     distance = jnp.maximum(*(jnp.abs((along + 1).astype(jnp.float32) - (config.size - 1) / 2) for along in anchor))
-    plies = jnp.sum(popcount(np.uint32(config.full_hand) & ~state.hands), axis=0).astype(jnp.float32)
+    plies = jnp.sum(popcount(np.uint32(config.full_hand) & ~state.hands), axis=0, dtype=jnp.int32).astype(jnp.float32)
     return placements, _boards(config, state), distance * jnp.exp(-plies / (2 * config.colors))[None]
 
 

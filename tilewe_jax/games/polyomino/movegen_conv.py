@@ -22,7 +22,7 @@ _BLOCKED = 8
 
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
     """Number of legal placements anchored in each word of the board."""
-    return jnp.sum(popcount(placements(config, free, corners, hand)), axis=0)
+    return jnp.sum(popcount(placements(config, free, corners, hand)), axis=0, dtype=jnp.int32)
 
 
 def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:

@@ -201,7 +201,7 @@ def placements(
     fit = jnp.broadcast_to(jnp.asarray(rooms[_WIDTHS[chosen]]), shape)
     touch = jnp.zeros(shape, jnp.uint32)
     for i in range(MAX_PIECE_SIZE):
-        rows = whole[:, i, None] + np.arange(size)[None]
+        rows = whole[:, i, None] + np.arange(size, dtype=np.int32)[None]
         down = jnp.broadcast_to(part[:, i, None, None].astype(np.uint32), shape)
         # Shifts by 32 or more give zero.
         free_here, corners_here = (

@@ -44,7 +44,7 @@ def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[A
     # The colour of the observer that is the current one, or the next in turn.
     current = state.current_color
     color = player if config.colors_per_player == 1 else (current + (player - current) % config.players) % config.colors
-    seats = (color + jnp.arange(config.colors)) % config.colors
+    seats = (color + jnp.arange(config.colors, dtype=jnp.int32)) % config.colors
     free, corners, _ = rule_per_lane(planes, config)(state.occupied, state.hands, color)
     boards = [*state.occupied[seats], free, free & corners]
     spatial = jnp.stack([unpack_words(board, config.cells) for board in boards]).reshape(-1, config.size, config.size)

@@ -12,9 +12,9 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, UInt16, UInt32
 
+from tilewe_jax import loops
 from tilewe_jax.bits import WORD_BITS, hash32, popcount
 from tilewe_jax.games.polyomino import contacts, rules
 from tilewe_jax.games.polyomino.boards import Board, Hand, neighbours, pick, planes, playable, reach, words
@@ -88,13 +88,13 @@ class Candidate:
     @property
     def is_mover(self) -> Bool[Array, "colors lanes"]:
         """Whether each colour is the one to move."""
-        return jnp.arange(self.config.colors)[:, None] == self.root.color[None]
+        return jnp.arange(self.config.colors, dtype=jnp.int32)[:, None] == self.root.color[None]
 
     @property
     def is_opponent(self) -> Bool[Array, "colors lanes"]:
         """Whether each colour is one of another player than the mover's."""
         owner = self.config.owner
-        return owner(jnp.arange(self.config.colors))[:, None] != owner(self.root.color)[None]
+        return owner(jnp.arange(self.config.colors, dtype=jnp.int32))[:, None] != owner(self.root.color)[None]
 
     def other_statistic(
         self, statistic: Statistic, needed: Bool[Array, "colors lanes"], otherwise: Int32[Array, "colors lanes"]
@@ -155,9 +155,10 @@ def best_placement(
       index: which of the preferences applies in each lane; ``None`` where there is one.
     """
     lanes = state.current_color.shape[0]
-    totals = jnp.sum(state.legal_counts.astype(jnp.int32), axis=0)
+    totals = jnp.sum(state.legal_counts.astype(jnp.int32), axis=0, dtype=jnp.int32)
     root = _root(config, state, totals)
-    none = jnp.full(lanes, -jnp.inf), jnp.full(lanes, -jnp.inf), jnp.full(lanes, -1, jnp.int32)
+    lowest = jnp.full(lanes, -jnp.inf, jnp.float32)
+    none = lowest, lowest, jnp.full(lanes, -1, jnp.int32)
     if index is None:
         return _best_of_all(config, preferences, jnp.int32(0), root, state.legal_counts, totals, bits, none)[2]
 
@@ -165,7 +166,7 @@ def best_placement(
         mine = jnp.where(index == number, totals, 0)
         return _best_of_all(config, preferences, number, root, state.legal_counts, mine, bits, best)
 
-    best: Best = lax.fori_loop(0, len(preferences), apply_preference, none)
+    best: Best = loops.fori_loop(0, len(preferences), apply_preference, none)
     return best[2]
 
 
@@ -182,12 +183,12 @@ def _best_of_all(
     """Update the best placement of the lanes whose ``totals`` are positive, all by the preference of this number."""
     lanes = totals.shape[0]
     blocks = -(-totals // BLOCK_SIZE)
-    ends = jnp.cumsum(blocks)
+    ends = jnp.cumsum(blocks, dtype=jnp.int32)
     size = min(MAX_BLOCKS, lanes + 64)
 
     def process_blocks(carry: tuple[Int32[Array, ""], Best]) -> tuple[Int32[Array, ""], Best]:
         start, best = carry
-        block = start + jnp.arange(size)
+        block = start + jnp.arange(size, dtype=jnp.int32)
         lane = jnp.searchsorted(ends, block, side="right").astype(jnp.int32)
         gathered = jax.tree.map(
             lambda leaf: jnp.take(leaf, lane, axis=-1, mode="clip"), (root, legal_counts, totals, bits, ends - blocks)
@@ -198,19 +199,21 @@ def _best_of_all(
         block_best = _best_of_block(config, preferences, number, block_root, counts, total, seed, first)
         return start + size, _merge(best, block_best, lane)
 
-    after: Best = lax.while_loop(lambda carry: carry[0] < ends[-1], process_blocks, (jnp.int32(0), best))[1]
+    after: Best = loops.while_loop(lambda carry: carry[0] < ends[-1], process_blocks, (jnp.int32(0), best))[1]
     return after
 
 
 def count_moves(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "lanes"]:
     """Number of legal moves, counted by contact."""
     counts = materialize(lambda *args: contacts.counts(config, *args).astype(jnp.uint16), free, corners, hand)
-    return jnp.sum(counts.astype(jnp.int32), axis=0)
+    return jnp.sum(counts.astype(jnp.int32), axis=0, dtype=jnp.int32)
 
 
 def count_playable_corners(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "lanes"]:
     """Number of open corners on which a contact of some legal placement lies."""
-    return jnp.sum(popcount(materialize(partial(contacts.playable_corners, config), free, corners, hand)), axis=0)
+    return jnp.sum(
+        popcount(materialize(partial(contacts.playable_corners, config), free, corners, hand)), axis=0, dtype=jnp.int32
+    )
 
 
 def lowest_cell(board: Board) -> Board:
@@ -263,7 +266,7 @@ def _best_of_block(
         action = materialize(lambda *args: rules.nth_placement(config, by_word, args, number), *root.own)
         orientation, anchor = action // config.cells, action % config.cells
         candidate, on_corners = materialize(partial(_candidate, config), root, orientation, anchor)
-        score = lax.switch(preference, values, candidate) if len(values) > 1 else values[0](candidate)
+        score = loops.switch(preference, values, candidate) if len(values) > 1 else values[0](candidate)
         if all(in_listed_order):
             rank = _listed_rank(config, orientation, anchor, on_corners)
         else:
@@ -279,8 +282,9 @@ def _best_of_block(
         )
 
     lanes = total.shape[0]
-    none = jnp.full(lanes, -jnp.inf), jnp.full(lanes, -jnp.inf), jnp.full(lanes, -1, jnp.int32)
-    best: Best = lax.fori_loop(0, BLOCK_SIZE, evaluate, none)
+    lowest = jnp.full(lanes, -jnp.inf, jnp.float32)
+    none = lowest, lowest, jnp.full(lanes, -1, jnp.int32)
+    best: Best = loops.fori_loop(0, BLOCK_SIZE, evaluate, none)
     return best
 
 
@@ -299,7 +303,7 @@ def _random_rank(seed: UInt32[Array, "lanes"], number: Int32[Array, "lanes"], on
     Weighted random sampling by ``log(uniform) / weight`` (Efraimidis and Spirakis 2006).
     """
     uniform = ((hash32(seed, number) >> np.uint32(8)).astype(jnp.float32) + 0.5) / 2**24
-    weight = jnp.maximum(jnp.sum(popcount(on_corners), axis=0), 1)
+    weight = jnp.maximum(jnp.sum(popcount(on_corners), axis=0, dtype=jnp.int32), 1)
     return jnp.log(uniform) / weight.astype(jnp.float32)
 
 
@@ -309,7 +313,7 @@ def _listed_rank(
     """A rank that is the higher, the earlier ``tilewe`` lists the placement: by cell, then piece, rotation, contact."""
     lowest = lowest_cell(on_corners)
     base = WORD_BITS * np.arange(words(config), dtype=np.int32)[:, None]
-    cell = jnp.sum(jnp.where(lowest != 0, base + popcount(lowest - np.uint32(1)), 0), axis=0)
+    cell = jnp.sum(jnp.where(lowest != 0, base + popcount(lowest - np.uint32(1)), 0), axis=0, dtype=jnp.int32)
     offset = cell - anchor
     return -((cell * len(ORIENTATIONS) + orientation) * (MAX_PIECE_SIZE * config.size) + offset).astype(jnp.float32)
 

@@ -72,7 +72,7 @@ class OnePlyPolicy:
     preference: Preference
 
     def __call__(self, state: State, key: PRNGKeyArray) -> Int32[Array, ""]:
-        return per_lane(partial(best_placement, self.config, (self.preference,)))(state, jax.random.bits(key))
+        return per_lane(partial(best_placement, self.config, (self.preference,)))(state, jax.random.bits(key, dtype=jnp.uint32))
 
     @staticmethod
     def together(policies: Sequence["OnePlyPolicy"]) -> IndexedPolicy:
@@ -80,7 +80,7 @@ class OnePlyPolicy:
         best = partial(best_placement, policies[0].config, tuple(policy.preference for policy in policies))
 
         def play(index: Int32[Array, ""], state: State, key: PRNGKeyArray) -> Int32[Array, ""]:
-            return per_lane(best)(state, jax.random.bits(key), index)
+            return per_lane(best)(state, jax.random.bits(key, dtype=jnp.uint32), index)
 
         return play
 
@@ -102,7 +102,7 @@ def move_difference(candidate: Candidate) -> Float32[Array, "lanes"]:
     own = count_moves(config, *materialize(Candidate.own, candidate))
     in_reach = jnp.any(root.reachable & candidate.cells[:, None] != 0, axis=0)
     by_color = candidate.other_statistic(partial(count_moves, config), in_reach, root.moves)
-    return (own - jnp.sum(jnp.where(candidate.is_opponent, by_color, 0), axis=0)).astype(jnp.float32)
+    return (own - jnp.sum(jnp.where(candidate.is_opponent, by_color, 0), axis=0, dtype=jnp.int32)).astype(jnp.float32)
 
 
 def simple_search(candidate: Candidate) -> Float32[Array, "lanes"]:
@@ -115,19 +115,19 @@ def simple_search(candidate: Candidate) -> Float32[Array, "lanes"]:
     open_after = root.free[:size] & root.corners[:size] & ~candidate.cells[:, None]
     has_monomino = _has_monomino(playable(config, root.hands))
     other_corners = candidate.other_statistic(
-        partial(count_playable_corners, config), ~has_monomino, jnp.sum(popcount(open_after), axis=0)
+        partial(count_playable_corners, config), ~has_monomino, jnp.sum(popcount(open_after), axis=0, dtype=jnp.int32)
     )
     corners = jnp.where(is_mover, _own_playable_corners(candidate)[None], other_corners)
     sizes = jnp.asarray(_SIZES)[candidate.orientation]
     scores = rules.by_player(config, rules.cells_placed(config, root.hands) + jnp.where(is_mover, sizes[None], 0))
-    is_own = jnp.arange(config.players)[:, None] == config.owner(root.color)[None]
-    own_score = jnp.sum(jnp.where(is_own, scores, 0), axis=0)
+    is_own = jnp.arange(config.players, dtype=jnp.int32)[:, None] == config.owner(root.color)[None]
+    own_score = jnp.sum(jnp.where(is_own, scores, 0), axis=0, dtype=jnp.int32)
     finished = jnp.all(corners == 0, axis=0)
     won = finished & (own_score == jnp.max(scores, axis=0))
     stuck = ((corners == 0) & ~finished[None]).astype(jnp.int32)
     of_opponents = jnp.where(candidate.is_opponent, 150 * stuck - 2 * corners, 0)
     by_color = jnp.where(is_mover, 10 * corners - 50_000 * stuck, of_opponents)
-    return (jnp.sum(by_color, axis=0) + 25 * sizes + 50_000 * won.astype(jnp.int32)).astype(jnp.float32)
+    return (jnp.sum(by_color, axis=0, dtype=jnp.int32) + 25 * sizes + 50_000 * won.astype(jnp.int32)).astype(jnp.float32)
 
 
 def tile_weight(weights: Sequence[float], candidate: Candidate) -> Float32[Array, "lanes"]:
@@ -146,7 +146,7 @@ def tile_weight(weights: Sequence[float], candidate: Candidate) -> Float32[Array
     bits = jnp.asarray(offsets)[candidate.orientation] + candidate.anchor[:, None]
     total = jnp.sum(table[jnp.minimum(bits, config.cells)], axis=1)
 
-    plies = jnp.sum(popcount(np.uint32(config.full_hand) & ~candidate.root.hands), axis=0)
+    plies = jnp.sum(popcount(np.uint32(config.full_hand) & ~candidate.root.hands), axis=0, dtype=jnp.int32)
     free, corners, _ = candidate.root.own
     lowest = lowest_cell((free & corners)[: words(config)])
     elsewhere = jnp.all(lowest & candidate.cells == 0, axis=0)
@@ -156,7 +156,7 @@ def tile_weight(weights: Sequence[float], candidate: Candidate) -> Float32[Array
 def _own_playable_corners(candidate: Candidate) -> Int32[Array, "lanes"]:
     """Number of playable corners of the mover after the move; with the single cell in hand all open corners, which is cheap."""
     free, corners, hand = materialize(Candidate.own, candidate)
-    is_open = jnp.sum(popcount(free & corners), axis=0)
+    is_open = jnp.sum(popcount(free & corners), axis=0, dtype=jnp.int32)
     playable = partial(count_playable_corners, candidate.config)
     return where_needed(~_has_monomino(hand), playable, (free, corners, hand), is_open)
 

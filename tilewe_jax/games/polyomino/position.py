@@ -1,10 +1,12 @@
 """Positions on the host by action ids: the ``tilewe_jax.host.HostPosition`` of every variant, over the engine of ``host``."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewe_jax.checks import action_id, out_of_range
 from tilewe_jax.games.polyomino import figures
 from tilewe_jax.games.polyomino.config import VERSION, Config
 from tilewe_jax.games.polyomino.host import Position, bits, explain_placement, geometry
@@ -68,17 +70,19 @@ class PolyominoPosition:
 
     def explain(self, action: int) -> str | None:
         """The rule that an action breaks; ``None`` where it is legal."""
+        action = action_id(action)
         config = self.config
         if self.is_terminal:
             return "the game is over"
         if action == config.num_placements:
             return None if config.voluntary_pass else "passing is not allowed; blocked players are passed over"
         if not 0 <= action < config.num_placements:
-            return f"there is no such action; actions are 0 to {config.num_placements + config.voluntary_pass - 1}"
+            return out_of_range(config.num_actions)
         return explain_placement(self.position, *orientation_and_anchor(config, action))
 
     def after(self, action: int) -> "PolyominoPosition":
         """The position after an action. Raises ``IllegalActionError``, which names the rule that the action breaks."""
+        action = action_id(action)
         if rule := self.explain(action):
             raise IllegalActionError(self._illegal(action, rule))
         position = self.position.copy()
@@ -90,6 +94,7 @@ class PolyominoPosition:
 
     def action_name(self, action: int) -> str:
         """The canonical name of an action, ``W5n-a1c3``."""
+        action = action_id(action)
         return action_names(self.config, action)[0]
 
     def action_of_name(self, name: str) -> int:
@@ -133,6 +138,7 @@ class PolyominoPosition:
 
     def action_view(self, action: int) -> dict[str, Any]:
         """A legal placement with its piece, orientation (index into ``pieces.ORIENTATIONS``) and cells, or the pass."""
+        action = action_id(action)
         if rule := self.explain(action):
             raise IllegalActionError(self._illegal(action, rule))
         view = {"id": action, "name": self.action_name(action), "kind": "pass", "color": self.current_color}
@@ -172,12 +178,13 @@ class PolyominoPosition:
 
 def host_game(config: Config) -> HostGame:
     """A variant in plain Python."""
+    from_deal = partial(_position_of_deal, config)
+    return HostGame(config.name, VERSION, config.players, config.num_actions, config.max_steps, from_deal)
 
-    def init_from_deal(deal: Any) -> PolyominoPosition:
-        require_no_deal(config.name, deal)
-        return PolyominoPosition(Position(config))
 
-    return HostGame(config.name, VERSION, config.players, config.num_actions, config.max_steps, init_from_deal)
+def _position_of_deal(config: Config, deal: Any) -> PolyominoPosition:
+    require_no_deal(config.name, deal)
+    return PolyominoPosition(Position(config))
 
 
 def position_of_state(config: Config, state: "State") -> Position:

@@ -97,7 +97,7 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
 
     After -1 a blocked colour to move passes, which makes one forced pass; other positions stay the same.
     """
-    colors = jnp.arange(config.colors)[:, None]
+    colors = jnp.arange(config.colors, dtype=jnp.int32)[:, None]
     mover = colors == state.current_color[None]
     places = config.is_placement(action)
     rows = jnp.where(places, _rows_and_piece(config, action), np.uint32(0))  # of other actions no cells
@@ -138,7 +138,7 @@ def passes_by_loop(config: Config, occupied: UInt32[Array, "colors words lanes"]
 
     def skip(boards: tuple[Array, Array], turn: Turn) -> Turn:
         color, out, _ = turn
-        out = out | (jnp.arange(config.colors)[:, None] == color[None])
+        out = out | (jnp.arange(config.colors, dtype=jnp.int32)[:, None] == color[None])
         color = _next(color, list(out))
         return color, out, legal_counts(config, *boards, color, out)
 

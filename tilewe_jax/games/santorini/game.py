@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
 from tilewe_jax.bits import WORD_BITS
-from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action
+from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action, check_state
 from tilewe_jax.games.santorini import heuristics, lookahead, observation, policies, rules, symmetry
 from tilewe_jax.games.santorini.config import VERSION, Cell, Config, santorini
 from tilewe_jax.games.santorini.host import SYMBOLS, Move, SantoriniBoard
@@ -81,13 +81,16 @@ class SantoriniGame(Game[State]):
         return rules.init(self.config, key)
 
     def apply(self, state: State, action: Action) -> State:
+        check_state(self, state)
         # Materialized, or XLA would compute the action and half of the rest again for each word of the turns.
         return rule_per_lane(rules.apply, self.config, materialized=True)(state, as_action(action))
 
     def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
+        check_state(self, state)
         return rules.is_legal(self.config, state, as_action(action))
 
     def legal_actions(self, state: State) -> Bool[Array, "num_actions"]:
+        check_state(self, state)
         return rules.legal_actions(self.config, state)
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
@@ -136,13 +139,14 @@ class SantoriniGame(Game[State]):
 
     def scores(self, state: State) -> Int32[Array, "2"]:
         """1 for the winner, else 0. At the end the player to move has lost."""
-        return ((jnp.arange(2) != state.current_player) & self.is_terminal(state)).astype(jnp.int32)
+        return ((jnp.arange(2, dtype=jnp.int32) != state.current_player) & self.is_terminal(state)).astype(jnp.int32)
 
     def returns(self, state: State) -> Float32[Array, "2"]:
         return self.scores(state).astype(jnp.float32)
 
     def observe(self, state: State, player: Int32[Array, ""]) -> Float32[Array, "channels size size"]:
         """Binary planes ``[channel, row, column]`` from the seat of ``player``, see ``channel_names``."""
+        check_state(self, state)
         return observation.observe(self.config, state, jnp.asarray(player, jnp.int32))
 
     def encode(self, state: State) -> Float32[Array, "planes size size"]:
@@ -185,6 +189,7 @@ class SantoriniGame(Game[State]):
 
     def host(self, state: State) -> SantoriniBoard:
         """The same position in plain Python."""
+        check_state(self, state)
         state = jax.device_get(state)
         player = 1 - 2 * int(state.current_player)
         levels = [sum(int(word) << WORD_BITS * i for i, word in enumerate(level.words)) for level in state.levels]

@@ -178,7 +178,7 @@ def heuristic_value(config: Config, state: State) -> Float32[Array, "2"]:
     logit = jnp.where(features.wins_next, _MAX_LOGIT, logit)
     logit = jnp.where(features.lost, -jnp.inf, logit)
     outcome = jax.nn.sigmoid(logit)
-    return jnp.where(jnp.arange(2) == state.current_player, outcome, 1 - outcome)
+    return jnp.where(jnp.arange(2, dtype=jnp.int32) == state.current_player, outcome, 1 - outcome)
 
 
 def action_value(config: Config, weights: ActionWeights, after: State) -> Int32[Array, "*lanes"]:

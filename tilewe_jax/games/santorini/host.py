@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewe_jax.checks import action_id, out_of_range
 from tilewe_jax.games.santorini.config import (
     DIRECTIONS,
     DOME,
@@ -182,6 +183,7 @@ class SantoriniBoard:
 
     def explain(self, action: int) -> str | None:
         """The rule that an action breaks, in words; ``None`` where the action is legal."""
+        action = action_id(action)
         decoded = self._decode(action)
         return decoded if isinstance(decoded, str) else self._broken_rule(decoded)
 
@@ -256,6 +258,7 @@ class SantoriniBoard:
 
     def move(self, action: int) -> Move:
         """The move of a legal action: the inverse of ``action``. Raises ``IllegalActionError``."""
+        action = action_id(action)
         if rule := self.explain(action):
             raise IllegalActionError(f"action {action} is illegal: {rule}")
         decoded = self._decode(action)
@@ -339,6 +342,7 @@ class SantoriniBoard:
 
     def action_view(self, action: int) -> dict[str, Any]:
         """A legal turn or placement, with the index of its worker in ``workers``. Raises ``IllegalActionError``."""
+        action = action_id(action)
         move = self.move(action)
         view = {"id": action, "name": self.name(move)}
         if isinstance(move, Place):
@@ -471,7 +475,7 @@ class SantoriniBoard:
     def _decode(self, action: int) -> Move | str:
         """The move of an action, legal or not; or in words why it has none."""
         if not 0 <= action < NUM_TURNS + self.size**2:
-            return f"there is no such action; actions are 0 to {NUM_TURNS + self.size**2 - 1}"
+            return out_of_range(NUM_TURNS + self.size**2)
         if action >= NUM_TURNS:
             row, column = divmod(action - NUM_TURNS, self.size)
             return Place((row, column))

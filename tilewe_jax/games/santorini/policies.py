@@ -29,4 +29,4 @@ def best_action(config: Config, weights: ActionWeights, state: State, key: PRNGK
     values = jax.vmap(lambda after: action_value(config, weights, after))(after)
     tie_break = hash32(random_words(key, 1)[0], actions) >> np.uint32(16)
     ranked = jnp.where(legal, (values << 16) | tie_break.astype(jnp.int32), jnp.iinfo(jnp.int32).min)
-    return jnp.where(jnp.any(legal), jnp.argmax(ranked), -1).astype(jnp.int32)
+    return jnp.where(jnp.any(legal), jnp.argmax(ranked).astype(jnp.int32), -1).astype(jnp.int32)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 
 from tilewe_jax.bits import WORD_BITS, popcount
-from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action
+from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action, check_state
 from tilewe_jax.games.triominos import heuristics, observation, policies, rules
 from tilewe_jax.games.triominos.config import VERSION, Config, triominos
 from tilewe_jax.games.triominos.figure import Placement
@@ -74,14 +74,17 @@ class TriominosGame(Game[State]):
         return rules.init(self.config, key)
 
     def apply(self, state: State, action: Action) -> State:
+        check_state(self, state)
         if self.config.rounds == 1:
             return rules.apply_in_round(self.config, state, as_action(action))
         return rule_per_lane(_apply_over_rounds, self.config)(state, as_action(action))
 
     def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
+        check_state(self, state)
         return rules.is_legal(self.config, state, as_action(action))
 
     def legal_actions(self, state: State) -> Bool[Array, "num_actions"]:
+        check_state(self, state)
         mask, actions = self.compact_mask(state), self.compact_actions(state)
         return jnp.zeros(self.num_actions, jnp.bool_).at[jnp.where(mask, actions, self.num_actions)].set(True, mode="drop")
 
@@ -112,8 +115,8 @@ class TriominosGame(Game[State]):
     def compact_actions(self, state: State) -> Int32[Array, "num_compact"]:
         """The action id of each entry of ``compact_mask``; negative for the entries of slots that are not in use."""
         cells = state.table.frontier.astype(jnp.int32)[:, None] * self.config.numbers
-        placements = (cells + np.arange(self.config.numbers)[None]).ravel()
-        return jnp.concatenate([placements, jnp.arange(self.config.first, self.num_actions)]).astype(jnp.int32)
+        placements = (cells + np.arange(self.config.numbers, dtype=np.int32)[None]).ravel()
+        return jnp.concatenate([placements, jnp.arange(self.config.first, self.num_actions, dtype=jnp.int32)]).astype(jnp.int32)
 
     @property
     def num_logits(self) -> int:
@@ -176,6 +179,7 @@ class TriominosGame(Game[State]):
 
     def observe(self, state: State, player: Int32[Array, ""]) -> Float32[Array, "size"]:
         """The blocks of ``observation.layout``, one after the other; ``split`` takes them apart."""
+        check_state(self, state)
         return observation.observe(self.config, state, jnp.asarray(player, jnp.int32))
 
     def split(self, observed: Float32[Array, "*batch size"]) -> dict[str, Float32[Array, "*batch rows columns"]]:
@@ -192,6 +196,7 @@ class TriominosGame(Game[State]):
 
     def host(self, state: State) -> Position:
         """The same position in plain Python."""
+        check_state(self, state)
         state = jax.device_get(state)
         tiles = self.config.tile_list
         pile = sorted((int(order), tile) for order, tile in zip(state.order, tiles, strict=True) if order >= state.drawn)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+from tilewe_jax.checks import action_id, out_of_range
 from tilewe_jax.games.triominos.config import (
     DRAW_SCORE,
     FIRST_TRIPLE_SCORE,
@@ -126,10 +127,11 @@ class Position:
 
     def explain(self, action: int) -> str | None:
         """The rule that an action breaks, in words; ``None`` where the action is legal."""
+        action = action_id(action)
         if self.is_terminal:
             return "the game is over"
         if not 0 <= action < self.config.num_actions:
-            return f"there is no such action; actions are 0 to {self.config.num_actions - 1}"
+            return out_of_range(self.config.num_actions)
         if action >= self.config.draw:
             return self._rule_against_word(DRAW if action == self.config.draw else PASS)
         placement = self._decode(action)
@@ -140,6 +142,7 @@ class Position:
 
         Raises ``IllegalActionError``, which names the rule that the action breaks.
         """
+        action = action_id(action)
         if rule := self.explain(action):
             raise IllegalActionError(f"action {action} is illegal: {rule}")
         if action == self.config.draw:
@@ -227,6 +230,7 @@ class Position:
 
         Raises ``IllegalActionError``.
         """
+        action = action_id(action)
         view: dict[str, Any] = {"id": action, "name": self.action_name(action)}
         if action >= self.config.draw:
             is_draw = action == self.config.draw
@@ -264,6 +268,7 @@ class Position:
 
     def describe(self, action: int) -> Placement | str:
         """A legal action as a placement, ``"draw"`` or ``"pass"``: the inverse of ``action``. Raises ``IllegalActionError``."""
+        action = action_id(action)
         if rule := self.explain(action):
             raise IllegalActionError(f"action {action} is illegal: {rule}")
         if action >= self.config.draw:

@@ -75,9 +75,9 @@ def tiles_of_slots(
     number = jnp.argmax(shows, axis=2).astype(jnp.int32)
     right, left = slots[:, taken] > 0, slots[:, taken + 2] > 0
     # As in `table.free_corner`: opposite to the first of the neighbours left, right, beyond the base.
-    free = jnp.where(left, 2, jnp.where(right, 0, 1))[:, None] == np.arange(3)[None]
+    free = jnp.where(left, 2, jnp.where(right, 0, 1))[:, None] == np.arange(3, dtype=np.int32)[None]
     others = [jnp.sum(jnp.where(free, jnp.roll(number, -k, axis=1), 0), axis=1)[:, None] for k in (1, 2)]
-    third = jnp.broadcast_to(jnp.arange(numbers)[None], (slots.shape[0], numbers))
+    third = jnp.broadcast_to(jnp.arange(numbers, dtype=jnp.int32)[None], (slots.shape[0], numbers))
     known = jnp.any(shows & free[..., None], axis=1)
     fits = (slots[:, :1] > 0) & (known | ~jnp.any(known, axis=1, keepdims=True))
     return table.tile_of(*(jnp.broadcast_to(other, third.shape) for other in others), third), fits
@@ -100,7 +100,7 @@ def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[A
     down = table.faces_down(config, board.frontier) & free
     slots = jnp.concatenate([_columns(free, column, row, down), flags.astype(jnp.float32)], axis=1)
 
-    seats = (player + jnp.arange(config.players)) % config.players
+    seats = (player + jnp.arange(config.players, dtype=jnp.int32)) % config.players
     rest = jnp.concatenate(
         [
             (seats == state.current_player).astype(jnp.float32),
@@ -137,7 +137,7 @@ def _centred(
         is_line = line_of(placed_at)[:, None] == np.arange(length, dtype=np.int16)[None]
         taken = jnp.any(is_line & (placed_at >= 0)[:, None], axis=0)
         # On the torus the figure has no gap and does not close. So it begins where a line is taken and the one before is not.
-        begin = jnp.argmax(taken & ~jnp.roll(taken, 1))
+        begin = jnp.argmax(taken & ~jnp.roll(taken, 1)).astype(jnp.int32)
         size = jnp.sum(taken, dtype=jnp.int32)
         # A free cell may lie one line before the figure.
         line = (line_of(cells).astype(jnp.int32) - begin.astype(jnp.int32) + 1) % length - 1

@@ -15,9 +15,9 @@ from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Int32, PRNGKeyArray, UInt32
 
+from tilewe_jax import loops
 from tilewe_jax.bits import hash32, popcount
 from tilewe_jax.game import Action, Policy
 from tilewe_jax.games.triominos import rules, tile_sets
@@ -122,9 +122,9 @@ def _best_placement(
         value = placement_value(config, weights, state, tray, unseen, action)
         ranked = jnp.where(lowest != 0, (value << 8) + tie_break, best)
         is_better = ranked > best
-        remaining = remaining ^ jnp.where(np.arange(remaining.shape[0]) == index, lowest, np.uint32(0))
+        remaining = remaining ^ jnp.where(np.arange(remaining.shape[0], dtype=np.int32) == index, lowest, np.uint32(0))
         return remaining, jnp.maximum(best, ranked), jnp.where(is_better, action, chosen)
 
     start = placements, jnp.int32(jnp.iinfo(jnp.int32).min), jnp.int32(-1)
-    chosen: Action = lax.while_loop(lambda carry: jnp.any(carry[0] != 0), evaluate_next, start)[2]
+    chosen: Action = loops.while_loop(lambda carry: jnp.any(carry[0] != 0), evaluate_next, start)[2]
     return chosen

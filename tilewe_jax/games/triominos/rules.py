@@ -75,7 +75,10 @@ def deal(
       seed: the random words of the game.
       may_start: the players of whom one starts; ignored where the highest tile decides.
     """
-    words = hash32(hash32(hash32(seed[0], number), seed[1].astype(jnp.int32))[None], jnp.arange(config.tiles + config.players))
+    words = hash32(
+        hash32(hash32(seed[0], number), seed[1].astype(jnp.int32))[None],
+        jnp.arange(config.tiles + config.players, dtype=jnp.int32),
+    )
     shuffle, lots = words[: config.tiles], words[config.tiles :]
     return start_round(config, scores, number, seed, _ranks(shuffle).astype(jnp.int8), lots, may_start)
 
@@ -120,7 +123,7 @@ def apply_in_round(config: Config, state: State, action: Action) -> State:
 
     The end of a round is scored, but no next round begun.
     """
-    is_mover = jnp.arange(config.players) == state.current_player
+    is_mover = jnp.arange(config.players, dtype=jnp.int32) == state.current_player
     draws, passes = action == config.draw, action == config.pass_
     places = (action >= 0) & ~draws & ~passes
 
@@ -276,9 +279,9 @@ def determinize(config: Config, state: State, player: Int32[Array, ""], key: PRN
     own = tile_sets.unpack(config, state.trays[player])
     unseen = ~own & (state.table.placed_at < 0)
     rank = jnp.where(unseen, _ranks(jnp.where(unseen, shuffle >> np.uint32(1), ~np.uint32(0))), -1)
-    others = jnp.arange(config.players) != player
+    others = jnp.arange(config.players, dtype=jnp.int32) != player
     sizes = jnp.where(others, tray_sizes(state), 0)
-    ends = jnp.sum(jnp.where(np.tri(config.players, dtype=bool), sizes[None], 0), axis=1)
+    ends = jnp.sum(jnp.where(np.tri(config.players, dtype=bool), sizes[None], 0), axis=1, dtype=jnp.int32)
     dealt = jax.vmap(lambda size, end: tile_sets.pack((rank >= end - size) & (rank < end)))(sizes, ends)
     in_pile = rank - ends[-1]
     return replace(
@@ -296,7 +299,7 @@ def tray_sizes(state: State) -> Int32[Array, "P"]:
 
 def tray_of(state: State) -> TileSet:
     """The tray of the player to move."""
-    is_mover = jnp.arange(state.trays.shape[0]) == state.current_player
+    is_mover = jnp.arange(state.trays.shape[0], dtype=jnp.int32) == state.current_player
     return jnp.sum(jnp.where(is_mover[:, None], state.trays, np.uint32(0)), axis=0, dtype=jnp.uint32)
 
 
@@ -308,6 +311,6 @@ def unseen_tiles(config: Config, state: State) -> TileSet:
 
 def _ranks(words: UInt32[Array, "N"]) -> Int32[Array, "N"]:
     """The rank of each word, from 0; equal ones by their index. So few are cheaper to count than to sort."""
-    index = np.arange(words.shape[0])
+    index = np.arange(words.shape[0], dtype=np.int32)
     smaller = (words[None] < words[:, None]) | ((words[None] == words[:, None]) & (index[None] < index[:, None]))
     return jnp.sum(smaller, axis=1, dtype=jnp.int32)

@@ -206,7 +206,7 @@ def _beyond(
             is_taken_by = (1 << bit) | ((numbers[theirs].astype(jnp.int32) + 1) << 3)
             by_tile = by_tile | jnp.where(placed_at == nearby[i], is_taken_by << 6 * k, 0)
     # The tiles at a corner show the same number there, so that one "or" over all tiles collects everything.
-    fields = jnp.bitwise_or.reduce(by_tile) >> np.arange(0, 18, 6)
+    fields = jnp.bitwise_or.reduce(by_tile) >> np.arange(0, 18, 6, dtype=np.int32)
     return [
         ((fields[k] >> 3 & 7).astype(jnp.int8) - np.int8(1), ((fields[k] & 7) << FAR[k][0]).astype(jnp.int16)) for k in range(3)
     ]

@@ -77,7 +77,7 @@ def holds_highest(config: Config, trays: UInt32[Array, "P words"]) -> Bool[Array
     is_candidate = jnp.ones(trays.shape[0], jnp.bool_)
     for equals in _tiles_by_rank(config):
         # Trays have one size. So of two the one with more of the highest tiles has the higher tile where they first differ.
-        held = jnp.where(is_candidate, jnp.sum(popcount(trays & equals[None]), axis=1), -1)
+        held = jnp.where(is_candidate, jnp.sum(popcount(trays & equals[None]), axis=1, dtype=jnp.int32), -1)
         is_candidate = held == jnp.max(held)
     return is_candidate
 

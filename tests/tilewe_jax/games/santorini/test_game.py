@@ -369,7 +369,7 @@ def test_boards_that_are_no_position(array: Any, player: int, message: str) -> N
         ({"size": 11}, "size must be 3 to 10, not 11"),
         ({"placement": "anywhere"}, "placement must be one of default, random, chosen"),
         ({"gods": "Apollo"}, "no option gods"),
-        ({"size": "5"}, "size must be int"),
+        ({"size": "5"}, "size must be an integer"),
     ],
 )
 def test_options_that_are_refused(options: dict[str, Any], message: str) -> None:

@@ -1,0 +1,252 @@
+"""Public objects are pickled, copied, and sent to a process that was started anew."""
+
+import concurrent.futures
+import copy
+import importlib
+import inspect
+import multiprocessing
+import pickle
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import search
+import tilewe_jax
+from search import (
+    AgentSpec,
+    Determinized,
+    GumbelRule,
+    InformationSetSearch,
+    PuctRule,
+    Search,
+    SearchSettings,
+    SubtreeReuse,
+    build,
+    build_player,
+    evaluators,
+)
+from tilewe_jax import batching, records
+from tilewe_jax.host_games import make_host_game
+from tilewe_jax.interop import alpha_zero_general, blksgf, names
+from tilewe_jax.tilewe import Board
+
+NOT_SENT = {
+    "web": "parts of a running server",
+    "interop.gtp": "sessions hold streams",
+    "interop.gtp_client": "holds a process",
+    "interop.analysis": "sessions hold streams and compiled searches",
+    "interop.open_spiel": "pickled by OpenSpiel as texts",
+    "interop.single": "compiled functions",
+    "interop.torch": "tested where PyTorch is installed",
+    "interop.chance": "parts of the states of OpenSpiel",
+    "interop.mctx": "functions for mctx inside of compiled ones",
+    "tilewe.tournament": "a tournament holds engines and a pool",
+    "games.polyomino.one_ply": "exist while a policy is traced",
+    "games.polyomino.movegen_gpu": "exist while a function is traced",
+    "games.santorini.lookahead": "exist while a function is traced",
+    "games.polyomino.heuristics": "exist while a function is traced",
+    "games.santorini.heuristics": "exist while a function is traced",
+    "games.triominos.heuristics": "exist while a function is traced",
+    "games.polyomino.encoding": "exists while a function is traced",
+    "games.triominos.table": "exists while a function is traced",
+    "render": "scenes are drawn and thrown away",
+    "rules": "exist while a search is traced",
+    "candidates": "exist while a search is traced",
+    "ismcts.InformationSetTree": "exists while a search is traced",
+    "evaluators.Evaluation": "holds a function of traced arrays",
+    "tree.Node": "exists while a search is traced",
+    "tree.Path": "exists while a search is traced",
+}
+"""Modules and classes whose objects nobody sends to another process, and why."""
+
+
+def public_classes() -> Iterator[type]:
+    for package in (tilewe_jax, search):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            name = module.name.partition(".")[2]
+            if module.name.endswith("__main__") or is_exempt(name):
+                continue
+            try:
+                members = vars(importlib.import_module(module.name))
+            except ImportError:  # the package that an adapter is for
+                continue
+            for kind in members.values():
+                if inspect.isclass(kind) and kind.__module__ == module.name and not kind.__name__.startswith("_"):
+                    yield kind
+
+
+def is_exempt(name: str) -> bool:
+    parts = name.split(".")
+    return any(".".join(parts[:count]) in NOT_SENT for count in range(1, len(parts) + 1))
+
+
+def is_sent(kind: type) -> bool:
+    name = f"{kind.__module__.partition('.')[2]}.{kind.__qualname__}"
+    is_abstract = inspect.isabstract(kind) or getattr(kind, "_is_protocol", False)
+    return not is_abstract and not is_exempt(name)
+
+
+@cache
+def objects() -> list[Any]:
+    """Objects that people send to other processes."""
+    key = jax.random.key(0)
+    found: list[Any] = []
+    games = [
+        tilewe_jax.make("santorini", size=3),
+        tilewe_jax.make("duo", size=5, pieces=["O1", "I2"]),
+        tilewe_jax.make("triominos", tiles=10, tray=2),
+    ]
+    for game in games:
+        state = game.init(key)
+        position = game.host(state)
+        found += [game, state, position, position.after(position.legal_actions()[0]), *game.policies().values()]
+        host = make_host_game(game.id, **game.options)
+        found += [host, host.init_from_deal(game.deal(state))]
+        environment = batching.Environment(game)
+        states = environment.reset(key, 2)
+        found += [environment, states]
+        for make in (evaluators.uniform_evaluator, evaluators.heuristic_evaluator, evaluators.playout_evaluator):
+            found.append(Search(game, make(game), GumbelRule(), SearchSettings(2, 2)))
+        found += [build(AgentSpec.parse(text), game) for text in ("puct:num_simulations=2", "random")]
+    game = games[0]
+    states = batching.Environment(game).reset(key, 2)
+    _, transition = jax.jit(batching.Environment(game).step)(states, jnp.zeros(2, jnp.int32))
+    trajectory = jax.jit(lambda key: batching.trajectories(game, key, 2))(key)
+    stream = batching.init_stream(game, key, 2, 1)
+    stream, steps = jax.jit(lambda stream: batching.run_stream(game, stream, 2))(stream)
+    small = SearchSettings(2, 2)
+    tree_search = Search(game, evaluators.heuristic_evaluator(game), PuctRule(), small)
+    output = jax.jit(tree_search)(game.init(key), key)
+    found += [transition, trajectory, trajectory.rollout, stream, steps, tree_search, output, output.policy_output]
+    found += [SubtreeReuse(tree_search), build_player(AgentSpec.parse("puct:reuse_subtree=true"), game), AgentSpec("puct")]
+    hidden = games[2]
+    found += [
+        Determinized(Search(hidden, evaluators.uniform_evaluator(hidden), PuctRule(), small)),
+        InformationSetSearch(hidden, evaluators.uniform_evaluator(hidden), PuctRule(), small),
+    ]
+    found += [records.Record(None, (1, 2), (1, 0), (1.0, 0.0)), names.gtp_game("santorini"), names.gtp_game("duo")]
+    found += [alpha_zero_general.SantoriniGame(3), alpha_zero_general.PolyominoGame("duo", size=5)]
+    found += [blksgf.SgfGame(*(None for _ in fields(blksgf.SgfGame)))]  # type: ignore[arg-type]
+    board = Board(2)
+    board.push(board.generate_legal_moves()[0])
+    found += [board, board.moves[0]]
+    found += adapters(game)
+    return found
+
+
+def adapters(game: Any) -> list[Any]:
+    """Environments of other packages, before and after their first reset."""
+    found: list[Any] = []
+    for module, classes in (("gymnasium", ("GameEnv", "GameVectorEnv")), ("pettingzoo", ("GameEnv", "env")), ("pgx", ())):
+        try:
+            adapter = importlib.import_module(f"tilewe_jax.interop.{module}")
+        except ImportError:
+            continue
+        for name in classes:
+            started = getattr(adapter, name)(game)
+            started.reset(seed=0)
+            found += [getattr(adapter, name)(game), started]
+        if module == "pgx":
+            env = adapter.PgxEnv(game)
+            found += [env, jax.jit(env.init)(jax.random.key(0))]
+    return found
+
+
+def parts(value: Any, seen: dict[int, Any]) -> None:
+    """Everything in an object that this project defines."""
+    if id(value) in seen or isinstance(value, (str, int, float, bool, type(None), np.ndarray, jax.Array)):
+        return
+    seen[id(value)] = value
+    if isinstance(value, (list, tuple, set, frozenset)):
+        children = list(value)
+    elif isinstance(value, dict):
+        children = list(value.values())
+    elif is_dataclass(value) and not isinstance(value, type):
+        children = [getattr(value, field.name) for field in fields(value)]
+    elif type(value).__module__.startswith(("tilewe_jax", "search")):
+        children = list(getattr(value, "__dict__", {}).values())
+    else:
+        children = []
+    for child in children:
+        parts(child, seen)
+
+
+def made_simply(kind: type) -> Any:
+    """An exception, or an object whose arguments are optional."""
+    if issubclass(kind, Exception):
+        required = [
+            parameter
+            for parameter in inspect.signature(kind).parameters.values()
+            if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
+        ]
+        return kind(*("text" for _ in required)) if required else kind("text")
+    return kind()
+
+
+def described(value: Any) -> Any:
+    """What must be the same after a journey."""
+    leaves = jax.tree.leaves(value)
+    arrays = [np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf) for leaf in leaves if hasattr(leaf, "dtype")]
+    text = repr(value) if type(value).__repr__ is not object.__repr__ and not arrays and " at 0x" not in repr(value) else ""
+    return type(value).__qualname__, text, [(array.shape, array.dtype.str, array.tobytes()) for array in arrays]
+
+
+def is_key(leaf: Any) -> bool:
+    return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+
+def all_objects() -> list[Any]:
+    seen: dict[int, Any] = {}
+    parts(objects(), seen)
+    known = {type(value) for value in seen.values()}
+    simple = [made_simply(kind) for kind in public_classes() if is_sent(kind) and kind not in known and can_be_made(kind)]
+    return [*objects(), *simple]
+
+
+def can_be_made(kind: type) -> bool:
+    try:
+        made_simply(kind)
+    except TypeError:
+        return False
+    return True
+
+
+def test_every_public_class_has_an_object_here() -> None:
+    seen: dict[int, Any] = {}
+    parts(all_objects(), seen)
+    known = {base for value in seen.values() for base in type(value).__mro__}
+    missing = [f"{kind.__module__}.{kind.__qualname__}" for kind in public_classes() if is_sent(kind) and kind not in known]
+    assert not missing
+
+
+def test_objects_are_pickled_and_copied() -> None:
+    for value in all_objects():
+        for again in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value), copy.copy(value)):
+            assert described(again) == described(value), type(value)
+
+
+def test_games_that_are_copied_go_on_alike() -> None:
+    adapter = pytest.importorskip("tilewe_jax.interop.gymnasium")
+    env = adapter.GameVectorEnv("santorini", 2, size=3)
+    _, info = env.reset(seed=3)
+    actions = np.argmax(info["action_mask"], axis=1)
+    again = pickle.loads(pickle.dumps(env))
+    for mine, others in zip(env.step(actions)[:4], again.step(actions)[:4], strict=True):
+        np.testing.assert_array_equal(mine, others)
+
+
+def test_objects_reach_another_process() -> None:
+    values = all_objects()
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+        answers = pool.submit(list, map(described, ())).result()  # starts the process
+        assert answers == []
+        for value in values:
+            assert pool.submit(described, value).result() == described(value), type(value)

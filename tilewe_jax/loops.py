@@ -1,0 +1,112 @@
+"""Loops and conditionals of JAX that also work inside of ``jax.shard_map`` with its default ``check_vma=True``.
+
+There the type of an array contains the mesh axes over which it varies. Constants vary over no axis, so that ``jax.lax``
+refuses a loop that starts from constants and a conditional with a constant branch. The functions here have the arguments of
+their namesakes in ``jax.lax``. They cast the initial carry, or the results of the branches, to vary over all axes that they
+need. Outside of ``shard_map`` they only call ``jax.lax``.
+"""
+
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import Any, TypeVar
+
+import jax
+from jax import lax
+from jaxtyping import Array, PyTree
+
+T = TypeVar("T")
+X = TypeVar("X")
+Y = TypeVar("Y")
+
+
+def while_loop(condition: Callable[[T], Any], body: Callable[[T], T], initial: T) -> T:
+    """``jax.lax.while_loop``."""
+    result: T = lax.while_loop(condition, body, _as_varying_as_after(body, initial))
+    return result
+
+
+def fori_loop(lower: Any, upper: Any, body: Callable[[Any, T], T], initial: T) -> T:
+    """``jax.lax.fori_loop``."""
+    result: T = lax.fori_loop(lower, upper, body, _as_varying_as_after(partial(body, lower), initial))
+    return result
+
+
+def scan(
+    step: Callable[[T, X], tuple[T, Y]], initial: T, xs: X, length: int | None = None, reverse: bool = False
+) -> tuple[T, Y]:
+    """``jax.lax.scan``."""
+
+    def carried(carry: T) -> T:
+        return step(carry, jax.tree.map(lambda leaf: leaf[0], xs))[0]
+
+    result: tuple[T, Y] = lax.scan(step, _as_varying_as_after(carried, initial), xs, length, reverse)
+    return result
+
+
+def cond(predicate: Any, if_true: Callable[..., T], if_false: Callable[..., T], *operands: Any) -> T:
+    """``jax.lax.cond``."""
+    result: T = lax.cond(predicate, *_equally_varying((if_true, if_false), operands), *operands)
+    return result
+
+
+def switch(index: Any, branches: list[Callable[..., T]], *operands: Any) -> T:
+    """``jax.lax.switch``."""
+    result: T = lax.switch(index, _equally_varying(tuple(branches), operands), *operands)
+    return result
+
+
+def platform_dependent(*operands: Any, default: Callable[..., T], **by_platform: Callable[..., T]) -> T:
+    """``jax.lax.platform_dependent``."""
+    first, *others = _equally_varying((default, *by_platform.values()), operands)
+    result: T = lax.platform_dependent(*operands, default=first, **dict(zip(by_platform, others, strict=True)))
+    return result
+
+
+Axes = frozenset[str]
+
+
+def _is_manual() -> bool:
+    """Whether this is traced inside of ``shard_map``."""
+    return bool(jax.sharding.get_abstract_mesh().manual_axes)
+
+
+def _axes(leaf: Any) -> Axes:
+    """The mesh axes over which an array varies."""
+    kind: Any = jax.typeof(leaf)
+    manual = getattr(kind, "mat", None)  # from JAX 0.10 on
+    axes: Axes = getattr(kind, "vma", frozenset()) if manual is None else manual.varying
+    return axes
+
+
+def _vary(leaf: Array, axes: Axes) -> Array:
+    missing = tuple(sorted(axes - _axes(leaf)))
+    return lax.pcast(leaf, missing, to="varying") if missing else leaf
+
+
+def _as_varying_as_after(step: Callable[[T], T], carry: T) -> T:
+    """A carry whose leaves vary over all axes over which they vary after any number of steps."""
+    if not _is_manual():
+        return carry
+    while True:
+        after = jax.eval_shape(step, carry)
+        axes: PyTree[Axes] = jax.tree.map(lambda old, new: _axes(old) | _axes(new), carry, after)
+        if jax.tree.leaves(axes) == list(map(_axes, jax.tree.leaves(carry))):
+            return carry
+        carry = jax.tree.map(_vary, carry, axes)
+
+
+def _equally_varying(branches: tuple[Callable[..., T], ...], operands: tuple[Any, ...]) -> list[Callable[..., T]]:
+    """Branches whose results all vary over the same axes: the union over the branches."""
+    if not _is_manual():
+        return list(branches)
+    results = [jax.tree.map(_axes, jax.eval_shape(branch, *operands)) for branch in branches]
+    axes: PyTree[Axes] = jax.tree.map(lambda *each: reduce(frozenset.union, each), *results)
+
+    def varying(branch: Callable[..., T]) -> Callable[..., T]:
+        def call(*operands: Any) -> T:
+            result: T = jax.tree.map(_vary, branch(*operands), axes)
+            return result
+
+        return call
+
+    return [varying(branch) for branch in branches]
