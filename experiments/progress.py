@@ -21,7 +21,7 @@ and one with the first result at once."""
 _PATIENCE = 120.0
 """Seconds without compilation after which there are fewer lines, one in every ``_SLOWLY`` seconds."""
 _SLOWLY = 30.0
-COMPILING = "compiling what is not cached"
+COMPILING = "compiling programs that are not cached"
 """The phase in which JAX compiles, or loads programs that were compiled before."""
 
 

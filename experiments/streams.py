@@ -13,7 +13,7 @@ CODE_OF_BROKEN_PIPE = 141
 """Exit code of a command whose reader has gone: 128 + SIGPIPE, as a shell reports it for other programs."""
 _HANDLER = "tilewe-jax"
 _PLAIN = {"±": "+-", "−": "-", "–": "-", "—": "-", "…": "...", "×": "x", "’": "'"}
-"""What stands for characters that an encoding lacks. Others are escaped, such as \\u2588."""
+"""Replacements of characters that an encoding lacks. Other characters are escaped, like \\u2588."""
 
 
 class Output(Console):
@@ -28,7 +28,7 @@ class Output(Console):
 
 
 def encode_everything() -> None:
-    """Let standard output and standard error print every text, whatever their encoding."""
+    """Let standard output and standard error print every text in any encoding."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_HANDLER)
@@ -45,20 +45,20 @@ codecs.register_error(_HANDLER, _in_plain)
 
 
 def plain(text: str, encoding: str) -> str:
-    """A text as it is printed with an encoding."""
+    """The printed form of a text in an encoding."""
     return text.encode(encoding, _HANDLER).decode(encoding)
 
 
 def flush() -> None:
-    """Write what is buffered for standard output. Raises ``OSError``, as where its reader has gone."""
+    """Write the buffer of standard output. Raises ``OSError``, for example if its reader has gone."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def discard() -> None:
-    """Give up what is buffered for standard output and standard error if it cannot be written.
+    """Drop the buffers of standard output and standard error if they cannot be written.
 
-    Otherwise the interpreter would try again when it ends, and fail with a message and an exit code of its own.
+    Otherwise the interpreter would try again when it ends, print a message and change the exit code.
     """
     for stream in (sys.stdout, sys.stderr):
         try:

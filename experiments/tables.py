@@ -14,7 +14,7 @@ _FOLDED = 12
 
 
 class Rows:
-    """A table whose columns of text wrap, and whose other columns, such as numbers and ids, never do.
+    """A table whose columns of text wrap. Its other columns, for numbers and ids, never wrap.
 
     If the console is too narrow for it, each row is printed as lines, a cell a line.
 
@@ -36,7 +36,7 @@ class Rows:
     def print(self, console: Console) -> None:
         """Print the table."""
         rows = [tuple(plain(cell, console.encoding) for cell in row) for row in self._rows]
-        # The headers in one line, or in as many as they have words.
+        # Each header in one line, or with one word a line.
         for headers in (self._columns, tuple(header.replace(" ", "\n") for header in self._columns)):
             if self._width(headers, rows) <= console.width:
                 console.print(self._table(headers, rows), soft_wrap=False)

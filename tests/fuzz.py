@@ -106,7 +106,7 @@ TILEWE: dict[str, Any] = {"players": 2, "size": 6, "pieces": ["O1", "I2", "L3"],
 CREATED: tuple[dict[str, Any], ...] = (
     {
         "game": "duo",
-        "options": {"size": 6, "pieces": ["O1", "I2"], "start_cells": [[[0, 0]], [[5, 5]]]},
+        "options": {"size": 6, "voluntary_pass": True},
         "seats": [{"kind": "human", "name": "Ada"}, {"kind": "open"}],
         "clock": {"seconds": 300, "increment": 5},
         "casual": True,
@@ -114,7 +114,7 @@ CREATED: tuple[dict[str, Any], ...] = (
     },
     {
         "game": "triominos",
-        "options": {"players": 3, "hex_scores": [50, 60, 70]},
+        "options": {"players": 3, "max_rounds": 5},
         "seats": [{"kind": "human"}] * 3,
         "clock": None,
     },

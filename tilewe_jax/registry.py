@@ -130,7 +130,7 @@ def _factory(name: str) -> Factory:
 
 
 def _load(entry: EntryPoint) -> None:
-    """Register the game that a package declares. Raises ``ValueError``, whatever the code of the package raises."""
+    """Register the game that a package declares. Raises ``ValueError`` for any exception of the package."""
     what = f"the game {entry.name!r} of {_package(entry)} cannot be loaded from {entry.value}"
     if not re.fullmatch(r"\w[\w.-]*", entry.name):
         raise ValueError(f"{what}: a name consists of letters, digits, '_', '-' and '.'")

@@ -27,7 +27,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant, by edit distance; ``None`` if none is near.
 
-    Case, blanks, and hyphens in place of underscores do not count. A name may also be the start or the last part of a single
+    Case, blanks, hyphens and underscores do not count. A name may also be the start or the last part of a single
     known name, or the group of dotted ones.
     """
     names = list(dict.fromkeys(known))

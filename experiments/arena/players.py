@@ -165,11 +165,11 @@ def _check_head(game: Game[Any], text: str) -> None:
 
 
 _LEVEL = r"l\w{0,5}l?e?s?\W*(\d+)"
-"""A level in another spelling, such as "level 8" or "lvl:8"."""
+"""A level in another spelling, like "level 8" or "lvl:8"."""
 
 
 def _has_module(name: str) -> bool:
-    """Whether a module can be found, without importing it; only the packages around it are imported."""
+    """Return whether a module exists. Only the packages around it are imported."""
     try:
         return find_spec(name) is not None
     except (ImportError, ValueError):
@@ -192,7 +192,7 @@ def adapt(game: Game[Any], value: Any) -> Policy | HostPlayer | None:
 
 
 def _no_agent(game: Game[Any], name: str, text: str) -> str:
-    """Why a text is not an agent, and what was probably meant."""
+    """The message for a text that is not an agent, with the probable meaning."""
     levels = level_names(game)
     if any(name in AgentSpec(kind).defaults() for kind in RULES):
         return f"{name}={text} is a setting, not an agent; settings follow a search after a colon: puct:{name}={text}"

@@ -11,7 +11,7 @@ import random
 import sys
 from asyncio import run, sleep
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import connect
@@ -39,7 +39,7 @@ async def play(link: str) -> dict[str, Any]:
     if parts.scheme not in ("http", "https") or not parts.hostname or "/game/" not in parts.path or not parts.fragment:
         raise BotError(f"the link must be like http://127.0.0.1:8080/game/ID#TOKEN, got {link!r}; quote it in a shell")
     url = f"{'wss' if parts.scheme == 'https' else 'ws'}://{parts.netloc}/api/games/{parts.path.rsplit('/', 1)[-1]}/socket"
-    proxy = None if is_loopback(parts.hostname) else True  # True: the proxy that the environment names
+    proxy: Literal[True] | None = None if is_loopback(parts.hostname) else True  # True: the proxy of the environment
     join = json.dumps({"type": "join", "token": parts.fragment, "after": 0, "name": "random bot"})
     may_retry, failures = False, 0
     while True:

@@ -166,7 +166,7 @@ def test_a_search_beats_chance() -> None:
         ("puct:num_determinizations=-1", "num_determinizations must be at least 0, not -1"),
         ("puct:score_weight=2", "score_weight must be between 0 and 1, not 2.0"),
         ("puct:playout_policy=nobody", "duo has no policy 'nobody'; it has .*random"),
-        ("puct:network=nowhere", "network 'nowhere': No such file"),
+        ("puct:network=nowhere", "network 'nowhere': (No such file|not found)"),
         ("puct:symmetries=1", "puct: symmetries are asked of a network; name one"),
     ],
 )
