@@ -204,8 +204,9 @@ def test_killed_ten_times_at_random_moments(environment: dict[str, str], tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("signalled", [(0, 1), (0,), (1,)])
+@pytest.mark.parametrize(
+    ("signalled", "number"), [((0, 1), signal.SIGTERM), ((0,), signal.SIGHUP), ((1,), signal.SIGTERM)], ids=["both", "0", "1"]
+)
 def test_a_signal_ends_all_processes_alike_with_a_checkpoint(
     environment: dict[str, str], tmp_path: Path, started: list[Training], signalled: tuple[int, ...], number: int
 ) -> None:
