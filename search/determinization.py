@@ -16,6 +16,7 @@ from jaxtyping import Array, Float32, PRNGKeyArray
 from search.mcts import Search
 from search.output import PolicyOutput, SearchOutput
 from search.settings import check_number
+from tilewe_jax.backends import require_backend
 from tilewe_jax.game import check_state
 
 State = TypeVar("State")
@@ -49,6 +50,7 @@ class Determinized(Generic[State]):
     def search_each(self, state: State, key: PRNGKeyArray) -> SearchOutput[State]:
         """The outputs of the determinizations' searches, with a leading axis for them; arguments as for a call."""
         game = self.search.game
+        require_backend()
         check_state(game, state)
         player = game.current_player(state)
         keys_determinize, keys_search = (jax.random.split(part, self.num_determinizations) for part in jax.random.split(key))

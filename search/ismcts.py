@@ -21,6 +21,7 @@ from search.output import PolicyOutput
 from search.rules import ChildStats, RootContext, SelectionRule
 from search.settings import SearchSettings
 from search.tree import ROOT, mean_values
+from tilewe_jax.backends import require_backend
 from tilewe_jax.game import Game, check_state
 from tilewe_jax.lanes import any_lane
 from tilewe_jax.loops import while_loop
@@ -82,6 +83,7 @@ class InformationSetSearch(Generic[State]):
 
     def search(self, state: State, key: PRNGKeyArray) -> tuple[PolicyOutput, InformationSetTree]:
         """The output of a call and the tree behind it; arguments as for a call."""
+        require_backend()
         check_state(self.game, state)
         num_simulations, num_candidates = self.settings.num_simulations, self.settings.num_candidates
         key_noise, key_output = jax.random.split(jax.random.fold_in(key, num_simulations))

@@ -20,6 +20,7 @@ from search.output import SearchOutput
 from search.rules import ChildStats, RootContext, SelectionRule
 from search.settings import SearchSettings, check_number
 from search.tree import ROOT, Node, Path, Tree, backup, child_stats, init_tree, prove, without_refuted
+from tilewe_jax.backends import require_backend
 from tilewe_jax.game import Game, check_state
 from tilewe_jax.lanes import any_lane, mapped_together
 from tilewe_jax.loops import cond, fori_loop, scan, while_loop
@@ -72,6 +73,7 @@ class Search(Generic[State]):
 
     def init(self, state: State) -> Tree[State]:
         """The tree of a position before anything is evaluated. Raises ``TypeError`` or ``ValueError`` for another game's."""
+        require_backend()
         check_state(self.game, state)
         return init_tree(state, self.game.num_players, self.settings.num_candidates, self.num_nodes)
 

@@ -223,6 +223,7 @@ def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
       key: PRNG key, consumed.
       count: number of words.
     """
+    require_backend()
     return rule_per_lane(_words_of_keys, count)(jax.random.key_data(key))
 
 
