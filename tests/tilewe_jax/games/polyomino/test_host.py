@@ -95,7 +95,7 @@ def configs(draw) -> Config:
     players, each = draw(st.sampled_from([(1, 1), (2, 1), (3, 1), (4, 1), (2, 2)]))
     colors = players * each
     cell = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1))
-    starts = draw(st.lists(st.lists(cell, min_size=1, max_size=4).map(tuple), min_size=colors, max_size=colors))
+    starts = draw(st.lists(st.lists(cell, min_size=1, max_size=4, unique=True).map(tuple), min_size=colors, max_size=colors))
     pieces = sorted(draw(st.sets(st.integers(0, len(PIECE_NAMES) - 1), min_size=1)))
     first = draw(st.sampled_from([None, PIECE_NAMES[pieces[-1]]]))
     stay_open, may_pass = draw(st.booleans()), draw(st.booleans())
