@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -50,12 +51,21 @@ class Training:
 
     def __init__(self, environment: dict[str, str], *arguments: str, within: tuple[str, ...] = ()) -> None:
         command = [*within, sys.executable, "-m", "experiments", "train", "--devices", "2", *arguments]
-        self.process = subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE, preexec_fn=heed_hangups)
+        # A file, and not a pipe, which nobody reads while a test waits for something: a process would wait for its reader.
+        self._err = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self.process = subprocess.Popen(command, env=environment, stderr=self._err, preexec_fn=heed_hangups)  # noqa: PLW1509
 
     def end(self, seconds: float = 600) -> tuple[int, str]:
         """Its exit code and what it said."""
-        _, err = self.process.communicate(timeout=seconds)
-        return self.process.returncode, err
+        code = self.process.wait(timeout=seconds)
+        self._err.seek(0)
+        return code, self._err.read()
+
+    def kill(self) -> None:
+        """End it, if it has not ended."""
+        self.process.kill()
+        self.process.wait()
+        self._err.close()
 
 
 @pytest.fixture
@@ -64,8 +74,7 @@ def started() -> Iterator[list[Training]]:
     every: list[Training] = []
     yield every
     for training in every:
-        training.process.kill()
-        training.process.communicate()
+        training.kill()
 
 
 def free_port() -> int:
