@@ -185,7 +185,7 @@ def test_all_commands_read_lines_of_a_book_and_name_the_rest(
         "render": ("render", name, "--format", "grid", "--out", "out.svg"),
         "rate": ("rate", name, "--agent", "puct:num_simulations=1,num_playouts=0,num_candidates=2", "--brief"),
     }
-    monkeypatch.setattr(records, "replay", lambda game, games: [None] * len(games))  # it compiles, as a search does
+    monkeypatch.setattr(records, "replay", lambda game, games, **options: [None] * len(games))  # it compiles, as a search does
     nothing = Analysis(0, (), (0.5, 0.5), None, 0.0, 0, 0.0, 1)
     monkeypatch.setattr(SearchProgram, "analyze", lambda program, positions: [nothing for _ in positions])
     for command in commands_of.values():
