@@ -4,7 +4,9 @@ import gzip
 import hashlib
 import json
 import os
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -96,3 +98,13 @@ def positions(game: Game[Any], batch: int, seed: int = 0) -> Iterator[tuple[Any,
             return
         state = play.step(state, action)
     raise AssertionError(f"{game.id} goes on after {game.max_steps} steps")
+
+
+@contextmanager
+def heeding_hangups() -> Iterator[None]:
+    """Processes that are started here do not ignore SIGHUP, although the tests may run under ``nohup``."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)

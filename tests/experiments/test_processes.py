@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from experiments.training import checkpoint, metrics, processes
-from tests.support import TINY_TRAINING
+from tests.support import TINY_TRAINING, heeding_hangups
 
 SETTINGS = [
     *TINY_TRAINING,
@@ -41,11 +41,6 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-def heed_hangups() -> None:
-    """Undo in a new process that these tests may run under ``nohup``."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
 class Training:
     """A process that trains."""
 
@@ -53,7 +48,8 @@ class Training:
         command = [*within, sys.executable, "-m", "experiments", "train", "--devices", "2", *arguments]
         # A file, and not a pipe, which nobody reads while a test waits for something: a process would wait for its reader.
         self._err = tempfile.TemporaryFile("w+")  # noqa: SIM115
-        self.process = subprocess.Popen(command, env=environment, stderr=self._err, preexec_fn=heed_hangups)  # noqa: PLW1509
+        with heeding_hangups():
+            self.process = subprocess.Popen(command, env=environment, stderr=self._err)
 
     def end(self, seconds: float = 600) -> tuple[int, str]:
         """Its exit code and what it said."""
@@ -329,7 +325,7 @@ def test_a_terminal_that_hangs_up_keeps_a_checkpoint(environment: dict[str, str]
     command = ["train", "--devices", "2", "--out", str(folder), "--set", *RARELY_SAVED]
     pid, terminal = pty.fork()
     if not pid:
-        heed_hangups()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         os.execve(
             sys.executable, [sys.executable, "-m", "experiments", *command, "checkpoint.checkpoint_every=1000"], environment
         )

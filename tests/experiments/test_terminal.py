@@ -17,6 +17,7 @@ import pytest
 from experiments import cli, viewer
 from experiments.viewer import Replay, View, clipped, keys_of, pressed, screen
 from tests.experiments.test_cli import run
+from tests.support import heeding_hangups
 from tilewe_jax import records
 from tilewe_jax.host_games import make_host_game
 
@@ -224,15 +225,16 @@ class Terminal:
         self.settings = termios.tcgetattr(side)
         environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
         command = [sys.executable, "-m", "tilewe_jax", *arguments]
-        self._process = subprocess.Popen(
-            command, stdin=side, stdout=side, stderr=side, cwd=ROOT, env=environment, start_new_session=True
-        )
+        with heeding_hangups():
+            self._process = subprocess.Popen(
+                command, stdin=side, stdout=side, stderr=side, cwd=ROOT, env=environment, start_new_session=True
+            )
         self._side = side
         self.output = ""
 
     def expect(self, text: str) -> None:
         """Read until the output has a text."""
-        ends = time.monotonic() + 30
+        ends = time.monotonic() + 300
         while text not in self.output:
             assert time.monotonic() < ends, self.output
             if select.select([self._main], [], [], 0.1)[0]:
@@ -259,7 +261,7 @@ class Terminal:
         """Wait for the end, after a signal; the exit code."""
         if number:
             self._process.send_signal(number)
-        ends = time.monotonic() + 30
+        ends = time.monotonic() + 300
         try:
             # Read meanwhile: who restores a terminal waits until all that was written to it has been read.
             while select.select([self._main], [], [], 0.1)[0] or self._process.poll() is None:
