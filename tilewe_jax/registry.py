@@ -116,7 +116,7 @@ def make_description(name: str, given: Mapping[str, Any]) -> Game[Any]:
 
 def _factory(name: str) -> Factory:
     if not isinstance(name, str):
-        raise ValueError(f"the name of a game must be text, not {shown(name)}")
+        raise ValueError(f"there is no game {shown(name)}; the name of a game is text")
     if name not in _FACTORIES:
         entries = {(entry.value, _package(entry)): entry for entry in _entry_points() if entry.name == name}
         if not entries:

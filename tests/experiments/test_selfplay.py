@@ -336,7 +336,9 @@ def test_architectures_are_chosen_by_name() -> None:
 
     assert structure("default") == structure("resnet") != structure("mlp")
     known = "default, resnet, mlp, reach_resnet"
-    with pytest.raises(ValueError, match=rf"network\.architecture for santorini must be one of {known}, not 'gnn'"):
+    with pytest.raises(
+        ValueError, match=rf"network\.architecture 'gnn' is not registered for santorini here; registered are {known}"
+    ):
         networks.make(santorini, "gnn", "tiny", jax.random.key(0))
     with pytest.raises(ValueError, match="there is an architecture 'mlp' for Game already"):
         networks.register_architecture("mlp", networks.registry.ResidualMLP)

@@ -33,7 +33,7 @@ from search import (
     build_player,
     evaluators,
 )
-from tilewe_jax import batching, records
+from tilewe_jax import batching, recorded, records
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
 from tilewe_jax.games.santorini.host import Place, Turn
 from tilewe_jax.host_games import make_host_game
@@ -138,6 +138,7 @@ def objects() -> list[Any]:
         Determinized(Search(hidden, evaluators.uniform_evaluator(hidden), PuctRule(), small)),
         InformationSetSearch(hidden, evaluators.uniform_evaluator(hidden), PuctRule(), small),
     ]
+    found.append(recorded.GameFile([recorded.RecordedGame(make_host_game("duo"), None, (1, 2), (), None)]))
     found += [records.Record(None, (1, 2), (1, 0), (1.0, 0.0)), names.gtp_game("santorini"), names.gtp_game("duo")]
     found += [alpha_zero_general.SantoriniGame(3), alpha_zero_general.PolyominoGame("duo", size=5)]
     found += [blksgf.SgfGame(*(None for _ in fields(blksgf.SgfGame)))]  # type: ignore[arg-type]
