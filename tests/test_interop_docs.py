@@ -32,6 +32,6 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_every_adapter_has_an_example() -> None:
-    assert {name.rpartition(" ")[0] for name in EXAMPLES} == set(SECTIONS)
-    assert len(EXAMPLES) == 11
-    assert re.findall(r"^\| \[(.*?)\]", PAGE, re.MULTILINE) == list(SECTIONS)
+    adapters = re.findall(r"^\| \[(.*?)\]", PAGE, re.MULTILINE)
+    assert adapters == [name for name in SECTIONS if name != "Processes"]
+    assert set(adapters) <= {name.rpartition(" ")[0] for name in EXAMPLES}

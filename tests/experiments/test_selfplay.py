@@ -341,7 +341,7 @@ def test_architectures_are_chosen_by_name() -> None:
     ):
         networks.make(santorini, "gnn", "tiny", jax.random.key(0))
     with pytest.raises(ValueError, match="there is an architecture 'mlp' for Game already"):
-        networks.register_architecture("mlp", networks.registry.ResidualMLP)
+        networks.register_architecture("mlp", networks.registry.PolyominoMLP)
 
     def wrong(game: Any, size: networks.Size, key: Any) -> networks.Model:
         model = networks.make(game, "mlp", "tiny", key)

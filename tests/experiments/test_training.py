@@ -244,7 +244,7 @@ def test_eval(toy_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{path} is for tilewe (players=2, size=4, pieces=['I2', 'L3']), not for duo: the rules differ" in err
     code, _, err = run(capsys, "eval", "--agents", "random", "gumbel:network=nobody")
     assert code == 2
-    assert "give a file, or module:factory; shipped are" in err
+    assert "'nobody': not found; shipped are" in err
 
 
 def test_folders_that_cannot_be_used(
@@ -266,7 +266,7 @@ def test_folders_that_cannot_be_used(
     [
         (
             ["--set", "selfplay.num_gmaes=3"],
-            "there is no setting 'selfplay.num_gmaes'; there are game.id, game.options, network",
+            "there is no setting 'selfplay.num_gmaes' (did you mean selfplay.num_games?)",
         ),
         (["--set", "selfplay.num_games=many"], "selfplay.num_games must be an integer, not 'many'"),
         (["--set", "selfplay.num_games=0"], "selfplay.num_games must be at least 1, not 0"),

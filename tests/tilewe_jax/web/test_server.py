@@ -124,7 +124,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, capsys: pytest.Captur
         (["--engines", "0", "--agents", "puct"], "--agents needs an engine process"),
         (["--agents", "duo=bset"], "duo has no agent 'bset'"),
         (["--agents", "bset"], "has no agent 'bset'"),
-        (["--agents", "duo=level:99"], "is no level of duo"),
+        (["--agents", "duo=level:99"], "duo has no level '99'"),
         (["--agents", "duo=puct:simulations=3"], "has no setting"),
         (["--agents", "duo=puct:network=nowhere"], "network 'nowhere'"),
         (["--agents", "santorini=random"], "does not search"),
