@@ -170,6 +170,10 @@ class Table(TicTacToe):
     mover = np.array([0, 1, 1, 0, 0, 0, 0], np.int32)
     num_actions = 2
 
+    def init(self, key):
+        del key
+        return jnp.int32(0)
+
     def apply(self, state, action):
         return jnp.where(action >= 0, 2 * state + 1 + action, state)
 
