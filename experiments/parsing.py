@@ -110,7 +110,7 @@ def _message(kind: Any, arguments: Sequence[str], event: _errors.ParseErrorEvent
         case _errors.MissingArgs(missing_arguments=missing):
             message = f"missing: {', '.join(_flag(entry.arg) for entry in missing)}"
         case _errors.InvalidChoice(argument=argument, value=value, choices=choices):
-            names = sorted(choice for choice in choices if choice != "None")  # tyro gives a set
+            names = [choice for choice in choices if choice != "None"]
             message = f"{_flag(argument)} must be one of {', '.join(names)}, not {value!r}{did_you_mean(value, names)}"
         case _errors.BadValue(argument=argument):
             message = f"{_flag(argument)} needs a value"

@@ -62,7 +62,7 @@ CASES = {
     # commands and options
     ("arean",): "did you mean arena?",
     ("rollout", "--gmaes", "3"): "did you mean --games?",
-    ("render", "f", "--out", "x.svg", "--theme", "drak"): "must be one of dark, light, not 'drak' (did you mean dark?)",
+    ("render", "f", "--out", "x.svg", "--theme", "drak"): "not 'drak' (did you mean dark?)",
     ("bench", "--game", "duo", "--policy", "radnom"): "did you mean random?",
     ("bench", "--signature", "--game", "dou"): "did you mean duo?",
     ("bench", "--compile-for", "H-100"): "did you mean h100?",
