@@ -20,7 +20,7 @@ PAGES = {
     "tilewe_jax/tilewe/README.md": "games/tilewe.md",
     "search/README.md": "depth/search.md",
     "experiments/README.md": "depth/training.md",
-    "experiments/weights/README.md": "depth/weights.md",
+    "tilewe_jax/weights/README.md": "depth/weights.md",
     "tilewe_jax/web/README.md": "depth/server.md",
     "CHANGELOG.md": "changelog.md",
 }

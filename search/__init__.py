@@ -5,9 +5,9 @@ The public names stand here. As a function of a position: ``puct_policy``, ``gum
 ``AgentSpec`` and ``build``.
 """
 
-from search.candidates import Candidates, sample_candidates
-from search.determinization import Determinized
-from search.evaluators import (
+from tilewe_jax.search.candidates import Candidates, sample_candidates
+from tilewe_jax.search.determinization import Determinized
+from tilewe_jax.search.evaluators import (
     Evaluation,
     Evaluator,
     EvaluatorSettings,
@@ -18,20 +18,20 @@ from search.evaluators import (
     uniform_evaluator,
     uniform_logits,
 )
-from search.exported import Network
-from search.exported import load as load_network
-from search.exported import save as save_network
-from search.gumbel import GumbelRule
-from search.ismcts import InformationSetSearch
-from search.mcts import Search
-from search.memory import bytes_per_node
-from search.output import PolicyOutput, SearchOutput
-from search.policies import determinized_policy, gumbel_policy, ismcts_policy, puct_policy
-from search.puct import PuctRule
-from search.reuse import SubtreeReuse
-from search.rules import ChildStats, RootContext, SelectionRule
-from search.settings import SearchSettings
-from search.spec import (
+from tilewe_jax.search.exported import Network
+from tilewe_jax.search.exported import load as load_network
+from tilewe_jax.search.exported import save as save_network
+from tilewe_jax.search.gumbel import GumbelRule
+from tilewe_jax.search.ismcts import InformationSetSearch
+from tilewe_jax.search.mcts import Search
+from tilewe_jax.search.memory import bytes_per_node
+from tilewe_jax.search.output import PolicyOutput, SearchOutput
+from tilewe_jax.search.policies import determinized_policy, gumbel_policy, ismcts_policy, puct_policy
+from tilewe_jax.search.puct import PuctRule
+from tilewe_jax.search.reuse import SubtreeReuse
+from tilewe_jax.search.rules import ChildStats, RootContext, SelectionRule
+from tilewe_jax.search.settings import SearchSettings
+from tilewe_jax.search.spec import (
     AgentSpec,
     TreePlayer,
     build,
@@ -41,7 +41,7 @@ from search.spec import (
     check_memory,
     search_agents,
 )
-from search.tree import Tree, child_stats, init_tree, subtree
+from tilewe_jax.search.tree import Tree, child_stats, init_tree, subtree
 
 __all__ = [
     "AgentSpec",

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
-from search.evaluators import LogitsFn, uniform_logits
-from search.settings import DEFAULT_CANDIDATE_POOL
 from tilewe_jax.game import Game
+from tilewe_jax.search.evaluators import LogitsFn, uniform_logits
+from tilewe_jax.search.settings import DEFAULT_CANDIDATE_POOL
 
 
 class Candidates(NamedTuple):

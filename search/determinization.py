@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, PRNGKeyArray
 
-from search.mcts import Search
-from search.output import PolicyOutput, SearchOutput
-from search.settings import check_number
-from tilewe_jax.backends import require_backend
 from tilewe_jax.game import check_state
+from tilewe_jax.search.mcts import Search
+from tilewe_jax.search.output import PolicyOutput, SearchOutput
+from tilewe_jax.search.settings import check_number
+from tilewe_jax.utils.backends import require_backend
 
 State = TypeVar("State")
 

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from search.exported import Network, network_interface, observation_spec
-from search.made import made_again
-from search.settings import check_number, check_settings, setting
 from tilewe_jax.game import Action, Game, Policy
-from tilewe_jax.loops import while_loop
+from tilewe_jax.search.exported import Network, network_interface, observation_spec
+from tilewe_jax.search.made import made_again
+from tilewe_jax.search.settings import check_number, check_settings, setting
+from tilewe_jax.utils.loops import while_loop
 
 State = TypeVar("State")
 LogitsFn = Callable[[Int32[Array, "k"]], Float32[Array, "k"]]

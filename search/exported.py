@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from jax import export
 from jaxtyping import Array, Float32, Int32
 
-from tilewe_jax import factories
-from tilewe_jax.files import read_input, replacing
 from tilewe_jax.game import Game, observation_shape, state_shapes
+from tilewe_jax.utils import factories
+from tilewe_jax.utils.files import read_input, replacing
 
 F = TypeVar("F", bound=Callable[..., Any])
 Network = Callable[[Any], tuple[Array, Array]]

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from search.rules import ChildStats, RootContext, first_argmax
-from search.settings import check_settings, setting
+from tilewe_jax.search.rules import ChildStats, RootContext, first_argmax
+from tilewe_jax.search.settings import check_settings, setting
 
 # Stands for minus infinity where infinities would make NaN.
 _LOW = -1e9

@@ -15,16 +15,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from search.candidates import sample_candidates
-from search.evaluators import Evaluator, terminal_value
-from search.output import PolicyOutput
-from search.rules import ChildStats, RootContext, SelectionRule
-from search.settings import SearchSettings
-from search.tree import ROOT, mean_values
-from tilewe_jax.backends import require_backend
 from tilewe_jax.game import Game, check_state
 from tilewe_jax.lanes import any_lane
-from tilewe_jax.loops import while_loop
+from tilewe_jax.search.candidates import sample_candidates
+from tilewe_jax.search.evaluators import Evaluator, terminal_value
+from tilewe_jax.search.output import PolicyOutput
+from tilewe_jax.search.rules import ChildStats, RootContext, SelectionRule
+from tilewe_jax.search.settings import SearchSettings
+from tilewe_jax.search.tree import ROOT, mean_values
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.loops import while_loop
 
 State = TypeVar("State")
 

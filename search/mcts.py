@@ -14,16 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from search.candidates import Candidates, sample_candidates
-from search.evaluators import Evaluator, terminal_value
-from search.output import SearchOutput
-from search.rules import ChildStats, RootContext, SelectionRule
-from search.settings import SearchSettings, check_number
-from search.tree import ROOT, Node, Path, Tree, backup, child_stats, init_tree, prove, without_refuted
-from tilewe_jax.backends import require_backend
 from tilewe_jax.game import Game, check_state
 from tilewe_jax.lanes import any_lane, mapped_together
-from tilewe_jax.loops import cond, fori_loop, scan, while_loop
+from tilewe_jax.search.candidates import Candidates, sample_candidates
+from tilewe_jax.search.evaluators import Evaluator, terminal_value
+from tilewe_jax.search.output import SearchOutput
+from tilewe_jax.search.rules import ChildStats, RootContext, SelectionRule
+from tilewe_jax.search.settings import SearchSettings, check_number
+from tilewe_jax.search.tree import ROOT, Node, Path, Tree, backup, child_stats, init_tree, prove, without_refuted
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.loops import cond, fori_loop, scan, while_loop
 
 State = TypeVar("State")
 

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 import jax
 from jaxtyping import Array, Float32, Int32
 
-from search.tree import Tree
+from tilewe_jax.search.tree import Tree
 
 State = TypeVar("State")
 

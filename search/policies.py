@@ -7,16 +7,16 @@ from typing import TypeVar
 
 from jaxtyping import PRNGKeyArray
 
-from search.determinization import Determinized
-from search.evaluators import Evaluator
-from search.gumbel import GumbelRule
-from search.ismcts import InformationSetSearch
-from search.mcts import Search
-from search.output import PolicyOutput, SearchOutput
-from search.puct import PuctRule
-from search.rules import SelectionRule
-from search.settings import SearchSettings
 from tilewe_jax.game import Game
+from tilewe_jax.search.determinization import Determinized
+from tilewe_jax.search.evaluators import Evaluator
+from tilewe_jax.search.gumbel import GumbelRule
+from tilewe_jax.search.ismcts import InformationSetSearch
+from tilewe_jax.search.mcts import Search
+from tilewe_jax.search.output import PolicyOutput, SearchOutput
+from tilewe_jax.search.puct import PuctRule
+from tilewe_jax.search.rules import SelectionRule
+from tilewe_jax.search.settings import SearchSettings
 
 State = TypeVar("State")
 

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from search.rules import ChildStats, RootContext, first_argmax
-from search.settings import check_settings, setting
+from tilewe_jax.search.rules import ChildStats, RootContext, first_argmax
+from tilewe_jax.search.settings import check_settings, setting
 
 
 @dataclass(frozen=True)

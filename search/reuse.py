@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int32, PRNGKeyArray
 
-from search.mcts import Search
-from search.output import SearchOutput
-from search.tree import ROOT, Tree, subtree
+from tilewe_jax.search.mcts import Search
+from tilewe_jax.search.output import SearchOutput
+from tilewe_jax.search.tree import ROOT, Tree, subtree
 
 State = TypeVar("State")
 

@@ -10,20 +10,20 @@ from typing import Any
 import jax
 from jaxtyping import PRNGKeyArray
 
-from search import memory
-from search.determinization import Determinized
-from search.evaluators import EvaluatorSettings
-from search.exported import Network, as_tree, load, network_interface
-from search.gumbel import GumbelRule
-from search.ismcts import InformationSetSearch
-from search.mcts import Search
-from search.puct import PuctRule
-from search.reuse import SubtreeReuse
-from search.rules import SelectionRule
-from search.settings import DEFAULT_CANDIDATE_POOL, SearchSettings, check_settings, setting
-from search.tree import Tree
 from tilewe_jax.game import Action, Game, Policy
-from tilewe_jax.words import did_you_mean
+from tilewe_jax.search import memory
+from tilewe_jax.search.determinization import Determinized
+from tilewe_jax.search.evaluators import EvaluatorSettings
+from tilewe_jax.search.exported import Network, as_tree, load, network_interface
+from tilewe_jax.search.gumbel import GumbelRule
+from tilewe_jax.search.ismcts import InformationSetSearch
+from tilewe_jax.search.mcts import Search
+from tilewe_jax.search.puct import PuctRule
+from tilewe_jax.search.reuse import SubtreeReuse
+from tilewe_jax.search.rules import SelectionRule
+from tilewe_jax.search.settings import DEFAULT_CANDIDATE_POOL, SearchSettings, check_settings, setting
+from tilewe_jax.search.tree import Tree
+from tilewe_jax.utils.words import did_you_mean
 
 Rule = PuctRule | GumbelRule
 LoadNetwork = Callable[[Game[Any], str], Network]

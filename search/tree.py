@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32
 
-from search.rules import ChildStats
-from tilewe_jax.loops import scan, while_loop
+from tilewe_jax.search.rules import ChildStats
+from tilewe_jax.utils.loops import scan, while_loop
 
 State = TypeVar("State")
 

@@ -12,18 +12,18 @@ from unittest import mock
 
 import numpy as np
 
-from experiments import cli
+from tilewe_jax.cli import main as cli
 
 WORK = (
-    "experiments.analysis.SearchProgram.analyze",
-    "experiments.benchmarks.host.measure",
-    "experiments.benchmarks.perft.Perft.leaves",
-    "experiments.benchmarks.play.subprocess.Popen",
-    "experiments.benchmarks.rollouts.batching.over_devices",
-    "experiments.benchmarks.play.subprocess.run",
-    "experiments.benchmarks.signature.signature",
-    "experiments.arena.match.Match._start",
-    "experiments.training.run.Run.start",
+    "tilewe_jax.agents.analysis.SearchProgram.analyze",
+    "tilewe_jax.cli.benchmarks.host.measure",
+    "tilewe_jax.cli.benchmarks.perft.Perft.leaves",
+    "tilewe_jax.cli.benchmarks.play.subprocess.Popen",
+    "tilewe_jax.cli.benchmarks.rollouts.batching.over_devices",
+    "tilewe_jax.cli.benchmarks.play.subprocess.run",
+    "tilewe_jax.cli.benchmarks.signature.signature",
+    "tilewe_jax.arena.match.Match._start",
+    "tilewe_jax.training.run.Run.start",
     "tilewe_jax.interop.analysis.serve_standard_streams",
     "tilewe_jax.records.replay",
 )
@@ -57,7 +57,7 @@ def stopped_before_work() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for name in WORK:
             stack.enter_context(mock.patch(name, side_effect=ReachedWorkError))
-        stack.enter_context(mock.patch("experiments.commands.common.set_cpu_devices"))
+        stack.enter_context(mock.patch("tilewe_jax.cli.common.set_cpu_devices"))
         yield
 
 

@@ -27,8 +27,8 @@ install_import_hook(tests.typecheck.modules(), "tests.typecheck.typechecked")
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
-from experiments.commands import common  # noqa: E402
 from tilewe_jax import registry  # noqa: E402
+from tilewe_jax.cli import common  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -218,16 +218,16 @@ class Inputs:
         import numpy as np
 
         import tilewe_jax
-        from experiments import presets, settings
-        from experiments.config import TrainConfig
-        from experiments.networks import make, weights
-        from search import exported
         from tests import bad_inputs
-        from tests.tilewe_jax.interop.test_blksgf import random_record
+        from tests.tilewe_jax.formats.test_blksgf import random_record
+        from tilewe_jax import presets, settings
+        from tilewe_jax.formats import blksgf
+        from tilewe_jax.formats.blokus import game_of_name
         from tilewe_jax.games.triominos.tiles import digits, tiles
-        from tilewe_jax.interop import blksgf
-        from tilewe_jax.interop.blokus import game_of_name
+        from tilewe_jax.networks import make, weights
         from tilewe_jax.registry import available_games, options
+        from tilewe_jax.search import exported
+        from tilewe_jax.training.config import TrainConfig
 
         self.bad_inputs = bad_inputs
         form = "tilewe-jax-games/1"
@@ -303,7 +303,7 @@ class Inputs:
 
     def command(self, *arguments: str) -> str | None:
         """A command up to its work. Raises ``AssertionError`` where it fails in more than one line."""
-        from experiments import crash
+        from tilewe_jax.cli import crash
 
         outcome = self.bad_inputs.run(*arguments)
         if outcome.code in (None, 0):
@@ -332,9 +332,9 @@ class Inputs:
         return self.command(*command, *(("--variations",) if rng.random() < 0.5 else ()))
 
     def fuzz_gtp(self, rng: random.Random) -> str | None:
-        from tests.experiments.fake_gtp_engine import Lowest
+        from tests.tilewe_jax.agents.fake_gtp_engine import Lowest
+        from tilewe_jax.formats.names import gtp_game, gtp_game_of_name
         from tilewe_jax.interop.gtp import GtpSession, serve
-        from tilewe_jax.interop.names import gtp_game, gtp_game_of_name
 
         answers = io.BytesIO()
         game, valid = gtp_game_of_name("Blokus Duo"), self.gtp
@@ -348,7 +348,7 @@ class Inputs:
         return refused[0] if refused else None
 
     def fuzz_analysis(self, rng: random.Random) -> str | None:
-        from experiments.analysis import AgentAnalyzer
+        from tilewe_jax.agents.analysis import AgentAnalyzer
         from tilewe_jax.interop.analysis import AnalysisSession, Defaults
 
         request = rng.choice([*REQUESTS, {"id": 1, "game": "triominos", "deal": self.records[2][1]["deal"], "moves": ["draw"]}])
@@ -361,7 +361,7 @@ class Inputs:
         return refused[0] if refused else None
 
     def fuzz_weights(self, rng: random.Random) -> str | None:
-        from experiments.networks import weights
+        from tilewe_jax.networks import weights
 
         game, source = rng.choice(self.weights)
         change = rng.random()
@@ -425,10 +425,10 @@ class Inputs:
             return self.command("eval", "--run", "run", "--agents", "random", "random", "--games", "2")
         if rng.random() < 0.3:
             return self.command("train", "--out", "run", "--resume", "--json")
-        from experiments.training.agents import check_warmup, opponent_policy
-        from experiments.training.checkpoint import CheckpointError
-        from experiments.training.evaluation import check_evaluation
-        from experiments.training.run import read_config
+        from tilewe_jax.training.agents import check_warmup, opponent_policy
+        from tilewe_jax.training.checkpoint import CheckpointError
+        from tilewe_jax.training.evaluation import check_evaluation
+        from tilewe_jax.training.run import read_config
 
         try:
             config = read_config(Path("run"))
@@ -462,8 +462,8 @@ class Inputs:
         return self.command("report", "run", "--json")
 
     def fuzz_checkpoints(self, rng: random.Random) -> str | None:
-        from experiments.config import TrainConfig
-        from experiments.training import checkpoint
+        from tilewe_jax.training import checkpoint
+        from tilewe_jax.training.config import TrainConfig
 
         about = {"format": checkpoint.FORMAT, "config": self.config, "game_version": 1, "number": 3}
         folder = Path("checkpoints/000003/about")
@@ -482,8 +482,8 @@ class Inputs:
         from types import SimpleNamespace
         from unittest import mock
 
-        from experiments.training import checkpoint, metrics
         from tests.support import content
+        from tilewe_jax.training import checkpoint, metrics
 
         run = self._damaged_run(rng)
         before_all = content(run)
@@ -491,15 +491,15 @@ class Inputs:
         given = [] if number is None else ["--checkpoint", str(number)]
         program = SimpleNamespace(game=self.santorini, mesh=SimpleNamespace(devices=SimpleNamespace(size=1)), like={})
         with (
-            mock.patch("experiments.training.run.Program", return_value=program),
-            mock.patch("experiments.training.checkpoint.restore", side_effect=self.bad_inputs.ReachedWorkError),
-            mock.patch("experiments.training.loop.check_memory"),
-            mock.patch("experiments.training.loop.memory_needed", return_value={}),
+            mock.patch("tilewe_jax.training.run.Program", return_value=program),
+            mock.patch("tilewe_jax.training.checkpoint.restore", side_effect=self.bad_inputs.ReachedWorkError),
+            mock.patch("tilewe_jax.training.loop.check_memory"),
+            mock.patch("tilewe_jax.training.loop.memory_needed", return_value={}),
         ):
             refused = self.command("train", "--resume", "--json", "--out", str(run), *given)
         assert content(run) == before_all, "a run that was not resumed is not as it was"
         if refused is None:
-            from experiments.config import TrainConfig
+            from tilewe_jax.training.config import TrainConfig
 
             reached = number or checkpoint.newest(run / "checkpoints") or 0
             counts = [path.read_bytes().count(b"\n") if path.exists() else 0 for path in (run / "metrics.jsonl",)]
@@ -511,7 +511,7 @@ class Inputs:
 
     def _damaged_run(self, rng: random.Random) -> Path:
         """A folder of a run in which some files are damaged."""
-        from experiments.training import checkpoint, metrics
+        from tilewe_jax.training import checkpoint, metrics
 
         run = Path("resumed")
         shutil.rmtree(run, ignore_errors=True)
@@ -551,7 +551,7 @@ class Inputs:
         return run
 
     def fuzz_exported(self, rng: random.Random) -> str | None:
-        from search import exported
+        from tilewe_jax.search import exported
 
         Path("bad.net").write_bytes(mutated_bytes(rng, Path("own.net").read_bytes()))
         try:
@@ -566,7 +566,7 @@ class Inputs:
         return self.command("bench", "--train", "p.py", "--seconds", "1")
 
     def fuzz_agents(self, rng: random.Random) -> str | None:
-        from search import search_agents
+        from tilewe_jax.search import search_agents
 
         text = rng.choice((*search_agents(), "puct:num_simulations=8,network=santorini", "random", "name=greedy", "os:getcwd"))
         if rng.random() < 0.5 and "," in text:
@@ -591,7 +591,7 @@ class Inputs:
         return self.command("rollout", "--game", game, *games, *players, "--set", *given)
 
     def fuzz_settings(self, rng: random.Random) -> str | None:
-        from experiments import config
+        from tilewe_jax.training import config
 
         given = {}
         for _ in range(rng.choice((1, 1, 2, 5))):
@@ -672,7 +672,7 @@ class Inputs:
         return self.command(command, *given)
 
     def fuzz_outputs(self, rng: random.Random) -> str | None:
-        from tilewe_jax.files import check_writable, replacing
+        from tilewe_jax.utils.files import check_writable, replacing
 
         name = rng.choice(
             ("new", "folder", "link", "loop", "folder/x/y", "", "x" * 300, "a\0b", "new/x", "\ud800", "\n", "..", "/")

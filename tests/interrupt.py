@@ -51,7 +51,7 @@ def start(command: list[str], out: Path, environment: dict[str, str]) -> subproc
     """Start a command of the command line."""
     arguments = [str(out) if argument == "OUT" else argument for argument in command]
     return subprocess.Popen(
-        [sys.executable, "-m", "experiments", *arguments],
+        [sys.executable, "-m", "tilewe_jax", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

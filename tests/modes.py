@@ -15,8 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 
 import tilewe_jax
-from search import determinized_policy, gumbel_policy, heuristic_evaluator, ismcts_policy, playout_evaluator, puct_policy
 from tilewe_jax.batching import init_stream, run_stream
+from tilewe_jax.search import (
+    determinized_policy,
+    gumbel_policy,
+    heuristic_evaluator,
+    ismcts_policy,
+    playout_evaluator,
+    puct_policy,
+)
 
 BATCH = 3
 SEARCH = {"num_simulations": 4, "num_candidates": 4, "max_depth": 4}

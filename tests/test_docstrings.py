@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 import experiments
-import search
 import tilewe_jax
-from tilewe_jax.extras import MissingExtraError
+from tilewe_jax import search
+from tilewe_jax.utils.extras import MissingExtraError
 
 
 def modules() -> Iterator[str]:

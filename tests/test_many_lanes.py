@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments import networks
-from search import AgentSpec, build
 from tests.search.tictactoe import TicTacToe
 from tests.support import rows
+from tilewe_jax import networks
 from tilewe_jax.game import Game, observation_shape
+from tilewe_jax.search import AgentSpec, build
 
 pytestmark = pytest.mark.slow
 

@@ -103,7 +103,7 @@ def test_a_platform_that_is_missing_is_named_in_one_line(program: str) -> None:
 def test_the_command_line_names_a_platform_that_is_missing_in_one_line() -> None:
     if Path("/dev/nvidia0").exists():
         pytest.skip("there is a GPU")
-    done = run("-m", "experiments", "rollout", "--game", "santorini", "--batch", "2", JAX_PLATFORMS="cuda")
+    done = run("-m", "tilewe_jax", "rollout", "--game", "santorini", "--batch", "2", JAX_PLATFORMS="cuda")
     assert done.returncode == 1
     assert "JAX_PLATFORMS=cuda" in done.stderr
     assert done.stderr.count("\n") == 1

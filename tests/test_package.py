@@ -38,12 +38,12 @@ def test_the_wheel_has_weights_presets_openings_pages_and_types(unpacked: Path) 
         assert (unpacked / package / "py.typed").exists()
     for path in (
         "tilewe_jax/web/static/index.html",
-        "tilewe_jax/render/static/tilewe-game.js",
-        "experiments/openings/classic.json",
+        "tilewe_jax/draw/static/tilewe-game.js",
+        "tilewe_jax/openings/classic.json",
     ):
         assert (unpacked / path).exists(), path
     assert not (unpacked / "tests").exists()
-    code = "from experiments import presets; from experiments.networks import weights"
+    code = "from experiments import presets; from tilewe_jax.networks import weights"
     counts = "print(len(weights.names()), len(presets.names()))"
     weights, presets = map(int, run(unpacked, "-c", f"{code}; {counts}").split())
     assert weights >= 6

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import cli
-from experiments.parsing import option_names
+from tilewe_jax.cli import main as cli
+from tilewe_jax.cli.parsing import option_names
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -19,7 +19,7 @@ PAGES = (
     "tilewe_jax/games/triominos",
     "search",
     "experiments",
-    "experiments/weights",
+    "tilewe_jax/weights",
     "tilewe_jax/web",
 )
 OTHERS = [(ROOT / page / "README.md").read_text() for page in PAGES]

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments.benchmarks import signature
-from tests.experiments.test_cli import run
+from tests.tilewe_jax.cli.test_cli import run
+from tilewe_jax.cli.benchmarks import signature
 
 TABLE = json.loads((Path(__file__).parent / "data" / "signature.json").read_text())
 FAST = {(name, "random") for name in ("tilewe_2_players", "duo_official", "santorini")}

@@ -22,10 +22,10 @@ import numpy as np
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
-from tilewe_jax.backends import require_backend
-from tilewe_jax.checks import action_id, out_of_range
+from tilewe_jax.draw.pictures import draw
 from tilewe_jax.host import HostPosition, IllegalActionError, common_view, require_no_deal
-from tilewe_jax.render.pictures import draw
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.checks import action_id, out_of_range
 
 if TYPE_CHECKING:
     from tilewe_jax.game import Game

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from tilewe_jax.backends import require_backend
 from tilewe_jax.bits import systematic_sample
 from tilewe_jax.capabilities import Heuristics, HiddenInformation, Lookahead, PolicyHead, Recordable, Rendered, Symmetries
-from tilewe_jax.checks import action_id, shown
 from tilewe_jax.lanes import random_words
-from tilewe_jax.loops import while_loop
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.checks import action_id, shown
+from tilewe_jax.utils.loops import while_loop
 
 State = TypeVar("State")
 Action = Int32[Array, ""]

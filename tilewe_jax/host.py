@@ -56,7 +56,7 @@ class HostPosition(Protocol):
         """The position as a picture: the text of an SVG file; ``last_action``, which led here, is marked."""
 
     def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
-        """The position as JSON values, for what draws it; ``tilewe_jax.render`` describes the kinds of views.
+        """The position as JSON values, for what draws it; ``tilewe_jax.draw`` describes the kinds of views.
 
         Args:
           seat: the player who looks; ``None`` for a spectator, who sees what everybody sees.
@@ -66,7 +66,7 @@ class HostPosition(Protocol):
         """
 
     def action_view(self, action: int) -> dict[str, Any]:
-        """A legal action as JSON values: its id, its name, and what it does, see ``tilewe_jax.render``.
+        """A legal action as JSON values: its id, its name, and what it does, see ``tilewe_jax.draw``.
 
         Raises ``IllegalActionError``, which names the rule that the action breaks.
         """

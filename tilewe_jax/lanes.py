@@ -26,10 +26,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int32, PRNGKeyArray, PyTree, UInt32
 
-from tilewe_jax.backends import require_backend
 from tilewe_jax.bits import WORD_BITS, hash32, kth_set_bit, popcount
-from tilewe_jax.checks import shown
-from tilewe_jax.loops import cond, platform_dependent, while_loop
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.checks import shown
+from tilewe_jax.utils.loops import cond, platform_dependent, while_loop
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from tilewe_jax.files import open_input, parse_json, replacing
 from tilewe_jax.host import HostGame
+from tilewe_jax.utils.files import open_input, parse_json, replacing
 
 if TYPE_CHECKING:
     from tilewe_jax.game import Game
@@ -207,7 +207,7 @@ def replay(
     import jax
     import jax.numpy as jnp
 
-    from tilewe_jax.loops import scan
+    from tilewe_jax.utils.loops import scan
 
     @jax.jit
     def run(state: Any, actions: jax.Array) -> tuple[jax.Array, ...]:

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any
 
-from tilewe_jax import factories
-from tilewe_jax.backends import require_backend
-from tilewe_jax.checks import shown
 from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.game import GAMES as POLYOMINO
 from tilewe_jax.games.santorini.game import GAMES as SANTORINI
 from tilewe_jax.games.triominos.game import GAMES as TRIOMINOS
-from tilewe_jax.options import checked_options
-from tilewe_jax.words import did_you_mean
+from tilewe_jax.utils import factories
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.checks import shown
+from tilewe_jax.utils.options import checked_options
+from tilewe_jax.utils.words import did_you_mean
 
 Factory = Callable[..., Game[Any]]
 
@@ -86,7 +86,7 @@ def make(name: str, **given: Any) -> Game[Any]:
       **given: its options; a list stands for a tuple, as in JSON.
 
     Raises ``ValueError`` for an unknown name, an unknown option, or a value that the game refuses, and says what would be
-    right. Raises ``RuntimeError`` if JAX cannot compute in this process, see ``tilewe_jax.backends``.
+    right. Raises ``RuntimeError`` if JAX cannot compute in this process, see ``tilewe_jax.utils.backends``.
 
     >>> make("tilewe", players=2).num_players
     2

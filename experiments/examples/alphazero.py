@@ -3,7 +3,7 @@
     python -m experiments.examples.alphazero --game santorini --iterations 60
 
 Thousands of games in parallel, and everything between two log lines is one compiled call. The loop that trained the shipped
-weights (``tilewe-jax train``) is this one with more of everything: see ``experiments/training``.
+weights (``tilewe-jax train``) is this one with more of everything: see ``tilewe_jax/training``.
 """
 
 import argparse
@@ -17,9 +17,9 @@ import optax
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
 import tilewe_jax
-from search import PolicyOutput, gumbel_policy, network_evaluator
 from tilewe_jax.batching import auto_reset
 from tilewe_jax.game import Game, state_shapes
+from tilewe_jax.search import PolicyOutput, gumbel_policy, network_evaluator
 
 NUM_GAMES = 64  # games played at once
 UNROLL_LENGTH = 32  # moves played in each of them per iteration

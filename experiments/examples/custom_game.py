@@ -20,9 +20,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 
 import tilewe_jax
-from search import playout_evaluator, puct_policy
 from tilewe_jax import conformance
 from tilewe_jax.game import Action
+from tilewe_jax.search import playout_evaluator, puct_policy
 
 EMPTY = -1
 

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from experiments.networks import Outputs, Size, register_architecture
-from experiments.networks.layers import Linear, RMSNorm, ValueHead
 from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.games.santorini.game import SantoriniGame
+from tilewe_jax.networks import Outputs, Size, register_architecture
+from tilewe_jax.networks.layers import Linear, RMSNorm, ValueHead
 
 HEADS = 4
 
@@ -75,11 +75,11 @@ class CellTransformer(eqx.Module):
 
 def main(iterations: int = 20) -> None:
     """Train with the architecture, and say what became of it."""
-    from experiments.config import TrainConfig, changed
+    from tilewe_jax.training.config import TrainConfig, changed
 
     # The one line that makes it known. In a preset, a file of Python, it stands above the settings.
     register_architecture("transformer", CellTransformer, SantoriniGame)
-    from experiments.training.run import train
+    from tilewe_jax.training.run import train
 
     config = changed(
         TrainConfig(),

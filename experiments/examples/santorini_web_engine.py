@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
+from tilewe_jax.formats.names import GtpGame
+from tilewe_jax.formats.santorini import santorini_game
 from tilewe_jax.games.santorini.config import TURN_162
 from tilewe_jax.games.santorini.host import SantoriniBoard
 from tilewe_jax.interop.gtp import GtpError, GtpSession, serve
-from tilewe_jax.interop.names import GtpGame
-from tilewe_jax.interop.santorini import santorini_game
 
 SIMULATIONS = 50
 """Simulations for a move, beyond those of earlier moves: the level "Easy", which the page begins with. "Come on" has 3,

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments import cli, networks
 from experiments.examples import alphazero, custom_game, custom_network
 from experiments.examples.custom_game import ConnectFour
-from tilewe_jax import registry
+from tilewe_jax import networks, registry
+from tilewe_jax.cli import main as cli
 
 
 @pytest.fixture(autouse=True)

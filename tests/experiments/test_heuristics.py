@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.training import heuristics
-from experiments.training.heuristics import Settings, learn, natural_gradient
+from experiments.heuristics import heuristics
+from experiments.heuristics.heuristics import Settings, learn, natural_gradient
 from tests.search.tictactoe import TicTacToe
 
 PLANTED = np.array([1.0, -2.0, 0.0, 0.5], np.float32)

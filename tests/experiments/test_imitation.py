@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments import networks
-from experiments.networks import weights
-from experiments.training import imitation, teacher
-from search import AgentSpec, build, network_evaluator
-from search.exported import network_interface
+from experiments.imitation import imitation, teacher
 from tests.search.tictactoe import TicTacToe
 from tests.support import positions
+from tilewe_jax import networks
+from tilewe_jax.networks import weights
+from tilewe_jax.search import AgentSpec, build, network_evaluator
+from tilewe_jax.search.exported import network_interface
 
 GAME = TicTacToe()
 ID = "tests.search.tictactoe:TicTacToe"

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments import arena
-from experiments.networks import weights
-from experiments.training import policy_gradient, ppo
-from experiments.training.policy_gradient import Settings
+from experiments.ppo import policy_gradient, ppo
+from experiments.ppo.policy_gradient import Settings
 from tests.support import assert_same
+from tilewe_jax import agents, arena
 from tilewe_jax.game import state_shapes
+from tilewe_jax.networks import weights
 
 TICTACTOE = "tests.search.tictactoe:TicTacToe"
 TRIOMINOS = ("players=3", "tiles=20", "tray=3")
@@ -192,8 +192,8 @@ def test_it_learns_to_beat_random_play(tmp_path: Path, capsys: pytest.CaptureFix
     # The folder is a network for agents; without search it plays what is evaluated.
     game = ppo.Program(settings(tmp_path / "another", TICTACTOE)).game
     assert weights.find(str(tmp_path)) == tmp_path / "weights" / "000030.npz"
-    searching = arena.player(game, f"puct:num_simulations=16,network={tmp_path}")
-    results = arena.play_match(game, [searching, arena.player(game, "random")], games=32, batch=32, seed=0)
+    searching = agents.player(game, f"puct:num_simulations=16,network={tmp_path}")
+    results = arena.play_match(game, [searching, agents.player(game, "random")], games=32, batch=32, seed=0)
     assert results.shares().mean() > 0.85
 
 

@@ -15,10 +15,10 @@ import pytest
 
 from experiments.examples import santorini_web_engine
 from experiments.examples.santorini_web_engine import CONSTANTS, FILES, NETWORK, WebAgent, load_proxy
+from tilewe_jax.formats.names import gtp_game
+from tilewe_jax.formats.santorini import santorini_game
 from tilewe_jax.games.santorini.config import TURN_162
 from tilewe_jax.interop.gtp import GtpError
-from tilewe_jax.interop.names import gtp_game
-from tilewe_jax.interop.santorini import santorini_game
 
 CHECKOUT = os.environ.get("TILEWE_SANTORINI_WEB")
 MODULES = ("js", "proxy", "SantoriniConstants", "Game", "MCTS", "SantoriniDisplay", "SantoriniGame", "SantoriniLogicNumba")

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from experiments.training import sweep
+from experiments.sweep import sweep
 
 PRESET = """
-from experiments.config import *
+from tilewe_jax.training.config import *
 from search import SearchSettings
 
 CONFIG = TrainConfig(

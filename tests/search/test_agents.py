@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments import arena
-from experiments.arena.agent_engine import AgentEngine
-from search import (
+from tests.search.tictactoe import TicTacToe
+from tests.support import assert_same, batched, slow
+from tests.tilewe_jax.cli.test_cli import run
+from tilewe_jax import agents, arena
+from tilewe_jax.agents.agent_engine import AgentEngine
+from tilewe_jax.search import (
     AgentSpec,
     Determinized,
     GumbelRule,
@@ -28,9 +31,6 @@ from search import (
     search_agents,
     uniform_evaluator,
 )
-from tests.experiments.test_cli import run
-from tests.search.tictactoe import TicTacToe
-from tests.support import assert_same, batched, slow
 from tilewe_jax.tilewe import Board
 from tilewe_jax.tilewe.engine import RandomEngine
 
@@ -137,8 +137,8 @@ def test_engine_on_the_host_board() -> None:
 def test_a_search_beats_chance() -> None:
     game = tilewe_jax.make("santorini", size=4)
     players = [
-        arena.player(game, "search=gumbel:num_simulations=24,max_num_considered_actions=8,num_candidates=32"),
-        arena.player(game, "random"),
+        agents.player(game, "search=gumbel:num_simulations=24,max_num_considered_actions=8,num_candidates=32"),
+        agents.player(game, "random"),
     ]
     results = arena.play_match(game, players, 64, 64, 0)
     win_rate = {row["agent"]: row["win_rate"] for row in results.summary()["agents"]}
@@ -175,7 +175,7 @@ def test_agents_that_are_none(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build(AgentSpec.parse(text), duo)
     with pytest.raises(ValueError, match=message):
-        arena.player(duo, text)
+        agents.player(duo, text)
 
 
 def test_simulations_of_a_decision() -> None:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from search import PuctRule, Search, SearchSettings, playout_evaluator
 from tests.search.exhaustive import Solver, with_distinct_payoffs
 from tests.support import positions, rows
+from tilewe_jax.search import PuctRule, Search, SearchSettings, playout_evaluator
 
 MOST = 4_000
 """Positions of a game tree that exhaustive search looks at."""

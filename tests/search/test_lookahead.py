@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from search import (
+from tests.support import positions
+from tilewe_jax.search import (
     GumbelRule,
     PuctRule,
     Search,
@@ -18,7 +19,6 @@ from search import (
     uniform_evaluator,
     uniform_logits,
 )
-from tests.support import positions
 
 GAME: Any = tilewe_jax.make("santorini", size=4, placement="random")
 SIZE, BATCH = 128, 32

@@ -11,12 +11,12 @@ import pytest
 from jax import export
 
 import tilewe_jax
-from search import AgentSpec, PuctRule, Search, SearchSettings, build, heuristic_evaluator, network_evaluator
-from search import exported as networks
-from search.evaluators import EvaluatorSettings
 from tests.search.tictactoe import TicTacToe
 from tests.support import assert_same, positions, rows
 from tilewe_jax.game import observation_shape
+from tilewe_jax.search import AgentSpec, PuctRule, Search, SearchSettings, build, heuristic_evaluator, network_evaluator
+from tilewe_jax.search import exported as networks
+from tilewe_jax.search.evaluators import EvaluatorSettings
 
 GAME = tilewe_jax.make("santorini", size=4)
 SHAPE = observation_shape(GAME)

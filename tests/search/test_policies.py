@@ -9,8 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import search
-from search import (
+from tests.search.test_agents import Guess
+from tests.search.tictactoe import TicTacToe
+from tests.support import assert_same
+from tilewe_jax import search
+from tilewe_jax.search import (
     Determinized,
     Evaluation,
     GumbelRule,
@@ -26,9 +29,6 @@ from search import (
     puct_policy,
     uniform_logits,
 )
-from tests.search.test_agents import Guess
-from tests.search.tictactoe import TicTacToe
-from tests.support import assert_same
 
 
 @pytest.mark.parametrize(

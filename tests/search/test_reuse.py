@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from search import (
+from tests.search.test_search import ZeroSum, check_laws, oracle
+from tests.support import assert_same, batched, rows
+from tilewe_jax.search import (
     AgentSpec,
     GumbelRule,
     PuctRule,
@@ -19,8 +21,6 @@ from search import (
     build_subtree_reuse,
     uniform_evaluator,
 )
-from tests.search.test_search import ZeroSum, check_laws, oracle
-from tests.support import assert_same, batched, rows
 
 SIMULATIONS = 30
 

@@ -14,7 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilewe_jax
-from search import (
+from tests.search.exhaustive import Solver, with_distinct_payoffs
+from tests.search.tictactoe import State, TicTacToe
+from tests.support import assert_same, batched, positions, rows
+from tilewe_jax.search import (
     Evaluation,
     GumbelRule,
     PuctRule,
@@ -30,12 +33,9 @@ from search import (
     uniform_evaluator,
     uniform_logits,
 )
-from search.gumbel import schedule
-from search.memory import check_memory
-from search.rules import RootContext
-from tests.search.exhaustive import Solver, with_distinct_payoffs
-from tests.search.tictactoe import State, TicTacToe
-from tests.support import assert_same, batched, positions, rows
+from tilewe_jax.search.gumbel import schedule
+from tilewe_jax.search.memory import check_memory
+from tilewe_jax.search.rules import RootContext
 
 BATCH = 8
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from search import PuctRule, Search, SearchSettings, uniform_evaluator
 from tilewe_jax.batching import Environment
 from tilewe_jax.game import as_action
 from tilewe_jax.host import IllegalActionError
 from tilewe_jax.interop.alpha_zero_general import PolyominoGame, SantoriniGame
+from tilewe_jax.search import PuctRule, Search, SearchSettings, uniform_evaluator
 from tilewe_jax.tilewe import Board, Move
 
 GAME = tilewe_jax.make("santorini", size=3)

@@ -18,9 +18,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import search
 import tilewe_jax
-from search import (
+from tilewe_jax import batching, records, search
+from tilewe_jax.formats import blksgf, names
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
+from tilewe_jax.games.santorini.host import Place, Turn
+from tilewe_jax.host_games import make_host_game
+from tilewe_jax.interop import alpha_zero_general
+from tilewe_jax.replay import recorded
+from tilewe_jax.search import (
     AgentSpec,
     Determinized,
     GumbelRule,
@@ -33,11 +39,6 @@ from search import (
     build_player,
     evaluators,
 )
-from tilewe_jax import batching, recorded, records
-from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
-from tilewe_jax.games.santorini.host import Place, Turn
-from tilewe_jax.host_games import make_host_game
-from tilewe_jax.interop import alpha_zero_general, blksgf, names
 from tilewe_jax.tilewe import Board
 from tilewe_jax.tilewe.elo import EloEstimate
 from tilewe_jax.tilewe.engine import MoveExecutor

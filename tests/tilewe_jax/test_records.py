@@ -6,8 +6,8 @@ import jax
 import pytest
 
 import tilewe_jax
-from experiments.benchmarks.rollouts import play_games
 from tilewe_jax import records
+from tilewe_jax.cli.benchmarks.rollouts import play_games
 from tilewe_jax.records import Record, RecordError
 
 GAME = tilewe_jax.make("tilewe", players=2, size=6, pieces=("O1", "I2", "L3", "T4"))

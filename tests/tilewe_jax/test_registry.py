@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tilewe_jax
-from tests.experiments.test_cli import run
+from tests.tilewe_jax.cli.test_cli import run
 from tilewe_jax import registry
 
 FAULTY = {

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from tilewe_jax.backends import require_backend
 from tilewe_jax.batching.reset import auto_reset, init_batch
-from tilewe_jax.checks import check_count
 from tilewe_jax.game import Game, check_state
 from tilewe_jax.lanes import typed_key
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.checks import check_count
 
 S = TypeVar("S")
 

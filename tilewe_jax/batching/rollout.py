@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
-from tilewe_jax.backends import require_backend
 from tilewe_jax.batching.reset import batch_first
-from tilewe_jax.checks import check_count, shown
 from tilewe_jax.game import Game, Policy, as_action
 from tilewe_jax.lanes import typed_key
-from tilewe_jax.loops import while_loop
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.checks import check_count, shown
+from tilewe_jax.utils.loops import while_loop
 
 S = TypeVar("S")
 

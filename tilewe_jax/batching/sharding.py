@@ -7,8 +7,8 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import PyTree
 
-from tilewe_jax.backends import require_backend
-from tilewe_jax.checks import check_count
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.checks import check_count
 
 
 def over_devices(function: Callable[..., PyTree], devices: int | None = None) -> Callable[..., PyTree]:

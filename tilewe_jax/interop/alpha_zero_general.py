@@ -17,9 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int8, Int32
 from numpy.typing import NDArray
 
-from tilewe_jax.backends import require_backend
 from tilewe_jax.bits import pack_words
-from tilewe_jax.checks import check_count, checked_action, shown
 from tilewe_jax.games.polyomino import rules as polyomino_rules
 from tilewe_jax.games.polyomino.game import PolyominoGame as Polyomino
 from tilewe_jax.games.polyomino.observation import unpack_boards
@@ -32,6 +30,8 @@ from tilewe_jax.games.santorini.rules import State as SantoriniState
 from tilewe_jax.host import IllegalActionError
 from tilewe_jax.interop.single import as_game
 from tilewe_jax.lanes import rule_per_lane
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.checks import check_count, checked_action, shown
 
 F = TypeVar("F")
 Board = NDArray[np.int8]

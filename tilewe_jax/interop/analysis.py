@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, BinaryIO, Protocol
 
-from tilewe_jax.files import parse_json
+from tilewe_jax.formats.blokus import blokus_game
 from tilewe_jax.games.polyomino.config import VARIANTS
 from tilewe_jax.games.polyomino.position import PolyominoPosition
 from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.host_games import make_host_game
-from tilewe_jax.interop.blokus import blokus_game
+from tilewe_jax.utils.files import parse_json
 
 LINE_LIMIT = 1 << 20
 """Maximum size of a request, in bytes."""

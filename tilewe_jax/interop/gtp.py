@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol, runtime_checkable
 
-from tilewe_jax.files import replacing
+from tilewe_jax.formats import blksgf
+from tilewe_jax.formats.blokus import PASS, BlokusGame
+from tilewe_jax.formats.names import GtpGame, color_of, gtp_game_of_name
 from tilewe_jax.host import HostPosition
-from tilewe_jax.interop import blksgf
-from tilewe_jax.interop.blokus import PASS, BlokusGame
-from tilewe_jax.interop.names import GtpGame, color_of, gtp_game_of_name
-from tilewe_jax.recorded import of_sgf
 from tilewe_jax.records import RecordError
+from tilewe_jax.replay.recorded import of_sgf
+from tilewe_jax.utils.files import replacing
 
 LINE_LIMIT = 1 << 16
 """Maximum size of a command, in bytes."""

@@ -11,7 +11,7 @@ import weakref
 
 import psutil
 
-from tilewe_jax import processes
+from tilewe_jax.utils import processes
 
 RESPONSE_LIMIT = 1 << 22
 """Maximum size of a response that is read, in bytes: all legal moves of a position have a tenth of it."""

@@ -20,13 +20,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
-from tilewe_jax.backends import require_backend
 from tilewe_jax.batching.reset import auto_reset
-from tilewe_jax.checks import check_count, checked_action
-from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game, Policy, as_action, observation_shape
 from tilewe_jax.interop import single
-from tilewe_jax.loops import while_loop
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.checks import check_count, checked_action
+from tilewe_jax.utils.extras import optional_import
+from tilewe_jax.utils.loops import while_loop
 
 gymnasium = optional_import("gymnasium")
 vector = optional_import("gymnasium.vector")

@@ -22,10 +22,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from tilewe_jax.checks import check_count
-from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game, as_action, check_state
 from tilewe_jax.interop import single
+from tilewe_jax.utils.checks import check_count
+from tilewe_jax.utils.extras import optional_import
 
 mctx = optional_import("mctx")
 

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewe_jax.checks import action_id, checked_action
-from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.host import IllegalActionError
 from tilewe_jax.interop import single
 from tilewe_jax.interop.chance import Chance, Event, chance_of, tile_placed
 from tilewe_jax.registry import available_games, describe, options
+from tilewe_jax.utils.checks import action_id, checked_action
+from tilewe_jax.utils.extras import optional_import
 
 pyspiel = optional_import("pyspiel")
 GameBase: Any = pyspiel.Game

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewe_jax.backends import require_backend
-from tilewe_jax.checks import checked_action, shown
-from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.host import IllegalActionError
 from tilewe_jax.interop import single
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.checks import checked_action, shown
+from tilewe_jax.utils.extras import optional_import
 
 spaces = optional_import("gymnasium.spaces")
 pettingzoo = optional_import("pettingzoo")

@@ -19,13 +19,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from tilewe_jax.backends import require_backend
-from tilewe_jax.extras import optional_import
+from tilewe_jax.draw.pictures import draw, draw_grid
+from tilewe_jax.draw.shapes import Options, el
 from tilewe_jax.game import Game, as_action, observation_shape
 from tilewe_jax.interop import single
 from tilewe_jax.lanes import typed_key
-from tilewe_jax.render.pictures import draw, draw_grid
-from tilewe_jax.render.shapes import Options, el
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.extras import optional_import
 
 pgx = optional_import("pgx")
 core = optional_import("pgx.core")

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game
 from tilewe_jax.interop.gymnasium import GameVectorEnv
+from tilewe_jax.utils.extras import optional_import
 
 PufferEnv: Any = optional_import("pufferlib", install="--no-deps pufferlib, see docs/interop.md").PufferEnv
 

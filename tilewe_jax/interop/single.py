@@ -12,14 +12,14 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 from numpy.typing import NDArray
 
-from tilewe_jax.backends import require_backend
-from tilewe_jax.checks import out_of_range, shown
-from tilewe_jax.extras import optional_import
+from tilewe_jax.draw.pictures import draw
 from tilewe_jax.game import Game
 from tilewe_jax.host import IllegalActionError
 from tilewe_jax.registry import available_games, make_description
-from tilewe_jax.render.animation import png
-from tilewe_jax.render.pictures import draw
+from tilewe_jax.replay.animation import png
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.checks import out_of_range, shown
+from tilewe_jax.utils.extras import optional_import
 
 
 @dataclass(frozen=True)

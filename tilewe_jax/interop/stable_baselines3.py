@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game
 from tilewe_jax.interop.gymnasium import GameVectorEnv
+from tilewe_jax.utils.extras import optional_import
 
 VecEnv: Any = optional_import("stable_baselines3.common.vec_env", "sb3").VecEnv
 

@@ -16,12 +16,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from tilewe_jax.backends import require_backend
 from tilewe_jax.batching.environment import Environment, EnvironmentState, Transition
-from tilewe_jax.checks import check_count, shown
-from tilewe_jax.extras import optional_import
 from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.interop import single
+from tilewe_jax.utils.backends import require_backend
+from tilewe_jax.utils.checks import check_count, shown
+from tilewe_jax.utils.extras import optional_import
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import compress, islice, pairwise
 
-from tilewe_jax.checks import index
 from tilewe_jax.games.polyomino.config import tilewe
 from tilewe_jax.games.polyomino.host import BLOCK_STARTS, FITS, Position, bits, explain_placement, geometry
 from tilewe_jax.tilewe.constants import (
@@ -24,6 +23,7 @@ from tilewe_jax.tilewe.constants import (
     check_tile,
 )
 from tilewe_jax.tilewe.move import CONTACTS, NUMBERS, TILE_BITS, Move, move_of_value
+from tilewe_jax.utils.checks import index
 
 _CONFIGS = [tilewe(players=players) for players in range(1, COLOR_COUNT + 1)]
 _GEOMETRY = geometry(SIZE)
@@ -270,9 +270,9 @@ class Board:
 
     def _repr_svg_(self) -> str:
         # Imported here, since most programs that use boards never look at one.
+        from tilewe_jax.draw.pictures import draw
+        from tilewe_jax.draw.shapes import Options
         from tilewe_jax.games.polyomino.position import PolyominoPosition
-        from tilewe_jax.render.pictures import draw
-        from tilewe_jax.render.shapes import Options
 
         tiles = self._moves[-1].covered_tiles() if self._moves else []
         last = {"cells": [TILE_COORDS[tile] for tile in tiles]}

@@ -5,9 +5,9 @@ Integers may be anything that ``operator.index`` takes; for other things every f
 
 from collections.abc import Sequence as _Sequence
 
-from tilewe_jax.checks import index as _index
 from tilewe_jax.games.polyomino import pieces as _pieces
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS as _ORIENTATIONS
+from tilewe_jax.utils.checks import index as _index
 
 Tile = int
 Piece = int

@@ -10,15 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from tilewe_jax.tilewe.board import Board
-from tilewe_jax.tilewe.constants import (
-    N_PIECE_CONTACTS,
-    N_PIECE_CORNERS,
-    N_PIECE_TILES,
-    PIECES,
-    SIZE,
-    TILES,
-    Color,
-)
+from tilewe_jax.tilewe.constants import N_PIECE_CONTACTS, N_PIECE_CORNERS, N_PIECE_TILES, PIECES, SIZE, TILES, Color
 from tilewe_jax.tilewe.move import Move
 
 

@@ -3,7 +3,6 @@
 import re
 from typing import Any, NoReturn, final
 
-from tilewe_jax.checks import index
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
 from tilewe_jax.tilewe.constants import (
     PIECE_COUNT,
@@ -21,6 +20,7 @@ from tilewe_jax.tilewe.constants import (
     orientation,
     piece_contacts,
 )
+from tilewe_jax.utils.checks import index
 
 TILE_BITS = 9
 

@@ -21,12 +21,12 @@ from typing import Any
 
 import cloudpickle
 
-from tilewe_jax.schedule import balanced_schedule
 from tilewe_jax.tilewe.board import Board
 from tilewe_jax.tilewe.constants import COLOR_COUNT
 from tilewe_jax.tilewe.elo import EloEstimate, compute_elo_adjustment_n, compute_elo_error_margin
 from tilewe_jax.tilewe.engine import Engine
 from tilewe_jax.tilewe.move import Move
+from tilewe_jax.utils.schedule import balanced_schedule
 
 ELO_MODES = ("estimated", "live", "live_initial")
 

@@ -18,7 +18,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from tilewe_jax.files import parse_json
+from tilewe_jax.utils.files import parse_json
 from tilewe_jax.web.catalog import Agent, catalog
 from tilewe_jax.web.engines import EnginePool
 from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of, replay_text
@@ -34,7 +34,7 @@ from tilewe_jax.web.store import DamagedError, Store, StoreError
 log = logging.getLogger("tilewe_jax.web")
 
 STATIC = Path(__file__).parent / "static"
-RENDER_STATIC = Path(__file__).parents[1] / "render" / "static"
+RENDER_STATIC = Path(__file__).parents[1] / "draw" / "static"
 """The element that draws games is part of ``render``, as it works without a server too."""
 LOCAL_NAMES = ("localhost",)
 MAX_ANIMATIONS = 8

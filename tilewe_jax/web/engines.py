@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tilewe_jax import processes
 from tilewe_jax.interop.analysis import block_size
+from tilewe_jax.utils import processes
 
 log = logging.getLogger("tilewe_jax.web")
 

@@ -9,15 +9,16 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from tilewe_jax import recorded, records
-from tilewe_jax.extras import MissingExtraError
-from tilewe_jax.files import parse_json
+from tilewe_jax import records
+from tilewe_jax.draw import Options, draw
+from tilewe_jax.formats import blksgf
+from tilewe_jax.formats.blokus import blokus_game
 from tilewe_jax.host import HostGame
-from tilewe_jax.interop import blksgf
-from tilewe_jax.interop.blokus import blokus_game
-from tilewe_jax.render import Options, draw
-from tilewe_jax.render.animation import animated_svg, gif
-from tilewe_jax.render.replay import replay
+from tilewe_jax.replay import recorded
+from tilewe_jax.replay.animation import animated_svg, gif
+from tilewe_jax.replay.frames import replay
+from tilewe_jax.utils.extras import MissingExtraError
+from tilewe_jax.utils.files import parse_json
 from tilewe_jax.web.catalog import make_game, new_deal
 from tilewe_jax.web.room import encoded
 from tilewe_jax.web.rooms import Rooms

@@ -5,7 +5,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from tilewe_jax import processes
+from tilewe_jax.utils import processes
 
 log = logging.getLogger("tilewe_jax.web")
 

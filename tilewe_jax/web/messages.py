@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tilewe_jax.files import parse_json
+from tilewe_jax.utils.files import parse_json
 from tilewe_jax.web.limits import Buckets, Limits, TokenBucket
 from tilewe_jax.web.room import Connection, Room
 from tilewe_jax.web.rooms import Rooms, name_of

@@ -11,8 +11,8 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from tilewe_jax.files import JSON_LIMIT, open_input, parse_json, read_input
 from tilewe_jax.records import FORMAT, RecordError, read_on_host
+from tilewe_jax.utils.files import JSON_LIMIT, open_input, parse_json, read_input
 from tilewe_jax.web.catalog import GAMES
 from tilewe_jax.web.session import RefusedError
 

@@ -18,7 +18,7 @@ from tilewe_jax.games.polyomino.position import PolyominoPosition
 from tilewe_jax.games.triominos.figure import Figure
 from tilewe_jax.games.triominos.host import Position as TriominosPosition
 from tilewe_jax.host import HostGame, HostPosition, shared_win
-from tilewe_jax.render.replay import ended
+from tilewe_jax.replay.frames import ended
 from tilewe_jax.web.catalog import GAMES
 
 Kind = Literal["human", "engine", "open"]

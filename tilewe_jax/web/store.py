@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tilewe_jax.files import parse_json
+from tilewe_jax.utils.files import parse_json
 
 if sys.platform == "win32":
     import msvcrt

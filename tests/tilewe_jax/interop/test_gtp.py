@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tilewe_jax.formats.names import GTP_GAMES, GtpGame, gtp_game, gtp_game_of_name
+from tilewe_jax.formats.santorini import santorini_game
 from tilewe_jax.games.santorini.host import SantoriniBoard
 from tilewe_jax.interop.gtp import (
     LINE_LIMIT,
@@ -20,8 +22,6 @@ from tilewe_jax.interop.gtp import (
     seconds_per_move,
     serve,
 )
-from tilewe_jax.interop.names import GTP_GAMES, GtpGame, gtp_game, gtp_game_of_name
-from tilewe_jax.interop.santorini import santorini_game
 
 
 class Lowest:

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 
 import tilewe_jax
-from search.candidates import sample_candidates
 from tests.support import positions, rows
 from tilewe_jax.games.santorini import rules
 from tilewe_jax.interop.mctx import CandidateSearch
+from tilewe_jax.search.candidates import sample_candidates
 
 DUO = tilewe_jax.make("duo", size=5, pieces=["O1", "I2", "I3", "L3", "V5"])
 SANTORINI = tilewe_jax.make("santorini", size=3)

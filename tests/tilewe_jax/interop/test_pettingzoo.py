@@ -15,8 +15,8 @@ with warnings.catch_warnings():
     from pettingzoo.test import api_test, render_test, seed_test
 
 import tilewe_jax
-from tilewe_jax.extras import MissingExtraError, optional_import
 from tilewe_jax.interop import pettingzoo, single
+from tilewe_jax.utils.extras import MissingExtraError, optional_import
 
 SMALL: dict[str, dict[str, Any]] = {
     "tilewe": {"size": 5, "players": 4, "pieces": ["O1", "I2", "I3", "L3"]},

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from tilewe_jax.extras import MissingExtraError
 from tilewe_jax.interop.torch import TorchEnvironment
+from tilewe_jax.utils.extras import MissingExtraError
 
 SANTORINI = tilewe_jax.make("santorini", size=3)
 BATCH = 6

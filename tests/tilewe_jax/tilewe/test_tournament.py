@@ -10,10 +10,10 @@ from functools import partial
 import pytest
 
 from tilewe_jax import records
-from tilewe_jax.schedule import balanced_schedule
 from tilewe_jax.tilewe import Board, Move, elo
 from tilewe_jax.tilewe import engine as engines
 from tilewe_jax.tilewe.tournament import Tournament, TournamentResults
+from tilewe_jax.utils.schedule import balanced_schedule
 
 RANDOM = [engines.RandomEngine(f"Random {i}") for i in range(4)]
 quiet = partial(dict, verbose_games=False, verbose_rankings=False)

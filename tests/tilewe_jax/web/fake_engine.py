@@ -14,15 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilewe_jax.interop.analysis import (
-    Analysis,
-    AnalysisSession,
-    Candidate,
-    Defaults,
-    GameSpec,
-    Played,
-    serve_standard_streams,
-)
+from tilewe_jax.interop.analysis import Analysis, AnalysisSession, Candidate, Defaults, GameSpec, Played, serve_standard_streams
 
 
 class Fake:

@@ -27,7 +27,7 @@ class Process:
     """A server as people start it, in a process of its own."""
 
     def __init__(self, data: Path, *arguments: str, port: int = 0) -> None:
-        command = [sys.executable, "-m", "experiments", "serve", "--port", str(port), "--data", str(data), *arguments]
+        command = [sys.executable, "-m", "tilewe_jax", "serve", "--port", str(port), "--data", str(data), *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout
         line = self.process.stdout.readline()

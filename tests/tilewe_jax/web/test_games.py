@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.tilewe_jax.web.support import KINDS, engine, joined, legal, new_game, play_out, serving
+from tilewe_jax.formats import blksgf
 from tilewe_jax.host_games import make_host_game
-from tilewe_jax.interop import blksgf
 from tilewe_jax.records import read_on_host
 
 

@@ -21,11 +21,11 @@ from websockets.client import ClientProtocol
 from websockets.protocol import OPEN
 from websockets.uri import parse_uri
 
-from experiments.commands.serve import Serve, offered_agents
 from experiments.examples import web_bot
-from tests.experiments.test_cli import run
+from tests.tilewe_jax.cli.test_cli import run
 from tests.tilewe_jax.web.killing import Process, kill_often
 from tests.tilewe_jax.web.support import GENEROUS
+from tilewe_jax.cli.serve import Serve, offered_agents
 from tilewe_jax.web.app import create_app
 from tilewe_jax.web.sockets import server_config
 from tilewe_jax.web.store import Store
@@ -151,7 +151,7 @@ def test_an_agent_is_offered_for_the_games_that_it_plays(capsys: pytest.CaptureF
 def test_the_address_that_is_printed_can_be_opened(tmp_path: Path, host: str) -> None:
     if host == "::" and not has_ipv6():
         pytest.skip("this machine has no IPv6")
-    command = [sys.executable, "-m", "experiments", "serve", "--engines", "0", "--port", "0", "--host", host]
+    command = [sys.executable, "-m", "tilewe_jax", "serve", "--engines", "0", "--port", "0", "--host", host]
     with subprocess.Popen([*command, "--data", str(tmp_path / "games")], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
@@ -171,7 +171,7 @@ def has_ipv6() -> bool:
 
 def test_the_server_imports_no_jax() -> None:
     code = (
-        "import sys; from experiments import cli; from experiments.commands.serve import Serve, offered_agents;"
+        "import sys; from experiments import cli; from tilewe_jax.cli.serve import Serve, offered_agents;"
         "import tilewe_jax.web.app, tilewe_jax.web.exports; offered_agents(()); print('jax' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -192,7 +192,7 @@ def test_a_server_that_is_killed_twenty_times(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system decides how long it holds such a connection")
 def test_a_client_that_never_reads_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It asks until nothing more goes through, and neither reads nor leaves: the server forgets it all the same."""
-    monkeypatch.setattr("experiments.commands.serve.SECONDS_WITHOUT_READING", 1)
+    monkeypatch.setattr("tilewe_jax.cli.serve.SECONDS_WITHOUT_READING", 1)
     listener = Serve(port=0)._listen()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
     limits = dataclasses.replace(GENEROUS, send_seconds=0.2)

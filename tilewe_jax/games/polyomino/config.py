@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from tilewe_jax.checks import index, shown
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, PIECE_SIZES, Cell, Orientation
+from tilewe_jax.utils.checks import index, shown
 
 Index = TypeVar("Index", bound=Any)
 """An index: an integer, or an array of them."""

@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from tilewe_jax.draw.theme import COLORS
 from tilewe_jax.games.polyomino.notation import column_name
 from tilewe_jax.games.polyomino.pieces import Cell
-from tilewe_jax.render.theme import COLORS
 
 if TYPE_CHECKING:
     from tilewe_jax.games.polyomino.position import PolyominoPosition

@@ -21,7 +21,7 @@ from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.lanes import materialize, where_needed
-from tilewe_jax.loops import fori_loop, switch, while_loop
+from tilewe_jax.utils.loops import fori_loop, switch, while_loop
 
 BLOCK_SIZE = 16
 """Placements of one game that are evaluated one after another, so that its position is gathered once for all of them."""

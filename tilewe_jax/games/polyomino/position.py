@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewe_jax.checks import action_id, out_of_range
+from tilewe_jax.draw.pictures import draw
+from tilewe_jax.draw.shapes import Options
+from tilewe_jax.draw.theme import COLORS
 from tilewe_jax.games.polyomino import figures
 from tilewe_jax.games.polyomino.config import VERSION, Config
 from tilewe_jax.games.polyomino.host import Position, bits, explain_placement, geometry
 from tilewe_jax.games.polyomino.notation import action_names, action_of_name, cell_name, cells_of, orientation_and_anchor
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
 from tilewe_jax.host import HostGame, IllegalActionError, common_view, require_no_deal
-from tilewe_jax.render.pictures import draw
-from tilewe_jax.render.shapes import Options
-from tilewe_jax.render.theme import COLORS
+from tilewe_jax.utils.checks import action_id, out_of_range
 
 if TYPE_CHECKING:
     from tilewe_jax.games.polyomino.rules import State
@@ -110,14 +110,14 @@ class PolyominoPosition:
         return figures.text(self, color, self._cells_of(last_action))
 
     def svg(self, *, last_action: int | None = None) -> str:
-        """The same as a picture, see ``tilewe_jax.render``."""
+        """The same as a picture, see ``tilewe_jax.draw``."""
         return draw(self.view(), Options(last={"cells": self._cells_of(last_action)}))
 
     def _repr_svg_(self) -> str:
         return self.svg()
 
     def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
-        """The board as JSON values, see ``tilewe_jax.render``; everybody sees everything."""
+        """The board as JSON values, see ``tilewe_jax.draw``; everybody sees everything."""
         del open
         config, position, color = self.config, self.position, self.current_color
         cells = ["."] * config.cells

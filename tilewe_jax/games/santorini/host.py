@@ -11,20 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewe_jax.checks import action_id, out_of_range
-from tilewe_jax.games.santorini.config import (
-    DIRECTIONS,
-    DOME,
-    NUM_TURNS,
-    SIZES,
-    VERSION,
-    Cell,
-    Config,
-    Placement,
-)
+from tilewe_jax.draw.pictures import draw
+from tilewe_jax.draw.shapes import Options
+from tilewe_jax.games.santorini.config import DIRECTIONS, DOME, NUM_TURNS, SIZES, VERSION, Cell, Config, Placement
 from tilewe_jax.host import HostGame, IllegalActionError, common_view, require_no_deal
-from tilewe_jax.render.pictures import draw
-from tilewe_jax.render.shapes import Options
+from tilewe_jax.utils.checks import action_id, out_of_range
 
 PIECES = (1, 2, -1, -2)
 """The workers in arrays: 1 and 2 are the first player's, -1 and -2 the second's."""
@@ -330,7 +321,7 @@ class SantoriniBoard:
         return self.svg()
 
     def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
-        """The board as JSON values, see ``tilewe_jax.render``, cells as (x, y) from the bottom left; nothing is hidden."""
+        """The board as JSON values, see ``tilewe_jax.draw``, cells as (x, y) from the bottom left; nothing is hidden."""
         del open
         return common_view(self, "santorini", seat) | {
             "size": self.size,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from tilewe_jax.checks import action_id, out_of_range
+from tilewe_jax.draw.pictures import draw
+from tilewe_jax.draw.shapes import Options
 from tilewe_jax.games.triominos.config import (
     DRAW_SCORE,
     FIRST_TRIPLE_SCORE,
@@ -34,8 +35,7 @@ from tilewe_jax.games.triominos.tiles import (
     vertices,
 )
 from tilewe_jax.host import HostGame, IllegalActionError, common_view
-from tilewe_jax.render.pictures import draw
-from tilewe_jax.render.shapes import Options
+from tilewe_jax.utils.checks import action_id, out_of_range
 
 DRAW, PASS = "draw", "pass"
 _UINT32 = 0xFFFFFFFF
@@ -208,7 +208,7 @@ class Position:
         return self.svg()
 
     def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
-        """The position as JSON values, see ``tilewe_jax.render``: of the trays that ``seat`` may not see, the sizes alone."""
+        """The position as JSON values, see ``tilewe_jax.draw``: of the trays that ``seat`` may not see, the sizes alone."""
         view = common_view(self, "triominos", seat)
         is_open = open or view["terminal"]
         free = {neighbour for *_, cell in self.placements for neighbour in neighbours(cell)} - set(self.figure.tiles)

@@ -32,7 +32,7 @@ from tilewe_jax.games.triominos.heuristics import (
 )
 from tilewe_jax.games.triominos.rules import State
 from tilewe_jax.lanes import random_words
-from tilewe_jax.loops import while_loop
+from tilewe_jax.utils.loops import while_loop
 
 DrawRule = Callable[[Config, State], Bool[Array, ""]]
 """Whether to draw where a tile would fit."""

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from search.evaluators import best_of
 from tests.support import batched, rows
 from tilewe_jax.games.polyomino import heuristics
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.observation import unpack_boards
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
+from tilewe_jax.search.evaluators import best_of
 
 SIZE = 9
 SIDES, DIAGONALS = ((1, 0), (-1, 0), (0, 1), (0, -1)), ((1, 1), (1, -1), (-1, 1), (-1, -1))

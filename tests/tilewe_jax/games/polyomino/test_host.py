@@ -20,13 +20,7 @@ from tilewe_jax.games.polyomino.host import BLOCK_STARTS, FITS, Position, bits
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
 from tilewe_jax.games.polyomino.position import PolyominoPosition, position_of_state
 from tilewe_jax.tilewe import Board, Move
-from tilewe_jax.tilewe.convert import (
-    action_of_move,
-    board_of_state,
-    moves_of_action,
-    state_of_board,
-    state_of_position,
-)
+from tilewe_jax.tilewe.convert import action_of_move, board_of_state, moves_of_action, state_of_board, state_of_position
 
 # Games of each variant, so that the plies add up to 100,000 and more.
 VARIANTS = [

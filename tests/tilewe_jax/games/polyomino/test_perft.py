@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments.benchmarks.perft import Perft
 from tests.support import slow, traces
+from tilewe_jax.cli.benchmarks.perft import Perft
 
 KNOWN = [
     slow("tilewe", {"players": 1}, (232, 38_916)),

@@ -16,11 +16,11 @@ import pytest
 
 import tilewe_jax
 from tests.support import rows, sampled_and_full, slow, traces
+from tilewe_jax.formats.blokus import blokus_game
 from tilewe_jax.games.polyomino.boards import planes
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.polyomino.notation import cells_of
 from tilewe_jax.host_games import make_host_game
-from tilewe_jax.interop.blokus import blokus_game
 from tilewe_jax.lanes import per_lane
 
 

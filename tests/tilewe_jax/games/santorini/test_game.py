@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilewe_jax
-from experiments.benchmarks.perft import Perft
 from tests.support import assert_same, batched, positions, rows, sampled_and_full, slow, traces
 from tests.tilewe_jax.games.santorini import reference
 from tilewe_jax import batching
+from tilewe_jax.cli.benchmarks.perft import Perft
 from tilewe_jax.games.santorini import rules
 from tilewe_jax.games.santorini.config import DIRECTIONS, TURN_162, Config
 from tilewe_jax.games.santorini.host import Place, SantoriniBoard, Turn
@@ -495,7 +495,8 @@ def test_players_win_and_do_not_let_win(name: str) -> None:
 
 
 def test_players_by_strength() -> None:
-    from experiments.arena import play_match, player
+    from tilewe_jax.agents import player
+    from tilewe_jax.arena import play_match
 
     results = play_match(GAME, [player(GAME, name) for name in ("random", "greedy", "one_ply")], 300, 300, 0)
     win_rate = {row["agent"]: row["win_rate"] for row in results.summary()["agents"]}

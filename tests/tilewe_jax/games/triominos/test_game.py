@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from experiments.benchmarks.perft import Perft
 from tests.support import assert_same, rows, slow, traces
 from tests.tilewe_jax.games.triominos import reference
+from tilewe_jax.cli.benchmarks.perft import Perft
 from tilewe_jax.games.triominos import table
 from tilewe_jax.games.triominos.config import Config
 from tilewe_jax.games.triominos.figure import Figure

@@ -1,0 +1,288 @@
+"""Networks that learn from the games of a search, and what they have learned by what they cost.
+
+    python -m experiments.imitation.teacher --game duo_official --out teacher
+    python -m experiments.imitation.imitation --games teacher --architecture linear_policy_mlp --out network.npz
+
+The positions are those of ``experiments.imitation.teacher``. Of positions of other games, which are not learned from, it prints
+how far the policy and the values of the network are from those of the search, in quarters by the number of legal actions, and
+the CPU time of an evaluation: an architecture is worth what it knows for its time.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float32, PRNGKeyArray
+
+from experiments.imitation import teacher
+from tilewe_jax import networks
+from tilewe_jax.cli.parsing import ArgumentError, assignments, parse
+from tilewe_jax.game import Game
+from tilewe_jax.game_options import Options, game_options, make_game
+from tilewe_jax.networks import Model, weights
+from tilewe_jax.search import network_evaluator
+from tilewe_jax.search.exported import network_interface
+from tilewe_jax.search.settings import check_settings, setting
+from tilewe_jax.training import replay
+from tilewe_jax.training.loss import divergence, entropy
+
+T = TypeVar("T")
+
+BATCH = 64
+"""Number of positions that are evaluated together where their time is measured."""
+ACTIONS = 128
+"""Number of actions whose logits are computed there, as many as a search without a network scores."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Learn from the positions of games that a search has played, and measure what was learned.
+
+    Raises ``ValueError`` for numbers out of range.
+    """
+
+    games: Path
+    """Folder of the games, which ``experiments.imitation.teacher`` has written."""
+    game: str = "duo_official"
+    """Id of the game, or ``module:factory``."""
+    set: Options = ()
+    """Options of the game that differ from its defaults, such as placement=random."""
+    architecture: str = "default"
+    """Name of the network's architecture."""
+    size: str = "nano"
+    """Name of its size."""
+    out: Path | None = None
+    """File that the weights are written to."""
+    files: int = setting(0, 0)
+    """Number of files to learn from; 0 is all but those held out."""
+    held_out: int = setting(1, 1)
+    """Number of files, the first ones, that are measured and not learned from."""
+    epochs: float = setting(4.0, 0)
+    """Number of times that a position is learned from."""
+    batch_size: int = setting(512, 1)
+    """Number of positions in a step."""
+    learning_rate: float = setting(1.5e-3, 0)
+    """Highest learning rate of AdamW; it rises for the first 200 steps and falls along a cosine from there."""
+    weight_decay: float = setting(0.02, 0)
+    """Weight decay of AdamW."""
+    root_value_weight: float = setting(0.7, 0, 1)
+    """Weight of the loss of the value of the search, against that of the final outcome and score."""
+    value_weight: float = setting(4.0, 0)
+    """Weight of the losses of values, against that of the policy."""
+    min_visits: int = setting(4, 1)
+    """Positions inside of trees that were visited less are left out."""
+    score_weight: float = setting(0.3, 0, 1)
+    """Weight of the score in the values of the search."""
+    seed: int = setting(0, 0)
+    """Seed of the weights and of the order of positions."""
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+class Row(NamedTuple):
+    """Means over held-out positions."""
+
+    positions: int
+    policy: float
+    """Cross entropy between the visits of the search and the policy among its candidates, in nats."""
+    excess: float
+    """What of it is more than the entropy of the visits."""
+    value: float
+    """Mean squared difference of the mover's value and that of the search."""
+    brier: float
+    """The same for the final outcome, mixed with the final score as values are."""
+    brier_of_search: float
+    """The same for the value of the search."""
+
+
+def read(game: Game[Any], path: Path, min_visits: int) -> replay.Positions[Any]:
+    """The positions in a file of games, as those of a replay buffer, ``[N, ...]``, in NumPy arrays.
+
+    The policy of a position inside of a tree is not known: it has one candidate, and so no loss.
+    """
+    games = teacher.load(game, path)
+    kept = np.flatnonzero(games.value_visits >= min_visits)
+    state, value, _, candidates, visits, index = (_rows(part, kept) for part in games[:-1])
+    outcomes = jax.jit(jax.vmap(lambda state: (game.returns(state), game.heuristic_value(state))))
+    returns, scores = map(np.asarray, outcomes(games.final))
+    searched = visits.max(axis=1, keepdims=True) > 0
+    is_first = np.arange(visits.shape[1])[None] == 0
+    policy = np.where(searched, visits, is_first).astype(np.float32)
+    fields: dict[str, Any] = {
+        "state": state,
+        "candidates": np.where(searched, candidates, np.where(is_first, 0, -1)),
+        "policy": policy / policy.sum(axis=1, keepdims=True),
+        "root_value": value,
+        "surprise": np.where(searched[:, 0], 0, -1).astype(np.float32),
+        "game_index": index,
+        "returns": returns[index],
+        "outcome_target": returns[index],
+        "short_term_target": returns[index],
+        "score_value": scores[index],
+        "finished": np.ones(len(kept), np.bool_),
+    }
+    return replay.Positions(**fields)
+
+
+def _read_all(game: Game[Any], paths: list[Path], min_visits: int) -> replay.Positions[Any]:
+    files = [read(game, path, min_visits) for path in paths]
+    positions: replay.Positions[Any] = jax.tree.map(lambda *leaves: np.concatenate(leaves), *files)
+    return positions
+
+
+def _rows(tree: T, index: Any) -> T:
+    """The rows of all arrays of a tree at an index, or where a mask holds."""
+    rows: T = jax.tree.map(lambda leaf: leaf[index], tree)
+    return rows
+
+
+def loss(
+    game: Game[Any], settings: Settings, model: Model, positions: replay.Positions[Any], key: PRNGKeyArray
+) -> Float32[Array, ""]:
+    """The mean loss of positions, each seen through a random symmetry of the game.
+
+    The value of a position is learned from that of the search; for those that were searched also from the outcome and the score
+    of the game, which did not go through the others.
+    """
+    weight = settings.root_value_weight
+
+    def loss_of_one(position: replay.Positions[Any], key: PRNGKeyArray) -> Float32[Array, ""]:
+        symmetry = jax.random.randint(key, (), 0, game.num_symmetries, jnp.int32)
+        state, actions = game.transform(position.state, symmetry), position.candidates
+        actions = jnp.where(actions >= 0, jnp.asarray(game.action_symmetries)[symmetry][jnp.maximum(actions, 0)], -1)
+        player, interface = game.current_player(state), network_interface(game, model)
+        outputs = networks.evaluate(model, interface.observe(state, player))
+        seats = (
+            player + jnp.arange(game.num_players, dtype=jnp.int32)
+        ) % game.num_players  # outputs are relative to the player to move
+
+        logits = jnp.where(actions >= 0, interface.gather_logits(state, outputs.logits, actions), -1e9)
+        policy = divergence(position.policy, jax.nn.log_softmax(logits))
+        outcome, score = jax.nn.log_softmax(outputs.outcome_logits), jax.nn.log_softmax(outputs.score_logits)
+        mixed = jnp.log((1 - settings.score_weight) * jnp.exp(outcome) + settings.score_weight * jnp.exp(score))
+        final = divergence(position.returns[seats], outcome) + divergence(position.score_value[seats], score) / 2
+        value = weight * divergence(position.root_value[seats], mixed)
+        searched = (position.surprise >= 0).astype(jnp.float32)
+        return searched * (policy + settings.value_weight * (1 - weight) * final) + settings.value_weight * value
+
+    return jnp.mean(jax.vmap(loss_of_one)(positions, jax.random.split(key, settings.batch_size)))
+
+
+def learn(game: Game[Any], settings: Settings, positions: replay.Positions[Any]) -> tuple[Model, float]:
+    """A network that has learned from positions, and its mean loss in the last tenth of the steps."""
+    count = len(positions.finished)
+    steps = max(1, round(settings.epochs * count / settings.batch_size))
+    model = networks.make(game, settings.architecture, settings.size, jax.random.key(settings.seed))
+    highest = settings.learning_rate
+    rate = optax.warmup_cosine_decay_schedule(0.0, highest, min(200, steps - 1), steps, highest / 30)
+    adam = optax.adamw(rate, weight_decay=settings.weight_decay, mask=partial(jax.tree.map, lambda leaf: leaf.ndim > 1))
+    optimizer = optax.chain(optax.clip_by_global_norm(1.0), adam)
+
+    @jax.jit
+    def step(model: Model, state: Any, batch: replay.Positions[Any], key: PRNGKeyArray) -> tuple[Model, Any, Array]:
+        value, grads = jax.value_and_grad(lambda model: loss(game, settings, model, batch, key))(model)
+        with jax.numpy_dtype_promotion("standard"):  # optax mixes integers and floats
+            updates, state = optimizer.update(grads, state, model)
+        return optax.apply_updates(model, updates), state, value
+
+    state, rng, key = optimizer.init(model), np.random.default_rng(settings.seed), jax.random.key(settings.seed)
+    losses = []
+    for number in range(steps):
+        batch = _rows(positions, rng.integers(count, size=settings.batch_size))
+        model, state, value = step(model, state, batch, jax.random.fold_in(key, number))
+        if number >= 0.9 * steps:
+            losses.append(value)
+    return model, float(np.mean(jax.device_get(losses)))
+
+
+def measure(game: Game[Any], settings: Settings, model: Model, positions: replay.Positions[Any]) -> list[Row]:
+    """What the network knows of the searched ones of these positions: of quarters by legal actions, most first, and of all."""
+    positions = _rows(positions, positions.surprise >= 0)
+    evaluate = network_evaluator(game, weights.TrainedNetwork(model, settings.score_weight))
+
+    def numbers(position: replay.Positions[Any]) -> Float32[Array, "numbers"]:
+        logits, value = evaluate(position.state, jax.random.key(0))
+        valid = position.candidates >= 0
+        log_probs = jax.nn.log_softmax(jnp.where(valid, logits(position.candidates), -jnp.inf))
+        policy = -jnp.sum(jnp.where(valid, position.policy * log_probs, 0.0))
+        final = (1 - settings.score_weight) * position.returns + settings.score_weight * position.score_value
+        differences = jnp.stack([value - position.root_value, value - final, position.root_value - final])
+        player = game.current_player(position.state)
+        return jnp.concatenate([jnp.stack([policy, policy - entropy(position.policy)]), jnp.square(differences)[:, player]])
+
+    compiled, count = jax.jit(jax.vmap(numbers)), len(positions.finished)
+    batches = [np.minimum(np.arange(start, start + 512), count - 1) for start in range(0, count, 512)]
+    results = np.concatenate([np.asarray(compiled(_rows(positions, batch))) for batch in batches])[:count]
+    legal = np.asarray(jax.jit(jax.vmap(game.num_legal))(positions.state))
+    quarter = np.digitize(-legal, np.quantile(-legal, [0.25, 0.5, 0.75]))
+    parts = [*(quarter == number for number in range(4)), np.ones(count, np.bool_)]
+    return [Row(int(part.sum()), *results[part].mean(axis=0).tolist()) for part in parts if part.any()]
+
+
+def microseconds(game: Game[Any], model: Model, positions: replay.Positions[Any]) -> tuple[float, float]:
+    """CPU time of the value of a position, in batches of ``BATCH``, and of the value with the logits of ``ACTIONS`` actions."""
+    evaluate = network_evaluator(game, weights.TrainedNetwork(model, 0.0))
+    states = _rows(positions.state, np.linspace(0, len(positions.finished) - 1, BATCH).astype(int))
+    sample = jax.jit(jax.vmap(lambda state, key: game.sample_actions(state, key, ACTIONS)))
+    actions = sample(states, jax.random.split(jax.random.key(0), BATCH))
+
+    def timed(function: Callable[[Any, Array], Any]) -> float:
+        compiled, times = jax.jit(jax.vmap(function)), []
+        for _ in range(21):
+            start = time.process_time()
+            jax.block_until_ready(compiled(states, actions))
+            times.append(time.process_time() - start)
+        return 1e6 * float(np.median(times)) / BATCH
+
+    def with_logits(state: Any, actions: Array) -> tuple[Array, Array]:
+        evaluation = evaluate(state, jax.random.key(0))
+        return evaluation.logits(actions), evaluation.value
+
+    return timed(lambda state, actions: evaluate(state, jax.random.key(0)).value), timed(with_logits)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the program; see ``Settings``."""
+    try:
+        settings = parse(
+            Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.imitation.imitation"
+        )
+        game = make_game(settings.game, game_options(settings.game, assignments(settings.set, "--set", "OPTION")))
+        paths = sorted(settings.games.glob("*.npz"))
+        if len(paths) <= settings.held_out:
+            raise ValueError(f"{settings.games} has {len(paths)} files of games, too few to hold {settings.held_out} out")
+        last = settings.held_out + settings.files if settings.files else len(paths)
+        positions = _read_all(game, paths[settings.held_out : last], settings.min_visits)
+        start = time.process_time()
+        model, last_loss = learn(game, settings, positions)
+        seconds, learned = time.process_time() - start, len(positions.finished)
+        name, size = settings.architecture, settings.size
+        print(
+            f"{name} {size}, {networks.num_parameters(model)} weights: loss {last_loss:.4f} after {learned} positions", end=""
+        )
+        print(f" {settings.epochs:g} times, {seconds:.0f} CPU s", flush=True)
+        held_out = _read_all(game, paths[: settings.held_out], settings.min_visits)
+        value, logits = microseconds(game, model, held_out)
+        print(f"{value:.1f} CPU us for a value in batches of {BATCH}, {logits:.1f} with the logits of {ACTIONS} actions")
+        print("  ".join(f"{name:>15}" for name in Row._fields))
+        for row in measure(game, settings, model, held_out):
+            print("  ".join(f"{number:15.4f}" if isinstance(number, float) else f"{number:15}" for number in row), flush=True)
+        if settings.out:
+            description = weights.Description(game.id, game.options, name, size, settings.score_weight)
+            about = {"positions": learned, "config": {**asdict(settings), "games": str(settings.games), "out": None}}
+            weights.save(settings.out, model, description, game.version, about)
+    except (ArgumentError, OSError, ValueError) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,9 +1,0 @@
-"""The classic game for two players with two colours each on a CPU: the perceptron, after a warm start with playouts."""
-
-from dataclasses import replace
-
-from experiments.config import GameConfig
-from experiments.presets import duo_official_cpu
-
-CONFIG = replace(duo_official_cpu.CONFIG, game=GameConfig("classic_2"))
-"""No weights are shipped for this game, and those of others have other numbers of players."""

@@ -1,0 +1,80 @@
+"""A GTP engine for tests, in a process of its own: it plays the lowest legal move, and fails as its arguments say.
+
+    python -m tests.tilewe_jax.agents.fake_gtp_engine FAULT [WHEN [GAME [PLACEMENT]]]
+
+WHEN is the number of the genmove at which it fails, from 1; GAME is the name of the game that it begins with, and
+PLACEMENT how Santorini begins.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+
+from tilewe_jax.formats.names import GtpGame, gtp_game_of_name
+from tilewe_jax.formats.santorini import santorini_game
+from tilewe_jax.interop.gtp import GtpSession
+
+
+class Lowest:
+    name = "lowest"
+
+    def __init__(self, game: GtpGame) -> None:
+        self.game = game
+
+    def choose(self, actions: Sequence[int]) -> int:
+        position = self.game.start()
+        for action in actions:
+            position = position.after(action)
+        return position.legal_actions()[0]
+
+    def new_game(self) -> None: ...
+
+    def set_time(self, seconds: float | None) -> None: ...
+
+    def set_seed(self, seed: int) -> None: ...
+
+
+ANSWERS = {
+    "cheats": "= a1,a2,a3,a4,a5",
+    "babbles": "= I do not know",
+    "passes": "= pass",
+    "resigns": "= resign",
+    "refuses": "? no idea",
+    "no_gtp": "Traceback",
+    "floods": "= " + "x" * (5 << 20),
+}
+"""What a faulty engine answers to genmove."""
+
+
+def main(fault: str = "none", when: str = "1", name: str = "Blokus Duo", placement: str = "default") -> None:
+    moves = 0
+    if fault == "slow_start":
+        time.sleep(0.5)
+    game = santorini_game(placement=placement) if name == "santorini" else gtp_game_of_name(name)
+    session = GtpSession(game, Lowest, "1")
+    for line in sys.stdin:
+        started = time.process_time()
+        answer = session.answer(line)
+        if fault == "refuses_game" and line.startswith("set_game"):
+            answer = "? invalid argument\n\n"
+        moves += line.startswith("genmove")
+        if line.startswith("genmove") and moves == int(when):
+            if fault == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if fault == "exits":
+                sys.exit(3)
+            while fault == "busy" and time.process_time() - started < 0.3:
+                pass
+            if fault == "hangs":
+                time.sleep(60)
+            answer = f"{ANSWERS[fault]}\n\n" if fault in ANSWERS else answer
+        sys.stdout.write(answer)
+        sys.stdout.flush()
+        if session.is_over:
+            return
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

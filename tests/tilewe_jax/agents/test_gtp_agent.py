@@ -1,0 +1,203 @@
+"""Our agents as a GTP engine, and the commands for other programs."""
+
+import io
+import json
+import random
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import tilewe_jax
+from tests.bad_inputs import run
+from tests.tilewe_jax.formats.test_blksgf import random_record
+from tilewe_jax import agents, records
+from tilewe_jax.agents.analysis import SearchProgram
+from tilewe_jax.agents.gtp_agent import PlayerAgent
+from tilewe_jax.agents.timed_search import MAX_PARTS
+from tilewe_jax.cli import gtp as commands
+from tilewe_jax.formats import blksgf
+from tilewe_jax.formats.blokus import blokus_game
+from tilewe_jax.games.polyomino.game import PolyominoGame
+from tilewe_jax.host_games import make_host_game
+from tilewe_jax.interop.analysis import Analysis
+from tilewe_jax.interop.gtp import GtpError, GtpSession
+
+OPTIONS: dict[str, Any] = {"size": 6, "pieces": ("O1", "I2", "L3")}
+GAME = tilewe_jax.make("duo_official", **OPTIONS)
+NAMES = blokus_game(make_host_game("duo_official", **OPTIONS))
+AGENT = "puct:num_simulations=16,num_candidates=8,num_playouts=0,stop_early=false"
+
+
+class Lowest:
+    """A player on the host."""
+
+    name = "lowest"
+
+    def choose(self, game: agents.HostGame, seconds: float, seed: str) -> int:
+        if seconds == 7:
+            raise agents.ForfeitError("seven is too few")
+        return game.position.legal_actions()[0]
+
+
+def answers(session: GtpSession, *lines: str) -> list[str]:
+    texts = [session.answer(line) for line in lines]
+    assert all(text.startswith("= ") for text in texts), texts
+    return [text[2:-2] for text in texts]
+
+
+def test_a_search_plays_keeps_its_tree_and_keeps_to_a_time() -> None:
+    agent = PlayerAgent(GAME, agents.player(GAME, AGENT))
+    tree = agent._tree
+    assert tree
+    session = GtpSession(NAMES, lambda names: agent)
+    (first,) = answers(session, "genmove b")
+    assert int(tree.memory.visits[0]) == 17, "the root, and a visit for each simulation"
+    reply, *_, again = answers(session, "genmove w", "undo", "undo", "clear_board", "set_random_seed 0", "genmove b")
+    assert first == again
+    action = agent.choose(session.actions)
+    answers(session, f"play w {NAMES.move_text(action)}")
+    assert reply
+    agent._follow(session.actions)
+    assert int(tree.memory.visits[0]) > 1, "the subtree is kept"
+    visits: dict[float, int] = {}
+    for seconds in (0, 1000):
+        answers(session, "clear_board", f"time_settings 0 {seconds} 1", "genmove b")
+        visits[seconds] = int(tree.memory.visits[0])
+    assert (visits[0] - 1) * MAX_PARTS == visits[1000] - 1 == 16, "no time is time for one part, much time for all simulations"
+    answers(session, "clear_board", "time_settings 0 1 0")
+    assert session.answer("get_value").startswith("? no move of this game")
+    move, *_ = answers(session, "genmove b", f"param num_simulations {agent._agent.spec.search.num_simulations}")
+    root, rows = agent.last_search(), [row.split() for row in answers(session, "move_values")[0].split("\n")]
+    assert root
+    assert sum(int(row[0]) for row in rows) == 16
+    assert max(rows, key=lambda row: int(row[0]))[3] == move
+    mean = sum(item.visits * item.value for item in root.moves) / 16
+    assert abs(17 * root.value - 16 * mean - float(tree.memory.raw_value[0, 0])) < 1e-4, "the root's own value and its visits"
+    assert (
+        answers(session, "play w " + answers(session, "all_legal w")[0].split("\n")[0], "get_value")[1] == f"{root.value:.6f}"
+    )
+    moves = answers(session, "clear_board", *["g"] * 7)
+    assert moves[-1] == "pass"
+    assert session._position.is_terminal
+
+
+def test_policies_and_players_on_the_host_are_agents_too() -> None:
+    agent = PlayerAgent(GAME, agents.player(GAME, "random"))
+    moves = []
+    for seed in range(8):
+        agent.set_seed(seed % 4)
+        moves.append(agent.choose(()))
+    assert moves[:4] == moves[4:]
+    assert len(set(moves)) > 1
+    with pytest.raises(GtpError, match="random cannot keep to a time"):
+        agent.set_time(1)
+    with pytest.raises(GtpError, match="random keeps no search tree"):
+        agent.last_search()
+    assert agent.parameters == {}
+    host = PlayerAgent(GAME, agents.Player("lowest", Lowest()))
+    assert host.choose(()) == NAMES.start().legal_actions()[0]
+    host.set_time(7)
+    with pytest.raises(GtpError, match="seven is too few"):
+        host.choose(())
+
+
+def test_the_command_answers_on_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.BytesIO()
+    monkeypatch.setattr(
+        commands,
+        "sys",
+        SimpleNamespace(stdin=SimpleNamespace(buffer=io.BytesIO(b"1 name\ngenmove b\n")), stdout=SimpleNamespace(buffer=out)),
+    )
+    settings = ("--game", "duo_official", "--set", "size=6", "pieces=O1,I2,L3")
+    outcome = run("gtp", *settings, "--agent", f"{__name__}:Lowest", "--name", "My bot")
+    assert outcome.code == 0
+    assert out.getvalue() == b"=1 My bot\n\n= b5\n\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("gtp --game triominos", "triominos has no moves in GTP; the games that have are tilewe, duo"),
+        ("gtp --game santorini --set placement=random", "GTP has no command for how santorini begins by chance"),
+        ("gtp --game duo --agent nosuch", "duo has no agent 'nosuch'"),
+        ("gtp --game duo --name a\nb", "--name must be printable text in one line"),
+        ("gtp --game duo --name=", "--name must be printable text in one line"),
+        ("convert book.sgf b.SGF", "both files are .blksgf; one of the two files must end with .blksgf"),
+        ("convert book.sgf b.jsonl --number 2", "--number must be 1 to 1"),
+        ("gtp --game duo --seed 99999999999999999999", "--seed must be an integer of 64 bits"),
+        ("arena --game duo --agents random gtp:command=no-such-engine", "cannot start 'no-such-engine'"),
+        ("convert a.jsonl b.jsonl", "one of the two files must end with .blksgf"),
+        ("convert a.jsonl b.blksgf --number 0", "--number must be positive"),
+        ("convert a.blksgf b.blksgf", "one of the two files must end with .blksgf"),
+        ("convert a.jsonl b.blksgf", "a.jsonl: No such file"),
+        ("convert a.blksgf nosuch/b.jsonl", "cannot write nosuch/b.jsonl"),
+        ("convert bad.blksgf b.jsonl", "bad.blksgf: game 1: it does not name its game"),
+        ("convert small.jsonl b.blksgf", "small.jsonl: game 1: duo_official with other options"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(command: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.blksgf").write_text("(;B[a1])")
+    Path("book.sgf").write_text("(;GM[Blokus Duo];B[e10])")
+    records.write("small.jsonl", GAME, [records.Record(None, (0,), (1, 0), (1.0, 0.0))])
+    outcome = run(*command.split(" "))
+    assert outcome.is_one_line, outcome
+    assert message in outcome.err
+
+
+@pytest.mark.parametrize("name", ["duo_official", "classic", "classic_2"])
+def test_converting_there_and_back_changes_nothing(name: str, tmp_path: Path) -> None:
+    game = tilewe_jax.make(name)
+    assert isinstance(game, PolyominoGame)
+    paths = [str(tmp_path / file) for file in ("games.jsonl", "games.blksgf", "again.jsonl")]
+    rng = random.Random(0)
+    records.write(paths[0], game, [random_record(name, rng) for _ in range(3)])
+    for source, target in pairwise(paths):
+        outcome = run("convert", source, target)
+        assert (outcome.code, outcome.err) == (0, "")
+    assert [json.loads(line) for line in Path(paths[0]).read_text().splitlines()] == [
+        json.loads(line) for line in Path(paths[2]).read_text().splitlines()
+    ]
+    assert Path(paths[1]).read_text().count("GM[") == len(blksgf.read(paths[1])) == 3
+    assert run("convert", *paths[:2], "--number", "2").code == 0
+    assert Path(paths[1]).read_text().count("GM[") == 1
+    outcome = run("convert", *paths[:2], "--number", "4")
+    assert "--number must be 1 to 3" in outcome.err
+
+
+BOOK = "(;GM[Blokus Duo]C[x](;B[e10](;W[j5])(;W[i5,j5];B[f9,g9]))(;B[e10,f10]))"
+
+
+@pytest.mark.parametrize("name", ["book.blksgf", "book.BLKSGF", "book.sgf", "book.txt"])
+def test_all_commands_read_lines_of_a_book_and_name_the_rest(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(BOOK)
+    commands_of = {
+        "convert": ("convert", name, "out.jsonl"),
+        "replay": ("replay", name),
+        "show": ("show", name, "--brief"),
+        "render": ("render", name, "--format", "grid", "--out", "out.svg"),
+        "rate": ("rate", name, "--agent", "puct:num_simulations=1,num_playouts=0,num_candidates=2", "--brief"),
+    }
+    monkeypatch.setattr(records, "replay", lambda game, games, **options: [None] * len(games))  # it compiles, as a search does
+    nothing = Analysis(0, (), (0.5, 0.5), None, 0.0, 0, 0.0, 1)
+    monkeypatch.setattr(SearchProgram, "analyze", lambda program, positions: [nothing for _ in positions])
+    for command in commands_of.values():
+        outcome = run(*command)
+        assert outcome.code in (None, 0), outcome
+        hint = "--variations makes each variation a game"
+        assert f"{name}: 2 variations, 1 comment are not read; {hint}" in outcome.err.replace("\n", " ")
+        outcome = run(*command, "--variations")
+        assert f"{name}: 1 comment is not read" in outcome.err.replace("\n", " ")
+    assert "not over, but legal so far: 3" in run("replay", name, "--variations").out
+    lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()[1:]]
+    assert [len(line["actions"]) for line in lines] == [2, 3, 1]
+    assert {line["scores"] for line in lines} == {None}
+    assert run("convert", "out.jsonl", "again.SGF").code in (None, 0)
+    assert [game.actions for game in blksgf.read("again.SGF")] == [tuple(line["actions"]) for line in lines]
+    assert "--number must be 1 to 3" in run("show", "again.SGF", "--number", "4").err

@@ -1,0 +1,141 @@
+"""Thinking on the opponent's time: the thread, and our agents in a GTP engine."""
+
+import io
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.bad_inputs import run
+from tests.tilewe_jax.agents.test_gtp_agent import AGENT, GAME, NAMES, answers
+from tilewe_jax import agents
+from tilewe_jax.agents.gtp_agent import PlayerAgent
+from tilewe_jax.agents.pondering import Pondering
+from tilewe_jax.interop.gtp import GtpSession, serve
+
+
+def is_pondering() -> bool:
+    return any(thread.name == "pondering" for thread in threading.enumerate())
+
+
+def wait_until(condition: Any) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def steps(log: list[str], name: str, count: int = 1_000_000) -> Iterator[None]:
+    for _ in range(count):
+        yield
+        log.append(name)
+
+
+def test_a_thought_goes_on_until_it_is_stopped() -> None:
+    pondering, log = Pondering(), list[str]()
+    pondering.start(lambda: steps(log, "a"))
+    wait_until(lambda: "a" in log)
+    pondering.start(lambda: steps(log, "b"))
+    wait_until(lambda: "b" in log)
+    pondering.wait()
+    assert log == sorted(log), "the second one begins when the first one has ended"
+    count = len(log)
+    time.sleep(0.01)
+    assert len(log) == count
+    assert not is_pondering()
+
+
+def test_errors_of_a_thought_are_raised_once_by_who_waits() -> None:
+    def fail() -> Iterator[None]:
+        yield
+        raise RuntimeError("no memory")
+
+    pondering = Pondering()
+    pondering.start(fail)
+    wait_until(lambda: not is_pondering())
+    with pytest.raises(RuntimeError, match="no memory"):
+        pondering.wait()
+    pondering.wait()
+
+
+@pytest.fixture(scope="module")
+def agent() -> PlayerAgent:
+    return PlayerAgent(GAME, agents.player(GAME, AGENT), ponders=True)
+
+
+def test_the_tree_grows_while_the_opponent_is_to_move(agent: PlayerAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, tree = GtpSession(NAMES, lambda names: agent), agent._tree
+    assert tree
+    agent.set_seed(0)
+    answers(session, "clear_board", "genmove b")
+    wait_until(lambda: not is_pondering())
+    assert int(tree.memory.num_nodes) == tree.memory.capacity, "it ends where the tree is full"
+    searched = tree.memory.candidates[0][tree.memory.children[0] >= 0]
+    kept: dict[bool, list[int]] = {False: [], True: []}
+    for ponders, visits in kept.items():
+        with monkeypatch.context() as patch:
+            if not ponders:
+                patch.setattr(agent, "_ponder_part", None)
+            for action in searched.tolist():
+                agent.set_seed(0)
+                answers(session, "clear_board", "genmove b")
+                wait_until(lambda: not is_pondering())
+                answers(session, f"play w {NAMES.move_text(action)}")
+                agent._follow(session.actions)
+                visits.append(int(tree.memory.visits[0]))
+    assert all(more >= fewer for more, fewer in zip(kept[True], kept[False], strict=True))
+    assert sum(kept[True]) > sum(kept[False])
+
+
+def test_commands_are_answered_while_it_thinks(agent: PlayerAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, goes_on = threading.Event(), threading.Event()
+
+    def slow_part(agent: Any, memory: Any, state: Any, key: Any) -> tuple[Any, Any]:
+        entered.set()
+        assert goes_on.wait(60)
+        return None, memory
+
+    monkeypatch.setattr(agent, "_ponder_part", slow_part)
+    session = GtpSession(NAMES, lambda names: agent)
+    answers(session, "clear_board", "genmove b")
+    assert entered.wait(60)
+    answers(session, "name", "showboard", "final_score")
+    (legal,) = answers(session, "all_legal w")
+    answers(session, f"play w {legal.split()[0]}")
+    assert is_pondering(), "its part is still under way"
+    goes_on.set()
+    assert answers(session, "genmove b") != ["pass"]
+
+
+def test_what_goes_wrong_in_the_thread_is_an_answer(agent: PlayerAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing_part(*arguments: Any) -> None:
+        raise MemoryError("too many trees")
+
+    session = GtpSession(NAMES, lambda names: agent)
+    with monkeypatch.context() as patch:
+        patch.setattr(agent, "_ponder_part", failing_part)
+        answers(session, "clear_board", "genmove b")
+        (legal,) = answers(session, "all_legal w")
+        wait_until(lambda: not is_pondering())
+    answers(session, f"play w {legal.split()[0]}")
+    assert session.answer("genmove b") == "? pondering failed: MemoryError: too many trees\n\n"
+    answers(session, "genmove b")
+
+
+@pytest.mark.parametrize("commands", [b"genmove b\nquit\n", b"genmove b\n"])
+def test_the_thread_ends_with_the_session(agent: PlayerAgent, commands: bytes) -> None:
+    agent.new_game()
+    out = io.BytesIO()
+    serve(GtpSession(NAMES, lambda names: agent), io.BytesIO(commands), out)
+    assert agent._pondering._stopped.is_set()
+    wait_until(lambda: not is_pondering())
+    assert out.getvalue().startswith(b"= ")
+
+
+def test_only_searches_that_keep_a_tree_ponder() -> None:
+    for text in ("random", "gumbel:num_playouts=0", "puct:num_playouts=0,reuse_subtree=false"):
+        outcome = run("gtp", "--game", "duo_official", "--set", "size=6", "pieces=O1,I2,L3", "--agent", text, "--ponder")
+        assert outcome.is_one_line, outcome
+        assert "cannot ponder; only puct with reuse_subtree can" in outcome.err

@@ -1,0 +1,437 @@
+"""Training as processes: two that train together, differ, are late or are ended, and others that are killed or fill a disk."""
+
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import TINY_TRAINING, heeding_hangups
+from tilewe_jax.training import checkpoint, metrics, processes
+
+SETTINGS = [
+    *TINY_TRAINING,
+    "checkpoint.checkpoint_every=1",
+    "evaluation.eval_every=1000",
+]
+
+RARELY_SAVED = [*TINY_TRAINING, "checkpoint.checkpoint_every=100000", "evaluation.eval_every=100000", "iterations=100000"]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What is compiled is kept for the processes that follow."""
+    cache = str(tmp_path_factory.mktemp("cache"))
+    return {
+        **os.environ,
+        "JAX_COMPILATION_CACHE_DIR": cache,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "PYTHONWARNINGS": "default",
+    }
+
+
+class Training:
+    """A process that trains."""
+
+    def __init__(self, environment: dict[str, str], *arguments: str, within: tuple[str, ...] = ()) -> None:
+        command = [*within, sys.executable, "-m", "tilewe_jax", "train", "--devices", "2", *arguments]
+        # A file, and not a pipe, which nobody reads while a test waits for something: a process would wait for its reader.
+        self._err = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        with heeding_hangups():
+            self.process = subprocess.Popen(command, env=environment, stderr=self._err)
+
+    def end(self, seconds: float = 600) -> tuple[int, str]:
+        """Its exit code and what it said."""
+        code = self.process.wait(timeout=seconds)
+        self._err.seek(0)
+        return code, self._err.read()
+
+    def kill(self) -> None:
+        """End it, if it has not ended."""
+        self.process.kill()
+        self.process.wait()
+        self._err.close()
+
+
+@pytest.fixture
+def started() -> Iterator[list[Training]]:
+    """Processes, of which none is left behind."""
+    every: list[Training] = []
+    yield every
+    for training in every:
+        training.kill()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def one_of_two(number: int, port: int) -> list[str]:
+    """The options of a process of a run of two."""
+    return ["--coordinator", f"localhost:{port}", "--num-processes", "2", "--process-id", str(number)]
+
+
+def pair(environment: dict[str, str], *arguments: str) -> list[Training]:
+    """The two processes of a run."""
+    port = free_port()
+    return [Training(environment, *one_of_two(number, port), *arguments) for number in range(2)]
+
+
+def said(err: str) -> list[str]:
+    """The lines of the command itself, which end it."""
+    assert "Traceback" not in err
+    assert "Check failure" not in err
+    return [line for line in err.splitlines() if line.startswith("tilewe-jax: ")]
+
+
+def wait_for_iterations(folder: Path, count: int, trainings: Sequence[Training] = (), seconds: float = 600) -> None:
+    end = time.monotonic() + seconds
+    while len(metrics.read(folder / metrics.METRICS)) < count:
+        assert all(training.process.poll() is None for training in trainings), "a process has ended"
+        assert time.monotonic() < end, f"no {count} iterations after {seconds} s"
+        time.sleep(0.05)
+
+
+UNEVEN = """
+import sys, time
+from tilewe_jax.cli.common import set_cpu_devices
+set_cpu_devices(2)
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, PartitionSpec
+
+def wait(seconds):
+    time.sleep(float(seconds))
+    return np.float32(1)
+
+def work(seconds):
+    mine = jnp.where(jax.lax.axis_index("data") == 1, seconds, 0.0)
+    return jax.lax.psum(jax.pure_callback(wait, jax.ShapeDtypeStruct((), jnp.float32), mine), "data")
+
+mesh, everywhere = Mesh(np.array(jax.devices()), ("data",)), PartitionSpec()
+mapped = jax.shard_map(work, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False)
+print(len(jax.devices()), float(jax.jit(mapped)(jnp.float32(sys.argv[1]))))
+"""
+"""Two devices of a CPU, of which one works for some seconds and the other one waits for it."""
+
+
+@pytest.mark.parametrize("seconds", [0, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_device_waits_for_one_that_is_slower(seconds: int) -> None:
+    """XLA by itself ends the process after 40 seconds; where it does not know our flags, it ends at once."""
+    flags = "--xla_cpu_collective_call_warn_stuck_timeout_seconds=1" if seconds else ""
+    done = subprocess.run(
+        [sys.executable, "-c", UNEVEN, str(seconds)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"XLA_FLAGS": flags},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["2", "2.0"]
+    assert ("may be stuck" in done.stderr) == bool(seconds), "flags of the user come after ours"
+
+
+@pytest.mark.slow
+def test_two_processes_train_together_and_end_together(
+    environment: dict[str, str], tmp_path: Path, started: list[Training]
+) -> None:
+    folder = tmp_path / "run"
+    started += pair(environment, "--out", str(folder), "--set", *SETTINGS, "iterations=100000")
+    wait_for_iterations(folder, 3)
+    started[1].process.kill()
+    code, err = started[0].end()
+    assert code == 1
+    assert re.search("another process of the run has ended.* start all of them again with --resume", err), err
+    before = checkpoint.numbers(folder / "checkpoints")[-1]
+
+    started += pair(environment, "--out", str(folder), "--resume", "--set", f"iterations={before + 2}")
+    assert [training.end()[0] for training in started[2:]] == [0, 0]
+    iterations = [row["iteration"] for row in metrics.read(folder / metrics.METRICS)]
+    assert iterations == list(range(1, before + 3))
+    assert (folder / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_a_full_disk_leaves_the_checkpoint_before(environment: dict[str, str], tmp_path: Path, started: list[Training]) -> None:
+    folder = tmp_path / "run"
+    started.append(Training(environment, "--out", str(folder), "--set", *SETTINGS, "iterations=1"))
+    assert started[0].end()[0] == 0
+
+    more = "--resume", "--out", str(folder), "--set", "iterations=2"
+    # No file may be longer than 15 blocks of 1,024 bytes: writing beyond that fails as on a full disk.
+    started.append(Training(environment, *more, within=("bash", "-c", 'ulimit -f 15; exec "$@"', "bash")))
+    code, err = started[1].end()
+    assert code == 1
+    kept = "the checkpoint of iteration 1 is kept, and --resume goes on from it"
+    assert re.search(rf"{re.escape(str(folder))}: .* \(checkpoints/000002\); {kept}\n", err), err
+    assert "Traceback" not in err
+    assert checkpoint.numbers(folder / "checkpoints") == [0, 1]
+    started.append(Training(environment, *more))
+    assert started[2].end()[0] == 0
+    assert checkpoint.numbers(folder / "checkpoints") == [1, 2]
+
+
+@pytest.mark.slow
+def test_killed_ten_times_at_random_moments(environment: dict[str, str], tmp_path: Path, started: list[Training]) -> None:
+    """It always goes on from a whole checkpoint, and in the end it is where a run is that nobody killed."""
+    folder, straight, chance = tmp_path / "run", tmp_path / "straight", random.Random(0)
+    settings = [*SETTINGS, "iterations=400"]
+    begin = ["--out", str(folder), "--set", *settings]
+    started.append(Training(environment, *begin))
+    reached = 0
+    for _ in range(10):
+        wait_for_iterations(folder, reached + 2)
+        time.sleep(3 * chance.random())
+        started[-1].process.send_signal(signal.SIGKILL)
+        started[-1].end()
+        kept = checkpoint.numbers(folder / "checkpoints")
+        assert kept
+        assert kept[-1] >= reached
+        reached = kept[-1]
+        started.append(Training(environment, "--resume", "--out", str(folder), "--set", "iterations=400"))
+    assert started[-1].end(600)[0] == 0
+    started.append(Training(environment, "--out", str(straight), "--set", *settings))
+    assert started[-1].end(600)[0] == 0
+
+    def lines(path: Path) -> list[dict[str, Any]]:
+        rows = metrics.read(path / metrics.METRICS)
+        return [{key: value for key, value in row.items() if "seconds" not in key} for row in rows]
+
+    assert json.dumps(lines(folder)) == json.dumps(lines(straight))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("signalled", "number"), [((0, 1), signal.SIGTERM), ((0,), signal.SIGHUP), ((1,), signal.SIGTERM)], ids=["both", "0", "1"]
+)
+def test_a_signal_ends_all_processes_alike_with_a_checkpoint(
+    environment: dict[str, str], tmp_path: Path, started: list[Training], signalled: tuple[int, ...], number: int
+) -> None:
+    folder = tmp_path / "run"
+    started += pair(environment, "--out", str(folder), "--set", *RARELY_SAVED)
+    wait_for_iterations(folder, 2, started)
+    for index in signalled:
+        started[index].process.send_signal(number)
+    outcomes = [training.end() for training in started]
+    assert [code for code, _ in outcomes] == [130, 130]
+    assert [said(err) for _, err in outcomes] == [["tilewe-jax: interrupted"]] * 2
+    last = metrics.read(folder / metrics.METRICS)[-1]["iteration"]
+    assert checkpoint.numbers(folder / "checkpoints")[-1] == last
+    assert not (folder / ".lock").exists()
+
+
+@pytest.mark.slow
+def test_a_signal_while_processes_compile_ends_them_alike(
+    environment: dict[str, str], tmp_path: Path, started: list[Training]
+) -> None:
+    folder = tmp_path / "run"
+    started += pair(environment, "--out", str(folder), "--set", *SETTINGS, "iterations=100000")
+    while not (folder / "checkpoints" / "000000").exists():
+        assert [training.process.poll() for training in started] == [None, None]
+        time.sleep(0.01)
+    started[1].process.send_signal(signal.SIGTERM)
+    outcomes = [training.end() for training in started]
+    assert [code for code, _ in outcomes] == [130, 130]
+    assert [said(err) for _, err in outcomes] == [["tilewe-jax: interrupted"]] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", *SETTINGS, "seed=1"], "seed is 0 in process 0 and 1 in process 1"),
+        (["--set", *SETTINGS, "--minutes", "9", "--devices", "1"], "--devices is 2 in process 0 and 1 in process 1"),
+        (["--set", *SETTINGS, "seed=x"], "seed must be an integer, not 'x'"),
+    ],
+    ids=["seed", "devices", "argument"],
+)
+def test_processes_that_differ_are_refused_on_all_sides(
+    environment: dict[str, str], tmp_path: Path, started: list[Training], options: list[str], message: str
+) -> None:
+    folder, port = tmp_path / "run", free_port()
+    started.append(Training(environment, *one_of_two(0, port), "--out", str(folder), "--set", *SETTINGS))
+    started.append(Training(environment, *one_of_two(1, port), "--out", str(folder), *options))
+    outcomes = [training.end() for training in started]
+    assert [code for code, _ in outcomes] == [2, 2]
+    for _, err in outcomes:
+        assert len(said(err)) == 1
+        assert message in said(err)[0]
+    assert not folder.exists()
+
+
+@pytest.mark.slow
+def test_a_process_that_is_late_is_waited_for(environment: dict[str, str], tmp_path: Path, started: list[Training]) -> None:
+    """Longer than the 30 seconds that collectives of JAX on CPUs take to give up."""
+    folder, port = tmp_path / "run", free_port()
+    arguments = ["--out", str(folder), "--set", *SETTINGS, "iterations=1"]
+    started.append(Training(environment, *one_of_two(1, port), *arguments))
+    time.sleep(35)
+    started.append(Training(environment, *one_of_two(0, port), *arguments))
+    outcomes = [training.end() for training in started]
+    assert [code for code, _ in outcomes] == [0, 0]
+    assert f"process 1 of 2 on host {socket.gethostname()}, follows process 0 at localhost:{port}\n" in outcomes[0][1]
+    assert f"process 0 of 2 on host {socket.gethostname()}, waits at port {port} for process 1\n" in outcomes[1][1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_process_that_never_comes_is_named(
+    environment: dict[str, str], tmp_path: Path, started: list[Training], number: int
+) -> None:
+    arguments = ["--out", str(tmp_path / "run"), "--join-timeout", "2", "--set", *SETTINGS]
+    started.append(Training(environment, *one_of_two(number, free_port()), *arguments))
+    code, err = started[0].end()
+    assert code == 1
+    assert re.fullmatch(rf"tilewe-jax: process {1 - number} .*did not come within 2 s \(--join-timeout\)(: .*)?", *said(err))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_second_run_in_a_folder_is_refused_until_the_first_is_killed(
+    environment: dict[str, str], tmp_path: Path, started: list[Training]
+) -> None:
+    folder = tmp_path / "run"
+    started.append(Training(environment, "--out", str(folder), "--set", *SETTINGS, "iterations=100000"))
+    wait_for_iterations(folder, 1)
+    started.append(Training(environment, "--out", str(folder), "--resume"))
+    code, err = started[1].end()
+    assert code == 1
+    assert len(said(err)) == 1
+    assert "another process trains in this folder" in err
+    started[0].process.kill()
+    started[0].end()
+    started.append(Training(environment, "--out", str(folder), "--resume", "--set", "iterations=1"))
+    assert started[2].end()[0] == 0
+
+
+@pytest.mark.slow
+def test_a_terminal_that_hangs_up_keeps_a_checkpoint(environment: dict[str, str], tmp_path: Path) -> None:
+    import pty
+
+    folder = tmp_path / "run"
+    command = ["train", "--devices", "2", "--out", str(folder), "--set", *RARELY_SAVED]
+    pid, terminal = pty.fork()
+    if not pid:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        os.execve(
+            sys.executable, [sys.executable, "-m", "tilewe_jax", *command, "checkpoint.checkpoint_every=1000"], environment
+        )
+    reading = threading.Thread(target=_read_all, args=(terminal,), daemon=True)
+    reading.start()
+    wait_for_iterations(folder, 2)
+    os.kill(pid, signal.SIGHUP)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert checkpoint.numbers(folder / "checkpoints")[-1] == metrics.read(folder / metrics.METRICS)[-1]["iteration"]
+
+
+def _read_all(terminal: int) -> None:
+    try:
+        while os.read(terminal, 4096):
+            pass
+    except OSError:
+        pass
+
+
+class Meeting:
+    """Processes that meet, each a thread, and what became of them."""
+
+    def __init__(self, count: int, timeout: float = 20.0) -> None:
+        self.port, self.count, self.timeout = free_port(), count, timeout
+        self.outcomes: dict[str, str] = {}
+        self.threads: list[threading.Thread] = []
+
+    def start(self, number: int, about: dict[str, Any] | None = None, name: str = "") -> None:
+        about = {"jax": "1.0"} if about is None else about
+
+        def run() -> None:
+            try:
+                if number == 0:
+                    processes.gather(self.port, self.count, self.timeout, about)
+                else:
+                    processes.follow("localhost", self.port, number, self.count, self.timeout, about)
+                self.outcomes[name or str(number)] = "met"
+            except (processes.MissingProcessError, processes.RefusedError) as error:
+                self.outcomes[name or str(number)] = str(error)
+
+        self.threads.append(threading.Thread(target=run))
+        self.threads[-1].start()
+
+    def end(self) -> dict[str, str]:
+        for thread in self.threads:
+            thread.join()
+        return self.outcomes
+
+
+def test_processes_meet_in_any_order_beside_strangers() -> None:
+    meeting = Meeting(3)
+    meeting.start(2)
+    meeting.start(0)
+    strangers = []
+    for hello in (b"GET / HTTP/1.1\r\n\r\n", b"[]\n", b'{"process": true}\n', b""):
+        while True:
+            try:
+                strangers.append(socket.create_connection(("localhost", meeting.port)))
+                break
+            except OSError:
+                continue  # process 0 is not there yet
+        strangers[-1].sendall(hello)
+    meeting.start(1)
+    assert meeting.end() == {"0": "met", "1": "met", "2": "met"}
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_processes_of_other_versions_are_refused_by_all() -> None:
+    meeting = Meeting(2)
+    meeting.start(0)
+    meeting.start(1, {"jax": "2.0"})
+    message = 'the processes differ: jax is "1.0" in process 0 and "2.0" in process 1'
+    assert meeting.end() == {"0": message, "1": message}
+
+
+def test_processes_that_do_not_come_are_named() -> None:
+    meeting = Meeting(5, timeout=0.5)
+    meeting.start(0)
+    meeting.start(2)
+    outcomes = meeting.end()
+    assert outcomes["0"] == "processes 1, 3, 4 of 5 did not come within 0.5 s (--join-timeout)"
+    assert "did not come within 0.5 s" in outcomes["2"]
+    meeting = Meeting(2, timeout=0.1)
+    meeting.start(1)
+    message = f"process 0 at localhost:{meeting.port} did not come within 0.1 s (--join-timeout): Connection refused"
+    assert meeting.end()["1"] == message
+
+
+def test_a_port_that_something_else_has_is_said() -> None:
+    with socket.create_server(("", 0)) as other:
+        meeting = Meeting(2, timeout=5)
+        meeting.port = other.getsockname()[1]
+        meeting.start(0)
+        meeting.start(1)
+        connection, _ = other.accept()
+        connection.sendall(b"220 mail\n")
+        outcomes = meeting.end()
+        connection.close()
+    assert re.match(rf"process 0 cannot listen at port {meeting.port}: ", outcomes["0"])
+    assert outcomes["1"] == f"what listens at localhost:{meeting.port} is not process 0 of a run"
+
+
+def test_differences_name_the_processes() -> None:
+    rows = {number: {"seed": number // 4, "jax": "1"} for number in range(6)}
+    assert processes.differences(rows) == "seed is 0 in process 0 and 1 in processes 4, 5"
+    assert processes.differences({0: {"a": 1}, 1: {}}) == "a is 1 in process 0 and null in process 1"
+    assert not processes.differences({0: {"a": [1]}, 1: {"a": [1]}})

@@ -1,0 +1,427 @@
+"""The search of an analysis: many positions in one call, and what their trees say, see ``tilewe_jax.interop.analysis``."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float32, Int32, Key, PRNGKeyArray, UInt32
+
+from tilewe_jax.agents.levels import agent_of, is_name
+from tilewe_jax.agents.timed_search import MAX_PARTS, parts_of
+from tilewe_jax.game import Game
+from tilewe_jax.host import HostGame
+from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Played, block_size
+from tilewe_jax.networks import weights
+from tilewe_jax.registry import make
+from tilewe_jax.search import AgentSpec, Determinized, InformationSetSearch, Search, SearchOutput, build_search, check_memory
+from tilewe_jax.search.evaluators import best_of, play_out
+from tilewe_jax.search.exported import as_tree
+from tilewe_jax.search.settings import is_finite
+from tilewe_jax.search.spec import RULES, LoadNetwork
+from tilewe_jax.search.tree import ROOT, child_values, principal_variation
+from tilewe_jax.utils.words import did_you_mean
+
+VARIATION_LENGTH = 16
+"""Maximum number of actions of a principal variation."""
+MAX_PROGRAMS = 16
+"""Number of searches that are kept for the next request; each holds what it has compiled."""
+MAX_STARTS = 256
+"""Number of initial states that are kept for each search."""
+_FIXED = {
+    "network": "an analysis has the network of its agent",
+    "reuse_subtree": "an analysis searches each position anew",
+    "stop_early": "an analysis runs all simulations",
+    "exact_endings": "an analysis runs all simulations",
+}
+"""Settings of agents that a request cannot change, and why."""
+
+AnySearch = Search[Any] | Determinized[Any] | InformationSetSearch[Any]
+Compiling = Callable[[], AbstractContextManager[Any]]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class RootReport:
+    """What the trees of one position say at the root: D trees (determinizations), K candidates, P players, L plies."""
+
+    action: Int32[Array, ""]
+    """The action to play; -1 where the game is over."""
+    value: Float32[Array, "P"]
+    """Mean value of the root."""
+    candidates: Int32[Array, "D K"]
+    """Action ids; -1 where there are fewer."""
+    prior: Float32[Array, "D K"]
+    visits: Int32[Array, "D K"]
+    child_value: Float32[Array, "D K P"]
+    """Mean values of the candidates; 0 without visits."""
+    variations: Int32[Array, "D K L"]
+    """Principal variations of the candidates, -1 after their ends."""
+
+
+def search_report(search: AnySearch, state: Any, key: PRNGKeyArray) -> RootReport:
+    """Search one position and report its root.
+
+    Where information is hidden a principal variation is the candidate alone: what follows differs between determinizations.
+    """
+    if isinstance(search, Search):
+        return _report_of_tree(search(state, key))
+    if isinstance(search, Determinized):
+        outputs = search.search_each(state, key)
+        reports = jax.vmap(partial(_report_of_tree, length=1))(outputs)
+        merged: RootReport = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), reports)  # each report has a D of 1
+        return replace(merged, action=search.combine(outputs).action, value=jnp.mean(outputs.value, axis=0))
+    output, tree = search.search(state, key)
+    visits, values = child_values(tree.visits, tree.value_sum, tree.children[ROOT])
+    fields = output.candidates, output.prior_probs, visits, values, output.candidates[:, None]
+    return RootReport(output.action, output.value, *(leaf[None] for leaf in fields))
+
+
+def _report_of_tree(output: SearchOutput[Any], length: int = VARIATION_LENGTH) -> RootReport:
+    """The report of one tree, with a D of 1."""
+    tree = output.tree
+    visits, values = child_values(tree.visits, tree.value_sum, tree.children[ROOT])
+    indices = jnp.arange(visits.shape[0], dtype=jnp.int32)
+    variations = jax.vmap(lambda index: principal_variation(tree, index, length))(indices)
+    fields = output.candidates, output.prior_probs, visits, values, variations
+    return RootReport(output.action, output.value, *(leaf[None] for leaf in fields))
+
+
+def score_lead(
+    game: Game[Any], spec: AgentSpec, num_playouts: int, state: Any, action: Int32[Array, ""], key: PRNGKeyArray
+) -> Float32[Array, "P"]:
+    """Mean final margin of each seat over the best other one, of games that are played out after an action.
+
+    They are played like the playouts of the agent's evaluator, whatever that evaluator is; where information is hidden, each in
+    another determinization as the mover sees the position.
+
+    Args:
+        game: the game.
+        spec: the agent.
+        num_playouts: number of these games.
+        state: the position.
+        action: the action that is played first; -1 at the end.
+        key: consumed.
+    """
+    policy = game.policies()[spec.evaluator.playout_policy] if spec.evaluator.playout_policy else None
+    choose = policy or best_of(game, spec.evaluator.num_samples)
+    apply = game.apply if policy else game.apply_deferred
+    player = game.current_player(state)
+
+    def margin(key: PRNGKeyArray) -> Float32[Array, "P"]:
+        key_determinize, key_play = jax.random.split(key)
+        possible = game.determinize(state, player, key_determinize) if game.has_hidden_information else state
+        scores = game.scores(play_out(game, choose, apply, game.apply(possible, action), key_play))
+        rivals = jnp.where(jnp.eye(game.num_players, dtype=jnp.bool_), jnp.iinfo(jnp.int32).min, scores[None])
+        return (scores - jnp.max(rivals, axis=1)).astype(jnp.float32)
+
+    return jnp.mean(jax.vmap(margin)(jax.random.split(key, num_playouts)), axis=0)
+
+
+class SearchProgram:
+    """The compiled search of positions of one game, by one agent.
+
+    Positions are searched in blocks of 1, 4, 16, ... positions, each size compiled when it is first needed; blocks are filled
+    up with copies of their first position. Random numbers depend on the seeds and the number of moves alone, so that a position
+    is searched alike alone and among others.
+
+    Args:
+        game: the game.
+        spec: the agent, one that searches.
+        max_seconds: limit of the seconds of a block; ``None`` for none.
+        batch: maximum size of a block.
+        seed: seed of the random numbers.
+        score_playouts: playouts from which the score lead is estimated; 0 estimates none.
+        compiling: gives a context in which everything is compiled.
+        load_network: finds the network.
+
+    Raises:
+        ValueError: the agent does not search, or does not fit the game.
+        MemoryError: a single tree does not fit into memory.
+    """
+
+    def __init__(
+        self,
+        game: Game[Any],
+        spec: AgentSpec,
+        max_seconds: float | None = None,
+        *,
+        batch: int = 64,
+        seed: int = 0,
+        score_playouts: int = 16,
+        compiling: Compiling = nullcontext,
+        load_network: LoadNetwork = weights.load,
+    ) -> None:
+        if not spec.is_search:
+            policies = game.policies()
+            unknown = f"{game.id} has no agent {spec.kind!r}{did_you_mean(spec.kind, [*RULES, *policies])}"
+            known = unknown if spec.kind not in policies else f"{spec.kind} does not search"
+            raise ValueError(f"{known}; an analysis needs an agent that searches, like puct or gumbel")
+        self.game, self.max_seconds = game, max_seconds
+        self.spec = replace(spec, search=replace(spec.search, stop_early=False, exact_endings=False))
+        network = load_network(game, spec.evaluator.network) if spec.evaluator.network else None
+        self.note: str | None = getattr(network, "note", None)
+        """Something people should know about the network."""
+        self._network = None if network is None else as_tree(network)
+        search = build_search(self.spec, game, network)
+        if max_seconds is not None and not (isinstance(search, Search) and self.spec.kind == "puct"):
+            raise ValueError("max_seconds can be kept by puct in games without hidden information only")
+        if spec.evaluator.playout_policy and spec.evaluator.playout_policy not in game.policies():
+            raise ValueError(f"{game.id} has no policy {spec.evaluator.playout_policy!r}")
+        check_memory(self.spec, game, 1)
+        settings = search.search.settings if isinstance(search, Determinized) else search.settings
+        self._score_weight = settings.score_weight or 0.0
+        self._num_parts, self._part_simulations = parts_of(settings.num_simulations)
+        self._batch, self._compiling = batch, compiling
+        self._score_playouts = score_playouts if game.num_players > 1 else 0
+        self._key = jax.random.key(seed)
+        self._starts: dict[str, Any] = {}
+        self._compiled: dict[tuple[str, int], Any] = {}
+
+    def analyze(self, positions: Sequence[Played]) -> list[Analysis]:
+        """The analyses of positions, in blocks. Raises ``ValueError`` for a deal that is none of the game."""
+        size = self._batch
+        while size > 1:
+            try:
+                check_memory(self.spec, self.game, size)
+                break
+            except MemoryError:
+                size //= 2
+        blocks = [positions[start : start + size] for start in range(0, len(positions), size)]
+        return [analysis for block in blocks for analysis in self._analyze_block(block, size)]
+
+    def _analyze_block(self, positions: Sequence[Played], max_size: int) -> list[Analysis]:
+        size = min(block_size(len(positions)), max_size)
+        filled = [*positions, *[positions[0]] * (size - len(positions))]
+        starts = jax.tree.map(lambda *leaves: np.stack(leaves), *(self._start(position.deal) for position in filled))
+        actions = np.full((size, self.game.max_steps), -1, np.int32)
+        for row, position in zip(actions, filled, strict=True):
+            row[: len(position.actions)] = position.actions
+        num_actions = np.array([len(position.actions) for position in filled], np.int32)
+        steps = num_actions.max()
+        states = self._function("replay", size, self._replay, starts, actions, steps)(starts, actions, steps)
+        seeds = np.array([position.seed for position in filled], np.uint32)
+        keys = self._function("keys", size, self._keys, num_actions, seeds)(num_actions, seeds)
+        report, seconds = self._search_block(size, states, keys)
+        leads = [None] * size
+        if self._score_playouts:
+            lead = self._function("lead", size, self._lead, states, report.action, keys)
+            begun = time.perf_counter()
+            leads = np.asarray(lead(states, report.action, keys)).tolist()
+            seconds += time.perf_counter() - begun
+        return [
+            self._analysis(jax.tree.map(lambda leaf, index=index: leaf[index], report), leads[index], seconds, len(positions))
+            for index in range(len(positions))
+        ]
+
+    def _search_block(self, size: int, states: Any, keys: Key[Array, "B"]) -> tuple[RootReport, float]:
+        """The reports of a block on the host, and the seconds of the search, without those of compilation."""
+        if self.max_seconds is None:
+            search = self._function("search", size, self._search, self._network, states, keys)
+            begun = time.perf_counter()
+            report: RootReport = jax.device_get(search(self._network, states, keys))
+            return report, time.perf_counter() - begun
+        trees = self._function("trees", size, self._trees, states)(states)
+        part = self._function("part", size, self._search_part, self._network, trees, keys, 0)
+        begun = time.perf_counter()
+        last = begun
+        for number in range(self._num_parts):
+            report, trees = part(self._network, trees, keys, number)
+            jax.block_until_ready(report)
+            now = time.perf_counter()
+            if now - begun + now - last > self.max_seconds:
+                break
+            last = now
+        return jax.device_get(report), time.perf_counter() - begun
+
+    # ---- Functions of a block, which are compiled
+
+    def _function(self, name: str, size: int, function: Any, *arguments: Any) -> Any:
+        if (name, size) not in self._compiled:
+            with self._compiling():
+                self._compiled[name, size] = jax.jit(function).lower(*arguments).compile()
+        return self._compiled[name, size]
+
+    def _replay(self, starts: Any, actions: Int32[Array, "B T"], steps: Int32[Array, ""]) -> Any:
+        """The states after actions; -1 stands for none."""
+
+        def play(ply: Array, states: Any) -> Any:
+            return jax.vmap(self.game.apply)(states, actions[:, ply])
+
+        return jax.lax.fori_loop(0, steps, play, jax.tree.map(jnp.asarray, starts))
+
+    def _keys(self, num_actions: Int32[Array, "B"], seeds: UInt32[Array, "B"]) -> Key[Array, "B"]:
+        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(self._key, num_actions)
+        return jnp.where(seeds == 0, keys, jax.vmap(jax.random.fold_in)(keys, seeds))
+
+    def _search(self, network: Any, states: Any, keys: Key[Array, "B"]) -> RootReport:
+        search = build_search(self.spec, self.game, network)
+        return jax.vmap(partial(search_report, search))(states, keys)
+
+    def _part_of_search(self, network: Any) -> Search[Any]:
+        """The search with a part of its simulations, in trees that have room for all."""
+        search = build_search(self.spec, self.game, network)
+        assert isinstance(search, Search)
+        settings = replace(search.settings, num_simulations=self._part_simulations)
+        return replace(search, settings=settings, capacity=search.settings.num_simulations + 1)
+
+    def _trees(self, states: Any) -> Any:
+        return jax.vmap(self._part_of_search(self._network).init)(states)
+
+    def _search_part(self, network: Any, trees: Any, keys: Key[Array, "B"], number: Int32[Array, ""]) -> tuple[RootReport, Any]:
+        part_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, number)
+        outputs = jax.vmap(self._part_of_search(network).extend)(trees, part_keys)
+        return jax.vmap(_report_of_tree)(outputs), outputs.tree
+
+    def _lead(self, states: Any, actions: Int32[Array, "B"], keys: Key[Array, "B"]) -> Float32[Array, "B P"]:
+        lead = partial(score_lead, self.game, self.spec, self._score_playouts)
+        lead_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, MAX_PARTS)
+        return jax.vmap(lead)(states, actions, lead_keys)
+
+    # ---- On the host
+
+    def _start(self, deal: Any) -> Any:
+        """The initial state of a deal, on the host; most games share one, and making one is expensive."""
+        text = json.dumps(deal, sort_keys=True)
+        if text not in self._starts:
+            while len(self._starts) >= MAX_STARTS:
+                del self._starts[next(iter(self._starts))]
+            self._starts[text] = jax.device_get(self.game.init_from_deal(deal))
+        return self._starts[text]
+
+    def _analysis(self, report: RootReport, lead: list[float] | None, seconds: float, batch: int) -> Analysis:
+        """The analysis of one position, of the report of its root; candidates of several trees are merged."""
+        candidates = merged_candidates(report)
+        return Analysis(
+            action=int(report.action),
+            candidates=candidates,
+            value=tuple(report.value.tolist()),
+            score_lead=None if lead is None else tuple(lead),
+            score_weight=self._score_weight,
+            num_simulations=sum(candidate.visits for candidate in candidates),
+            seconds=seconds,
+            batch=batch,
+        )
+
+
+def merged_candidates(report: RootReport) -> tuple[Candidate, ...]:
+    """The candidates of all trees of a report, on the host: visits added up, values weighted by them, priors averaged."""
+    num_trees = report.candidates.shape[0]
+    places: dict[int, list[tuple[int, int]]] = {}
+    for tree, index in np.argwhere(report.candidates >= 0).tolist():
+        places.setdefault(int(report.candidates[tree, index]), []).append((tree, index))
+    candidates = []
+    for action, where in places.items():
+        rows = tuple(np.array(where).T)
+        visits = report.visits[rows]
+        count = int(visits.sum())
+        value = (report.child_value[rows] * visits[:, None]).sum(axis=0) / max(count, 1)
+        variation = report.variations[where[int(visits.argmax())]]
+        candidates.append(
+            Candidate(
+                action=action,
+                visits=count,
+                prior=float(report.prior[rows].sum()) / num_trees,
+                value=tuple(value.tolist()) if count else None,
+                variation=tuple(variation[variation >= 0].tolist()),
+            )
+        )
+    chosen = int(report.action)
+    return tuple(sorted(candidates, key=lambda item: (-item.visits, item.action != chosen, -item.prior, item.action)))
+
+
+class AgentAnalyzer:
+    """An agent as a ``tilewe_jax.interop.analysis.Analyzer``, for all games that it can play.
+
+    Args:
+        agent: the agent as text, one that searches.
+        batch: number of positions that are searched together, at most.
+        others: agents that requests may name besides this one, the levels of a game, and ``best``.
+        options: further arguments of ``SearchProgram``.
+
+    Raises ``ValueError`` for a text that is no agent.
+    """
+
+    def __init__(self, agent: str, batch: int = 64, others: Sequence[str] = (), **options: Any) -> None:
+        self.batch = batch
+        self._agents = (agent, *others)
+        for text in self._agents:
+            if not is_name(text):  # names depend on the game
+                AgentSpec.parse(text)
+        self._options = options
+        self._programs: dict[tuple[str, str, AgentSpec, float | None], SearchProgram] = {}
+
+    @property
+    def models(self) -> list[dict[str, Any]]:
+        """The agents that requests may name besides levels, the default first, with their networks."""
+        specs = [None if is_name(text) else AgentSpec.parse(text) for text in self._agents]
+        return [
+            {"name": text, "network": (spec.evaluator.network or None) if spec else None, "max_batch_size": self.batch}
+            for text, spec in zip(self._agents, specs, strict=True)
+        ]
+
+    def prepare(self, game: GameSpec, settings: Mapping[str, Any] | None = None) -> SearchProgram:
+        """The search of a game with some settings of the agent changed. Raises ``ValueError`` and ``MemoryError``."""
+        spec, max_seconds = self._changed(game.host, settings or {})
+        if settings and "max_visits" in settings:
+            spec = _with_visits(spec, make(game.host.id, **game.options), settings["max_visits"])
+        key = game.host.id, json.dumps(dict(game.options), sort_keys=True), spec, max_seconds
+        program = self._programs.pop(key, None)
+        if program is None:
+            program = SearchProgram(make(game.host.id, **game.options), spec, max_seconds, batch=self.batch, **self._options)
+        self._programs[key] = program  # the last one that was asked for
+        while len(self._programs) > MAX_PROGRAMS:
+            del self._programs[next(iter(self._programs))]
+        return program
+
+    def analyze(self, search: SearchProgram, positions: Sequence[Played]) -> list[Analysis]:
+        """The analyses of positions."""
+        return search.analyze(positions)
+
+    def _agent(self, game: HostGame, text: Any) -> AgentSpec:
+        """The agent that a request names; no other than those that were offered, as a network is read from a file."""
+        if text in ("best", *self._agents):
+            return AgentSpec.parse(agent_of(game, text))
+        if not isinstance(text, str) or not text.startswith("level:"):
+            raise ValueError(f"agent must be level:N, best or one of {', '.join(self._agents)}, not {str(text)[:80]!r}")
+        return AgentSpec.parse(agent_of(game, text[:80]))
+
+    def _changed(self, game: HostGame, settings: Mapping[str, Any]) -> tuple[AgentSpec, float | None]:
+        """The agent with other settings, and the limit of time, which is none of them. Raises ``ValueError``."""
+        agent = self._agent(game, settings.get("agent", self._agents[0]))
+        texts: dict[str, str] = {}
+        max_seconds = settings.get("max_seconds")
+        if max_seconds is not None and (
+            type(max_seconds) not in (int, float) or not is_finite(max_seconds) or max_seconds <= 0
+        ):
+            raise ValueError("max_seconds must be a positive number")
+        for name, value in settings.items():
+            if name in _FIXED:
+                raise ValueError(f"{name} cannot be changed: {_FIXED[name]}")
+            if not isinstance(value, (str, int, float, type(None))):
+                raise ValueError(f"{name[:80]} must be a text, a number, true, false or null")
+            if name not in ("agent", "max_seconds", "max_visits"):
+                texts[name] = str(value).lower() if value is None or isinstance(value, bool) else str(value)
+        if not texts:
+            return agent, max_seconds
+        if not agent.is_search:
+            raise ValueError(f"{agent.kind} has no settings, and does not search")
+        return agent.with_settings(texts), max_seconds
+
+
+def _with_visits(spec: AgentSpec, game: Game[Any], max_visits: Any) -> AgentSpec:
+    """An agent with at most this many simulations in all its trees together. Raises ``ValueError``."""
+    trees = spec.num_trees(game)
+    if type(max_visits) is not int:
+        raise ValueError(f"max_visits must be a positive integer, got {str(max_visits)[:80]}")
+    if not trees:
+        raise ValueError(f"{spec.kind} has no settings, and does not search")
+    if max_visits < trees:
+        raise ValueError(f"max_visits must be at least {trees}, the trees that the agent searches, got {max_visits}")
+    return spec.with_settings({"num_simulations": str(max_visits // trees)})

@@ -1,0 +1,287 @@
+"""Ladders: an agent against the levels of an opponent, from balanced openings, with intervals and CPU times.
+
+A game is played from every seat after the same opening, and these games together are one observation: their results depend on
+each other, as both depend on the opening.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from tilewe_jax.agents.players import Player, player
+from tilewe_jax.arena.match import Opening, play_match
+from tilewe_jax.arena.ratings import ELO
+from tilewe_jax.arena.results import Results, mean_and_ci95, mean_interval
+from tilewe_jax.game import Game
+from tilewe_jax.search import AgentSpec
+
+_PENTOBI_20X20 = (1000, 1142, 1283, 1425, 1567, 1708, 1850, 1951, 2030)
+PENTOBI_ELO = {
+    "duo_official": (1000, 1189, 1378, 1567, 1755, 1945, 2134, 2185, 2209),
+    "classic": _PENTOBI_20X20,
+    "classic_2": _PENTOBI_20X20,
+}
+"""Ratings of the levels of Pentobi by game, from its source: those of games between its levels, drawn together."""
+_TIME_TOLERANCE = 0.1
+_CALIBRATIONS = 5
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How every match of a ladder is played."""
+
+    games: int
+    """Number of games at most."""
+    own_seats: int = 1
+    """Number of seats of the agent; its opponent takes the others."""
+    opening: Opening = 0
+    """How games begin, see ``Match``."""
+    precision: float | None = None
+    """A match ends once half the interval of the win rate is no wider."""
+    repeats: int = 1
+    """Number of times that every match is played, with other seeds."""
+    batch: int = 32
+    seed: int = 0
+    move_seconds: float = 600.0
+
+
+@dataclass
+class Rung:
+    """An agent against one level of the opponent."""
+
+    agent: str
+    """The agent as text, with the simulations that it played with."""
+    level: int | None
+    is_equal_time: bool
+    """Whether the number of simulations was chosen so that the agent takes the CPU time of its opponent."""
+    repeats: list[Results] = field(default_factory=list)
+    """Results of the same match with different seeds; the agent is player 0 and its opponent player 1."""
+
+    def observations(self, of: Callable[[Results], np.ndarray]) -> np.ndarray:
+        """Means of a number per game over the games with the same opening, in all repeats."""
+        return np.concatenate([results.by_start(of(results)) for results in self.repeats if results.games])
+
+    def summary(self) -> dict[str, Any]:
+        """The standing as JSON; intervals are 95 % intervals, with openings as observations."""
+        first = self.repeats[0]
+        seats = first.game.num_players
+        counts = np.sum([_counts(results) for results in self.repeats], axis=0)
+        own_seats = int((first.all("seating")[0] == 0).sum())
+        result: dict[str, Any] = {
+            "agent": self.agent,
+            "level": self.level,
+            "equal_time": self.is_equal_time,
+            "games": sum(results.games for results in self.repeats),
+            **dict(zip(("wins", "draws", "losses"), counts.tolist(), strict=True)),
+            **mean_and_ci95("win_rate", self.observations(Results.shares), bounds=(0.0, 1.0)),
+            "equal_players": round(own_seats / seats, 4),
+            **mean_and_ci95("score_margin", self.observations(Results.score_margins), digits=2),
+            "win_rate_by_seat": [_seat_rate(self.repeats, seat) for seat in range(seats)],
+            "cpu_seconds_per_move": self.cpu_seconds_per_move(0),
+            "opponent_cpu_seconds_per_move": self.cpu_seconds_per_move(1),
+            "forfeits": [self._forfeits(0), self._forfeits(1)],
+            "seconds": round(sum(results.seconds for results in self.repeats), 1),
+            "cpu_seconds": round(sum(sum(results.player_cpu_seconds.values()) for results in self.repeats), 1),
+        }
+        if len(self.repeats) > 1:
+            rates = [round(float(results.shares().mean()), 4) for results in self.repeats if results.games]
+            result["win_rates_of_repeats"] = rates
+        if first.faults:
+            result["faults"] = first.faults
+        return result
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C came before all games were played."""
+        return any(results.interrupted for results in self.repeats)
+
+    def _forfeits(self, index: int) -> int:
+        return sum(int(results.all("forfeits")[results.all("seating") == index].sum()) for results in self.repeats)
+
+    def cpu_seconds_per_move(self, index: int) -> float | None:
+        """CPU time of a decision of the agent (0) or its opponent (1)."""
+        each = [results.cpu_seconds_per_move(results.names[index]) for results in self.repeats]
+        known = [seconds for seconds in each if seconds is not None]
+        return round(sum(known) / len(known), 6) if known else None
+
+
+def check_opponent(game: Game[Any], opponent: str, level: int | None) -> None:
+    """Raise ``ValueError`` if the opponent does not have this level, or does not play the game."""
+    _close(_opponent(game, opponent, level))
+
+
+def _opponent(game: Game[Any], opponent: str, level: int | None) -> Player:
+    return replace(player(game, opponent.replace("{level}", str(level))), name="opponent")
+
+
+def _close(rival: Player) -> None:
+    """End the processes of a player that has some."""
+    close = getattr(rival.agent, "close", None)
+    if close:
+        close()
+
+
+def climb(
+    game: Game[Any],
+    agent: str,
+    opponent: str,
+    level: int | None,
+    settings: Settings,
+    progress: Callable[[Results], None] = lambda results: None,
+    is_equal_time: bool = False,
+) -> Rung:
+    """Play an agent against one level of an opponent.
+
+    Args:
+        game: the game, for two players or more.
+        agent: the agent, as ``tilewe_jax.agents.player`` takes it.
+        opponent: its opponent; ``{level}`` in it is replaced by the level.
+        level: the level; ``None`` for an opponent without levels.
+        settings: how they play.
+        progress: called with the results so far.
+        is_equal_time: said of the result.
+
+    Returns:
+        The match; after Ctrl-C with the games that were finished, where there are any.
+
+    Raises ``ValueError`` where one of them does not play the game, and ``MemoryError``.
+    """
+    rival = _opponent(game, opponent, level)
+    try:
+        own = replace(player(game, agent), name="agent")
+        seats = game.num_players
+        players = [own] * settings.own_seats + [rival] * (seats - settings.own_seats)
+        rung = Rung(agent, level, is_equal_time)
+        # Whole openings only, as an opening is one observation.
+        games = -(-settings.games // seats) * seats
+        batch = min(games, max(seats, settings.batch // seats * seats))
+
+        def enough(results: Results) -> bool:
+            _, low, high = mean_interval(results.by_start(results.shares()), bounds=(0.0, 1.0))
+            return settings.precision is not None and (high - low) / 2 <= settings.precision
+
+        for repeat in range(settings.repeats):
+            results = play_match(
+                game,
+                players,
+                games,
+                batch,
+                settings.seed + repeat,
+                progress,
+                keep=True,
+                move_seconds=settings.move_seconds,
+                opening=settings.opening,
+                enough=enough,
+            )
+            if results.games:
+                rung.repeats.append(results)
+            if results.interrupted:
+                if not rung.repeats:
+                    raise KeyboardInterrupt
+                break
+        return rung
+    finally:
+        _close(rival)
+
+
+def elo_on_scale(rungs: Sequence[Rung], ratings: dict[int, float]) -> tuple[float, float] | None:
+    """The rating of an agent on the scale of the levels' ratings, and half its 95 % interval.
+
+    It is the rating with which as many opponents would have been beaten as were, where the odds are those of Elo; the interval
+    takes the openings as observations. ``None`` where no level has a rating.
+
+    Args:
+        rungs: the matches of one agent.
+        ratings: ratings of the levels.
+    """
+    levels: list[tuple[float, np.ndarray]] = []
+    for rung in rungs:
+        if rung.level in ratings and rung.repeats:
+            observed = rung.observations(lambda results: results.against())
+            levels.append(
+                (ratings[rung.level], np.append(observed, [0.0, 1.0]))
+            )  # half a win and half a loss, or none is finite
+    if not levels:
+        return None
+    counts = np.array([len(observed) for _, observed in levels])
+    sums = np.array([observed.sum() for _, observed in levels])
+    anchors = np.array([anchor for anchor, _ in levels])
+    low, high = anchors.min() - 4000, anchors.max() + 4000
+    for _ in range(60):
+        middle = (low + high) / 2
+        expected = 1 / (1 + np.exp((anchors - middle) / ELO))
+        low, high = (middle, high) if (counts * expected).sum() < sums.sum() else (low, middle)
+    slope = (counts * expected * (1 - expected)).sum() / ELO
+    variance = sum(len(observed) * float(observed.var()) for _, observed in levels)
+    return float(middle), NormalDist().inv_cdf(0.975) * math.sqrt(variance) / max(slope, 1e-9)
+
+
+def at_seconds_per_move(game: Game[Any], agent: str, seconds: float, opening: Opening, batch: int, seed: int) -> str:
+    """The agent with as many simulations as take it a CPU time for a move on average, measured in games against itself.
+
+    Args:
+        game: the game.
+        agent: a search with its settings.
+        seconds: CPU seconds for a move, of all cores together.
+        opening: how these games begin.
+        batch: number of games that are searched at once, as in the match.
+        seed: seed of the games.
+
+    Raises ``ValueError`` where the agent is no search.
+    """
+    name, spec = _search_of(game, agent)
+    measured: dict[int, float] = {}
+    simulations = spec.search.num_simulations
+    for _ in range(_CALIBRATIONS):
+        search = replace(spec, search=replace(spec.search, num_simulations=simulations))
+        itself = replace(player(game, str(search)), name="agent")
+        results = play_match(game, [itself] * game.num_players, batch, batch, seed, opening=opening)
+        measured[simulations] = results.cpu_seconds_per_move("agent") or 0.0
+        if abs(measured[simulations] / seconds - 1) <= _TIME_TOLERANCE or (simulations == 1 and measured[1] > seconds):
+            break
+        estimate = _simulations_for(measured, seconds)
+        if estimate in measured:
+            break
+        simulations = estimate
+    best = min(measured, key=lambda count: abs(math.log(measured[count] / seconds)))
+    text = str(replace(spec, search=replace(spec.search, num_simulations=best)))
+    return f"{name}={text}" if name else text
+
+
+def _simulations_for(measured: dict[int, float], seconds: float) -> int:
+    """Simulations that are likely to take some seconds: on the line through the two nearest measurements."""
+    nearest = sorted(measured, key=lambda count: abs(math.log(measured[count] / seconds)))[:2]
+    first = nearest[0]
+    slope, offset = measured[first] / first, 0.0
+    if len(nearest) == 2:
+        between = (measured[first] - measured[nearest[1]]) / (first - nearest[1])
+        if between > 0:
+            slope, offset = between, measured[first] - between * first
+    return max(1, min(round((seconds - offset) / slope), 8 * first))
+
+
+def _search_of(game: Game[Any], agent: str) -> tuple[str, AgentSpec]:
+    """The name, empty where it has none, and the settings of a search. Raises ``ValueError`` for other agents."""
+    spec = player(game, agent).spec
+    if spec is None or not spec.is_search:
+        raise ValueError(f"agent {agent!r} is no search; only the simulations of a search can be chosen by its time")
+    head, equals, _ = agent.partition("=")
+    return (head if equals and ":" not in head else ""), spec
+
+
+def _counts(results: Results) -> np.ndarray:
+    """Wins, draws and losses of the agent."""
+    shares = results.shares()
+    wins, losses = int((shares > 1 - 1e-6).sum()), int((shares < 1e-6).sum())
+    return np.array([wins, len(shares) - wins - losses, losses])
+
+
+def _seat_rate(repeats: Sequence[Results], seat: int) -> float | None:
+    """What the agent won of the games in which it had a seat."""
+    rates = [results.shares()[results.all("seating")[:, seat] == 0] for results in repeats]
+    joined = np.concatenate(rates)
+    return round(float(joined.mean()), 4) if joined.size else None

@@ -1,0 +1,297 @@
+"""Commands that analyse positions: of other programs, in JSON lines, and of recorded games, move by move."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from heapq import nlargest
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich import box
+from tyro.conf import Positional, arg
+
+from tilewe_jax.cli.common import (
+    Agents,
+    Flag,
+    GameOptions,
+    OptionalFile,
+    OptionalInt,
+    Trust,
+    UsageError,
+    check_positive,
+    check_seed,
+    check_writable,
+    chosen_game,
+    err,
+    out,
+    print_notes,
+    print_unread,
+    progress,
+)
+from tilewe_jax.cli.tables import Rows
+from tilewe_jax.utils.progress import COMPILING, Progress
+from tilewe_jax.utils.words import counted
+
+AGENT = "puct:num_simulations=64"
+MAX_BATCH = 1 << 16
+"""Maximum number of positions that are searched together."""
+MAX_SCORE_PLAYOUTS = 1 << 16
+"""Maximum number of playouts of each position."""
+
+
+@dataclass(frozen=True)
+class Analyze(GameOptions, Trust):
+    """Analyse positions for other programs: requests in JSON lines on standard input, answers on standard output.
+
+    A request names a game and its moves, as in {"id": "a", "game": "duo", "moves": ["W5n-a1e5"]}; the answer has the values of
+    all players, and for each candidate its visits, prior, values and principal variation. Requests that wait are searched
+    together. All fields are explained in experiments/README.md.
+    """
+
+    agent: Annotated[str, arg(metavar="AGENT")] = AGENT
+    """Agent that searches, puct or gumbel with their settings (see `tilewe-jax arena --list`), which requests may change."""
+    others: Agents = ()
+    """Agents that requests may name besides this one and the levels of a game."""
+    batch: int = 64
+    """Number of positions searched together, at most; more are faster, and need more memory."""
+    score_playouts: int = 16
+    """Number of playouts from which the score lead is estimated; 0 estimates none."""
+    seed: int = 0
+    """Seed of the random numbers; the same requests get the same answers."""
+
+    def run(self) -> None:
+        check_search(self.batch, self.score_playouts, self.seed)
+        from importlib.metadata import version
+
+        from tilewe_jax.agents.analysis import AgentAnalyzer
+        from tilewe_jax.host_games import make_host_game
+        from tilewe_jax.interop import analysis
+
+        game = self.make()
+        try:
+            analyzer = AgentAnalyzer(
+                self.agent,
+                self.batch,
+                self.others,
+                seed=self.seed,
+                score_playouts=self.score_playouts,
+                compiling=lambda: progress(None, "", quiet=True),
+            )
+            spec = analysis.GameSpec(make_host_game(game.id, **game.options), game.options)
+            print_notes([analyzer.prepare(spec)])
+        except (MemoryError, ValueError) as error:
+            raise UsageError(str(error)) from None
+        session = analysis.AnalysisSession(analysis.Defaults(game.id, game.options), analyzer, version("tilewe-jax"))
+        analysis.serve_standard_streams(session)
+
+
+@dataclass(frozen=True)
+class Rate(Trust):
+    """Rate the moves of recorded games: search the position before and after each, and say what the move has lost.
+
+    Values are those of the player who moved, 1 for a win. The loss is the value of the best move less that of the move played.
+    """
+
+    file: Annotated[Positional[Path], arg(metavar="FILE")]
+    """A file of games: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file."""
+    agent: Annotated[str, arg(metavar="AGENT")] = AGENT
+    """Agent that searches, puct or gumbel with their settings; `tilewe-jax arena --list` shows them."""
+    number: OptionalInt = None
+    """Rate only this game of the file, from 1."""
+    variations: Flag = False
+    """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
+    mistakes: int = 5
+    """Number of the largest mistakes that are listed at the end."""
+    batch: int = 64
+    """Number of positions searched together, at most; more are faster, and need more memory."""
+    score_playouts: int = 0
+    """Number of playouts from which the score lead in --out is estimated; 0 estimates none."""
+    seed: int = 0
+    """Seed of the random numbers; the same seed gives the same ratings."""
+    out: OptionalFile = None
+    """Write all analyses to this file: JSON lines, a move a line, in the form of `analyze`."""
+    brief: Flag = False
+    """Print no table of the moves, only the summary."""
+    json: Flag = False
+    """Print one JSON object and nothing else."""
+
+    def run(self) -> None:
+        check_search(self.batch, self.score_playouts, self.seed)
+        check_positive(number=1 if self.number is None else self.number, mistakes=self.mistakes)
+        check_writable(self.out)
+        from tilewe_jax.agents import review
+        from tilewe_jax.agents.analysis import AgentAnalyzer
+        from tilewe_jax.replay import recorded
+
+        content = recorded.read(self.file, self.variations)
+        games = review.games_of(self.file, content.games)
+        if self.number is not None:
+            games = [chosen_game(games, self.number, self.file)]
+        print_unread(self.file, content, self.variations)
+        compiling = _Compiling()
+        try:
+            analyzer = AgentAnalyzer(
+                self.agent, self.batch, seed=self.seed, score_playouts=self.score_playouts, compiling=compiling
+            )
+            print_notes(analyzer.prepare(game.spec) for game in games)
+            result = self._rate(games, analyzer, compiling)
+        except (MemoryError, ValueError) as error:
+            raise UsageError(str(error)) from None
+        if self.json:
+            print(json.dumps(result.summary(self.agent, self.mistakes)))
+        else:
+            _print_result(result, self.mistakes, self.brief)
+            if self.out:
+                (err if str(self.out) == "/dev/stdout" else out).print(
+                    f"{counted(result.num_moves, 'moves')} written to {self.out}"
+                )
+        if result.interrupted:
+            raise KeyboardInterrupt
+
+    def _rate(self, games: list[Any], analyzer: Any, compiling: "_Compiling") -> "_Result":
+        """The rated games. Ctrl-C ends it after the games that were rated; before the first one it is passed on."""
+        from tilewe_jax.agents import review
+        from tilewe_jax.utils.files import replacing
+
+        result = _Result()
+        total = sum(len(game.actions) + 1 for game in games)
+        with ExitStack() as stack:
+            file = stack.enter_context(replacing(self.out)) if self.out else None
+            shown = compiling.shown = stack.enter_context(progress(total, "positions", quiet=self.json))
+
+            def follow(count: int) -> None:
+                shown.update(count, result.note, "searching")
+
+            analyzed = review.analyzed_games(analyzer, (game.request() for game in games), follow)
+            try:
+                for game, (request, analyses, search) in zip(games, analyzed, strict=True):
+                    moves = review.rated_moves(request, analyses, search.game.has_hidden_information)
+                    result.add(game, moves)
+                    if file:
+                        for rated in moves:
+                            row = review.rated_answer(request, analyses[rated.turn], rated, game.name(rated.player))
+                            file.write(json.dumps(row, allow_nan=False) + "\n")
+            except KeyboardInterrupt:
+                if not result.rated:
+                    raise
+                result.interrupted = True
+        return result
+
+
+class _Compiling:
+    """A context in which the progress that is shown says that JAX compiles."""
+
+    def __init__(self) -> None:
+        self.shown: Progress | None = None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        if self.shown:
+            self.shown.phase(COMPILING)
+        yield
+        if self.shown:
+            self.shown.phase("searching")
+
+
+class _Result:
+    """The moves of the games that were rated, and what each player lost in them."""
+
+    def __init__(self) -> None:
+        self.rated: list[tuple[Any, list[Any]]] = []
+        """The games with their moves."""
+        self.tallies: dict[str, Any] = {}
+        self.interrupted = False
+
+    def add(self, game: Any, moves: list[Any]) -> None:
+        """Count a game."""
+        from tilewe_jax.agents.review import Tally
+
+        self.rated.append((game, moves))
+        for rated in moves:
+            self.tallies.setdefault(player_name(game, rated), Tally()).add(rated)
+
+    @property
+    def num_moves(self) -> int:
+        """Number of moves that were rated."""
+        return sum(len(moves) for _, moves in self.rated)
+
+    def note(self) -> str:
+        """The mean losses so far, in a few words."""
+        means = {name: tally.loss / tally.rated for name, tally in self.tallies.items() if tally.rated}
+        return ", ".join(["mean loss", *(f"{name} {mean:.3f}" for name, mean in means.items())]) if means else ""
+
+    def largest(self, count: int) -> list[tuple[Any, Any]]:
+        """The moves that lost most, with their games."""
+        lost = ((game, rated) for game, moves in self.rated for rated in moves if rated.loss)
+        return nlargest(count, lost, key=lambda item: item[1].loss)
+
+    def summary(self, agent: str, mistakes: int) -> dict[str, Any]:
+        """The result as a JSON object."""
+        return {
+            "agent": agent,
+            "games": len(self.rated),
+            "moves": self.num_moves,
+            "players": [{"player": name, **tally.summary()} for name, tally in sorted(self.tallies.items())],
+            "mistakes": [
+                {
+                    "game": game.number,
+                    "turn": rated.turn,
+                    "player": player_name(game, rated),
+                    "move": rated.move,
+                    "best_move": rated.best_move,
+                    "loss": round(rated.loss, 6),
+                }
+                for game, rated in self.largest(mistakes)
+            ],
+            "interrupted": self.interrupted,
+        }
+
+
+def player_name(game: Any, rated: Any) -> str:
+    """The name of the player of a move: that of the file, else the number of the seat."""
+    return game.name(rated.player) or f"player {rated.player + 1}"
+
+
+def check_search(batch: int, score_playouts: int, seed: int) -> None:
+    """Check the options of an analysis."""
+    check_positive(batch=batch)
+    check_seed(seed)
+    if not 0 <= score_playouts <= MAX_SCORE_PLAYOUTS:
+        raise UsageError(f"--score-playouts must be 0 to {MAX_SCORE_PLAYOUTS:,}, not {score_playouts}")
+    if batch > MAX_BATCH:
+        raise UsageError(f"--batch must be at most {MAX_BATCH:,}, not {batch}")
+
+
+def _print_result(result: _Result, mistakes: int, brief: bool) -> None:
+    for game, moves in () if brief else result.rated:
+        names = ", ".join(f"{seat} {name}" for seat, name in enumerate(map(game.name, range(len(game.players))), 1))
+        columns = ("move", "seat", "played", "best", "visits", "prior", "before", "after", "loss")
+        table = Rows(*columns, title=f"game {game.number}" + (f": {names}" if names else ""), style=box.SIMPLE)
+        for rated in moves:
+            table.add(
+                str(rated.turn + 1),
+                str(rated.player + 1),
+                rated.move,
+                rated.best_move if rated.best_action != rated.action else "=",
+                f"{rated.visits:,}",
+                f"{rated.prior:.3f}",
+                f"{rated.value_before:.3f}",
+                f"{rated.value_after:.3f}",
+                _loss(rated.loss),
+            )
+        table.print(out)
+    table = Rows("player", "moves", "best moves", "rated", "mean loss", wrap=("player",))
+    for name, tally in sorted(result.tallies.items()):
+        mean = tally.summary()["mean_loss"]
+        table.add(name, f"{tally.moves:,}", f"{tally.best / tally.moves:.0%}", f"{tally.rated:,}", _loss(mean))
+    table.print(out)
+    for game, rated in result.largest(mistakes):
+        out.print(
+            f"game {game.number}, move {rated.turn + 1}: {player_name(game, rated)} played {rated.move} and lost"
+            f" {rated.loss:.3f} against {rated.best_move}",
+        )
+
+
+def _loss(loss: float | None) -> str:
+    return "-" if loss is None else f"{loss:.3f}"

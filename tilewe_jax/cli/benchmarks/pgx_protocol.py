@@ -1,0 +1,139 @@
+"""How fast games are played by the protocol with which Pgx is measured (Koyamada et al. 2023, https://github.com/sotetsuk/pgx).
+
+Every step draws a uniformly random action from the dense mask of the legal actions, plays it, starts games that have ended
+anew, and computes the mask of the legal actions and the observation of whoever moves next. Steps run in one compiled loop on
+the whole machine, wall time counts, and the clock stops when the result is there. Our own protocol, which
+``tilewe_jax.cli.benchmarks.play`` measures, draws actions without any mask.
+
+Games of Pgx and ours draw alike: of the legal actions the one with the largest hash of a random word. Pgx draws by
+``jax.random.categorical``, which for a game of 18,000 actions takes ten times as long as the rest of the step.
+
+Each game and batch size is measured in a process of its own, which leaves all its memory when it ends.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+from tilewe_jax.cli.benchmarks.play import RefusedError, in_process, run_measurement
+
+BATCHES = (1024, 8192, 65_536)
+"""Numbers of games side by side with which Pgx is measured."""
+PGX = "pgx:"
+"""Begins the names of the games of Pgx."""
+PGX_GAMES = ("go_19x19", "chess", "othello", "connect_four")
+
+
+def measure(name: str, options: dict[str, Any], batch: int, seconds: float, seed: int) -> dict[str, Any]:
+    """Figures of one game, as JSON; ``refused`` is the reason where it does not fit into memory.
+
+    Args:
+        name: id of one of our games, or of one of Pgx after ``PGX``.
+        options: options of one of our games.
+        batch: number of games side by side.
+        seconds: how long to measure; at least one step is.
+        seed: seed of the moves.
+
+    Raises ``RuntimeError`` where the measuring process fails.
+    """
+    figures: dict[str, Any] = {"game": name, "options": options, "batch": batch, "protocol": "pgx"}
+    try:
+        figures |= in_process("tilewe_jax.cli.benchmarks.pgx_protocol", name, options, batch, seconds, seed)
+    except RefusedError as error:
+        figures["refused"] = str(error)
+    except RuntimeError as error:
+        raise RuntimeError(f"{error} ({name}, {batch:,} games)") from None
+    return figures
+
+
+def _work(name: str, options: dict[str, Any], batch: int, seconds: float, seed: int) -> dict[str, Any]:
+    import jax
+    import jax.numpy as jnp
+
+    from tilewe_jax.bits import hash32
+    from tilewe_jax.search.memory import check_compiled
+
+    init, step, num_actions = _pgx(name.removeprefix(PGX)) if name.startswith(PGX) else _ours(name, options)
+
+    def move(carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
+        games, key = carry
+        key, action_key, step_key = jax.random.split(key, 3)
+        words = jax.random.bits(action_key, (batch, 1), jnp.uint32)
+        numbers = hash32(words, jnp.arange(num_actions, dtype=jnp.uint32)[None]) | 1
+        action = jnp.argmax(jnp.where(games[1], numbers, 0), axis=1).astype(jnp.int32)
+        return step(games, action, jax.random.split(step_key, batch)), key
+
+    def run(carry: tuple[Any, jax.Array], steps: jax.Array) -> tuple[Any, jax.Array]:
+        moved: tuple[Any, jax.Array] = jax.lax.fori_loop(0, steps, lambda _, carry: move(carry), carry)
+        return moved
+
+    key = jax.random.key(seed)
+    keys = jax.random.split(key, batch)
+    began = time.perf_counter()
+    start = jax.jit(init).lower(keys).compile()
+    shapes = jax.eval_shape(init, keys), key
+    compiled = jax.jit(run, donate_argnums=0).lower(shapes, jnp.int32(1)).compile()
+    compile_seconds = time.perf_counter() - began
+    check_compiled(batch, compiled)
+    carry = jax.block_until_ready(compiled((start(keys), key), jnp.int32(2)))
+    steps = 0
+    began = time.perf_counter()
+    count = 1
+    while (elapsed := time.perf_counter() - began) < seconds:
+        carry = jax.block_until_ready(compiled(carry, jnp.int32(count)))
+        steps += count
+        # About ten calls a measurement, so that they cost nothing and the last one does not take long.
+        count = max(count, int(seconds / 10 / ((time.perf_counter() - began) / steps)))
+    return {
+        "actions": num_actions,
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "steps": steps,
+        "moves": steps * batch,
+        "seconds": round(elapsed, 3),
+        "compile_seconds": round(compile_seconds, 2),
+        "moves_per_second": round(steps * batch / elapsed),
+    }
+
+
+def _ours(name: str, options: dict[str, Any]) -> tuple[Any, Any, int]:
+    """One of our games: how to begin, how to step, and its number of actions. Games are states, masks and observations."""
+    import jax
+
+    from tilewe_jax import batching
+    from tilewe_jax.game_options import make_game
+
+    game = make_game(name, options)
+
+    def seen(states: Any) -> tuple[Any, Any, Any]:
+        masks = jax.vmap(game.legal_actions)(states)
+        return states, masks, jax.vmap(lambda state: game.observe(state, game.current_player(state)))(states)
+
+    def step(games: Any, actions: Any, keys: Any) -> tuple[Any, Any, Any]:
+        states = jax.vmap(game.apply)(games[0], actions)
+        return seen(batching.auto_reset(game, keys, jax.vmap(game.is_terminal)(states), states))
+
+    return lambda keys: seen(jax.vmap(game.init)(keys)), step, game.num_actions
+
+
+def _pgx(name: str) -> tuple[Any, Any, int]:
+    """A game of Pgx, in the same form."""
+    import jax
+    import pgx
+    from pgx.experimental.wrappers import auto_reset
+
+    env = pgx.make(name)
+    step_one = jax.vmap(auto_reset(env.step, env.init))
+
+    def seen(states: Any) -> tuple[Any, Any]:
+        return states, states.legal_action_mask
+
+    def step(games: Any, actions: Any, keys: Any) -> tuple[Any, Any]:
+        return seen(step_one(games[0], actions, keys))
+
+    return lambda keys: seen(jax.vmap(env.init)(keys)), step, env.num_actions
+
+
+if __name__ == "__main__":
+    print(json.dumps(run_measurement(lambda: _work(*json.loads(sys.argv[1])))))

@@ -1,0 +1,161 @@
+"""Random games in batches, with statistics and records."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from tilewe_jax import batching
+from tilewe_jax.game import Game
+from tilewe_jax.records import Record
+from tilewe_jax.search import memory
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Games that were finished together."""
+
+    lengths: np.ndarray
+    """Number of actions, ``[games]``."""
+    scores: np.ndarray
+    """Final scores, ``[games, players]``."""
+    returns: np.ndarray
+    """Outcomes, ``[games, players]``."""
+    example: Any
+    """Final state of one game."""
+    records: list[Record]
+    """One record per game, where they are kept."""
+
+
+@dataclass
+class RandomGames:
+    """The random games played so far."""
+
+    game: Game[Any]
+    """The game that was played."""
+    batches: list[Batch] = field(default_factory=list)
+    """Finished batches; a batch is here whole or not at all, whenever play is interrupted."""
+    seconds: float = 0.0
+    """Wall time spent playing, without compilation."""
+    interrupted: bool = False
+    """Whether play was interrupted before all games were played."""
+
+    @property
+    def games(self) -> int:
+        """Number of games."""
+        return sum(len(batch.lengths) for batch in self.batches)
+
+    @property
+    def moves(self) -> int:
+        """Number of actions."""
+        return sum(int(batch.lengths.sum()) for batch in self.batches)
+
+    @property
+    def records(self) -> list[Record]:
+        """Records of all games."""
+        return [record for batch in self.batches for record in batch.records]
+
+    @property
+    def example(self) -> Any:
+        """Final state of one game; ``None`` where there is none."""
+        return self.batches[-1].example if self.batches else None
+
+    def summary(self) -> dict[str, Any]:
+        """Figures of these games, as JSON: means and standard errors by seat."""
+        players = self.game.num_players
+        scores = np.concatenate([np.zeros((0, players)), *(batch.scores for batch in self.batches)])
+        returns = np.concatenate([np.zeros((0, players)), *(batch.returns for batch in self.batches)])
+
+        def mean_and_error(values: np.ndarray) -> tuple[list[float], list[float]]:
+            if not self.games:
+                return [0.0] * players, [0.0] * players
+            error = values.std(axis=0, ddof=min(1, self.games - 1)) / self.games**0.5
+            return values.mean(axis=0).round(4).tolist(), error.round(4).tolist()
+
+        mean_score, score_error = mean_and_error(scores)
+        win_rate, win_rate_error = mean_and_error(returns)
+        return {
+            "game": self.game.id,
+            "options": self.game.options,
+            "players": players,
+            "games": self.games,
+            "moves": self.moves,
+            "seconds": round(self.seconds, 4),
+            "moves_per_second": round(self.moves / self.seconds) if self.seconds else 0,
+            "mean_score": mean_score,
+            "score_error": score_error,
+            "win_rate": win_rate,
+            "win_rate_error": win_rate_error,
+            "ties": int(np.sum(np.sum(returns > 0, axis=1) > 1)) if players > 1 else 0,
+            "interrupted": self.interrupted,
+        }
+
+
+def play_games(
+    game: Game[Any],
+    games: int,
+    batch: int,
+    seed: int,
+    devices: int,
+    keep: bool,
+    progress: Callable[[RandomGames], None] = lambda result: None,
+) -> RandomGames:
+    """Play random games; Ctrl-C ends early with the batches that were finished.
+
+    Args:
+        game: the game.
+        games: number of games.
+        batch: number of games played at once.
+        seed: with ``batch`` and ``devices`` it decides the games.
+        devices: number of devices over which a batch is divided.
+        keep: whether a record of every game is kept.
+        progress: called with the games so far, once all is compiled and after each batch.
+
+    Raises ``MemoryError`` where a batch does not fit into memory.
+    """
+    per_device = -(-min(batch, games) // devices)
+
+    def play(key: jax.Array) -> tuple[Any, Any]:
+        if not keep:
+            return batching.rollout(game, key, per_device), None
+        trajectory = batching.trajectories(game, key, per_device)
+        return trajectory.rollout, (trajectory.initial, trajectory.actions)
+
+    def keys(index: int) -> jax.Array:
+        return jax.random.split(jax.random.fold_in(jax.random.key(seed), index), devices)
+
+    memory.check_batch(game, devices * per_device, keep, devices)
+    result = RandomGames(game)
+    try:
+        compiled = jax.jit(batching.over_devices(play, devices)).lower(keys(0)).compile()
+        memory.check_compiled(devices * per_device, compiled, devices=devices)
+        progress(result)
+        started = time.perf_counter()
+        remaining = games
+        while remaining:
+            played = jax.device_get(compiled(keys(len(result.batches))))
+            rollout, recorded = jax.tree.map(lambda leaf, count=remaining: leaf.reshape(-1, *leaf.shape[2:])[:count], played)
+            records = _records(game, rollout, *recorded) if keep else []
+            example = jax.tree.map(lambda leaf: leaf[-1].copy(), rollout.state)
+            result.batches.append(Batch(rollout.lengths, rollout.scores, rollout.returns, example, records))
+            result.seconds = time.perf_counter() - started
+            remaining -= len(rollout.lengths)
+            progress(result)
+    except KeyboardInterrupt:
+        result.interrupted = True
+    return result
+
+
+def _records(game: Game[Any], rollout: batching.Rollout[Any], first: Any, actions: np.ndarray) -> list[Record]:
+    return [
+        Record(
+            game.deal(jax.tree.map(lambda leaf, i=i: leaf[i], first)),
+            tuple(row[row >= 0].tolist()),
+            tuple(rollout.scores[i].tolist()),
+            tuple(rollout.returns[i].tolist()),
+        )
+        for i, row in enumerate(actions)
+    ]

@@ -1,0 +1,208 @@
+"""The signature of all behaviour, as Stockfish's bench has one: hashes of fixed games and fixed searches of every game.
+
+A change that is meant to leave the behaviour as it is leaves every hash as it is. A change of rules, of arithmetic, or of the
+use of random numbers shows in the column of what it concerns. Hashed are integers and bools only: floating-point numbers may
+differ between processors in their last bit. Names are not hashed, nor the order of the fields of a state.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int32, PRNGKeyArray
+
+from tilewe_jax import make
+from tilewe_jax.batching import Trajectory, trajectories
+from tilewe_jax.game import Game
+from tilewe_jax.networks import weights
+from tilewe_jax.search import (
+    AgentSpec,
+    Determinized,
+    EvaluatorSettings,
+    GumbelRule,
+    InformationSetSearch,
+    PuctRule,
+    Search,
+    SearchOutput,
+    SearchSettings,
+    build,
+    heuristic_evaluator,
+    playout_evaluator,
+)
+
+RANDOM_GAMES = 64
+POLICY_GAMES = 8
+POSITIONS = 16
+SIMULATIONS = 8
+CANDIDATES = 16
+POOL = 128
+DEPTH = 32
+DETERMINIZATIONS = 2
+DIGITS = 12
+
+_SETTINGS = SearchSettings(SIMULATIONS, CANDIDATES, POOL, DEPTH, score_weight=0.3)
+_RULES: dict[str, PuctRule | GumbelRule] = {
+    "puct": PuctRule(c_init=1.25, fpu_reduction=0.1),
+    "gumbel": GumbelRule(CANDIDATES // 2, gumbel_scale=1.0, value_scale=0.1),
+}
+_SHARES = 840 * DETERMINIZATIONS
+"""The mean over determinizations of shares of up to ``SIMULATIONS`` visits, times this, is an integer."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A game with options, and what plays it besides uniformly random actions."""
+
+    game: str
+    """Id of the game."""
+    options: tuple[tuple[str, Any], ...] = ()
+    """Options of the game by name."""
+    policy: str = ""
+    """Name of one of the policies that the game comes with; empty for none."""
+    searches: tuple[str, ...] = ()
+    """Searches without a network, see ``_search``."""
+    networks: tuple[str, ...] = ()
+    """Searches with the weights that are shipped under the id of the game, see ``_network``."""
+
+    def make(self) -> Game[Any]:
+        """The game."""
+        return make(self.game, **dict(self.options))
+
+
+SETUPS = {
+    "tilewe": Setup("tilewe", policy="simple_search", searches=("puct", "gumbel"), networks=("puct", "gumbel")),
+    "tilewe_2_players": Setup("tilewe", (("players", 2),)),
+    "duo": Setup("duo", searches=("gumbel",), networks=("gumbel",)),
+    "duo_official": Setup("duo_official", searches=("puct",), networks=("puct",)),
+    "classic": Setup("classic", searches=("gumbel",), networks=("puct",)),
+    "classic_2": Setup("classic_2", searches=("gumbel",)),
+    "santorini": Setup("santorini", policy="one_ply", searches=("puct", "gumbel"), networks=("puct", "gumbel")),
+    "triominos": Setup("triominos", policy="block_hoard", searches=("puct", "gumbel", "tree"), networks=("puct",)),
+    "triominos_target": Setup(
+        "triominos", (("game", "target"), ("target", 150), ("max_rounds", 3)), policy="block_hoard", searches=("gumbel",)
+    ),
+}
+"""The rows of the table by name: every game, some with other options too. Compilation takes nearly all of the time, so what the
+polyomino games share is not compiled for each of them."""
+
+
+def signature(name: str, columns: Iterable[str] | None = None) -> dict[str, str]:
+    """Hashes by column of one of ``SETUPS``, on a CPU. Raises ``KeyError`` for an unknown name, or a column it has not.
+
+    Columns are ``random``, games played at random and by a policy of the game; ``search``, searches without a network; and
+    ``network``, searches with the shipped weights. All that the setup has, see ``columns_of``, unless some are given.
+    """
+    available = columns_of(name)
+    return {column: available[column](SETUPS[name]) for column in (available if columns is None else columns)}
+
+
+def columns_of(name: str) -> dict[str, Callable[[Setup], str]]:
+    """The columns that one of ``SETUPS`` has, with what computes them. Raises ``KeyError`` for an unknown name."""
+    setup = SETUPS[name]
+    has = {"random": True, "search": bool(setup.searches), "network": bool(setup.networks)}
+    return {column: function for column, function in COLUMNS.items() if has[column]}
+
+
+def digest(tree: Any) -> str:
+    """The first 12 hexadecimal digits of a SHA-256 hash of all integer and bool arrays in a tree, with dtypes and shapes.
+
+    Floating-point arrays are left out. The order of the arrays does not count, so that fields may be renamed and moved.
+    """
+    arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+    hashes = sorted(_array_hash(array) for array in arrays if array.dtype.kind in "iub")
+    return hashlib.sha256(b"".join(hashes)).hexdigest()[:DIGITS]
+
+
+def _array_hash(array: np.ndarray) -> bytes:
+    dtype = array.dtype.newbyteorder("<")
+    return hashlib.sha256(f"{dtype.str} {array.shape} ".encode() + array.astype(dtype).tobytes()).digest()
+
+
+def _random(setup: Setup) -> str:
+    """Random games with their final states, the legal actions of positions in them, and games by the policy of the setup."""
+    game = setup.make()
+    results = [_random_games(game), jax.jit(jax.vmap(game.legal_actions))(_positions(game))]
+    if setup.policy:
+        policy = game.policies()[setup.policy]
+        results.append(jax.jit(lambda key: trajectories(game, key, POLICY_GAMES, policy))(jax.random.key(1)))
+    return digest(results)
+
+
+def _search(setup: Setup) -> str:
+    """Searches without a network: the actions played, and visits by action.
+
+    ``puct`` evaluates leaves by playouts, ``gumbel`` by static heuristics; both over determinizations where information is
+    hidden. ``tree`` is PUCT with heuristics in one information-set tree.
+    """
+    game = setup.make()
+    heuristic = heuristic_evaluator(game)
+    playouts = playout_evaluator(game, priors=True, num_samples=4, score_weight=0.3)
+    puct = Search(game, playouts, _RULES["puct"], replace(_SETTINGS, stop_early=True))
+    gumbel = Search(game, heuristic, _RULES["gumbel"], _SETTINGS)
+    hidden = game.has_hidden_information
+    searches: dict[str, Callable[..., Any]] = {
+        "puct": Determinized(puct, DETERMINIZATIONS) if hidden else puct,
+        "gumbel": Determinized(gumbel, DETERMINIZATIONS) if hidden else gumbel,
+        "tree": InformationSetSearch(game, heuristic, _RULES["puct"], _SETTINGS),
+    }
+    states, keys = _positions(game), jax.random.split(jax.random.key(2), POSITIONS)
+    return digest([jax.jit(jax.vmap(partial(_summary, searches[search])))(states, keys) for search in setup.searches])
+
+
+def _summary(search: Callable[..., Any], state: Any, key: PRNGKeyArray) -> tuple[Array, ...]:
+    """The action played; and the candidates at the root, in ascending order, with their visits."""
+    result = search(state, key)
+    if isinstance(result, SearchOutput):
+        actions, visits = result.candidates, result.visits
+    elif isinstance(search, Determinized) and isinstance(search.search.rule, GumbelRule):
+        return (result.action,)  # its policy is no function of visits alone
+    else:
+        visits = jnp.round(result.policy * _SHARES).astype(jnp.int32)
+        actions = jnp.where(visits > 0, result.candidates, -1)
+    order = jnp.argsort(actions).astype(jnp.int32)
+    return result.action, actions[order], visits[order]
+
+
+def _network(setup: Setup) -> str:
+    """The actions played by searches with the shipped weights: ``puct``, ``gumbel``."""
+    game = setup.make()
+    states, keys = _positions(game), jax.random.split(jax.random.key(3), POSITIONS)
+    decide = jax.jit(jax.vmap(lambda player, state, key: player(state, key), in_axes=(None, 0, 0)))
+    specs = [
+        AgentSpec(
+            rule,
+            replace(_SETTINGS, stop_early=True),
+            _RULES[rule],
+            EvaluatorSettings(network=game.id),
+            num_determinizations=DETERMINIZATIONS,
+        )
+        for rule in setup.networks
+    ]
+    return digest([decide(build(spec, game, weights.load), states, keys) for spec in specs])
+
+
+@cache
+def _random_games(game: Game[Any]) -> Trajectory[Any]:
+    games: Trajectory[Any] = jax.jit(lambda key: trajectories(game, key, RANDOM_GAMES))(jax.random.key(0))
+    return games
+
+
+@cache
+def _positions(game: Game[Any]) -> Any:
+    """Positions of random games, ``[POSITIONS, ...]``, from an initial one to one near the end; none is terminal."""
+    games = jax.tree.map(lambda leaf: leaf[:POSITIONS], _random_games(game))
+    plies = games.rollout.lengths * jnp.arange(POSITIONS, dtype=jnp.int32) // POSITIONS
+
+    def replay(state: Any, actions: Int32[Array, "T"], ply: Int32[Array, ""], last: Int32[Array, ""]) -> Any:
+        return jax.lax.fori_loop(0, last, lambda t, state: game.apply(state, jnp.where(t < ply, actions[t], -1)), state)
+
+    return jax.jit(jax.vmap(replay, in_axes=(0, 0, 0, None)))(games.initial, games.actions, plies, jnp.max(plies))
+
+
+COLUMNS: dict[str, Callable[[Setup], str]] = {"random": _random, "search": _search, "network": _network}
+"""The columns of the table."""

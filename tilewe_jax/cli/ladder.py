@@ -1,0 +1,410 @@
+"""Commands that measure strength against the levels of an opponent: ladders, and the balanced openings that they begin with."""
+
+import json
+import re
+import shlex
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from tyro.conf import arg
+
+from tilewe_jax.cli.common import (
+    Agents,
+    Flag,
+    GameOptions,
+    OptionalFile,
+    OptionalFolder,
+    Trust,
+    UsageError,
+    check_positive,
+    check_seed,
+    check_writable,
+    first_player_so_far,
+    out,
+    print_notes,
+    progress,
+    title,
+)
+from tilewe_jax.cli.tables import Rows
+from tilewe_jax.utils.words import counted
+
+MAX_LEVELS = 100
+
+
+@dataclass(frozen=True)
+class Ladder(GameOptions, Trust):
+    """Measure agents against the levels of an opponent, with 95 % intervals and CPU times.
+
+    Games begin with balanced openings where the package has a list of them for the game, and each opening is played from every
+    seat. For example, for an engine of other people in a process a game:
+
+    tilewe-jax ladder --game duo_official --agent puct:num_simulations=64
+    --opponent 'gtp:command="pentobi-gtp -g duo -l {level} --nobook --noresign -q"' --levels 1-6 --out ladder
+    """
+
+    agent: Agents = ()
+    """Agents that are measured, as for `arena`, each by itself."""
+    opponent: Annotated[str, arg(metavar="AGENT", help_behavior_hint="")] = ""
+    """Their opponent, as for `arena`; {level} in it stands for the level."""
+    levels: Annotated[str, arg(metavar="LEVELS", help_behavior_hint="")] = ""
+    """Levels of the opponent, such as 1-6 or 1,3,5."""
+    games: Annotated[tuple[int, ...], arg(metavar="GAMES ...")] = (100,)
+    """Number of games at each level, or one number for each of the levels; rounded up to whole openings."""
+    own_seats: int = 1
+    """Number of seats that the agent takes; the opponent takes the others."""
+    openings: OptionalFile = None
+    """File of openings, as `openings` writes them, in place of the list of the package."""
+    random_opening: Annotated[int | None, arg(help_behavior_hint="")] = None
+    """Begin with this number of random moves, and not with a list of openings; 2 where there is no list for the game."""
+    seconds_per_move: Annotated[float | None, arg(help_behavior_hint="")] = None
+    """CPU seconds for a move of the agents, on average: their numbers of simulations are chosen by a measurement."""
+    equal_time: Flag = False
+    """Play each level once more with so many simulations that the agent takes the CPU time of its opponent."""
+    precision: Annotated[float | None, arg(help_behavior_hint="")] = None
+    """End a match early once the win rate is known to this, half the width of its interval, such as 0.05."""
+    repeats: int = 1
+    """Play every match this number of times, with other seeds, and show how much the win rates differ."""
+    level_elo: Annotated[tuple[float, ...], arg(metavar="ELO ...", help_behavior_hint="")] = ()
+    """Ratings of the levels, one each; those of Pentobi are known."""
+    batch: int = 32
+    """Number of games played side by side: searched in one call, with a process each for engines."""
+    seed: int = 0
+    """Seed of the games."""
+    move_seconds: float = 600.0
+    """Seconds that a player on the host may take for a move."""
+    out: OptionalFolder = None
+    """Folder to write to: ladder.json, ladder.svg, and the games of every match as records. It is created."""
+    json: Flag = False
+    """Print one JSON object and nothing else."""
+
+    def run(self) -> None:
+        check_positive(
+            batch=self.batch,
+            move_seconds=self.move_seconds,
+            repeats=self.repeats,
+            own_seats=self.own_seats,
+            games=min(self.games, default=0),
+            **{name: value for name in ("seconds_per_move", "precision") if (value := getattr(self, name)) is not None},
+        )
+        check_seed(self.seed)
+        levels = self._levels()
+        games = self.games * len(levels) if len(self.games) == 1 else self.games
+        if len(games) != len(levels):
+            raise UsageError(
+                f"--games must be one number or one for each of {counted(len(levels), 'levels')}, not {len(self.games)}"
+            )
+        if not self.agent or not self.opponent:
+            raise UsageError("--agent and --opponent are needed")
+        if self.openings and self.random_opening is not None:
+            raise UsageError("--random-opening cannot be given with --openings")
+        if self.out:
+            if self.out.exists() and not self.out.is_dir():
+                raise UsageError(f"cannot write to {self.out}: it is no folder")
+            self.out.mkdir(parents=True, exist_ok=True)
+            check_writable(self.out / "ladder.json")
+        from tilewe_jax.arena import ladder
+
+        game = self.make()
+        if not 0 < self.own_seats < game.num_players:
+            raise UsageError(f"--own-seats must be 1 to {game.num_players - 1} in {title(game)}, not {self.own_seats}")
+        opening, source = self._opening(game)
+        ratings = self._ratings(game, levels)
+        settings = ladder.Settings(
+            0, self.own_seats, opening, self.precision, self.repeats, self.batch, self.seed, self.move_seconds
+        )
+        report = _Report(self, game, source, ratings)
+        try:
+            for agent in self._agents(game, opening):
+                for level, count in zip(levels, games, strict=True):
+                    own = replace(settings, games=count)
+                    rung = self._climb(game, agent, level, own, report)
+                    theirs = rung.cpu_seconds_per_move(1)
+                    if self.equal_time and theirs:
+                        with progress(None, "", f"level {level}: finding the simulations of equal time", quiet=self.json):
+                            timed = ladder.at_seconds_per_move(game, agent, theirs, opening, self.batch, self.seed)
+                        self._climb(game, timed, level, own, report, is_equal_time=True)
+        except (ValueError, MemoryError) as error:
+            report.end()
+            raise UsageError(str(error)) from None
+        except KeyboardInterrupt:
+            report.end()
+            raise
+        report.end()
+
+    def _levels(self) -> list[int | None]:
+        """The levels; one that is ``None`` for an opponent without."""
+        if ("{level}" in self.opponent) != bool(self.levels):
+            raise UsageError("--levels are needed where --opponent contains {level}, and only there")
+        if not self.levels:
+            return [None]
+        levels: list[int | None] = []
+        for part in self.levels.split(","):
+            match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part)
+            first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+            if not first <= last < first + MAX_LEVELS:
+                raise UsageError(f"--levels must be like 1-6 or 1,3,5, at most {MAX_LEVELS}, not {self.levels[:80]!r}")
+            levels += range(first, last + 1)
+        return levels
+
+    def _opening(self, game: Any) -> tuple[Any, str]:
+        """How games begin, for the match and in words."""
+        from tilewe_jax.arena import openings
+
+        path = self.openings or (openings.find(game) if self.random_opening is None else None)
+        if path is None:
+            count = 2 if self.random_opening is None else self.random_opening
+            if not 0 <= count <= game.max_steps:
+                raise UsageError(f"--random-opening must be 0 to {game.max_steps}, the longest game, not {count}")
+            return count, counted(count, "random moves")
+        try:
+            rows = openings.read(game, path)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        return [row.actions for row in rows], f"{len(rows)} of {path.name}"
+
+    def _ratings(self, game: Any, levels: list[int | None]) -> dict[int, float]:
+        """The ratings of the levels, where they are known."""
+        from tilewe_jax.arena.ladder import PENTOBI_ELO
+
+        if self.level_elo:
+            if len(self.level_elo) != len(levels) or None in levels:
+                raise UsageError(
+                    f"--level-elo must be one for each of {counted(len(levels), 'levels')}, not {len(self.level_elo)}"
+                )
+            return {level: elo for level, elo in zip(levels, self.level_elo, strict=True) if level is not None}
+        known = PENTOBI_ELO.get(game.id, ()) if "pentobi" in self.opponent.lower() else ()
+        return dict(enumerate(known, 1))
+
+    def _agents(self, game: Any, opening: Any) -> list[str]:
+        """The agents, with as many simulations as --seconds-per-move asks for. Raises ``ValueError``."""
+        from tilewe_jax.agents import player
+        from tilewe_jax.arena import ladder
+
+        print_notes([player(game, agent) for agent in self.agent])  # and raises errors before the first match
+        for level in self._levels():
+            ladder.check_opponent(game, self.opponent, level)
+        if self.seconds_per_move is None:
+            return list(self.agent)
+        with progress(None, "", "finding the simulations for --seconds-per-move", quiet=self.json):
+            return [
+                ladder.at_seconds_per_move(game, agent, self.seconds_per_move, opening, self.batch, self.seed)
+                for agent in self.agent
+            ]
+
+    def _climb(
+        self, game: Any, agent: str, level: int | None, settings: Any, report: "_Report", is_equal_time: bool = False
+    ) -> Any:
+        """Play a match, and report it."""
+        from tilewe_jax.arena import ladder
+
+        name = "" if level is None else f"level {level}: "
+        with progress(settings.games * self.repeats, quiet=self.json) as shown:
+            earlier: list[Any] = []
+
+            def follow(results: Any) -> None:
+                if not earlier or earlier[-1] is not results:
+                    earlier.append(results)
+                games = sum(each.games for each in earlier)
+                shown.update(games, partial(first_player_so_far, results), f"{name}playing")
+
+            rung = ladder.climb(game, agent, self.opponent, level, settings, follow, is_equal_time)
+        report.add(rung)
+        if rung.is_interrupted:
+            raise KeyboardInterrupt
+        return rung
+
+
+class _Report:
+    """The results of a ladder, printed and stored as they come."""
+
+    def __init__(self, command: Ladder, game: Any, source: str, ratings: dict[int, float]) -> None:
+        self._command, self._game, self._source, self._ratings = command, game, source, ratings
+        self._rungs: list[Any] = []
+
+    def add(self, rung: Any) -> None:
+        """Add a match; its games, and the results so far, are written."""
+        self._rungs.append(rung)
+        folder = self._command.out
+        if folder:
+            from tilewe_jax import records
+
+            name = f"{len(self._rungs):02}" + ("" if rung.level is None else f"-level{rung.level}")
+            games = [record for results in rung.repeats for record in results.records]
+            records.write(folder / f"{name}.jsonl", self._game, games, self._command.seed)
+            self._write(folder)
+
+    def summary(self) -> dict[str, Any]:
+        """Everything as JSON."""
+        import jax
+
+        from tilewe_jax.arena.ladder import elo_on_scale
+
+        by_agent: dict[str, list[Any]] = {}
+        for rung in self._rungs:
+            by_agent.setdefault("equal time" if rung.is_equal_time else rung.agent, []).append(rung)
+        agents = []
+        for name, rungs in by_agent.items():
+            rating = elo_on_scale(rungs, self._ratings)
+            elo = {} if rating is None else {"elo": round(rating[0]), "elo_ci95": round(rating[1])}
+            agents.append({"agent": name, **elo, "levels": [rung.summary() for rung in rungs]})
+        return {
+            "game": self._game.id,
+            "options": self._game.options,
+            "opponent": self._command.opponent,
+            "openings": self._source,
+            **{name: getattr(self._command, name) for name in ("own_seats", "repeats", "batch", "seed")},
+            "level_elo": self._ratings,
+            "agents": agents,
+            "device": jax.devices()[0].device_kind,
+            "jax": jax.__version__,
+        }
+
+    def end(self) -> None:
+        """Print the results."""
+        if not self._rungs:
+            return
+        summary = self.summary()
+        if self._command.json:
+            print(json.dumps(summary))
+            return
+        for entry in summary["agents"]:
+            _print(self._game, entry, self._command.opponent)
+        if self._command.out:
+            out.print(f"written to {self._command.out}")
+
+    def _write(self, folder: Path) -> None:
+        from tilewe_jax.utils.files import replacing
+
+        summary = self.summary()
+        with replacing(folder / "ladder.json") as file:
+            file.write(json.dumps(summary, indent=1) + "\n")
+        if any(row["level"] is not None for entry in summary["agents"] for row in entry["levels"]):
+            with replacing(folder / "ladder.svg") as file:
+                file.write(plot(summary))
+
+
+def _print(game: Any, entry: dict[str, Any], opponent: str) -> None:
+    """The table of one agent."""
+    elo = f", Elo {entry['elo']} ± {entry['elo_ci95']} on the scale of the levels" if "elo" in entry else ""
+    out.print(f"{title(game)}: {entry['agent']} against {opponent}{elo}")
+    table = Rows("level", "W-D-L", "win rate (95 %)", "score margin", "by seat", "CPU ms a move, opponent")
+    for row in entry["levels"]:
+        low, high = row["win_rate_ci95"]
+        margin_low, margin_high = row["score_margin_ci95"]
+        table.add(
+            "-" if row["level"] is None else str(row["level"]),
+            f"{row['wins']}-{row['draws']}-{row['losses']}",
+            f"{row['win_rate']:.2f} ({low:.2f}-{high:.2f})",
+            f"{row['score_margin']:+.1f} ± {(margin_high - margin_low) / 2:.1f}",
+            " ".join("-" if rate is None else f"{rate:.2f}" for rate in row["win_rate_by_seat"]),
+            f"{_milliseconds(row['cpu_seconds_per_move'])}, {_milliseconds(row['opponent_cpu_seconds_per_move'])}",
+        )
+    table.print(out)
+    if entry["agent"] == "equal time":
+        for row in entry["levels"]:
+            out.print(f"level {row['level']}: {row['agent']}")
+    for row in entry["levels"]:
+        level = "" if row["level"] is None else f"level {row['level']}: "
+        if "win_rates_of_repeats" in row:
+            rates = ", ".join(f"{rate:.3f}" for rate in row["win_rates_of_repeats"])
+            out.print(f"{level}win rates of the repeats {rates}")
+        for name, fault in row.get("faults", {}).items():
+            out.print(f"{level}{name} forfeited, the last time for: {fault}")
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{1000 * seconds:.1f}"
+
+
+def plot(summary: dict[str, Any]) -> str:
+    """Win rates by level with their intervals, as the text of an SVG file."""
+    import io
+
+    import matplotlib.figure
+
+    figure = matplotlib.figure.Figure(figsize=(6.4, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    for entry in summary["agents"]:
+        rows = entry["levels"]
+        rates = [row["win_rate"] for row in rows]
+        errors = [[abs(row["win_rate_ci95"][end] - row["win_rate"]) for row in rows] for end in (0, 1)]
+        name = entry["agent"] if len(entry["agent"]) <= 60 else f"{entry['agent'][:59]}…"
+        axes.errorbar([row["level"] for row in rows], rates, errors, label=name, marker="o", capsize=3)
+    rows = summary["agents"][0]["levels"]
+    axes.axhline(rows[0]["equal_players"], color="#999", linewidth=1)
+    axes.set_xticks(sorted({row["level"] for entry in summary["agents"] for row in entry["levels"]}))
+    axes.set(xlabel="level of the opponent", ylabel="win rate, 95 % intervals", ylim=(0, 1))
+    axes.set_title(summary["game"])
+    axes.grid(color="#eee")
+    figure.legend(loc="outside lower center", fontsize="small", frameon=False)
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()
+
+
+@dataclass(frozen=True)
+class Openings(GameOptions, Trust):
+    """Find balanced openings: first moves that a search of ours and Pentobi both value at about a half.
+
+    Each player places a random piece of five cells in turn. With more than two players, whose seats are not worth the same,
+    values are compared with those of other such beginnings. For example:
+
+    tilewe-jax openings --game duo_official --engine 'pentobi-gtp -g duo -l 7 --nobook --noresign -q' --out openings.json
+    """
+
+    engine: Annotated[tuple[str, ...], arg(metavar="COMMAND ...", help_behavior_hint="")] = ()
+    """Command line of Pentobi's GTP engine, which says the game and the level. With several, the first one, of a low level, is
+    asked about all beginnings, and the others about what is left."""
+    agent: Annotated[str, arg(metavar="AGENT")] = "puct:num_simulations=1000"
+    """Search that values the openings first, with its settings."""
+    count: int = 50
+    """Number of openings."""
+    tolerance: float = 0.05
+    """Greatest difference of a value from that of an equal game, where values are between 0 and 1."""
+    processes: int = 1
+    """Number of engines that search side by side."""
+    seed: int = 0
+    """Seed of the moves."""
+    out: OptionalFile = None
+    """Write the openings to this file."""
+
+    def run(self) -> None:
+        check_positive(count=self.count, tolerance=self.tolerance, processes=self.processes)
+        check_seed(self.seed)
+        if not self.engine or not self.out:
+            raise UsageError("--engine and --out are needed")
+        check_writable(self.out)
+        from tilewe_jax.arena import openings
+
+        game = self.make()
+        about: dict[str, Any] = {
+            "engines": [_without_folder(engine) for engine in self.engine],
+            "agent": self.agent,
+            "tolerance": self.tolerance,
+            "seed": self.seed,
+        }
+        found: list[Any] = []
+        try:
+            with (
+                progress(self.count, "openings") as shown,
+                openings.Finder(game, self.engine, self.agent, self.tolerance, self.seed, self.processes) as finder,
+            ):
+                about["equal"] = finder.equal
+
+                def follow(count: int, tried: int) -> None:
+                    shown.update(count, lambda: f"{tried:,} tried", "searching")
+
+                for opening in finder.find(self.count, follow):
+                    found.append(opening)
+                    openings.write(self.out, game, found, about)
+        except (ValueError, MemoryError) as error:
+            raise UsageError(str(error)) from None
+        out.print(f"{counted(len(found), 'openings')} written to {self.out}")
+
+
+def _without_folder(command: str) -> str:
+    """A command line without the folder of its program."""
+    program, *arguments = shlex.split(command) or [""]
+    return shlex.join([Path(program).name, *arguments])

@@ -1,0 +1,168 @@
+"""The command that plays in the terminal."""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+from tyro.conf import UseAppendAction, arg
+
+from tilewe_jax.agents.levels import LEVELS, agent_of, is_name
+from tilewe_jax.cli.common import Flag, GameOptions, OptionalFile, Trust, UsageError, check_unused, check_writable, in_color
+
+if TYPE_CHECKING:
+    from tilewe_jax.host import HostGame
+    from tilewe_jax.records import Record
+
+HUMAN = "human"
+
+
+@dataclass(frozen=True)
+class Play(GameOptions, Trust):
+    """Play in the terminal: against engines, and against people at the same keyboard.
+
+    Moves are typed by their names; Tab tries them on the board, and help lists the commands. The game is saved after every
+    move, and --resume goes on with it. Without a terminal that draws, moves are read from lines, and positions are printed.
+    """
+
+    agent: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="AGENT", help_behavior_hint="(default: level:1)")] = ()
+    """Agent that plays all seats but the first, or, with one --agent for each seat, these; human is a person. An agent is
+    level:N, from beginner to strongest, or what `tilewe-jax arena --list` shows."""
+    resume: OptionalFile = None
+    """Go on with the game in this file, which is replaced after every move. Levels of its players need not be given again."""
+    out: OptionalFile = None
+    """New file for the game, by default GAME-1.jsonl, or the next number that is free."""
+    plain: Flag = False
+    """Read lines and print positions on a terminal, too."""
+
+    def run(self) -> None:
+        from tilewe_jax import records
+        from tilewe_jax.cli.terminal import play
+        from tilewe_jax.cli.terminal.engine import Engine
+        from tilewe_jax.cli.terminal.viewer import Replay
+
+        if self.resume is None:
+            host, is_hidden, record = self._new_game()
+        else:
+            check_unused(self, "with --resume, whose file names the game", "players", "set", "out")
+            host, is_hidden, record = self._old_game(self.resume)
+        replay = Replay(host, record, 1)
+        agents = self._agents(host, record)
+        try:
+            is_over = replay.position(len(record.actions)).is_terminal
+        except records.RecordError as error:
+            raise records.RecordError(f"{self.resume}: {error}") from None
+        if is_over:
+            raise UsageError(f"the game in {self.resume} is over; tilewe-jax show {self.resume} shows it")
+        person = "you" if agents.count(None) == 1 else HUMAN
+        replay.record = replace(record, players=tuple(agent or person for agent in agents))
+        game = play.Play(replay, agents, is_hidden, self.resume or self.out)
+        engine = Engine(self.game if ":" in self.game else host.id, dict(host.options), record.deal, self.imports, self.trust)
+        hung_up = _watch_for_hang_up()
+        try:
+            play.run(game, engine, self.plain, in_color())
+            if game.position.is_terminal and not self.plain:
+                print(game.text(in_color()) + f"\n{game.result()}")
+        finally:
+            engine.close()
+            if game.moves or self.resume:
+                game.save()
+            with suppress(OSError):  # the terminal may be gone
+                print(game.go_on(self.game), flush=True)
+            if hung_up:
+                os._exit(128 + hung_up[0])  # the terminal is gone
+
+    def _new_game(self) -> "tuple[HostGame, bool, Record]":
+        """The game, whether something is hidden in it, and a record without moves."""
+        from tilewe_jax.host_games import make_host_game
+        from tilewe_jax.records import Record
+        from tilewe_jax.web.catalog import GAMES, new_deal
+
+        check_writable(self.out or Path("game.jsonl"))
+        if self.out and self.out.exists():
+            raise UsageError(f"--out: {self.out} exists; give it to --resume to go on with its game, or give another file")
+        if self.game not in GAMES:
+            import jax
+
+            game = self.make()
+            host, is_hidden = make_host_game(game.id, **game.options), game.has_hidden_information
+            deal = game.deal(game.init(jax.random.key(int.from_bytes(os.urandom(4)))))
+        else:
+            players = {} if self.players is None else {"players": self.players}
+            try:
+                host = make_host_game(self.game, **(self.options() if self.set else players))
+            except ValueError as error:
+                raise UsageError(str(error)) from None
+            is_hidden, deal = GAMES[host.id].is_hidden, new_deal(host)
+        return host, is_hidden, Record(deal, (), (), ())
+
+    def _old_game(self, file: Path) -> "tuple[HostGame, bool, Record]":
+        """The same of a file."""
+        from tilewe_jax import records
+        from tilewe_jax.web.catalog import GAMES
+
+        if ":" in self.game:  # a game of the user's, which is not known without its factory
+            self.make()
+        host, games = records.read_on_host(file)
+        if len(games) != 1:
+            raise UsageError(f"--resume takes a file with one game, and {file} has {len(games)}")
+        check_writable(file)
+        is_hidden = GAMES[host.id].is_hidden if host.id in GAMES else _is_hidden(host)
+        return host, is_hidden, games[0]
+
+    def _agents(self, host: "HostGame", record: "Record") -> list[str | None]:
+        """By seat the agent, ``None`` for a person."""
+        seats = range(host.num_players)
+        agents: Sequence[str] = self.agent
+        if not agents and record.players:
+            agents = [_agent_of_file(seat, name) for seat, name in enumerate(record.players)]
+        elif not agents:
+            agents = ["level:1" if host.id in LEVELS else "random"]
+            agents = [HUMAN, *agents * (host.num_players - 1)]
+        elif len(agents) == 1 < host.num_players:
+            agents = [HUMAN if agents[0] == HUMAN or not seat else agents[0] for seat in seats]
+        if len(agents) != host.num_players:
+            raise UsageError(f"give --agent once, or once for each of the {host.num_players} seats, not {len(agents)} times")
+        for text in agents:
+            try:
+                if is_name(text):
+                    agent_of(host, text)
+            except ValueError as error:
+                raise UsageError(f"--agent: {error}") from None
+        return [None if text == HUMAN else text for text in agents]
+
+
+def _agent_of_file(seat: int, name: str) -> str:
+    """The agent of a seat by its name in a file, which may be anybody's: no program and no other file is taken from it."""
+    from tilewe_jax.cli.terminal.play import is_safe
+
+    if is_safe(name):
+        return name
+    if name in ("", "you", HUMAN):
+        return HUMAN
+    raise UsageError(f"seat {seat + 1} was played by {name!r}; give --agent for each seat, human for a person")
+
+
+def _is_hidden(host: "HostGame") -> bool:
+    from tilewe_jax.registry import make
+
+    return bool(make(host.id, **host.options).has_hidden_information)
+
+
+def _watch_for_hang_up() -> list[int]:
+    """End the command when its terminal is closed; the list that is given back then has the signal."""
+    signals: list[int] = []
+
+    def hang_up(number: int, frame: FrameType | None) -> None:
+        del frame
+        signals.append(number)
+        raise SystemExit(128 + number)
+
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, hang_up)
+    return signals

@@ -1,0 +1,232 @@
+"""The command that serves games to browsers and bots."""
+
+import contextlib
+import importlib.util
+import ipaddress
+import logging
+import os
+import re
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from tyro.conf import arg
+
+from tilewe_jax.cli.analyze import AGENT
+from tilewe_jax.cli.common import Agents, Flag, OptionalFolder, Trust, UsageError, err, out
+
+if TYPE_CHECKING:
+    from tilewe_jax.web.catalog import Agent
+
+SECONDS = 10.0
+"""Limit of the time of a search, for agents that can keep one."""
+SECONDS_WITHOUT_READING = 60
+"""A client that has not taken what it was sent for so long is cut off by the system."""
+TITLES = ("beginner", "easy", "medium", "hard", "expert", "master", "grandmaster")
+
+
+@dataclass(frozen=True)
+class Serve(Trust):
+    """Serve games in a browser: against people, engines and networks, with analyses, studies and a view of training runs.
+
+    Games are kept in a file, and go on after a restart. Engines are processes of their own, which start in the background.
+    Bots take part through a documented interface, see tilewe_jax/web/README.md. Needs the extra: pip install 'tilewe-jax[web]'.
+    """
+
+    port: int = 8080
+    """Port to listen on; 0 takes a free one."""
+    host: str = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 lets other machines in."""
+    names: Annotated[tuple[str, ...], arg(metavar="NAME ...", help_behavior_hint="")] = ()
+    """Names of this machine by which others may reach the server, besides localhost and its addresses."""
+    agents: Agents = ()
+    """Agents to offer besides the levels: for all games, or as GAME=AGENT, like duo=best:num_simulations=4096."""
+    data: Annotated[Path, arg(metavar="FILE")] = Path("tilewe-jax-games.sqlite")
+    """File of the games; made where there is none."""
+    sync: Flag = False
+    """Have each move wait for the disk, so that not even a power failure loses one; it takes up to a tenth of a second then."""
+    runs: OptionalFolder = None
+    """Folder with the folders of training runs, to be shown while they go on and after."""
+    live: Annotated[str, arg(metavar="GAME")] = "duo_official"
+    """Game whose self-play the page shows as it goes on, a grid of a thousand boards: a polyomino game or santorini."""
+    engines: int = 2
+    """Number of engine processes, each of which takes a core and about a gigabyte. With more than one, one of them makes the
+    analyses and is started with the first, so that no game waits for them. 0 starts none: people and bots play."""
+
+    def run(self) -> None:
+        if not 0 <= self.port < 1 << 16:
+            raise UsageError(f"--port must be 0 to 65535, not {self.port}")
+        if self.engines < 0:
+            raise UsageError(f"--engines must be at least 0, not {self.engines}")
+        if self.agents and not self.engines:
+            raise UsageError("--agents needs an engine process that plays them; --engines is 0")
+        for name in self.names:
+            if not _is_host_name(name):
+                raise UsageError(f"--names must be host names like games.example.org, not {name!r}")
+        missing = [name for name in ("starlette", "uvicorn", "websockets") if importlib.util.find_spec(name) is None]
+        if missing:
+            raise UsageError(f"serve needs {', '.join(missing)}: pip install 'tilewe-jax[web]'")
+        from tilewe_jax.web.catalog import GAMES
+
+        if self.live not in (choices := [name for name in GAMES if name != "triominos"]):
+            raise UsageError(f"--live must be one of {', '.join(choices)}, not {self.live!r}")
+        if self.runs is not None and not self.runs.is_dir():
+            raise UsageError(f"--runs: there is no folder {self.runs}")
+        import uvicorn
+
+        from tilewe_jax.web.app import LOCAL_NAMES, create_app
+        from tilewe_jax.web.engines import EnginePool
+        from tilewe_jax.web.limits import Limits
+        from tilewe_jax.web.live import Live
+        from tilewe_jax.web.sockets import fitted, server_config
+        from tilewe_jax.web.store import Store, StoreError
+
+        logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
+        agents = offered_agents(self.agents) if self.engines else {}
+        listener = self._listen()
+        try:
+            store = Store(self.data, self.sync)
+        except (OSError, StoreError) as error:
+            listener.close()
+            raise UsageError(f"--data: {error}") from None
+        limits = fitted(Limits())
+        app = create_app(
+            store,
+            EnginePool([*engine_command(agents), *self.imports_as_arguments()], self.engines) if self.engines else None,
+            agents,
+            analysis_agent=AGENT,
+            host_names=(*LOCAL_NAMES, socket.gethostname(), *self.names),
+            runs=self.runs,
+            live=Live([sys.executable, "-m", "tilewe_jax.web.live_games", "--game", self.live]) if self.engines else None,
+            limits=limits,
+        )
+        config = server_config(app, limits)
+        host, port = listener.getsockname()[:2]
+        address = ipaddress.ip_address(host.partition("%")[0])
+        is_everywhere = address.is_unspecified
+        loopback = "::1" if ":" in host else "127.0.0.1"
+        out.print(_url(loopback if is_everywhere else host, port), markup=False, soft_wrap=True)
+        sys.stdout.flush()
+        if not address.is_loopback:
+            own = _address_in_network(listener.family) if is_everywhere else None
+            where = f" at {_url(own, port)}" if own else ""
+            note = f"others on the network can reach this server{where}, and play and watch without a password"
+            err.print(note, markup=False, soft_wrap=True)
+        with contextlib.suppress(KeyboardInterrupt):  # how a server ends
+            uvicorn.Server(config).run(sockets=[listener])
+
+    def _listen(self) -> socket.socket:
+        """The socket that the server listens on."""
+        try:
+            if not self.host.strip():
+                raise ValueError("it is empty")
+            family, _, _, _, address = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0]
+        except (OSError, ValueError) as error:  # UnicodeError, a ValueError, for a part of more than 63 letters
+            reason = getattr(error, "strerror", None) or str(error)
+            raise UsageError(f"--host must be a name or address of this machine, not {self.host!r} ({reason})") from None
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        if sys.platform != "win32":  # where it would let two servers listen on one port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform == "linux":
+            # A connection whose other end does not read is lost after this time; to close it would wait for that, for ever.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SECONDS_WITHOUT_READING * 1000)
+        try:
+            listener.bind(address)
+            listener.listen(1024)
+        except OSError as error:
+            listener.close()
+            hint = "; another program uses it, so choose another one" if self.port else ""
+            raise UsageError(
+                f"cannot listen on port {self.port} of {self.host}: {os.strerror(error.errno or 0)}{hint}"
+            ) from None
+        return listener
+
+
+def engine_command(agents: Mapping[str, Sequence["Agent"]]) -> list[str]:
+    """The command line of an engine process that knows these agents."""
+    named = {agent.agent for listed in agents.values() for agent in listed if not agent.agent.startswith("level:")}
+    others = ["--others", *sorted(named)] if named else []
+    options = ["--agent", AGENT, "--batch", "16", "--score-playouts", "8", "--game", "santorini", *others]
+    return [sys.executable, "-m", "tilewe_jax", "analyze", *options]
+
+
+def offered_agents(texts: Sequence[str]) -> dict[str, list["Agent"]]:
+    """By game, the levels and the agents that are given as text.
+
+    Raises ``UsageError`` for a game that is not offered, and for an agent that cannot play.
+    """
+    from tilewe_jax.agents.levels import LEVELS
+    from tilewe_jax.web.catalog import GAMES, Agent
+
+    offered: dict[str, list[Agent]] = {name: [] for name in GAMES}
+    for name, levels in LEVELS.items():
+        for number, level in enumerate(levels, 1):
+            title = TITLES[min(number, len(TITLES)) - 1]
+            agent = Agent(f"level:{number}", title, level.elo, _seconds(name, level.agent))
+            offered.setdefault(name, []).append(agent)
+    for text in texts:
+        game, equals, name_of_agent = text.partition("=")
+        is_named = bool(equals) and ":" not in game
+        if is_named and game not in GAMES:
+            raise UsageError(f"--agents: there is no game {game!r} in {text!r}; games are {', '.join(GAMES)}")
+        what = name_of_agent if is_named else text
+        errors = {name: _error_of(name, what) for name in ([game] if is_named else GAMES)}
+        playable = [name for name, error in errors.items() if error is None]
+        if not playable:
+            raise UsageError(f"--agents: {text!r}: {next(iter(errors.values()))}")
+        for name in playable:
+            if all(agent.agent != what for agent in offered[name]):
+                offered[name].append(Agent(what, what, None, _seconds(name, what)))
+        if len(playable) < len(errors):
+            name, error = next((name, error) for name, error in errors.items() if error)
+            err.print(f"{what} is offered for {', '.join(playable)} only; {name}: {error}", markup=False, soft_wrap=True)
+    return offered
+
+
+def _error_of(game: str, agent: str) -> str | None:
+    """Why an agent cannot play a game, or ``None``. Does what an engine process does with it, without compiling anything."""
+    from tilewe_jax.agents.analysis import AgentAnalyzer
+    from tilewe_jax.host_games import make_host_game
+    from tilewe_jax.interop.analysis import GameSpec
+
+    settings = {"agent": agent, "max_seconds": _seconds(game, agent)}
+    try:
+        analyzer = AgentAnalyzer(agent, batch=1)
+        analyzer.prepare(GameSpec(make_host_game(game), {}), {name: value for name, value in settings.items() if value})
+    except (MemoryError, OSError, ValueError) as error:
+        return " ".join(str(error).split())
+    return None
+
+
+def _is_host_name(name: str) -> bool:
+    """Whether a text can be the name of a machine in a URL, as browsers send it."""
+    part = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+    return len(name) <= 253 and re.fullmatch(rf"{part}(\.{part})*\.?", name) is not None
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _address_in_network(family: int) -> str | None:
+    """The address of this machine by which others reach it, if it has one."""
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            # Addresses for documentation: nothing is sent, and the system only chooses the interface.
+            probe.connect(("2001:db8::1" if family == socket.AF_INET6 else "192.0.2.1", 9))
+            host = str(probe.getsockname()[0])
+    except OSError:
+        return None
+    return None if ipaddress.ip_address(host.partition("%")[0]).is_unspecified else host
+
+
+def _seconds(game: str, agent: str) -> float | None:
+    """The limit of time of an agent in a game; ``None`` where it cannot keep one, see ``SearchProgram``."""
+    from tilewe_jax.agents.levels import BEST
+
+    if agent.partition(":")[0] == "best":
+        agent = BEST.get(game, "puct")
+    return SECONDS if agent.startswith("puct") and game != "triominos" else None

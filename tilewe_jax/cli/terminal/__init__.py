@@ -1,0 +1,1 @@
+"""Play and show games in the terminal."""

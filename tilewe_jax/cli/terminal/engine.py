@@ -1,0 +1,128 @@
+"""The agents of ``tilewe-jax play`` in a separate process, so that players can type, undo and leave while an agent thinks.
+
+The process reads JSON lines. The first one names the game. Each further line is a question: an agent, and the actions since the
+start, or ``null`` to compile only. The process answers each with an action or an error, and says before when it compiles.
+"""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from random import SystemRandom
+from typing import Any
+
+from tilewe_jax.cli.common import FailedError
+from tilewe_jax.utils import processes
+
+
+class Engine:
+    """The process of the agents, which starts with the first question.
+
+    Args:
+        game: the game as the command line names it.
+        options: its options.
+        deal: what chance decided at the start.
+        imports: modules to import first.
+        trust: whether files may name code, see ``tilewe_jax.utils.trust``.
+    """
+
+    def __init__(self, game: str, options: dict[str, Any], deal: Any, imports: Sequence[str] = (), trust: bool = False) -> None:
+        seed = SystemRandom().getrandbits(32)
+        self._setup = {
+            "game": game, "options": options, "deal": deal, "seed": seed, "imports": list(imports), "trust": trust
+        }  # fmt: skip
+        self._process: subprocess.Popen[bytes] | None = None
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+
+    def ask(self, agent: str, actions: Sequence[int] | None) -> None:
+        """Ask for the action of an agent after these actions, or with ``None`` have it compiled. Raises ``FailedError``."""
+        if self._process is None:
+            command = [sys.executable, "-m", "tilewe_jax.cli.terminal.engine"]
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(
+                # In a new session, so that Ctrl-C in the terminal reaches the command alone.
+                command, bufsize=0, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True,
+            )  # fmt: skip
+            self._write(self._setup)
+        self._write({"agent": agent, "actions": None if actions is None else list(actions)})
+
+    def receive(self) -> dict[str, Any]:
+        """The next answer, for which this waits. Raises ``FailedError`` if the process has ended."""
+        assert self._process
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            self._fail()
+        row: dict[str, Any] = json.loads(line)
+        return row
+
+    def has_answer(self) -> bool:
+        """Return whether ``receive`` gives an answer without waiting."""
+        return self.output is not None and bool(select.select([self.output], [], [], 0)[0])
+
+    @property
+    def output(self) -> int | None:
+        """The file descriptor on which answers arrive; ``None`` before the first question."""
+        return self._process.stdout.fileno() if self._process and self._process.stdout else None
+
+    def close(self) -> None:
+        """End the process, and everything that it has started."""
+        if self._process:
+            processes.kill(self._process.pid)
+            self._process.wait()
+        self._errors.close()
+
+    def _write(self, row: dict[str, Any]) -> None:
+        assert self._process
+        assert self._process.stdin
+        try:
+            self._process.stdin.write(json.dumps(row).encode() + b"\n")
+        except BrokenPipeError:
+            self._fail()
+
+    def _fail(self) -> None:
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote no error")
+        raise FailedError(f"the process of the engine has ended: {last}")
+
+
+def main() -> None:
+    """Answer questions until nobody asks."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print is not an answer
+
+    def answer(**values: Any) -> None:
+        answers.write(json.dumps(values) + "\n")
+        answers.flush()
+
+    from tilewe_jax.agents import player as make_player
+    from tilewe_jax.agents.gtp_agent import PlayerAgent
+    from tilewe_jax.game_options import make_game
+    from tilewe_jax.interop.gtp import GtpError
+    from tilewe_jax.utils.factories import import_module
+
+    setup = json.loads(sys.stdin.readline())
+    for name in setup["imports"]:
+        import_module(name)
+    game = make_game(setup["game"], setup["options"])
+    agents: dict[str, PlayerAgent] = {}
+    for line in sys.stdin:
+        question = json.loads(line)
+        text, actions = question["agent"], question["actions"]
+        try:
+            if text not in agents:
+                answer(agent=text, state="compiling")
+                player = make_player(game, text, setup["trust"])
+                agents[text] = PlayerAgent(game, player, setup["seed"], deal=setup["deal"])
+            action = None if actions is None else agents[text].choose(actions)
+            answer(agent=text, state="ready", actions=actions, action=action)
+        except (GtpError, ValueError, MemoryError) as error:
+            answer(agent=text, state="failed", error=f"{text}: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""Pictures of games, drawn from views: JSON values that say what a position shows. Plain Python, without JAX.
+
+``HostPosition.view`` gives the view of a position as one seat sees it, and ``action_view`` that of an action. Cells are [x, y]
+with [0, 0] at the bottom left. Every view has ``kind``, ``num_players``, ``current_player``, ``terminal``, and ``scores``, by
+seat.
+
+- ``"polyomino"``:
+  ``size``; ``cells``, a string of ``size * size`` characters with y = 0 first, "." for an empty cell or the digit of a
+  colour; ``colors``, for each its ``name``, ``player``, ``score``, ``pieces`` left, number of ``void`` cells (empty, with a
+  neighbour of that colour), and whether it is ``out``; ``current_color``; ``empty``, the number of empty cells;
+  ``start_cells``, the open ones of the current colour; ``voluntary_pass``. Actions are "place" (``color``, ``piece``,
+  ``orientation``, ``cells``) or "pass" (``color``).
+- ``"santorini"``:
+  ``size``; ``heights``, a string of digits with y = 0 first; ``workers``, four cells or ``None``, the first two of player 0;
+  ``placing``; ``winner``, a seat or ``None``. Actions are "turn" (``worker``, ``from``, ``to``, ``build``) or "place"
+  (``worker``, ``to``).
+- ``"triominos"``:
+  ``tiles``, for each its ``tile`` (like "125"), ``cell``, ``points`` (its left, middle and right corner in the plane, y
+  downwards, sides of length 1) and ``numbers`` at these points; ``trays``, by seat a list of tiles, or their number where
+  they are hidden; ``pile``, the number of tiles; ``draws`` in this turn; ``passes`` in a row; ``round``, from 0; ``target``
+  or ``None``; ``frontier``, the free cells beside a tile with their ``points``. Actions are "place" (``tile``, ``cell``,
+  ``points``, ``numbers``, ``gain`` in points and its ``reason``), "draw" or "pass" (``gain``). Here cells are (column, row),
+  y downwards.
+- ``"text"``:
+  ``text``: the games of others, which have no view of their own. Actions are "other".
+
+An action also has its ``id`` and ``name``.
+
+``draw`` and ``draw_grid`` draw views; ``tilewe_jax.replay`` draws states of games on the device.
+"""
+
+from tilewe_jax.draw.pictures import draw, draw_grid
+from tilewe_jax.draw.shapes import Options
+
+__all__ = ["Options", "draw", "draw_grid"]

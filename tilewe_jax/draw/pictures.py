@@ -1,0 +1,131 @@
+"""Pictures of positions, and of many positions side by side: views as SVG text. Plain Python, without JAX."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from xml.sax.saxutils import escape
+
+from tilewe_jax.draw import polyomino, santorini, triominos
+from tilewe_jax.draw.shapes import Options, Scene, Svg, View, document, el, number, printable, short, text
+
+_KINDS: dict[str, Any] = {"polyomino": polyomino, "santorini": santorini, "triominos": triominos}
+"""The module of each kind of view that is drawn; others have their text."""
+_MIN_WIDTH = 480
+"""Least width of a picture with a legend."""
+_CAPTION = 34
+"""Height of a line of text above a board."""
+
+
+def draw(
+    view: View, options: Options | None = None, *, legend: bool = True, names: Sequence[str] = (), caption: str | None = None
+) -> Svg:
+    """The picture of a position.
+
+    Args:
+      view: the position, as ``HostPosition.view`` gives it.
+      options: what is marked, and how it looks.
+      legend: whether players, points, and pieces or tiles that are left stand below the board.
+      names: the names of the players, by seat.
+      caption: a line above the board.
+
+    Returns:
+      The text of an SVG file, which notebooks show.
+    """
+    options = options or Options()
+    return document(scene(view, options, legend=legend, names=names, caption=caption), summary(view), options.theme)
+
+
+def scene(view: View, options: Options, *, legend: bool = True, names: Sequence[str] = (), caption: str | None = None) -> Scene:
+    """The drawing of a position; arguments are those of ``draw``."""
+    kind = _KINDS.get(view["kind"])
+    board = kind.board(view, options) if kind else _text_board(view, options)
+    rows = [board]
+    if kind and legend:
+        rows.append(kind.legend(view, options, max(board.width, _MIN_WIDTH), names))
+    if caption is not None:
+        caption = short(caption, 120)
+        size = min(16, 1.8 * max(board.width, _MIN_WIDTH * (len(rows) > 1)) / max(len(caption), 1))
+        rows.insert(0, Scene(0, _CAPTION, [text(0, _CAPTION / 2 + 2, size, options.ink("ink"), caption)]))
+    if len(rows) == 1:
+        return board
+    width = max(row.width for row in rows)
+    parts: list[str] = []
+    y = 0.0
+    for row in rows:
+        parts += _moved(row, (width - row.width) / 2, y)
+        y += row.height
+    return Scene(width, y, parts)
+
+
+def draw_grid(
+    views: Sequence[View],
+    options: Options | Sequence[Options] | None = None,
+    *,
+    columns: int | None = None,
+    side: float = 180,
+    captions: Sequence[str] = (),
+) -> Svg:
+    """Many positions side by side, without names of columns and rows.
+
+    Args:
+      views: the positions, at least one.
+      options: what is marked and how it looks, for all or for each.
+      columns: positions in a row; by default so many that the grid is about square.
+      side: width and height of each board.
+      captions: a line below each position; none by default.
+
+    Raises ``ValueError`` for no positions, or for another number of options or captions.
+    """
+    if not views:
+        raise ValueError("a grid needs a position at least")
+    each = list(options) if isinstance(options, Sequence) else [options or Options()] * len(views)
+    if len(each) != len(views) or len(captions) not in (0, len(views)):
+        raise ValueError(f"{len(views)} positions need as many options and captions, not {len(each)} and {len(captions)}")
+    columns = min(len(views), columns or math.ceil(math.sqrt(len(views))))
+    if columns < 1:
+        raise ValueError(f"columns must be positive, not {columns}")
+    gap, below = side / 12, 22 * bool(captions)
+    parts = []
+    for index, (view, look) in enumerate(zip(views, each, strict=True)):
+        row, place = divmod(index, columns)
+        x, y = gap + place * (side + gap), gap + row * (side + gap + below)
+        board = scene(view, replace(look, coordinates=False), legend=False)
+        box = {"x": x, "y": y, "width": side, "height": side, "viewBox": f"0 0 {number(board.width)} {number(board.height)}"}
+        parts.append(el("svg", box, *board.parts))
+        if captions:
+            parts.append(text(x + side / 2, y + side + 13, 13, look.ink("muted"), captions[index]))
+    rows = math.ceil(len(views) / columns)
+    size = (gap + columns * (side + gap), gap + rows * (side + gap + below))
+    return document(Scene(*size, parts), f"{len(views)} positions", each[0].theme)
+
+
+def summary(view: View) -> str:
+    """A position in one sentence."""
+    if view["kind"] == "text":
+        return "Position"
+    points = " to ".join(map(str, view["scores"])).replace("-", "\N{MINUS SIGN}")
+    state = "game over" if view["terminal"] else f"player {view['current_player'] + 1} to move"
+    if view["kind"] == "polyomino":
+        return f"Board of {view['size']} by {view['size']} cells; points {points}; {state}"
+    if view["kind"] == "santorini":
+        return f"Santorini, {view['size']} by {view['size']} cells; {state}"
+    return f"Triominos, {len(view['tiles'])} tiles placed, {view['pile']} in the pile; points {points}; {state}"
+
+
+def _moved(row: Scene, x: float, y: float) -> list[str]:
+    """The parts of a drawing at another place."""
+    if not x and not y:
+        return row.parts
+    return [el("g", {"transform": f"translate({number(x)} {number(y)})"}, part) for part in row.parts]
+
+
+def _text_board(view: View, options: Options) -> Scene:
+    """The text of a view that has no drawing."""
+    lines = view["text"].split("\n")
+    style = {"font-size": 15, "font-family": "ui-monospace,monospace", "xml:space": "preserve"}
+    parts = [
+        el("text", {"x": 12, "y": 18 * i + 26, **style, "fill": options.ink("ink")}, escape(printable(line)))
+        for i, line in enumerate(lines)
+    ]
+    return Scene(9 * max(map(len, lines)) + 24, 18 * len(lines) + 24, parts)

@@ -1,0 +1,322 @@
+"""Pentobi's game files (``.blksgf``), a dialect of the Smart Game Format (SGF): https://www.red-bean.com/sgf/.
+
+A file is a collection of trees of nodes, ``(;GM[Blokus Duo];B[e10,f10,f9];W[...])``. A line is a path from the root of a tree
+to a leaf, and the first one is the main line. Games that start from the initial position are read: the main line of each tree,
+or with ``variations`` every line as a game. ``Unread`` counts the rest of a file. Games without variations are written.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilewe_jax.formats.blokus import PASS, BlokusGame, blokus_game, game_of_name
+from tilewe_jax.games.polyomino.position import PolyominoPosition
+from tilewe_jax.host import HostGame, IllegalActionError, shared_win
+from tilewe_jax.records import FILE_LIMIT, Record, RecordError
+from tilewe_jax.utils.files import read_input, replacing
+
+SUFFIXES = (".blksgf", ".sgf")
+"""How the names of such files end, lower-case."""
+
+_TOKEN = re.compile(r"\s+|[();]|([A-Za-z0-9]+)|\[((?:[^\]\\]|\\.)*)\]", re.DOTALL)
+_COLORS = ("B", "BLACK", "W", "WHITE", "1", "BLUE", "2", "YELLOW", "3", "RED", "4", "GREEN")
+"""Properties that are moves in some game."""
+_SETUP = ("AB", "AW", "A1", "A2", "A3", "A4", "AE")
+_FILE = ("CA", "FF", "AP", "ST")
+"""Properties of a root that describe the file rather than the game."""
+
+
+@dataclass(frozen=True, eq=False)
+class SgfNode:
+    """A node of a tree."""
+
+    properties: list[tuple[str, list[str]]] = field(default_factory=list)
+    """Names, upper-case if the property is known, and values, in the order of the file."""
+    children: list["SgfNode"] = field(default_factory=list)
+    """The next node of the line; several children are variations, the first one is the main line."""
+
+
+@dataclass(frozen=True)
+class Unread:
+    """The content of a tree that is not read."""
+
+    variations: int = 0
+    """Number of lines besides the main line."""
+    properties: Mapping[str, int] = field(default_factory=dict)
+    """Number of properties by name."""
+
+    def __bool__(self) -> bool:
+        return bool(self.variations or self.properties)
+
+    def __add__(self, other: "Unread") -> "Unread":
+        return Unread(self.variations + other.variations, dict(Counter(self.properties) + Counter(other.properties)))
+
+    def __str__(self) -> str:
+        """The content in a few words, like ``43 variations, 2 comments, the properties TE (9), DT``."""
+        others = dict(self.properties)
+        parts = [(self.variations, "variation"), (others.pop("C", 0) + others.pop("GC", 0), "comment")]
+        texts = [f"{count:,} {name}{'s' * (count > 1)}" for count, name in parts if count]
+        if others:
+            names = [name[:20] + f" ({count:,})" * (count > 1) for name, count in sorted(others.items())]
+            shown = ", ".join(names[:20]) + f" and {len(names) - 20} others" * (len(names) > 20)
+            texts.append(f"the {'property' if len(names) == 1 else 'properties'} {shown}")
+        return ", ".join(texts)
+
+
+@dataclass(frozen=True)
+class SgfGame:
+    """A line of a file as a game, finished or not."""
+
+    game: BlokusGame
+    actions: tuple[int, ...]
+    """Action ids in the order of play; all are legal."""
+    players: tuple[str, ...]
+    """Names of the players by seat; empty if the file names none."""
+    scores: tuple[int, ...] = ()
+    """Final scores by seat; empty if the game is not over."""
+    unread: Unread = Unread()
+    """The content of the tree that is not read, given with the first game of a tree."""
+
+    def record(self) -> Record:
+        """The game as a record, without a result if it is not over."""
+        returns = shared_win(self.scores) if self.scores else ()
+        return Record(None, self.actions, self.scores, returns, self.players)
+
+
+def parse(text: str, variations: bool = False) -> list[SgfGame]:
+    """The games of a text.
+
+    Args:
+      text: the content of a file.
+      variations: whether every line of a tree is a game, instead of the main line alone.
+
+    Raises ``ValueError``, which says what is wrong and in which game.
+    """
+    games: list[SgfGame] = []
+    for number, root in enumerate(trees(text), 1):
+        try:
+            games += _games(root, variations)
+        except ValueError as error:
+            raise ValueError(f"game {number}: {error}") from None
+    return games
+
+
+def trees(text: str) -> list[SgfNode | None]:
+    """The roots of the trees of an SGF text, ``None`` for a tree without nodes. Raises ``ValueError`` for other text."""
+    tops: list[SgfNode] = []
+    opened: list[SgfNode] = []  # for each open parenthesis, the node before it
+    node = SgfNode()
+    is_open = False  # whether properties may follow
+    values: list[str] | None = None
+    for offset, token in _tokens(text):
+        if token[0] == "(":
+            if not opened:
+                node = SgfNode()
+                tops.append(node)
+            opened.append(node)
+            is_open, values, is_variation = False, None, True
+        elif token[0] == ")" and opened:
+            node = opened.pop()
+            is_open, values, is_variation = False, None, False
+        elif token[0] == ";" and opened and (is_variation or not node.children):
+            node.children.append(child := SgfNode())
+            node, is_open, values, is_variation = child, True, None, False
+        elif token[1] and is_open:
+            values = []
+            node.properties.append((_canonical(token[1]), values))
+        elif token[2] is not None and values is not None:
+            values.append(re.sub(r"\\(?:\r\n|\n\r|\n|\r|(.))", r"\1", token[2], flags=re.DOTALL))
+        else:
+            raise ValueError(f"this is no SGF: {token[0][:20]!r} at character {offset + 1} is out of place")
+    if opened:
+        raise ValueError("this is no SGF: the text ends inside of a tree")
+    if not tops:
+        raise ValueError("this is no SGF: it has no tree")
+    return [_root(number, top) for number, top in enumerate(tops, 1)]
+
+
+def _root(number: int, top: SgfNode) -> SgfNode | None:
+    """The root of a tree, which is the child of a node that stands for the collection. Raises ``ValueError``."""
+    if len(top.children) > 1:
+        raise ValueError(f"game {number}: a tree starts with one node, got several variations")
+    return top.children[0] if top.children else None
+
+
+def _canonical(name: str) -> str:
+    """The name of a property: in upper case, or without its lower-case letters as in files before FF[4], if that is known."""
+    for known in (name.upper(), re.sub("[a-z]", "", name)):
+        if known in (*_COLORS, *_SETUP, *_FILE, "GM", "PL", "SZ", "C", "GC", "PB", "PW", "P1", "P2", "P3", "P4"):
+            return known
+    return name
+
+
+def _tokens(text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """The tokens of an SGF text except white space, each with its place. Raises ``ValueError`` for other text."""
+    offset = 0
+    while offset < len(text):
+        token = _TOKEN.match(text, offset)
+        if not token:
+            raise ValueError(f"this is no SGF: {text[offset : offset + 20]!r} at character {offset + 1}")
+        if not token[0].isspace():
+            yield offset, token
+        offset = token.end()
+
+
+def render(game: BlokusGame, actions: Sequence[int], players: Sequence[str] = ()) -> str:
+    """A game, finished or not, as a tree. Raises ``ValueError`` for an illegal action, or other options than the default."""
+    if game.config != game_of_name(game.name).config:
+        raise ValueError(f"{game.host.id} with other options than the default ones cannot be written as .blksgf")
+    root = f";GM[{game.name}]CA[UTF-8]"
+    for player, name in zip(game.players, players, strict=bool(players)):
+        root += f"P{player.upper()}[{_escaped(name)}]"
+    lines = [root]
+    position = game.start()
+    for number, action in enumerate(actions, 1):
+        if position.is_terminal:
+            raise ValueError(f"move {number}, action {action}, comes after the end of the game")
+        color = game.colors[position.current_color][0].upper()
+        position = position.after(action)
+        lines.append(f";{color}[{game.move_text(action)}]")
+    return f"({chr(10).join(lines)})\n"
+
+
+def read(path: str | Path, variations: bool = False) -> list[SgfGame]:
+    """Read the games of a file, as ``parse`` does.
+
+    Raises ``OSError`` if it cannot be read, and ``RecordError`` if its content is wrong.
+    """
+    try:
+        return parse(read_input(path, FILE_LIMIT).decode("utf-8-sig"), variations)
+    except UnicodeDecodeError:
+        raise RecordError(f"{path} is not a file of games: it is not UTF-8 text") from None
+    except ValueError as error:
+        raise RecordError(f"{path}: {error}") from None
+
+
+def write_records(path: str | Path, game: HostGame, records: Iterable[Record]) -> None:
+    """Write records as a file with one tree a game, replacing an existing file atomically.
+
+    Pentobi opens files of a single game.
+
+    Raises ``ValueError`` if the game cannot be written, a record does not replay, or its moves lead to another result, because
+    a file has the moves alone; ``OSError`` as ``files.replacing``.
+    """
+    names = blokus_game(game)
+    with replacing(path) as file:
+        for number, record in enumerate(records, 1):
+            try:
+                file.write(text := render(names, record.actions, record.players))
+                scores = parse(text)[0].scores
+                if record.scores != scores:
+                    end = f"ends with the scores {list(scores)}" if scores else "is not over"
+                    raise ValueError(f"it {end}, and the record says {list(record.scores)}")
+            except ValueError as error:
+                raise ValueError(f"game {number}: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of a tree so far."""
+
+    position: PolyominoPosition
+    actions: tuple[int, ...] = ()
+
+
+def _games(root: SgfNode | None, variations: bool) -> list[SgfGame]:
+    """The games of a tree. Raises ``ValueError``."""
+    properties = root.properties if root else []
+    names = ["".join(values) for name, values in properties if name == "GM"]
+    if root is None or not names:
+        raise ValueError("it does not name its game, like GM[Blokus Duo]")
+    game = game_of_name(names[0])
+    values_of = {name: "".join(values) for name, values in reversed(properties)}  # the first of several stays
+    given = [values_of.get(f"P{player.upper()}", "") for player in game.players]
+    players = tuple(given) if any(given) else ()
+    games: list[SgfGame] = []
+    waiting = [(root, _Line(game.start()))]
+    while waiting:
+        node, line = waiting.pop()
+        try:
+            line = _after(game, line, node)
+        except ValueError as error:
+            raise ValueError(f"variation {len(games)}: {error}" if games else str(error)) from None
+        waiting += [(child, line) for child in reversed(node.children if variations else node.children[:1])]
+        if not node.children:
+            scores = line.position.scores() if line.position.is_terminal else ()
+            unread = Unread() if games else _unread(game, root, variations)
+            games.append(SgfGame(game, line.actions, players, scores, unread))
+    return games
+
+
+def _after(game: BlokusGame, line: _Line, node: SgfNode) -> _Line:
+    """A line after a node. Raises ``ValueError`` for illegal moves, and for other properties that change the position."""
+    for name, values in node.properties:
+        value = ",".join(values)  # a move has a value for each cell in files of early versions of Pentobi
+        if name in _COLORS:
+            line = _moved(game, line, name, value)
+        elif name in _SETUP:
+            raise ValueError(f"it sets up a position ({name}); only games from the start are read")
+        elif name == "SZ" and value != str(game.config.size):
+            raise ValueError(f"SZ[{value[:80]}] must be {game.config.size}, the size of {game.name}")
+        elif name == "PL" and not line.position.is_terminal:
+            turn = line.position.current_color
+            if _colors(game).get(value.strip().upper()) != turn:
+                color = game.colors[turn][0].upper()
+                raise ValueError(f"PL[{value[:80]}] after {len(line.actions)} moves must be {color}, whose turn it is")
+    return line
+
+
+def _moved(game: BlokusGame, line: _Line, name: str, value: str) -> _Line:
+    """A line after a move, the same after a pass that the rules imply. Raises ``ValueError``."""
+    position = line.position
+    label = f"move {len(line.actions) + 1}"
+    move = f"{label}, {name}[{value[:80]}]"
+    color = _colors(game).get(name)
+    if color is None:
+        known = " ".join(names[0].upper() for names in game.colors)
+        raise ValueError(f"{move}: {name} is not a color of {game.name}, whose colors are {known}")
+    if value.strip().lower() in ("", PASS) and not game.has_passes:
+        if game.must_pass(position, color):
+            return line
+        raise ValueError(f"{move}, is a pass, which {game.name} does not have; colors without a move are skipped")
+    if position.is_terminal:
+        raise ValueError(f"{move}, comes after the end of the game")
+    if color != position.current_color:
+        raise ValueError(f"{move}, is not the turn of {game.colors[position.current_color][0].upper()}")
+    try:
+        action = game.action(value)
+        return _Line(position.after(action), (*line.actions, action))
+    except IllegalActionError as error:
+        raise ValueError(f"{move}: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{label}: {error}") from None
+
+
+def _colors(game: BlokusGame) -> dict[str, int]:
+    """The colors of a game by the names of their properties."""
+    return {name.upper(): color for color, names in enumerate(game.colors) for name in names}
+
+
+def _unread(game: BlokusGame, root: SgfNode, variations: bool) -> Unread:
+    """The content of a tree that is not read."""
+    names = {f"P{player.upper()}" for player in game.players}
+    properties: Counter[str] = Counter()
+    once = {"GM", *names, *_FILE}  # read in the root, once
+    leaves, waiting = 0, [root]
+    while waiting:
+        node = waiting.pop()
+        for name, values in node.properties:
+            is_utf8 = name != "CA" or "".join(values).strip().upper() in ("UTF-8", "UTF8", "US-ASCII", "ASCII")
+            if node is root and name in once and is_utf8:
+                once.remove(name)
+            elif name not in (*_COLORS, *_SETUP, "PL", "SZ"):
+                properties[name] += 1
+        waiting += node.children
+        leaves += not node.children
+    return Unread(0 if variations else leaves - 1, dict(properties))
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\]\\])", r"\\\1", text)

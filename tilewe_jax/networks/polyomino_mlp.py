@@ -1,0 +1,254 @@
+"""The perceptrons for the polyomino games, for CPUs: a hundredth of the work of a residual tower.
+
+They read ``PolyominoGame.encode``, which knows what each colour could play, and give weights in place of logits: of the linear
+features of placements (``heuristics.Features``), or of a second perceptron, which reads these features. So only the placements
+that a search looks at are scored, and before anything is learned the policy is that of the heuristics.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float32, Int32, PRNGKeyArray
+
+from tilewe_jax.games.polyomino.encoding import Encoding
+from tilewe_jax.games.polyomino.game import PolyominoGame
+from tilewe_jax.games.polyomino.heuristics import WEIGHT_NAMES, Features, PerceptronWeights
+from tilewe_jax.games.polyomino.observation import unpack_boards
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_SIZES
+from tilewe_jax.networks.base import Outputs, Size
+from tilewe_jax.networks.layers import BFloat16Linear, ValueHead
+
+_FEATURE_SCALE = Features(
+    opponent_corners_covered=0.5,
+    cells_beside_opponent_corners=0.5,
+    cells_near_opponent_corners=0.5,
+    cells_beside_opponents=0.5,
+    edges_on_opponents=0.5,
+    corners_opened=0.25,
+    corners_with_a_free_neighbor=0.25,
+    corners_with_two_free_neighbors=0.25,
+    corners_with_three_free_neighbors=0.25,
+    corners_in_new_area=0.25,
+    corners_beside_opponents=0.25,
+    own_corners_covered=0.5,
+    own_corners_wasted=0.5,
+    free_cells_wasted=0.25,
+    centrality=0.25,
+)
+"""Factors of the features that the perceptron reads, which bring their values to about 1. Shipped weights depend on them."""
+_NOWHERE = 1 << 20
+"""Offset that leads out of every board, where cells are looked up by index."""
+
+
+@dataclass(frozen=True)
+class LinearPolicy:
+    """The interface of a network that reads encodings and gives weights of the features of placements."""
+
+    game: PolyominoGame
+
+    @property
+    def num_logits(self) -> int:
+        """Number of weights."""
+        return len(WEIGHT_NAMES)
+
+    def initial_weights(self, key: PRNGKeyArray) -> Float32[Array, "weights"]:
+        """What an untrained network adds to the weights of the heuristics."""
+        del key
+        return jnp.zeros(self.num_logits, jnp.float32)
+
+    def observe(self, state: Any, player: Int32[Array, ""]) -> Encoding:
+        """The encoding of a position; ``player`` is to move."""
+        del player
+        return self.game.encode(state)
+
+    def gather_logits(self, state: Any, logits: Float32[Array, "weights"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+        """The logits of actions: their features, weighted."""
+        return _linear_logits(self.game, state, logits, actions)
+
+
+@dataclass(frozen=True)
+class PerceptronPolicy(LinearPolicy):
+    """The interface of a network that gives weights of a perceptron of the features of placements, and two maps of the board.
+
+    The perceptron is ``PolyominoGame.perceptron_logits``. The maps are what a cell adds to the logits of placements that cover
+    it, and to those of which it is a corner (``Orientation.corners``). The linear weights come first.
+    """
+
+    hidden: int = 16
+    """Number of hidden units of the perceptron."""
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the parts of the weights: those of ``PerceptronWeights``, and the maps."""
+        features, pieces = len(Features._fields), len(WEIGHT_NAMES) - len(Features._fields)
+        perceptron = (features, self.hidden), (pieces, self.hidden), (self.hidden,)
+        return (features + pieces,), *perceptron, (2, self.game.config.size, self.game.config.size)
+
+    @property
+    def num_logits(self) -> int:
+        """Number of weights."""
+        return sum(map(math.prod, self.shapes))
+
+    def initial_weights(self, key: PRNGKeyArray) -> Float32[Array, "weights"]:
+        """Weights with which the hidden units differ and add nothing to logits."""
+        linear, features, pieces, *rest = self.shapes
+        zeros = partial(jnp.zeros, dtype=jnp.float32)
+        planes = jax.random.normal(key, (features[0] + pieces[0], self.hidden), jnp.float32) / 2
+        parts = zeros(linear), planes, *map(zeros, rest)
+        return jnp.concatenate([part.ravel() for part in parts])
+
+    def gather_logits(self, state: Any, logits: Float32[Array, "weights"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+        """The logits of actions: what the perceptron makes of their features, plus the maps at their cells and corners."""
+        parts = jnp.split(logits, np.cumsum([math.prod(shape) for shape in self.shapes])[:-1])
+        linear, features, pieces, out, maps = (part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True))
+        weights = PerceptronWeights(linear, features * np.array(_FEATURE_SCALE, np.float32)[:, None], pieces, out)
+        return _perceptron_logits(self.game, state, weights, actions) + _map_logits(self.game, maps, actions)
+
+
+def _map_logits(game: PolyominoGame, maps: Float32[Array, "2 size size"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+    """The sum of both maps over the cells and over the corners of placements; 0 for a pass."""
+    cells, size, side = game.config.cells, game.config.size, game.config.size + 2  # corners may lie outside of the board
+    padded = jnp.pad(maps, ((0, 0), (1, 1), (1, 1))).ravel()
+    offsets = [
+        [y * side + x for x, y in orientation.cells] + [(side + y) * side + x for x, y in orientation.corners]
+        for orientation in ORIENTATIONS
+    ]
+    longest = max(map(len, offsets))
+    table = np.array([row + [_NOWHERE] * (longest - len(row)) for row in offsets], np.int32)
+    placement = jnp.clip(actions, 0, game.config.num_placements - 1)
+    start = (placement % cells // size + 1) * side + placement % size + 1
+    looked_up = padded.at[jnp.asarray(table)[placement // cells] + start[:, None]].get(mode="fill", fill_value=0.0)
+    return jnp.where(game.config.is_placement(actions), jnp.sum(looked_up, axis=1), 0.0)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _linear_logits(
+    game: PolyominoGame, state: Any, weights: Float32[Array, "weights"], actions: Int32[Array, "k"]
+) -> Float32[Array, "k"]:
+    return game.linear_logits(state, actions, weights)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _perceptron_logits(
+    game: PolyominoGame, state: Any, weights: PerceptronWeights, actions: Int32[Array, "k"]
+) -> Float32[Array, "k"]:
+    return game.perceptron_logits(state, actions, weights)
+
+
+def _dense_linear_logits(weights: Float32[Array, "weights"], features: Float32[Array, "k weights"]) -> Float32[Array, "k"]:
+    return features @ weights
+
+
+def _dense_perceptron_logits(weights: PerceptronWeights, features: Float32[Array, "k weights"]) -> Float32[Array, "k"]:
+    hidden = jax.nn.relu(features @ jnp.concatenate([weights.features, weights.pieces]))
+    return features @ weights.linear + hidden @ weights.out
+
+
+def _define_gradient(function: Any, of_features: Callable[[Any, Array], Array]) -> None:
+    """Define the derivative of logits by the weights as that of a function of the weights and the features of placements."""
+
+    def forward(game: PolyominoGame, state: Any, weights: Any, actions: Array) -> tuple[Array, tuple[Any, Array, Array]]:
+        features = game.heuristic_features(state, actions)[:, : len(WEIGHT_NAMES)]
+        is_placement = game.config.is_placement(actions)
+        return function(game, state, weights, actions), (weights, features, is_placement)
+
+    def backward(game: PolyominoGame, residuals: tuple[Any, Array, Array], cotangent: Array) -> tuple[None, Any, None]:
+        del game
+        weights, features, is_placement = residuals
+        _, pullback = jax.vjp(lambda weights: of_features(weights, features), weights)
+        return None, *pullback(jnp.where(is_placement, cotangent, 0.0)), None
+
+    function.defvjp(forward, backward)
+
+
+_define_gradient(_linear_logits, _dense_linear_logits)
+_define_gradient(_perceptron_logits, _dense_perceptron_logits)
+
+
+class PolyominoMLP(eqx.Module):
+    """A perceptron of the boards, pieces and numbers of legal placements of all colours."""
+
+    boards: BFloat16Linear
+    numbers: BFloat16Linear
+    hidden: BFloat16Linear
+    policy: BFloat16Linear
+    value: ValueHead
+    interface: LinearPolicy = eqx.field(static=True)
+
+    def __init__(self, game: PolyominoGame, size: Size, key: PRNGKeyArray, policy: type[LinearPolicy] = LinearPolicy) -> None:
+        key_boards, key_numbers, key_hidden, key_policy, key_value = jax.random.split(key, 5)
+        config, width = game.config, 8 * size.channels
+        numbers = config.colors * (3 * len(config.pieces) + 4)
+        self.interface = policy(game)
+        self.boards = BFloat16Linear(4 * config.colors * config.cells, width, key_boards, scale=2.0)
+        self.numbers = BFloat16Linear(numbers, width, key_numbers, scale=2**0.5)
+        self.hidden = BFloat16Linear(width, width // 2, key_hidden, scale=2**0.5)
+        policy_layer = BFloat16Linear(width // 2, self.interface.num_logits, key_policy, scale=0.0)
+        self.policy = eqx.tree_at(lambda layer: layer.bias, policy_layer, self.interface.initial_weights(key_policy))
+        self.value = ValueHead(width // 2, game.num_players, key_value)
+
+    def grown_from(self, model: Any) -> "PolyominoMLP | None":
+        """The network with the weights of a smaller one, so that its outputs are the same before more is learned.
+
+        That is one of the same width with ``LinearPolicy``, whose weights come first in those of other policies. ``None`` for
+        any other network.
+        """
+        if not isinstance(model, PolyominoMLP) or type(model.interface) is not LinearPolicy:
+            return None
+        if model.policy.weight.shape[0] != self.policy.weight.shape[0]:
+            return None
+        linear = model.interface.num_logits
+        weight = self.policy.weight.at[:, :linear].set(model.policy.weight)
+        bias = self.policy.bias.at[:linear].set(model.policy.bias)
+
+        def parts(network: PolyominoMLP) -> tuple[Any, ...]:
+            return network.boards, network.numbers, network.hidden, network.value
+
+        policy = eqx.tree_at(lambda layer: (layer.weight, layer.bias), self.policy, (weight, bias))
+        grown = eqx.tree_at(lambda network: (*parts(network), network.policy), self, (*parts(model), policy))
+        return cast(PolyominoMLP, grown)
+
+    def __call__(self, encoding: Encoding) -> Outputs:
+        game, numbers = self.interface.game, _numbers(self.interface.game, encoding)
+        x = jax.nn.relu(self.boards(_planes(game, encoding).ravel()) + self.numbers(numbers))
+        x = jax.nn.relu(self.hidden(x))
+        weights = _heuristic_weights(game, encoding)
+        weights = jnp.pad(weights, (0, self.interface.num_logits - len(weights)))
+        return Outputs(weights + self.policy(x), *self.value(x), features=x)
+
+
+def _planes(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "planes size size"]:
+    """The boards of an encoding."""
+    boards = [encoding.cells, encoding.free, encoding.corners, encoding.reachable]
+    return unpack_boards(game.config, jnp.concatenate(boards)).astype(jnp.float32)
+
+
+def _numbers(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "numbers"]:
+    """What an encoding says beside boards, each number between 0 and about 1."""
+    config = game.config
+    held = (encoding.hands[:, None] >> np.array(config.pieces, np.uint32)[None]) & np.uint32(1)
+    legal, points = encoding.legal.astype(jnp.float32), encoding.points.astype(jnp.float32)
+    numbers = [
+        held,
+        encoding.legal > 0,
+        jnp.log1p(legal) / 3,
+        jnp.log1p(jnp.sum(legal, axis=1)) / 5,
+        encoding.out,
+        points / sum(PIECE_SIZES[piece] for piece in config.pieces),
+        jnp.arange(config.colors, dtype=jnp.int32) == encoding.color,
+    ]
+    return jnp.concatenate([number.astype(jnp.float32).ravel() for number in numbers])
+
+
+def _heuristic_weights(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "weights"]:
+    """The weights of the heuristics in this position."""
+    start, slope = np.array(list(game.heuristic_weights.values()), np.float32).T
+    left = jnp.sum((encoding.hands[0] >> np.array(game.config.pieces, np.uint32)) & np.uint32(1))
+    return jnp.asarray(start) + jnp.asarray(slope) * (1 - left.astype(jnp.float32) / len(game.config.pieces))

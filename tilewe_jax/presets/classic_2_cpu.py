@@ -1,0 +1,9 @@
+"""The classic game for two players with two colours each on a CPU: the perceptron, after a warm start with playouts."""
+
+from dataclasses import replace
+
+from tilewe_jax.presets import duo_official_cpu
+from tilewe_jax.training.config import GameConfig
+
+CONFIG = replace(duo_official_cpu.CONFIG, game=GameConfig("classic_2"))
+"""No weights are shipped for this game, and those of others have other numbers of players."""

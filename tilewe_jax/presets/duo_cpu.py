@@ -1,0 +1,14 @@
+"""The modified Blokus Duo on a CPU: self-play from the weights that are shipped for it."""
+
+from dataclasses import replace
+
+from tilewe_jax.presets import duo_official_cpu
+from tilewe_jax.training.config import GameConfig, NetworkConfig
+
+CONFIG = replace(
+    duo_official_cpu.CONFIG,
+    game=GameConfig("duo"),
+    network=NetworkConfig(architecture="placement_policy_mlp", size="nano", init="duo"),
+    selfplay=replace(duo_official_cpu.CONFIG.selfplay, warmup_iterations=0),
+    max_minutes=30.0,
+)

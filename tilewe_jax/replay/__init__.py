@@ -1,0 +1,5 @@
+"""Recorded games as pages, animations and pictures."""
+
+from tilewe_jax.replay.states import grid, picture
+
+__all__ = ["grid", "picture"]

@@ -1,0 +1,133 @@
+"""Recorded games from files of all formats, records and Pentobi's ``.blksgf``. Plain Python, without JAX."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+from tilewe_jax import records
+from tilewe_jax.formats import blksgf
+from tilewe_jax.host import HostGame
+from tilewe_jax.records import Record, RecordError
+from tilewe_jax.replay.frames import replay
+from tilewe_jax.utils.files import open_input, parse_json
+
+_HEAD = 4096
+"""Number of bytes at the start of a file by which its format is recognised."""
+
+
+@dataclass(frozen=True)
+class RecordedGame:
+    """A game of a file, finished or not."""
+
+    game: HostGame
+    deal: Any
+    """The decisions of chance before the first move, see ``Game.deal``."""
+    actions: tuple[int, ...]
+    """Action ids in the order of play."""
+    names: tuple[str, ...]
+    """Names of the players by seat; empty where unknown."""
+    result: dict[str, Any] | None
+    """Final ``scores`` and ``returns``; ``None`` for a game that is not over."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of its record, which mean nothing here."""
+
+    @property
+    def record(self) -> Record:
+        """The game as a record."""
+        result = self.result or {"scores": (), "returns": ()}
+        return Record(self.deal, self.actions, tuple(result["scores"]), tuple(result["returns"]), self.names, self.extra)
+
+    def replay(self, analyses: Sequence[Any] = ()) -> dict[str, Any]:
+        """The replay of the game, with all that was hidden in it. Raises as ``tilewe_jax.replay.frames.replay`` does."""
+        return replay(self.game, self.deal, self.actions, names=self.names, result=self.result, analyses=analyses)
+
+
+def of_record(game: HostGame, record: Record) -> RecordedGame:
+    """A record with its game."""
+    result = {"scores": list(record.scores), "returns": list(record.returns)} if record.is_finished else None
+    return RecordedGame(game, record.deal, record.actions, record.players, result, record.extra)
+
+
+@dataclass(frozen=True)
+class GameFile:
+    """The content of a file of games."""
+
+    games: list[RecordedGame]
+    notes: tuple[str, ...] = ()
+    """The content that is not read, a sentence each, like ``2 comments are not read``."""
+    has_variations: bool = False
+    """Whether the content that is not read includes variations."""
+
+    def of_one_kind(self, path: str | Path) -> tuple[HostGame, list[Record]]:
+        """The game and the records of a file. Raises ``RecordError`` for a file with games of several kinds, or none."""
+        if not self.games:
+            raise RecordError(f"{path}: it has no games")
+        first = self.games[0].game
+        for number, recorded in enumerate(self.games, 1):
+            if (recorded.game.id, recorded.game.options) != (first.id, first.options):
+                raise RecordError(f"{path}: game {number} is {recorded.game.id}, and the games before are {first.id}")
+        return first, [recorded.record for recorded in self.games]
+
+
+def is_sgf(path: str | Path) -> bool:
+    """Recognise a ``.blksgf`` file by its content, or if the content is of neither format by its name.
+
+    Raises ``OSError`` if it cannot be read.
+    """
+    with open_input(path, records.FILE_LIMIT) as file:
+        head = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    return head == b"(" or (head != b"{" and has_sgf_name(path))
+
+
+def has_sgf_name(path: str | Path) -> bool:
+    """Recognise the name of a ``.blksgf`` file, in any case."""
+    return Path(path).suffix.lower() in blksgf.SUFFIXES
+
+
+def read(path: str | Path, variations: bool = False) -> GameFile:
+    """Read a file of games, records or ``.blksgf``.
+
+    Args:
+      path: the file.
+      variations: whether each variation of a ``.blksgf`` file is a game, instead of the main lines alone.
+
+    Raises ``OSError`` if it cannot be read, and ``RecordError`` if its content is wrong.
+    """
+    if is_sgf(path):
+        return of_sgf(blksgf.read(path, variations))
+    game, found = records.read_on_host(path)
+    with open_input(path, records.FILE_LIMIT) as file:
+        header = parse_json(file.readline().decode("utf-8-sig"))
+    unknown = [name for name in header if name not in records.HEADER]
+    notes = [f"the {_listed('field', unknown)} of line 1 {_are(unknown)} not read"] if unknown else []
+    fields = Counter(name for record in found for name in record.extra)
+    if fields:
+        counts = [f"{name} ({count:,})" for name, count in sorted(fields.items())]
+        notes.append(f"the {_listed('field', counts)} of games {_are(counts)} not read")
+    return GameFile([of_record(game, record) for record in found], tuple(notes))
+
+
+def of_sgf(games: Sequence[blksgf.SgfGame]) -> GameFile:
+    """The games of a ``.blksgf`` file, finished or not."""
+    unread = reduce(add, (game.unread for game in games), blksgf.Unread())
+    notes = (
+        [f"{unread} {'is' if unread.variations + sum(unread.properties.values()) == 1 else 'are'} not read"] if unread else []
+    )
+    empty = [str(number) for number, game in enumerate(games, 1) if not game.actions]
+    if empty:
+        notes.append(f"{_listed('game', empty)} {'has' if len(empty) == 1 else 'have'} no moves")
+    recorded = [of_record(game.game.host, game.record()) for game in games]
+    return GameFile(recorded, tuple(notes), unread.variations > 0)
+
+
+def _listed(noun: str, items: Sequence[str]) -> str:
+    shown = ", ".join(item[:40] for item in items[:10]) + f" and {len(items) - 10:,} others" * (len(items) > 10)
+    return f"{noun}{'s' * (len(items) > 1)} {shown}"
+
+
+def _are(items: Sequence[str]) -> str:
+    return "is" if len(items) == 1 else "are"

@@ -1,0 +1,213 @@
+"""The agents of a training run: its search with a network, as self-play and as evaluation use it, and those of the warm-up."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from tilewe_jax.agents import HostPlayer, Player, player
+from tilewe_jax.game import Action, Game, Policy
+from tilewe_jax.networks import Model
+from tilewe_jax.networks.weights import TrainedNetwork
+from tilewe_jax.search import (
+    Determinized,
+    Evaluator,
+    EvaluatorSettings,
+    GumbelRule,
+    PolicyOutput,
+    PuctRule,
+    Search,
+    TreePlayer,
+    playout_evaluator,
+    sample_candidates,
+)
+from tilewe_jax.search.exported import as_tree
+from tilewe_jax.search.tree import Tree, inner_visits
+from tilewe_jax.training.config import SelfplayConfig
+from tilewe_jax.training.replay import UNKNOWN, TreeNode
+from tilewe_jax.utils.words import did_you_mean
+
+State = TypeVar("State")
+
+
+class Decision(NamedTuple):
+    """What an agent of a run decides in a position."""
+
+    output: PolicyOutput
+    """An action with an improved policy and a value."""
+    node: TreeNode[Any] | None = None
+    """A position inside of the search tree; ``None`` in runs that record none."""
+
+
+Searcher = Callable[[Any, PRNGKeyArray], Decision]
+"""Maps one position and a key to a decision."""
+
+MIN_NODE_VISITS = 4
+"""Minimum number of visits of a node of a search tree from whose value the network learns."""
+_NODE_STREAM = 0x40DE
+"""Folded into the key of a search to draw a node of its tree."""
+HEURISTIC = "heuristic"
+"""Names the warm-up policy that draws from ``Game.heuristic_logits``."""
+
+
+def searcher(
+    config: SelfplayConfig, game: Game[Any], evaluator: Evaluator, num_simulations: int, explore: bool = True
+) -> Searcher:
+    """The search of a run; without ``explore`` it draws no noise, as in evaluations and fast searches."""
+    determinizations = config.num_determinizations if game.has_hidden_information else 1
+    settings = replace(config.search, num_simulations=max(1, num_simulations // determinizations))
+    search = Search(game, evaluator, rule(config, explore), settings)
+    if game.has_hidden_information:
+        determinized = Determinized(search, determinizations)
+        return lambda state, key: Decision(determinized(state, key))
+
+    def decide(state: Any, key: PRNGKeyArray) -> Decision:
+        output = search(state, key)
+        node = draw_node(output.tree, jax.random.fold_in(key, _NODE_STREAM)) if config.tree_nodes else None
+        return Decision(output.policy_output, node)
+
+    return decide
+
+
+def draw_node(tree: Tree[State], key: PRNGKeyArray) -> TreeNode[State]:
+    """A node of a tree, drawn in proportion to its visits, with its mean value; one without a value where there is none.
+
+    Neither the root, which is recorded anyway, nor proven nodes, from which nothing is to be learned, nor those of fewer than
+    ``MIN_NODE_VISITS`` visits, whose value says little more than the network's own.
+    """
+    visits = inner_visits(tree)
+    visits = jnp.where(visits >= MIN_NODE_VISITS, visits, 0).astype(jnp.float32)
+    index = jax.random.categorical(key, jnp.log(visits))
+    value = jnp.where(visits[index] > 0, tree.value_sum[index] / jnp.maximum(visits[index], 1.0), UNKNOWN)
+    return TreeNode(jax.tree.map(lambda leaf: leaf[index], tree.state), value)
+
+
+def without_node(config: SelfplayConfig, state: Any, output: PolicyOutput) -> Decision:
+    """The decision of an agent that does not search, with a node without a value in runs that record nodes."""
+    return Decision(output, TreeNode(state, jnp.full_like(output.value, UNKNOWN)) if config.tree_nodes else None)
+
+
+def rule(config: SelfplayConfig, explore: bool) -> GumbelRule | PuctRule:
+    """Action selection of the search, without its noise and forced playouts unless it explores."""
+    if config.rule == "gumbel":
+        return config.gumbel if explore else replace(config.gumbel, gumbel_scale=0.0)
+    return config.puct if explore else replace(config.puct, dirichlet_alpha=0.0, forced_playouts=0.0)
+
+
+def model_evaluator(config: SelfplayConfig, game: Game[Any], model: Model) -> Evaluator:
+    """The network of a run as evaluator of leaves, with playouts mixed into its values where the run has them."""
+    weight = config.search.score_weight or 0.0
+    settings = EvaluatorSettings(
+        num_samples=config.warmup_samples,
+        network="the network of the run",
+        playout_weight=config.playout_weight,
+        playout_max_legal=config.playout_max_legal,
+    )
+    return settings.build(game, weight, TrainedNetwork(model, weight))
+
+
+def check_warmup(config: SelfplayConfig, game: Game[Any]) -> None:
+    """Raise ``ValueError`` where the game has no such policy for the warm-up."""
+    if config.warmup_policy not in ("", HEURISTIC):
+        _warmup_policy(config, game)
+
+
+def opponent_policy(config: SelfplayConfig, game: Game[Any]) -> Policy | None:
+    """The policy of ``config.opponent``, a pytree of its weights; ``None`` where there is no opponent.
+
+    Raises ``ValueError`` where the game has no such agent or a single player, or where the agent decides on the host.
+    """
+    if not config.opponent:
+        return None
+    if game.num_players < 2:
+        raise ValueError(f"selfplay.opponent needs a game of at least two players, and {game.id} has {game.num_players} here")
+    agent = frozen_player(game, config.opponent).agent
+    if isinstance(agent, (HostPlayer, TreePlayer)):
+        raise ValueError(
+            f"selfplay.opponent must be an agent that decides on the device; {config.opponent!r} plays on the host"
+        )
+    return as_tree(agent)
+
+
+def frozen_player(game: Game[Any], text: str) -> Player:
+    """The player of the arena that a text stands for, as a policy: its searches begin anew at every move, and keep no tree.
+
+    Raises ``ValueError`` where there is no such player.
+    """
+    result = player(game, text)
+    if not isinstance(result.agent, TreePlayer):
+        return result
+    assert result.spec
+    policy = player(game, str(replace(result.spec, reuse_subtree=False)))
+    return replace(policy, name=result.name)
+
+
+def legal_action(game: Game[State], policy: Policy, state: State, key: PRNGKeyArray) -> Action:
+    """The action of a policy, or a random one where that is illegal."""
+    key_action, key_random = jax.random.split(key)
+    action = policy(state, key_action)
+    return jnp.where(game.is_legal(state, action), action, game.sample_action(state, key_random))
+
+
+def full_and_fast(config: SelfplayConfig, game: Game[Any], evaluator: Evaluator) -> tuple[Searcher, Searcher | None]:
+    """The full search, and the fast one where there is one."""
+    fast = searcher(config, game, evaluator, config.fast_simulations, explore=False) if config.fast_simulations else None
+    return searcher(config, game, evaluator, config.search.num_simulations), fast
+
+
+def warmup_agents(config: SelfplayConfig, game: Game[Any]) -> tuple[Searcher, Searcher | None]:
+    """Agents of the warm-up, as ``full_and_fast`` gives them: searches with playouts, or a policy without search."""
+    if not config.warmup_policy:
+        weight = config.search.score_weight or 0.0
+        evaluator = playout_evaluator(game, priors=True, num_samples=config.warmup_samples, score_weight=weight)
+        return full_and_fast(config, game, evaluator)
+    if config.warmup_policy == HEURISTIC:
+        return _heuristic(config, game), None
+    return _imitation(config, game), None
+
+
+def _heuristic(config: SelfplayConfig, game: Game[Any]) -> Searcher:
+    """Draws from the game's heuristic logits; the policy to learn is their softmax over the candidates."""
+    settings, unknown = config.search, jnp.full(game.num_players, UNKNOWN, jnp.float32)
+
+    def decide(state: Any, key: PRNGKeyArray) -> Decision:
+        key_candidates, key_action = jax.random.split(key)
+        logits = partial(game.heuristic_logits, state)
+        candidates = sample_candidates(game, state, logits, key_candidates, settings.num_candidates, settings.candidate_pool)
+        policy = jnp.where(candidates.actions >= 0, jax.nn.softmax(candidates.logits), 0.0)
+        chosen = jax.random.categorical(key_action, candidates.logits)
+        output = PolicyOutput(candidates.actions[chosen], candidates.actions, policy, policy, unknown)
+        return without_node(config, state, output)
+
+    return decide
+
+
+def _imitation(config: SelfplayConfig, game: Game[Any]) -> Searcher:
+    """Plays a policy of the game; the policy to learn is its action, among random others that it does not play."""
+    policy, unknown = _warmup_policy(config, game), jnp.full(game.num_players, UNKNOWN, jnp.float32)
+    count = config.search.num_candidates
+
+    def decide(state: Any, key: PRNGKeyArray) -> Decision:
+        key_action, key_others = jax.random.split(key)
+        action = policy(state, key_action)
+        others = game.sample_actions(state, key_others, count - 1)
+        actions = jnp.concatenate([action[None], jnp.where(others == action, -1, others)])
+        valid = (actions >= 0).astype(jnp.float32)
+        target = valid * (jnp.arange(count, dtype=jnp.int32) == 0).astype(jnp.float32)
+        output = PolicyOutput(action, actions, valid / jnp.maximum(jnp.sum(valid), 1.0), target, unknown)
+        return without_node(config, state, output)
+
+    return decide
+
+
+def _warmup_policy(config: SelfplayConfig, game: Game[Any]) -> Policy:
+    policies = game.policies()
+    if config.warmup_policy not in policies:
+        known, given = [HEURISTIC, *policies], config.warmup_policy
+        hint = did_you_mean(given, known)
+        raise ValueError(f"selfplay.warmup_policy for {game.id} must be one of {', '.join(known)}, not {given!r}{hint}")
+    return policies[config.warmup_policy]

@@ -1,0 +1,319 @@
+"""Checkpoints: save and restore the state of a run atomically (Orbax), with a checksum of every file.
+
+``checkpoints/000020`` is a finished checkpoint. Its file ``SHA256SUMS``, in the form of ``sha256sum``, lists all its other
+files, so that a flipped bit in any of them is found before anything is restored.
+"""
+
+import contextlib
+import errno
+import hashlib
+import logging
+import os
+import re
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jax
+import orbax.checkpoint as ocp
+
+from tilewe_jax import settings
+from tilewe_jax.training.config import TrainConfig
+from tilewe_jax.utils.files import naming, open_input, read_input, read_json, replacing
+
+FORMAT = 7
+"""Raised whenever the state of a run or its settings change their form."""
+WITHOUT_CHECKSUMS = 6
+"""The format before, with the same state and without ``CHECKSUMS``. Such checkpoints are restored without verification."""
+CHECKSUMS = "SHA256SUMS"
+"""File with the checksums of all other files of a checkpoint."""
+
+_UNFINISHED = ".unfinished"
+"""End of the name of a checkpoint until its checksums are written."""
+_TEMPORARY = ".orbax-checkpoint-tmp"
+"""Part of the name of a folder that Orbax is writing."""
+_ASIDE = ".aside"
+"""End of the name of a checkpoint after the one from which a run was resumed on demand."""
+_NUMBER = re.compile(r"[0-9]{6,}")
+_LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
+_BLOCK = 1 << 20
+"""Size of the blocks in which a file is read for its checksum, in bytes."""
+
+_OS_ERROR = re.compile(r"\[os_error_code='(\d+)'\]")
+"""What TensorStore writes of an error of the operating system."""
+
+
+class CheckpointError(Exception):
+    """A checkpoint that does not exist, is damaged, or belongs to another run."""
+
+
+def save(folder: Path, number: int, state: Any, config: TrainConfig, game_version: int) -> None:
+    """Write a checkpoint, and then delete the oldest of this run beyond ``config.checkpoint.num_kept``.
+
+    All processes of a run call this together. First the leading process deletes unfinished checkpoints, so that they do not
+    fill a disk for ever. Apart from these, only checkpoints of this run are deleted. Raises ``OSError``, with the checkpoint as
+    its file, if it cannot be written; the earlier ones are kept.
+    """
+    about = {
+        "format": FORMAT,
+        "config": settings.to_json(config),
+        "game_version": game_version,
+        "number": number,
+        "slim": config.checkpoint.slim,
+    }
+    path = folder.absolute() / f"{number:06d}"
+    unfinished, leads = path.with_name(path.name + _UNFINISHED), jax.process_index() == 0
+    if leads:
+        delete_unfinished(folder)
+    with _quiet_threads(), ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
+        try:
+            checkpointer.save(
+                unfinished,
+                args=ocp.args.Composite(state=ocp.args.StandardSave(state), about=ocp.args.JsonSave(about)),
+                force=False,
+            )
+        except OSError as error:  # Orbax's own files
+            raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
+        except jax.errors.JaxRuntimeError:  # other processes are gone
+            raise
+        except ValueError as error:  # TensorStore's error for what could not be written
+            code = int(match[1]) if (match := _OS_ERROR.search(str(error))) else errno.EIO
+            raise OSError(code, os.strerror(code) if match else str(error), str(path)) from error
+    if leads:
+        _write_checksums(unfinished)
+        with naming(path):
+            os.rename(unfinished, path)
+        for old in numbers(folder)[: -config.checkpoint.num_kept]:
+            shutil.rmtree(folder / f"{old:06d}")
+
+
+@contextlib.contextmanager
+def _quiet_threads() -> Iterator[None]:
+    """Keep the threads of Orbax and TensorStore from printing tracebacks of an error that is raised anyway.
+
+    Where writing fails, threads that are left over go on to fail, as there is no event loop any more. TensorStore reports these
+    errors as unraisable (``PyErr_WriteUnraisable``). After a failure the hook stays, as these threads do.
+    """
+    logger, before = logging.getLogger("absl"), sys.unraisablehook
+    level = logger.level
+
+    def hook(unraisable: Any) -> None:
+        error = unraisable.exc_value
+        if not isinstance(error, RuntimeError) or str(error) != "Event loop is closed":
+            before(unraisable)
+
+    logger.setLevel(logging.CRITICAL)
+    sys.unraisablehook = hook
+    try:
+        yield
+    except BaseException:
+        logger.setLevel(level)
+        # What the other arrays of the checkpoint ran into, said when their tasks are deleted.
+        logging.getLogger("asyncio").addFilter(lambda record: "exception was never retrieved" not in record.getMessage())
+        raise
+    logger.setLevel(level)
+    sys.unraisablehook = before
+
+
+def numbers(folder: Path) -> list[int]:
+    """Return the numbers of the finished checkpoints in a folder, ascending. They may be damaged, see ``verify``."""
+    return [number for number in _named(folder) if _is_checkpoint(folder / f"{number:06d}")]
+
+
+def newest(folder: Path) -> int | None:
+    """Return the number of the newest checkpoint that was finished, damaged or not, or ``None``."""
+    return max(_named(folder), default=None)
+
+
+def newest_whole(folder: Path, before: int) -> int | None:
+    """Return the number of the newest undamaged checkpoint before a number, or ``None``."""
+    for number in reversed(numbers(folder)):
+        if number < before:
+            with contextlib.suppress(CheckpointError):
+                verify(folder, number)
+                return number
+    return None
+
+
+def _named(folder: Path) -> list[int]:
+    """The numbers in a folder that name something, ascending."""
+    if not folder.is_dir():
+        return []
+    return sorted(int(path.name) for path in folder.iterdir() if _NUMBER.fullmatch(path.name))
+
+
+def _is_checkpoint(path: Path) -> bool:
+    return (path / CHECKSUMS).exists() or _about(path) is not None
+
+
+def has_no_other(folder: Path) -> bool:
+    """Whether a folder of checkpoints has only unfinished ones, or does not exist."""
+    return not folder.is_dir() or all(map(_is_unfinished, folder.iterdir()))
+
+
+def _is_unfinished(path: Path) -> bool:
+    return _TEMPORARY in path.name or path.name.endswith(_UNFINISHED)
+
+
+def delete_unfinished(folder: Path) -> None:
+    """Delete the checkpoints whose writing was cut off."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if _is_unfinished(path):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def set_aside(folder: Path, after: int) -> list[Path]:
+    """Rename the checkpoints after a number, so that a run that goes on from it can write its own. Returns their new paths."""
+    renamed = []
+    for number in _named(folder):
+        if number > after:
+            path = folder / f"{number:06d}"
+            target = path.with_name(path.name + _ASIDE)
+            count = 1
+            while os.path.lexists(target):
+                count += 1
+                target = path.with_name(f"{path.name}{_ASIDE}-{count}")
+            with naming(path):
+                os.rename(path, target)
+            renamed.append(target)
+    return renamed
+
+
+def verify(folder: Path, number: int) -> bool:
+    """Compare every file of a checkpoint with its checksum. Returns whether the checkpoint has checksums.
+
+    Checkpoints of the previous format have no checksums. Raises ``CheckpointError`` if the checkpoint is damaged, or if its
+    folder contains something else.
+    """
+    path = folder / f"{number:06d}"
+    try:
+        text = read_input(path / CHECKSUMS, _BLOCK << 6).decode()
+    except FileNotFoundError:
+        about = _about(path)
+        if about is not None and about.get("format") != FORMAT:
+            return False  # of another version, which ``restore`` judges by its number
+        raise CheckpointError(f"{path} is damaged: {CHECKSUMS} is missing") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} is damaged: {CHECKSUMS}: {_reason(error)}") from None
+    lines = [_LINE.fullmatch(line) for line in text.removesuffix("\n").split("\n")]
+    listed = {line[2]: line[1] for line in lines if line}
+    if len(listed) != len(lines):
+        raise CheckpointError(f"{path} is damaged: {CHECKSUMS} is not a list of checksums")
+    try:
+        files = _files(path)
+        if different := sorted(files.keys() ^ listed.keys()):
+            name = different[0]
+            problem = "is missing" if name in listed else f"is not listed in {CHECKSUMS}"
+            raise CheckpointError(f"{path} is damaged: {name} {problem}")
+        for name, checksum in _checksums(files).items():
+            if checksum != listed[name]:
+                raise CheckpointError(f"{path} is damaged: {name} differs from its checksum")
+    except OSError as error:
+        name = os.path.relpath(error.filename, path) if error.filename else path.name
+        raise CheckpointError(f"{path} is damaged: {name}: {_reason(error)}") from None
+    return True
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _write_checksums(path: Path) -> None:
+    rows = (f"{checksum}  {name}\n" for name, checksum in _checksums(_files(path)).items())
+    with replacing(path / CHECKSUMS) as file:
+        file.writelines(rows)
+
+
+def _files(path: Path) -> dict[str, Path]:
+    """All files of a checkpoint but its checksums, by name. Raises ``OSError`` for a pipe or a device among them."""
+    files = {}
+    for root, _, names in os.walk(path, onerror=_raise):
+        for name in names:
+            file = Path(root, name)
+            relative = file.relative_to(path).as_posix()
+            if not stat.S_ISREG(file.stat().st_mode):
+                raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(file))
+            # File systems and file managers add hidden files; Orbax writes none.
+            if relative != CHECKSUMS and not name.startswith("."):
+                files[relative] = file
+    return dict(sorted(files.items()))
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _checksums(files: dict[str, Path]) -> dict[str, str]:
+    """The SHA-256 of files, in parallel: a replay buffer may have gigabytes, and OpenSSL runs without Python's lock."""
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        return dict(zip(files, pool.map(_checksum, files.values()), strict=True))
+
+
+def _checksum(path: Path) -> str:
+    digest = hashlib.sha256()
+    with naming(path), open_input(path, sys.maxsize) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def is_slim(folder: Path, number: int) -> bool:
+    """Whether a checkpoint was written by a run whose checkpoints leave out the replay buffer and the games under way."""
+    about = _about(folder / f"{number:06d}") or {}
+    return bool(about.get("slim"))
+
+
+def restore(folder: Path, number: int, like: Any, config: TrainConfig, game_version: int) -> Any:
+    """The state in a checkpoint.
+
+    Args:
+        folder: folder of the checkpoints.
+        number: number of the checkpoint.
+        like: gives shapes and shardings, which may be those of other devices; of what a slim checkpoint holds for such a one.
+        config: settings of the run that is resumed.
+        game_version: version of the game.
+
+    Raises ``CheckpointError`` if the checkpoint was written in another format, with other settings or for another version of
+    the game, or cannot be restored. Damage is found by ``verify``, which is to be called before.
+    """
+    path = folder.absolute() / f"{number:06d}"
+    about = _about(path)
+    if about is None:
+        raise CheckpointError(f"{path} is no checkpoint")
+    if about.get("format") not in (FORMAT, WITHOUT_CHECKSUMS):
+        raise CheckpointError(
+            f"{path} has format {about.get('format')}, and this version reads {WITHOUT_CHECKSUMS} and {FORMAT}; its weights can"
+            " still begin a new run (network.init)"
+        )
+    try:
+        # The other game is not made: its id may name code.
+        game = config.game.id
+        if (other := about["config"]["game"]["id"]) != game:
+            raise CheckpointError(f"{path} was made with other settings: game.id was {other!r} and is {game!r}")
+        before = settings.from_json(TrainConfig, about["config"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} was made with settings of another version: {error}") from None
+    if different := settings.differences(config, before, resuming=True):
+        raise CheckpointError(f"{path} was made with other settings: {', '.join(different)}")
+    if about.get("game_version") != game_version:
+        version = about.get("game_version")
+        raise CheckpointError(f"{path} is of version {version} of {config.game.id}, which now is {game_version}")
+    try:
+        with _quiet_threads(), ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
+            return checkpointer.restore(path, args=ocp.args.Composite(state=ocp.args.StandardRestore(like)))["state"]
+    except (OSError, ValueError, KeyError, TypeError) as error:  # a missing file, TensorStore's errors, other shapes
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise CheckpointError(f"{path} is damaged: {reason}") from error
+
+
+def _about(path: Path) -> dict[str, Any] | None:
+    """What a checkpoint says of itself; ``None`` where it is none, or not a finished one."""
+    try:
+        about = read_json(path / "about" / "metadata")
+    except (OSError, ValueError):
+        return None
+    return about if isinstance(about, dict) and "config" in about else None

@@ -1,0 +1,123 @@
+"""Evaluation of a run under way: its agent against fixed opponents, and against what it was at the evaluation before."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from tilewe_jax import records
+from tilewe_jax.agents import Player, player
+from tilewe_jax.arena import Match, Results, Sprt
+from tilewe_jax.game import Action, Game
+from tilewe_jax.networks import Model, weights
+from tilewe_jax.training import agents
+from tilewe_jax.training.config import TrainConfig
+
+_NAME = "network"
+_LAST = "last"
+_GATE = "acting"
+_KEPT = 2
+"""Number of games that are kept of each evaluation, against each opponent."""
+
+
+def check_evaluation(config: TrainConfig, game: Game[Any]) -> None:
+    """Raise ``ValueError`` where the evaluations of a run cannot be played, before anything is compiled for it."""
+    evaluation = config.evaluation
+    for name in evaluation.opponents:
+        if name != _LAST:
+            player(game, name)
+    if evaluation.eval_opening > game.max_steps:
+        raise ValueError(
+            f"evaluation.eval_opening must be at most {game.max_steps}, the longest game, not {evaluation.eval_opening}"
+        )
+
+
+def last_weights(config: TrainConfig, game: Game[Any], folder: Path, iteration: int | None) -> Model | None:
+    """Return the weights of the evaluation before, if they are an opponent of the next one. Raises ``ValueError``."""
+    if iteration is None or _LAST not in config.evaluation.opponents:
+        return None
+    path = folder / "weights" / f"{iteration:06d}.npz"
+    return weights.read(game, path, known=config.network.architecture).model
+
+
+class Evaluation:
+    """Matches against the opponents of a run, compiled once for all evaluations.
+
+    Args:
+        config: settings of the run.
+        game: its game.
+        folder: its folder, to which games are written.
+        before: iteration of the evaluation before, where a run is resumed.
+
+    Raises ``ValueError`` where there is no such opponent.
+    """
+
+    def __init__(self, config: TrainConfig, game: Game[Any], folder: Path, before: int | None = None) -> None:
+        self.config, self.game, self.folder = config, game, folder
+        opponents = config.evaluation.opponents
+        self._opponents = {name: None if name == _LAST else player(game, name) for name in opponents}
+        self._matches: dict[str, Match] = {}
+        self._last = last_weights(config, game, folder, before)
+
+    def run(self, iteration: int, model: Model) -> dict[str, Any]:
+        """Play against all opponents.
+
+        Gives for each the win rate and its standard error, and the seating and the results of all games.
+        """
+        figures: dict[str, Any] = {}
+        for name, opponent in self._opponents.items():
+            if opponent is None and self._last is None:
+                continue
+            against = self._policy(self._last) if opponent is None else opponent.agent
+            match = self._match(name, model, against)
+            results = match.play(self.config.evaluation.eval_games, keep=True)
+            figures[name] = _figures(results)
+            folder = self.folder / "games"
+            folder.mkdir(exist_ok=True)
+            records.write(folder / f"{iteration:06d}-{len(figures)}.jsonl", self.game, results.records[:_KEPT], 0)
+        self._last = model
+        return {"opponents": figures}
+
+    def gate(self, model: Model, acting: Model) -> dict[str, Any]:
+        """A sequential test of weights against those that play."""
+        assert self.config.evaluation.gate
+        match = self._match(_GATE, model, self._policy(acting))
+        sprt = match.play(self.config.evaluation.eval_games, sprt=Sprt(*self.config.evaluation.gate)).sprt
+        assert sprt
+        return sprt
+
+    def _match(self, name: str, model: Model, against: Any) -> Match:
+        config = self.config.evaluation
+        policy = self._policy(model)
+        if name not in self._matches:
+            players = [Player(_NAME, policy), *[Player(name, against)] * max(1, self.game.num_players - 1)]
+            # A sequential test looks at the results after each batch.
+            batch = min(config.eval_games, 32 if name == _GATE else 256)
+            seats = max(1, self.game.num_players)
+            self._matches[name] = Match(self.game, players[:seats], batch, self.config.seed, opening=config.eval_opening)
+        match = self._matches[name]
+        match.replace(_NAME, policy)
+        if name in (_LAST, _GATE):
+            match.replace(name, against)
+        return match
+
+    def _policy(self, model: Model | None) -> Any:
+        """The agent that searches with a network, as it is evaluated."""
+        return jax.tree_util.Partial(self._decide, jax.device_put(model))
+
+    def _decide(self, model: Model, state: Any, key: PRNGKeyArray) -> Action:
+        selfplay, num_simulations = self.config.selfplay, self.config.evaluation.eval_simulations
+        evaluator = agents.model_evaluator(selfplay, self.game, model)
+        return agents.searcher(selfplay, self.game, evaluator, num_simulations, explore=False)(state, key).output.action
+
+
+def _figures(results: Results) -> dict[str, Any]:
+    outcomes = results.outcomes(0)
+    return {
+        "win_rate": round(float(outcomes.mean()), 4),
+        "standard_error": round(float(outcomes.std() / np.sqrt(len(outcomes))), 4),
+        "seating": results.all("seating").tolist(),
+        "results": results.ranked_by().astype(int).tolist(),
+    }

@@ -1,0 +1,265 @@
+"""The compiled functions of a run, and its state as one pytree.
+
+Two functions take the state on: ``play`` puts positions into the replay buffer, ``learn`` learns from them. Games and buffer
+are divided by games over the devices, the rest is the same on all of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Int32, PRNGKeyArray
+
+from tilewe_jax import networks
+from tilewe_jax.game import Game, observation_shape
+from tilewe_jax.search import bytes_per_node
+from tilewe_jax.search.memory import device_memory
+from tilewe_jax.training import agents, loss, recorded, replay, selfplay
+from tilewe_jax.training.config import TrainConfig
+from tilewe_jax.training.loss import Learner, Losses
+from tilewe_jax.training.replay import Positions, Replay
+from tilewe_jax.training.selfplay import SelfplayState, SelfplayStats
+
+_AXIS = "data"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class TrainState:
+    """The whole state of a run."""
+
+    learner: Learner
+    """The network that learns."""
+    games: SelfplayState[Any]
+    """The games under way."""
+    replay: Replay[Any]
+    """The replay buffer."""
+    keys: PRNGKeyArray
+    """Two keys: for self-play and for learning."""
+    iteration: Int32[Array, ""]
+    """Number of iterations of self-play."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class SlimState:
+    """What a slim checkpoint keeps of a run: all but the games under way and the replay buffer, which are filled anew."""
+
+    learner: Learner
+    keys: PRNGKeyArray
+    iteration: Int32[Array, ""]
+
+
+def slim(state: TrainState) -> SlimState:
+    """The part of a state that a slim checkpoint keeps."""
+    return SlimState(state.learner, state.keys, state.iteration)
+
+
+_Update = Callable[[TrainState], tuple[TrainState, Any]]
+
+
+class Program:
+    """The compiled functions of a run.
+
+    Args:
+        config: settings of the run.
+        devices: number of devices of each process, by default all.
+
+    Raises ``ValueError`` where there are fewer devices, or games or batch cannot be divided among them.
+    """
+
+    def __init__(self, config: TrainConfig, devices: int | None = None) -> None:
+        self.config, self.game = config, config.game.make()
+        available = jax.devices()
+        count = len(available) if devices is None else devices * jax.process_count()
+        if not 1 <= count <= len(available):
+            raise ValueError(f"devices must be 1 to {len(available)}, the number there are, not {count}")
+        divided = {"selfplay.num_games": config.selfplay.num_games, "optimizer.batch_size": config.optimizer.batch_size}
+        for name, value in divided.items():
+            if value % count:
+                raise ValueError(f"{name} must be a multiple of the number of devices, {count}, not {value}")
+        opponent = agents.opponent_policy(config.selfplay, self.game)
+        recorded_positions = _recorded_positions(config, self.game)
+        self.mesh = Mesh(np.array(available[:count]), (_AXIS,))
+        everywhere, by_game = PartitionSpec(), PartitionSpec(_AXIS)
+        # The positions of the buffer are [rows, games, ...].
+        buffer: Any = Replay(PartitionSpec(None, _AXIS), everywhere)  # type: ignore[arg-type]
+        self._specs = TrainState(everywhere, by_game, buffer, everywhere, everywhere)  # type: ignore[arg-type]
+        shaped = jax.eval_shape(self._begin, 0)
+        self.shardings = jax.tree.map(
+            lambda spec, part: jax.tree.map(lambda _: NamedSharding(self.mesh, spec), part),
+            self._specs,
+            shaped,
+            is_leaf=lambda leaf: isinstance(leaf, PartitionSpec),
+        )
+        self.like: TrainState = jax.tree.map(
+            lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), shaped, self.shardings
+        )
+        """Shapes and shardings of the state."""
+        self.begin: Callable[[int], TrainState] = jax.jit(self._begin, out_shardings=self.shardings)
+        """Makes the state of a new run from a seed."""
+
+        # Weights and positions are arguments of what is compiled, not constants in it.
+        def fixed(value: Any) -> tuple[Any, ...]:
+            return () if value is None else (jax.device_put(value, NamedSharding(self.mesh, everywhere)),)
+
+        self.play = self._divided(partial(self._play, False), *fixed(opponent))
+        """Plays ``unroll_length`` moves in every game."""
+        self.warm_up = self._divided(partial(self._play, True), *fixed(opponent))
+        """Like ``play``, by the agents of the warm-up."""
+        self.learn = self._divided(self._learn, *fixed(recorded_positions))
+        """Makes a step of the optimizer."""
+
+        def rows_filled(state: TrainState) -> Array:
+            return jnp.max(jnp.sum(state.replay.positions.game_index >= 0, axis=0, dtype=jnp.int32))
+
+        self.rows_filled: Callable[[TrainState], Array] = jax.jit(
+            rows_filled, out_shardings=NamedSharding(self.mesh, everywhere)
+        )
+        """Rows of the replay buffer that hold positions."""
+        accept = jax.jit(lambda state: replace(state, learner=replace(state.learner, accepted=state.learner.average)))
+        self.accept: Callable[[TrainState], TrainState] = accept
+        """Makes the newest weights those that play, where there is a gate."""
+
+    def connect(self) -> None:
+        """Run a collective over all devices, which connects them."""
+        total = jax.shard_map(
+            lambda: jax.lax.psum(jnp.int32(1), _AXIS), mesh=self.mesh, in_specs=(), out_specs=PartitionSpec(), check_vma=False
+        )
+        jax.block_until_ready(jax.jit(total)())
+
+    def _divided(self, function: Callable[..., tuple[TrainState, Any]], *fixed: Any) -> _Update:
+        """A function of fixed arguments and the state, compiled for all devices, each with its part of the state."""
+        mapped = jax.shard_map(
+            function,
+            mesh=self.mesh,
+            in_specs=(*[PartitionSpec()] * len(fixed), self._specs),
+            out_specs=(self._specs, PartitionSpec()),
+            check_vma=False,
+        )
+        compiled: Any = jax.jit(mapped, donate_argnums=len(fixed))
+        if not fixed:
+            return cast(_Update, compiled)
+        update: Any = partial(compiled, *fixed)
+        update.lower = partial(compiled.lower, *fixed)
+        return cast(_Update, update)
+
+    def _begin(self, seed: int | Array) -> TrainState:
+        config = self.config
+        key_model, key_games, key_run = jax.random.split(jax.random.key(seed), 3)
+        num_games = config.selfplay.num_games
+        network = config.network
+        model = networks.make(self.game, network.architecture, network.size, key_model, network.registered_by)
+        return TrainState(
+            learner=loss.start(config, self.game, model),
+            games=selfplay.begin(config.selfplay, self.game, key_games, num_games),
+            replay=replay.empty(
+                self.game,
+                config.replay.replay_size,
+                num_games,
+                config.selfplay.search.num_candidates,
+                tree_nodes=config.selfplay.tree_nodes,
+                final_states=config.loss.needs_final_states,
+            ),
+            keys=jax.random.split(key_run),
+            iteration=jnp.int32(0),
+        )
+
+    def _play(self, warm_up: bool, *arguments: Any) -> tuple[TrainState, SelfplayStats]:
+        """An iteration of self-play; the arguments are the policy of the opponent, where there is one, and the state."""
+        *opponent, state = arguments
+        config, game = self.config.selfplay, self.game
+        key = jax.random.fold_in(state.keys[0], state.iteration)
+        if warm_up:
+            players = agents.warmup_agents(config, game)
+        else:
+            players = agents.full_and_fast(config, game, agents.model_evaluator(config, game, state.learner.acting))
+        play = partial(selfplay.play, final_states=self.config.loss.needs_final_states)
+        games, positions, ended, stats = play(config, game, players, state.games, key, *opponent)
+        losses = self.config.loss
+        buffer = replay.add(state.replay, positions, ended, losses.td_lambda, losses.short_term_lambda)
+        after = replace(state, games=games, replay=buffer, iteration=state.iteration + 1)
+        return after, jax.lax.psum(stats, _AXIS)
+
+    def _learn(self, *arguments: Any) -> tuple[TrainState, Losses]:
+        """A step of learning; the arguments are the positions of recorded games, where there are any, and the state."""
+        *positions, state = arguments
+        key = jax.random.fold_in(state.keys[1], state.learner.steps)
+        devices = self.mesh.devices.size
+        learner, losses = loss.learn(self.config, self.game, state.learner, state.replay, key, _AXIS, devices, *positions)
+        return replace(state, learner=learner), losses
+
+
+def _recorded_positions(config: TrainConfig, game: Game[Any]) -> Positions[Any] | None:
+    """The positions of recorded games to learn from; ``None`` where there are none. Raises ``ValueError``."""
+    given, selfplay_config = config.replay, config.selfplay
+    if not given.records or not given.records_fraction:
+        return None
+    try:
+        return recorded.read(
+            game,
+            Path(given.records),
+            given.replay_size * selfplay_config.num_games,
+            selfplay_config.search.num_candidates,
+            tree_nodes=selfplay_config.tree_nodes,
+            final_states=config.loss.needs_final_states,
+        )
+    except OSError as error:
+        raise ValueError(f"replay.records: {error.filename}: {error.strerror}") from None
+    except ValueError as error:
+        raise ValueError(f"replay.records: {error}") from None
+
+
+def check_memory(config: TrainConfig, game: Game[Any], devices: int) -> None:
+    """Raise ``MemoryError``, which names the number of games that would fit, where a run does not fit into memory."""
+    needed, available = memory_needed(config, game, devices), device_memory()
+    if sum(needed.values()) <= available:
+        return
+    fixed = sum(size for what, size in needed.items() if what not in _GROWS_WITH_GAMES)
+    num_games = config.selfplay.num_games
+    fitting = max(0, int((available - fixed) / ((sum(needed.values()) - fixed) / num_games)) // devices * devices)
+    parts = ", ".join(f"{what} {size / 1e9:,.1f} GB" for what, size in needed.items())
+    advice = f"at most {fitting:,} games" if fitting else "not even one game a device"
+    raise MemoryError(
+        f"about {sum(needed.values()) / 1e9:,.1f} GB a device are needed ({parts}), and there are {available / 1e9:.1f} GB;"
+        f" {advice} (selfplay.num_games) would fit"
+    )
+
+
+_GROWS_WITH_GAMES = ("replay buffer", "positions of an iteration", "search trees")
+
+
+def memory_needed(config: TrainConfig, game: Game[Any], devices: int) -> dict[str, int]:
+    """Estimated bytes that each device needs, by purpose."""
+    network, selfplay_config, search = config.network, config.selfplay, config.selfplay.search
+    model = jax.eval_shape(
+        lambda: networks.make(game, network.architecture, network.size, jax.random.key(0), network.registered_by)
+    )
+    weights = 4 * networks.num_parameters(model)
+    games = selfplay_config.num_games // devices
+    determinizations = selfplay_config.num_determinizations if game.has_hidden_information else 1
+    nodes = games * determinizations * (search.num_simulations // determinizations + 1)
+    size = networks.SIZES[network.size]
+    rows = int(np.prod(observation_shape(game)[-2:], dtype=np.int64))
+    activations = 4 * size.channels * rows * (4 * size.blocks + 4) * (config.optimizer.batch_size // devices)
+    position = replay.bytes_per_position(
+        game, search.num_candidates, selfplay_config.tree_nodes, config.loss.needs_final_states
+    )
+    rival = agents.frozen_player(game, selfplay_config.opponent).spec if selfplay_config.opponent else None
+    rival_trees = 0
+    if rival and rival.is_search:
+        rival_nodes = selfplay.chunk_of_games(games) * rival.num_trees(game) * (rival.search.num_simulations + 1)
+        rival_trees = 2 * rival_nodes * bytes_per_node(game, rival.search.num_candidates)
+    return {
+        "replay buffer": config.replay.replay_size * games * position,
+        "positions of an iteration": selfplay_config.unroll_length * games * position,
+        "search trees": 2 * nodes * bytes_per_node(game, search.num_candidates) + rival_trees,
+        "weights, their average and the optimizer": 4 * weights,
+        "activations": activations,
+    }

@@ -1,0 +1,346 @@
+"""The report of a run: one HTML file with everything in it, pictures and games too, that loads nothing from elsewhere."""
+
+import html
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import matplotlib.figure
+import numpy as np
+
+from tilewe_jax import records
+from tilewe_jax.arena.ratings import plackett_luce
+from tilewe_jax.replay import recorded
+from tilewe_jax.replay.page import game_element, script_element
+from tilewe_jax.training import metrics
+from tilewe_jax.training.loss import BINS
+from tilewe_jax.utils.files import check_regular, read_json, replacing
+
+_GAMES = 6
+"""Maximum number of example games."""
+_NAME = 36
+"""Maximum number of characters of a name in a plot."""
+_MOVES = 300
+"""Maximum number of moves of a game."""
+
+_PAGE = """<!doctype html>
+<html lang="en" data-theme="light"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title><style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 1500px; margin: 1em auto; padding: 0 1em; color: #222 }}
+h1 {{ font-size: 1.5em }} h2 {{ font-size: 1.2em; margin-top: 2em; border-bottom: 1px solid #ccc }}
+table {{ border-collapse: collapse }} td, th {{ padding: .15em .8em .15em 0; text-align: left; vertical-align: top }}
+td {{ overflow-wrap: anywhere }}
+.facts, .plots, .games {{ display: grid; gap: .3em 1.5em }}
+.facts {{ grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); margin: 0 }}
+.facts div {{ display: flex; flex-wrap: wrap; column-gap: 1em }} .facts dd {{ margin: 0; flex: 1 1 10em }}
+.facts dt {{ font-weight: bold; min-width: 7em; overflow-wrap: anywhere }}
+.plots {{ grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)) }}
+.plots svg {{ width: 100%; height: auto }}
+.games {{ grid-template-columns: repeat(auto-fill, minmax(min(100%, 560px), 1fr)) }}
+.game {{ margin: 1em 0; min-width: 0 }} .game p {{ overflow-wrap: anywhere; margin: 0 0 .5em }}
+details {{ margin-top: 1em }}
+</style></head><body>
+<h1>{title}</h1>
+{body}
+{script}
+</body></html>
+"""
+
+
+Result = TypeVar("Result")
+
+
+def _of_damaged_files(function: Callable[[Path], Result]) -> Callable[[Path], Result]:
+    """The function of a run's folder, with ``ValueError`` in place of all that values of a wrong form in its files raise."""
+
+    @wraps(function)
+    def wrapped(folder: Path) -> Result:
+        try:
+            with np.errstate(over="raise", divide="raise", invalid="raise"):  # and no warnings above the one line
+                return function(folder)
+        except records.RecordError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+            raise ValueError(f"the files of the run in {folder} are damaged: {type(error).__name__}: {error}") from error
+
+    return wrapped
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """The settings of the run in a folder, possibly one of another version. Raises ``ValueError`` where there are none."""
+    path = folder / "config.json"
+    try:
+        config: dict[str, Any] = read_json(path)
+    except FileNotFoundError:
+        raise ValueError(f"{folder} has no run: there is no {path.name} in it") from None
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    for part, name in (("game", "id"), ("network", "architecture"), ("network", "size")):
+        if not isinstance(config, dict) or not isinstance(config.get(part), dict) or name not in config[part]:
+            raise ValueError(f"{path}: these are not the settings of a run; {part}.{name} is missing")
+    return config
+
+
+@_of_damaged_files
+def write(folder: Path) -> Path:
+    """Write ``report.html`` of the run in a folder, and give its path. Raises ``ValueError`` where there is no whole run."""
+    config = _config(folder)
+    check_regular(folder)
+    rows, evaluations = metrics.read(folder / metrics.METRICS), metrics.read(folder / metrics.EVALUATIONS)
+    parts = [_summary(config, rows, evaluations)]
+    if rows:
+        parts.append(_section("Learning", _learning(rows)))
+    if evaluations:
+        parts.append(_section("Strength", _strength(evaluations)))
+    if rows:
+        parts.append(_section("Games and search", _playing(rows)))
+        parts.append(_section("Throughput", _throughput(rows)))
+    if games := _games(folder):
+        parts.append(f'<h2>Games of the evaluations</h2><div class="games">{"".join(games)}</div>')
+    settings = "".join(f"<tr><td>{_text(name)}<td>{_text(value)}" for name, value in _flat(config))
+    parts.append(f"<details><summary>All settings</summary><table>{settings}</table></details>")
+    path = folder / "report.html"
+    with replacing(path, "w") as file:
+        title = f"Training of {_text(config['game']['id'])}"
+        file.write(_PAGE.format(title=title, body="\n".join(parts), script=script_element() if games else ""))
+    return path
+
+
+@_of_damaged_files
+def curve(folder: Path) -> str:
+    """Win rates against each opponent in the course of a run: the text of an SVG file.
+
+    Raises ``ValueError`` where there were no evaluations.
+    """
+    evaluations = metrics.read(folder / metrics.EVALUATIONS)
+    if not evaluations:
+        raise ValueError(f"{folder} has no evaluations to draw a curve of")
+    return _strength(evaluations)[0]
+
+
+def elo(evaluations: Sequence[dict[str, Any]]) -> list[tuple[str, float, float]]:
+    """Ratings of all agents of the evaluations from all games together: name, Elo, half the width of the 95 % interval.
+
+    The agent of the run is named by the iteration of the evaluation, opponents by their names.
+    """
+    names: dict[str, int] = {}
+    seating: list[np.ndarray] = []
+    results: list[np.ndarray] = []
+    before = ""
+    for evaluation in evaluations:
+        current = str(evaluation["iteration"])
+        for opponent, figures in evaluation["opponents"].items():
+            pair = [current, before if opponent == "last" else opponent]
+            index = np.array([names.setdefault(name, len(names)) for name in pair])
+            seating.append(index[np.array(figures["seating"])])
+            results.append(np.array(figures["results"], float))
+        before = current
+    if not seating or seating[0].shape[1] < 2:
+        return []
+    rated = plackett_luce(np.concatenate(seating), np.concatenate(results), len(names))
+    return [(name, float(rated.players[i]), float(rated.player_ci95[i])) for name, i in names.items()]
+
+
+def _flat(config: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Nested settings by their dotted names."""
+    rows: list[tuple[str, Any]] = []
+    for name, value in config.items():
+        rows += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+    return rows
+
+
+def _summary(config: dict[str, Any], rows: list[dict[str, Any]], evaluations: list[dict[str, Any]]) -> str:
+    game, network = config["game"], config["network"]
+    facts = {
+        "game": game["id"],
+        "options": dict(game.get("options", ())) or "default",
+        "network": f"{network['architecture']} architecture, {network['size']}",
+    }
+    if rows:
+        games = sum(row["games"] for row in rows)
+        facts |= {
+            "iterations": f"{rows[-1]['iteration']:,}",
+            "hours": f"{rows[-1]['seconds'] / 3600:.2f}",
+            "games": f"{games:,}",
+            "moves": f"{sum(row['moves'] for row in rows):,}",
+        }
+        if missing := metrics.missing_iterations(rows):
+            facts["without rows"] = missing
+    if evaluations:
+        for name, figures in evaluations[-1]["opponents"].items():
+            rate, error = figures["win_rate"], figures["standard_error"]
+            facts[f"against {name}"] = f"{rate:.1%} ± {error:.1%} in the last evaluation"
+    rows_of_facts = (f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in facts.items())
+    return f'<dl class="facts">{"".join(rows_of_facts)}</dl>'
+
+
+def _learning(rows: list[dict[str, Any]]) -> list[str]:
+    learned = [row for row in rows if metrics.is_learned(row)]
+    if not learned:
+        return []
+    x = [row["iteration"] for row in learned]
+
+    def losses(axes: Any) -> None:
+        for name in ("policy", "outcome", "score"):
+            axes.plot(x, _smooth([row[f"{name}_loss"] for row in learned]), label=name)
+        axes.set_xlabel("iteration")
+        axes.set_ylabel("loss above the entropy of its target, nats")
+        axes.legend()
+
+    def agreement(axes: Any) -> None:
+        axes.plot(x, _smooth([row["agreement"] for row in learned]))
+        axes.set_xlabel("iteration")
+        axes.set_ylabel("first choice is that of the search")
+
+    def calibration(axes: Any) -> None:
+        sums = np.sum([row["calibration"] for row in learned[-max(1, len(learned) // 5) :]], axis=0)
+        count, expected, real = sums[:, sums[0] > 0]
+        axes.plot([0, 1], [0, 1], color="#bbb", linewidth=1)
+        axes.scatter(expected / count, real / count, s=200 * np.sqrt(count / count.sum()))
+        axes.set_xlabel(f"outcome that the network expects for a seat, in {BINS} bins")
+        axes.set_ylabel("mean outcome of these seats")
+
+    return [
+        _plot("Losses", losses),
+        _plot("Agreement with the search", agreement),
+        _plot("Calibration, last fifth of the run", calibration),
+    ]
+
+
+def _strength(evaluations: list[dict[str, Any]]) -> list[str]:
+    def win_rates(axes: Any) -> None:
+        for name in dict.fromkeys(name for evaluation in evaluations for name in evaluation["opponents"]):
+            points = [(row["games_before"], row["opponents"][name]) for row in evaluations if name in row["opponents"]]
+            x, y = [games for games, _ in points], [figures["win_rate"] for _, figures in points]
+            error = [figures["standard_error"] for _, figures in points]
+            axes.errorbar(x, y, 1.96 * np.array(error), label=_short(name), capsize=3)
+        axes.set_xlabel("games of self-play")
+        axes.set_ylabel("win rate, 95 % intervals")
+        axes.set_ylim(0, 1.03)
+        axes.legend(loc="lower right", fontsize=8)
+
+    rated = {name: (rating, ci95) for name, rating, ci95 in elo(evaluations)}
+    own = [evaluation for evaluation in evaluations if str(evaluation["iteration"]) in rated]
+
+    def against(what: str, scale: float) -> Callable[[Any], None]:
+        def draw(axes: Any) -> None:
+            ratings = [rated[str(evaluation["iteration"])] for evaluation in own]
+            x = [evaluation[what] / scale for evaluation in own]
+            axes.errorbar(x, [rating for rating, _ in ratings], [ci95 for _, ci95 in ratings], capsize=3)
+            opponents = [name for name in rated if name not in {str(evaluation["iteration"]) for evaluation in own}]
+            for name in opponents:
+                axes.axhline(rated[name][0], color="#999", linewidth=1)
+                box = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
+                axes.annotate(_short(name), (x[0], rated[name][0]), fontsize=8, color="#555", bbox=box, zorder=1)
+            axes.set_xlabel("hours" if what == "seconds" else "games of self-play")
+            axes.set_ylabel("Elo, 95 % intervals")
+
+        return draw
+
+    plots = [_plot("Win rate against each opponent", win_rates)]
+    if own:
+        plots += [_plot("Elo over games", against("games_before", 1)), _plot("Elo over hours", against("seconds", 3600))]
+    return plots
+
+
+def _playing(rows: list[dict[str, Any]]) -> list[str]:
+    x = [row["iteration"] for row in rows]
+
+    def entropy(axes: Any) -> None:
+        axes.plot(x, _smooth([row["search_entropy"] for row in rows]), label="search")
+        learned = [row for row in rows if metrics.is_learned(row)]
+        axes.plot([row["iteration"] for row in learned], _smooth([row["policy_entropy"] for row in learned]), label="network")
+        axes.plot(x, _smooth([row["surprise"] for row in rows]), label="surprise: search against network")
+        axes.set_xlabel("iteration")
+        axes.set_ylabel("nats")
+        axes.legend()
+
+    def length(axes: Any) -> None:
+        ended = [row for row in rows if row["games"]]
+        axes.plot([row["iteration"] for row in ended], _smooth([row["plies"] / row["games"] for row in ended]))
+        axes.set_xlabel("iteration")
+        axes.set_ylabel("moves of a game")
+
+    def seats(axes: Any) -> None:
+        last = rows[-max(1, len(rows) // 5) :]
+        games = max(1, sum(row["games"] for row in last))
+        rate = np.sum([row["returns"] for row in last], axis=0) / games
+        error = 1.96 * np.sqrt(np.maximum(rate * (1 - rate), 0) / games)
+        axes.bar(np.arange(len(rate)) + 1, rate, yerr=error, capsize=4)
+        axes.set_xticks(np.arange(len(rate)) + 1)
+        axes.set_xlabel(f"seat, last {games:,} games of self-play")
+        axes.set_ylabel("win rate, 95 % intervals")
+
+    return [_plot("Entropy of the policy", entropy), _plot("Length of games", length), _plot("Seats", seats)]
+
+
+def _throughput(rows: list[dict[str, Any]]) -> list[str]:
+    x = [row["seconds"] / 3600 for row in rows]
+
+    def simulations(axes: Any) -> None:
+        axes.plot(x, [row["simulations"] / max(row["play_seconds"], 1e-9) for row in rows])
+        axes.set_xlabel("hours")
+        axes.set_ylabel("simulations a second of self-play")
+
+    def time(axes: Any) -> None:
+        axes.plot(x, _smooth([row["play_seconds"] for row in rows]), label="self-play")
+        axes.plot(x, _smooth([row["learn_seconds"] for row in rows]), label="learning")
+        axes.set_xlabel("hours")
+        axes.set_ylabel("seconds of an iteration")
+        axes.set_ylim(bottom=0)
+        axes.legend()
+
+    return [_plot("Simulations", simulations), _plot("Time", time)]
+
+
+def _games(folder: Path) -> list[str]:
+    """Games of the last evaluations, to step through."""
+    shown: list[str] = []
+    for path in sorted((folder / "games").glob("*.jsonl"), reverse=True):
+        if len(shown) >= _GAMES:
+            break
+        for game in recorded.read(path).games[:1]:
+            scores = game.result["scores"] if game.result else None
+            title = f"iteration {int(path.stem.split('-')[0]):,}: {', '.join(game.names)}; scores {scores}"
+            is_cut = len(game.actions) > _MOVES
+            part = replace(game, actions=game.actions[:_MOVES], result=None if is_cut else game.result)
+            shown.append(f'<div class="game"><p>{_text(title)}</p>{game_element(part.replay())}</div>')
+    return shown
+
+
+def _plot(title: str, draw: Callable[[Any], None]) -> str:
+    figure = matplotlib.figure.Figure(figsize=(5.6, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    draw(axes)
+    axes.set_title(title)
+    axes.grid(color="#eee")
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def _section(title: str, plots: list[str]) -> str:
+    return f"<h2>{title}</h2><div class=plots>{''.join(plots)}</div>" if plots else ""
+
+
+def _smooth(values: Sequence[float]) -> np.ndarray:
+    """A running mean over a fiftieth of the run."""
+    if not len(values):
+        return np.zeros(0)
+    width = max(1, len(values) // 50)
+    padded = np.pad(np.asarray(values, float), (width - 1, 0), mode="edge")
+    return np.convolve(padded, np.ones(width) / width, mode="valid")
+
+
+def _short(name: str) -> str:
+    """The name of an agent, cut to what fits into a plot."""
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+
+
+def _text(value: Any) -> str:
+    return html.escape(str(value))

@@ -1,0 +1,295 @@
+"""A training run around its loop, as `tilewe-jax train` starts it: settings, processes, signals, and the report at the end."""
+
+import contextlib
+import errno
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import filelock
+import jax
+from rich.console import Console
+
+from tilewe_jax import presets, settings
+from tilewe_jax.training import config, processes, report
+from tilewe_jax.training.checkpoint import CheckpointError
+from tilewe_jax.training.config import TrainConfig
+from tilewe_jax.training.loop import LOCK, Run, is_free
+from tilewe_jax.training.metrics import Log
+from tilewe_jax.training.program import Program
+from tilewe_jax.utils import interrupts
+from tilewe_jax.utils.files import check_regular, read_json
+from tilewe_jax.utils.progress import Progress
+from tilewe_jax.utils.trust import check, trusting
+
+
+def train(
+    config: TrainConfig,
+    folder: Path,
+    resume: bool = False,
+    devices: int | None = None,
+    console: Console | None = None,
+    minutes: float = math.inf,
+    quiet: bool = False,
+    from_checkpoint: int | None = None,
+    trust: bool = False,
+) -> dict[str, Any]:
+    """Train, into a folder, and write the report.
+
+    Args:
+        config: settings of the run.
+        folder: folder of the run.
+        resume: whether to go on from the newest checkpoint in the folder.
+        devices: number of devices of each process, by default all.
+        console: where progress is shown, by default standard error.
+        minutes: the call ends after so many minutes, as it does after ``config.max_minutes`` of the whole run.
+        quiet: whether no progress is shown.
+        from_checkpoint: number of the checkpoint to resume from instead of the newest one.
+        trust: whether the weights that the settings name may name code, see ``tilewe_jax.utils.trust``.
+
+    Returns figures of the run as JSON; in processes that do not lead only ``iterations`` and ``interrupted``.
+
+    Raises ``ValueError`` for settings that do not fit, or that differ between the processes of a run, ``MemoryError`` if memory
+    does not suffice, ``CheckpointError`` if there is nothing to resume, ``OSError`` if the folder is in use or cannot be
+    written, as on a full disk, and ``LostProcessError`` if another process of the run is lost.
+    """
+    began, folder = time.monotonic(), Path(folder)
+    # Jupyter's own form of a progress bar needs another package.
+    notes = console or Console(stderr=True, highlight=False, force_jupyter=False)
+    shown = None if quiet else notes
+    with trusting(trust), processes.telling(), processes.naming_lost_processes():
+        if processes.are_several():
+            processes.check_alike(_compared(config, folder, resume, devices, from_checkpoint))
+        run = Run(config, folder, Program(config, devices))
+        total = None if config.iterations == settings.UNLIMITED else config.iterations
+        with (
+            locked(folder),
+            naming_what_is_kept(run),
+            Progress(total=total, unit="iterations", console=shown if run.leads else None) as progress,
+        ):
+            return _train(run, resume, from_checkpoint, shown, notes, began, progress, minutes)
+
+
+def _compared(
+    config: TrainConfig, folder: Path, resume: bool, devices: int | None, from_checkpoint: int | None
+) -> dict[str, Any]:
+    """Settings, options and versions that must agree in all processes of a run, by name."""
+    return {
+        **{name: settings.plain(value) for name, _, _, value in settings.leaves(config)},
+        "game version": config.game.make().version,
+        "--out": str(folder.absolute()),
+        "--resume": resume,
+        "--devices": devices,
+        "--checkpoint": from_checkpoint,
+        "tilewe-jax": version("tilewe-jax"),
+        "jax": version("jax"),
+        "jaxlib": version("jaxlib"),
+        "JAX_ENABLE_X64": jax.dtypes.canonicalize_dtype(float).itemsize == 8,
+    }
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other runs from training in a folder. The processes of one run share it.
+
+    Raises ``OSError`` in all processes if another run trains there.
+    """
+    lock = filelock.FileLock(folder / LOCK, timeout=0)
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+
+    def acquire() -> bool:
+        if not is_free(folder) and not (folder / "config.json").exists():
+            return False  # not a folder of a run, which is refused without a file in it
+        with naming_the_folder(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            check_regular(folder)
+            try:
+                lock.acquire()
+            except filelock.Timeout:
+                reason = "another process trains in this folder; wait until it has ended, or choose another folder"
+                raise OSError(errno.EBUSY, reason, str(folder)) from None
+            except NotImplementedError:  # a file system without locks
+                return False
+        return True
+
+    processes.led(acquire)
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            with contextlib.suppress(OSError):
+                (folder / LOCK).unlink()
+            lock.release()
+            with contextlib.suppress(OSError):  # a run that was refused leaves no empty folder
+                for path in missing:
+                    path.rmdir()
+
+
+@contextlib.contextmanager
+def naming_the_folder(folder: Path) -> Iterator[None]:
+    """Give an ``OSError`` the folder of the run as its file."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno or errno.EIO, _reason(error, folder), str(folder)) from error
+
+
+def _reason(error: OSError, folder: Path) -> str:
+    reason = error.strerror or str(error)
+    if isinstance(error.filename, str) and Path(error.filename) != folder:
+        reason += f" ({os.path.relpath(error.filename, folder)})"
+    return reason
+
+
+@contextlib.contextmanager
+def naming_what_is_kept(run: Run) -> Iterator[None]:
+    """Give an ``OSError`` the folder of the run as its file, and a message that says with what the run can go on."""
+    try:
+        yield
+    except OSError as error:
+        reason, number = _reason(error, run.folder), run.newest_checkpoint()
+        if number is not None:
+            reason += f"; the checkpoint of iteration {number} is kept, and --resume goes on from it"
+        raise OSError(error.errno or errno.EIO, reason, str(run.folder)) from error
+
+
+def _train(
+    run: Run,
+    resume: bool,
+    from_checkpoint: int | None,
+    console: Console | None,
+    notes: Console,
+    began: float,
+    progress: Progress,
+    minutes: float,
+) -> dict[str, Any]:
+    """A run, with its signals; see ``train``. Notes on lost rows are printed in any case."""
+    folder, are_several = run.folder, processes.are_several()
+    stopped: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        # Several processes end together, after an iteration. While one of them compiles, nobody knows whether the others do.
+        if stopped or (progress.is_compiling and not are_several):
+            interrupts.interrupt(number, frame)
+            return
+        stopped.append(number)
+        if console:
+            with contextlib.suppress(OSError):  # after SIGHUP the terminal is gone
+                console.print("ending after this iteration; once more to end at once")
+
+    with _handling(stop):
+        if console and run.leads:
+            parts = ", ".join(f"{what} {size / 1e6:,.0f} MB" for what, size in run.needed().items())
+            console.print(f"memory of each device, about: {parts}", highlight=False)
+        state = run.resume(from_checkpoint) if resume else run.start()
+        log = Log(folder, run.config, console, int(state.iteration), progress) if run.leads else None
+        try:
+            for note in (*run.notes, *(log.notes if log else ())) if run.leads else ():
+                notes.print(note, markup=False, highlight=False, soft_wrap=True)
+            state = run.train(state, log, lambda: bool(stopped), began, minutes, progress)
+        finally:
+            if log:
+                log.close()
+        figures = {"iterations": int(state.iteration), "interrupted": run.is_stopped or bool(stopped)}
+        if not log:
+            return figures
+        path = report.write(folder)
+    if console:
+        console.print(f"{int(state.iteration):,} iterations, {log.games:,} games, {log.seconds / 60:.1f} min; report: {path}")
+    figures["interrupted"] |= bool(stopped)
+    return {**figures, "games": log.games, "seconds": round(log.seconds, 1), "report": str(path)}
+
+
+@contextlib.contextmanager
+def _handling(stop: Any) -> Iterator[None]:
+    """Handle the signals that end a command; in another thread than the main one, which Python does not allow, none."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in interrupts.signals()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def configured(preset: str | None, given: dict[str, str], folder: Path, resume: bool, trust: bool = False) -> TrainConfig:
+    """The settings of a preset, or of the run in a folder that is to be resumed, with those that are given as text.
+
+    With ``resume``, a preset that is a file of Python only registers its architectures and games, and changes no settings.
+    ``trust`` allows the settings of the run to name code, see ``read_config``; ``given`` may name code.
+
+    Raises ``ValueError`` for wrong or untrusted settings, ``CheckpointError`` if the folder has no run.
+    """
+    if not resume:
+        return config.changed(presets.load(preset) if preset else TrainConfig(), given)
+    if preset and not preset.endswith(".py"):
+        raise ValueError(
+            "--resume goes on with the settings of the run; beside it, --preset can only be a file of Python, for the"
+            f" architectures and games that it registers, not {preset!r}"
+        )
+    if preset:
+        presets.load(preset)
+    path, content = _read_config(folder)
+    return config.changed(_parsed(path, content, given, trust), given)
+
+
+def read_config(folder: Path, trust: bool = False, known: TrainConfig | None = None) -> TrainConfig:
+    """The settings of the run in a folder.
+
+    Settings that name code (``training.config.code_in_settings``) are refused, unless they are the same in ``known``, or
+    ``trust`` says that the file may name code.
+
+    Raises ``CheckpointError`` for a missing run or a run of another version, ``UntrustedError`` for settings that name code.
+    """
+    path, content = _read_config(folder)
+    values = {} if known is None else {name: value for name, _, _, value in settings.leaves(known)}
+    return _parsed(path, content, values, trust)
+
+
+def _read_config(folder: Path) -> tuple[Path, Any]:
+    """The file of a run's settings, and its content. Raises ``CheckpointError``."""
+    path = folder / "config.json"
+    try:
+        return path, read_json(path)
+    except FileNotFoundError:
+        raise CheckpointError(f"{folder} has no run: there is no {path.name} in it") from None
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from None
+
+
+def _parsed(path: Path, content: Any, known: Mapping[str, Any], trust: bool) -> TrainConfig:
+    """The settings in the JSON of a file. Those with the same value in ``known``, by dotted name, may name code.
+
+    A setting that names code and has another value in ``known`` gets its default.
+    """
+    with trusting(trust):
+        for name, text in list(config.code_in_settings(content)):
+            value = known.get(name)
+            if value is None:
+                check(path, name, text)
+            elif text != value and not (isinstance(value, tuple) and text in value):
+                _delete(content, name)
+        try:
+            return settings.from_json(TrainConfig, content)
+        except (ValueError, TypeError) as error:
+            raise CheckpointError(f"{path}: {error}") from None
+
+
+def _delete(content: Any, name: str) -> None:
+    """Delete the value of a dotted name in nested JSON, if it is still there."""
+    *parents, last = name.split(".")
+    for parent in parents:
+        content = content.get(parent) if isinstance(content, dict) else None
+    if isinstance(content, dict):
+        content.pop(last, None)
