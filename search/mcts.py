@@ -35,7 +35,7 @@ class Search(Generic[State]):
     It searches one position, and a batch under ``jax.vmap``:
 
     >>> import jax, tilewe_jax
-    >>> from search import GumbelRule, Search, SearchSettings, heuristic_evaluator
+    >>> from tilewe_jax.search import GumbelRule, Search, SearchSettings, heuristic_evaluator
     >>> game = tilewe_jax.make("santorini", size=3)
     >>> search = Search(game, heuristic_evaluator(game), GumbelRule(), SearchSettings(num_simulations=8, num_candidates=16))
     >>> states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 4))

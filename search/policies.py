@@ -52,7 +52,7 @@ def puct_policy(
     """Search a position by PUCT (AlphaZero, Silver et al. 2017), with the extensions of KataGo (Wu 2019).
 
     >>> import jax, tilewe_jax
-    >>> from search import heuristic_evaluator, puct_policy
+    >>> from tilewe_jax.search import heuristic_evaluator, puct_policy
     >>> game = tilewe_jax.make("santorini", size=3)
     >>> policy = jax.jit(lambda state, key: puct_policy(game, heuristic_evaluator(game), state, key, num_simulations=16))
     >>> output = policy(game.init(jax.random.key(0)), jax.random.key(1))
@@ -149,7 +149,7 @@ def gumbel_policy(
     """Search a position by full Gumbel AlphaZero ("Policy improvement by planning with Gumbel", Danihelka et al. 2022).
 
     >>> import jax, tilewe_jax
-    >>> from search import gumbel_policy, heuristic_evaluator
+    >>> from tilewe_jax.search import gumbel_policy, heuristic_evaluator
     >>> game = tilewe_jax.make("santorini", size=3)
     >>> policy = jax.jit(lambda state, key: gumbel_policy(game, heuristic_evaluator(game), state, key, num_simulations=16))
     >>> output = policy(game.init(jax.random.key(0)), jax.random.key(1))

@@ -23,7 +23,7 @@ class SubtreeReuse(Generic[State]):
     root: where a subtree leaves room for fewer nodes than there are simulations, the last of these count, but are not kept.
 
     >>> import jax, tilewe_jax
-    >>> from search import PuctRule, Search, SearchSettings, SubtreeReuse, heuristic_evaluator
+    >>> from tilewe_jax.search import PuctRule, Search, SearchSettings, SubtreeReuse, heuristic_evaluator
     >>> game = tilewe_jax.make("santorini", size=3)
     >>> player = SubtreeReuse(Search(game, heuristic_evaluator(game), PuctRule(), SearchSettings(16, 16)))
     >>> state = game.init(jax.random.key(0))

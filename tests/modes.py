@@ -87,7 +87,7 @@ def moves(game: Any) -> Any:
     for key in jax.random.split(jax.random.key(1), 2):
         action = game.sample_action(state, key)
         state = game.step(state, action)
-    legal, scores = game.legal_actions(state), game.scores(state)
+    legal, scores = game.legal_action_mask(state), game.scores(state)
     return state, legal, scores, game.observe(state, game.current_player(state))
 
 

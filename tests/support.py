@@ -52,7 +52,7 @@ TINY_TRAINING = [
 def batched(game: Game[Any]) -> SimpleNamespace:
     """The functions of a game over batches, compiled once for tests that follow each other."""
     names = (
-        "apply apply_deferred resolve_passes step is_legal legal_actions num_legal sample_action current_player is_terminal"
+        "apply apply_deferred resolve_passes step is_legal legal_action_mask num_legal sample_action current_player is_terminal"
         " is_truncated scores returns observe determinize playout init"
     )
     return SimpleNamespace(**{name: jax.jit(jax.vmap(getattr(game, name))) for name in names.split()})

@@ -34,7 +34,7 @@ def run(unpacked: Path, *arguments: str) -> str:
 
 @pytest.mark.slow
 def test_the_wheel_has_weights_presets_openings_pages_and_types(unpacked: Path) -> None:
-    for package in ("tilewe_jax", "search", "experiments"):
+    for package in ("tilewe_jax",):
         assert (unpacked / package / "py.typed").exists()
     for path in (
         "tilewe_jax/web/static/index.html",
@@ -43,7 +43,7 @@ def test_the_wheel_has_weights_presets_openings_pages_and_types(unpacked: Path) 
     ):
         assert (unpacked / path).exists(), path
     assert not (unpacked / "tests").exists()
-    code = "from experiments import presets; from tilewe_jax.networks import weights"
+    code = "from tilewe_jax import presets; from tilewe_jax.networks import weights"
     counts = "print(len(weights.names()), len(presets.names()))"
     weights, presets = map(int, run(unpacked, "-c", f"{code}; {counts}").split())
     assert weights >= 6

@@ -240,7 +240,7 @@ class _DevicePosition:
         return tuple(self._facts.scores.tolist())
 
     def legal_actions(self) -> list[int]:
-        return [int(action) for action in np.flatnonzero(self._facts.legal_actions)]
+        return [int(action) for action in np.flatnonzero(self._facts.legal_action_mask)]
 
     def explain(self, action: int) -> str | None:
         action = action_id(action)
@@ -295,7 +295,7 @@ class _DevicePosition:
 class _Facts(NamedTuple):
     """The results of the rules for a position, as NumPy arrays."""
 
-    legal_actions: NDArray[np.bool_]
+    legal_action_mask: NDArray[np.bool_]
     current_player: NDArray[np.int32]
     is_terminal: NDArray[np.bool_]
     scores: NDArray[np.int32]
@@ -309,7 +309,7 @@ def _compiled(game: "Game[Any]") -> tuple[Any, Any]:
     """
 
     def facts(state: Any) -> _Facts:
-        values: Any = (game.legal_actions(state), game.current_player(state), game.is_terminal(state), game.scores(state))
+        values: Any = (game.legal_action_mask(state), game.current_player(state), game.is_terminal(state), game.scores(state))
         return _Facts(*values)
 
     return jax.jit(facts), jax.jit(game.apply)

@@ -83,7 +83,7 @@ class _Functions:
     compiled once.
     """
 
-    OF_A_STATE = "legal_actions num_legal current_player is_terminal is_truncated scores returns heuristic_value"
+    OF_A_STATE = "legal_action_mask num_legal current_player is_terminal is_truncated scores returns heuristic_value"
     OTHERS = (
         "apply apply_deferred resolve_passes step is_legal sample_action observe determinize playout init heuristic_logits"
         " transform"
@@ -144,7 +144,7 @@ def check_state(game: Game[Any], max_state_bytes: int | None) -> None:
         ("is_terminal", jnp.bool_, ()),
         ("is_truncated", jnp.bool_, ()),
         ("num_legal", jnp.int32, ()),
-        ("legal_actions", jnp.bool_, actions),
+        ("legal_action_mask", jnp.bool_, actions),
         ("scores", jnp.int32, players),
         ("returns", jnp.float32, players),
         ("heuristic_value", jnp.float32, players),
@@ -186,11 +186,11 @@ def check_masks(game: Game[Any], functions: Any, history: History) -> None:
     one_by_one = _compiled(jax.vmap(game.is_legal, in_axes=(None, 0)))
     for index in sorted({0, len(history) // 3, len(history) // 2, max(0, len(history) - 2), len(history) - 1}):
         state, _ = history[index]
-        mask = np.asarray(functions.legal_actions(state))
-        _require_equal(mask.sum(axis=1), np.asarray(functions.num_legal(state)), "num_legal is not the size of legal_actions")
+        mask = np.asarray(functions.legal_action_mask(state))
+        _require_equal(mask.sum(axis=1), np.asarray(functions.num_legal(state)), "num_legal is not the size of the mask")
         for row in range(0, BATCH, 5):
             legal = np.asarray(one_by_one(_row(state, row), every))
-            _require_equal(legal[2:-2], mask[row], "is_legal and legal_actions disagree")
+            _require_equal(legal[2:-2], mask[row], "is_legal and legal_action_mask disagree")
             _require(not legal[:2].any() and not legal[-2:].any(), "is_legal must be false for what is no action id")
 
 
@@ -198,7 +198,7 @@ def check_illegal_actions(game: Game[Any], functions: Any, history: History) -> 
     """An illegal action, and any action at the end, leaves the state as it is; so does -1."""
     rng = np.random.default_rng(0)
     for state, _ in (*history[:: max(1, len(history) // 4)], history[-1]):
-        mask = np.asarray(functions.legal_actions(state))
+        mask = np.asarray(functions.legal_action_mask(state))
         illegal = np.array([rng.choice(np.flatnonzero(~row)) if not row.all() else -1 for row in mask], np.int32)
         for action in (illegal, *(np.full(BATCH, a, np.int32) for a in (-1, -2, -(2**31), game.num_actions, 2**31 - 1))):
             _require(not np.any(np.asarray(functions.is_legal(state, action))), "is_legal holds for an illegal action")
@@ -214,7 +214,7 @@ def check_sampling(game: Game[Any], functions: Any, history: History) -> None:
     sample = _compiled(jax.vmap(game.sample_action, in_axes=(None, 0)))
     for step in sorted({0, len(history) // 2, max(0, len(history) - 3)}):
         state = _row(history[step][0], 1)
-        legal = np.flatnonzero(np.asarray(functions.legal_actions(history[step][0]))[1])
+        legal = np.flatnonzero(np.asarray(functions.legal_action_mask(history[step][0]))[1])
         if not len(legal):
             continue
         actions = np.asarray(sample(state, jax.random.split(jax.random.key(step), _DRAWS)))
@@ -264,7 +264,7 @@ def check_independence(functions: Any, history: History) -> None:
     state, action = history[len(history) // 2]
     seat = np.zeros(BATCH, np.int32)
     arguments: dict[str, tuple[Any, ...]] = dict.fromkeys(
-        ("legal_actions", "num_legal", "is_terminal", "scores", "returns"), ()
+        ("legal_action_mask", "num_legal", "is_terminal", "scores", "returns"), ()
     )
     arguments |= {"heuristic_value": (), "apply": (action,), "is_legal": (action,), "observe": (seat,)}
     arguments |= {"heuristic_logits": (np.repeat(action[:, None], 8, axis=1),)}
@@ -282,7 +282,7 @@ def check_symmetries(game: Game[Any], functions: Any, history: History) -> None:
     _require(table.shape == (game.num_symmetries, game.num_actions), "action_symmetries has another shape than documented")
     _require_equal(table[0], np.arange(game.num_actions), "symmetry 0 must be the identity")
     for state, _ in (history[0], history[len(history) // 2]):
-        mask = np.asarray(functions.legal_actions(state))
+        mask = np.asarray(functions.legal_action_mask(state))
         for index in range(game.num_symmetries):
             transformed = functions.transform(state, jnp.full(BATCH, index, jnp.int32))
             if index == 0:
@@ -290,7 +290,9 @@ def check_symmetries(game: Game[Any], functions: Any, history: History) -> None:
             moved = np.zeros_like(mask)
             rows, actions = np.nonzero(mask)
             moved[rows, table[index][actions]] = True
-            _require_equal(np.asarray(functions.legal_actions(transformed)), moved, f"symmetry {index} changes what is legal")
+            _require_equal(
+                np.asarray(functions.legal_action_mask(transformed)), moved, f"symmetry {index} changes what is legal"
+            )
             for name in ("current_player", "is_terminal", "scores", "returns"):
                 function = getattr(functions, name)
                 _require_equal(
@@ -319,7 +321,7 @@ def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
     choose = _compiled(jax.vmap(lambda state, key: game.sample_actions(state, key, size)))
     for index in sorted({0, max(0, len(history) - 4), len(history) - 1}):
         state, _ = history[index]
-        mask = np.asarray(functions.legal_actions(state))
+        mask = np.asarray(functions.legal_action_mask(state))
         actions = choose(state, jax.random.split(jax.random.key(4), BATCH))
         for legal, chosen in zip(mask, np.asarray(actions), strict=True):
             real = chosen[chosen >= 0]
@@ -343,7 +345,7 @@ def check_lookahead(game: Game[Any], functions: Any, history: History) -> None:
         """What is proven of each action; and what its end says, or what is proven of the replies to it."""
         player, after = game.current_player(state), jax.vmap(game.apply, in_axes=(None, 0))(state, every)
         replies = jax.vmap(lambda state: game.outcomes_of_actions(state, every))(after)
-        best_reply = jnp.max(jnp.where(jax.vmap(game.legal_actions)(after), replies, -2), axis=1)
+        best_reply = jnp.max(jnp.where(jax.vmap(game.legal_action_mask)(after), replies, -2), axis=1)
         by_replies = jnp.where(jax.vmap(game.current_player)(after) == player, best_reply, -best_reply)
         by_returns = jnp.sign(2 * jax.vmap(game.returns)(after)[:, player] - 1).astype(jnp.int32)
         later = jnp.where(jax.vmap(game.is_terminal)(after), by_returns, by_replies)
@@ -353,7 +355,7 @@ def check_lookahead(game: Game[Any], functions: Any, history: History) -> None:
     for index in sorted({0, len(history) // 2, max(0, len(history) - 3), max(0, len(history) - 2)}):
         states = history[index][0]
         for row in range(0, BATCH, 5):
-            legal = np.asarray(functions.legal_actions(states))[row]
+            legal = np.asarray(functions.legal_action_mask(states))[row]
             proven, later = (np.asarray(part)[legal] for part in compiled(_row(states, row)))
             _require(np.isin(proven, (-1, 0, 1)).all(), "outcomes_of_actions must be -1, 0 or 1")
             _require(np.all(proven * later >= 0), "outcomes_of_actions disagrees with the end of a game, or with the replies")
@@ -365,7 +367,7 @@ def check_host(game: Game[Any], functions: Any, history: History) -> None:
     """The host form of a position agrees with the device: legal actions, player, scores, end, and what an action leads to."""
 
     def agree(position: HostPosition, states: Any, when: str) -> None:
-        legal = np.flatnonzero(np.asarray(functions.legal_actions(states))[0]).tolist()
+        legal = np.flatnonzero(np.asarray(functions.legal_action_mask(states))[0]).tolist()
         _require(position.legal_actions() == legal, f"legal_actions of the host form differ {when}")
         over = bool(functions.is_terminal(states)[0])
         _require(position.is_terminal == over, f"is_terminal of the host form differs {when}")

@@ -171,7 +171,7 @@ class Game(
         """The state after ``action``, which is trusted to be legal; after -1, the same state."""
 
     @abstractmethod
-    def legal_actions(self, state: State) -> Bool[Array, "num_actions"]:
+    def legal_action_mask(self, state: State) -> Bool[Array, "num_actions"]:
         """Mask of the legal actions; all false at the end, and only there."""
 
     @abstractmethod
@@ -221,15 +221,15 @@ class Game(
         """Whether ``action``, any integer, is legal; never at the end. May be cheaper than the mask of all actions."""
         action = as_action(action)
         inside = (action >= 0) & (action < self.num_actions)
-        return inside & self.legal_actions(state)[jnp.clip(action, 0, self.num_actions - 1)]
+        return inside & self.legal_action_mask(state)[jnp.clip(action, 0, self.num_actions - 1)]
 
     def num_legal(self, state: State) -> Int32[Array, ""]:
         """Number of legal actions."""
-        return jnp.sum(self.legal_actions(state), dtype=jnp.int32)
+        return jnp.sum(self.legal_action_mask(state), dtype=jnp.int32)
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
         """A legal action drawn uniformly; -1 at the end."""
-        legal = self.legal_actions(state)
+        legal = self.legal_action_mask(state)
         # The largest of independent uniform numbers is equally likely to be any of them.
         noise = jax.random.bits(key, legal.shape, jnp.uint32)
         return jnp.where(
@@ -241,7 +241,7 @@ class Game(
 
         Unlike ``sample_action`` this may be asked of states with deferred passes, see ``apply_deferred``.
         """
-        legal = self.legal_actions(state)
+        legal = self.legal_action_mask(state)
         bits = random_words(key, 1)[0]
         rank = systematic_sample(bits, jnp.sum(legal, dtype=jnp.int32), k)
         return jnp.where(rank >= 0, jnp.searchsorted(jnp.cumsum(legal, dtype=jnp.int32), rank + 1), -1).astype(jnp.int32)

@@ -79,7 +79,7 @@ class ConnectFour(tilewe_jax.Game[State]):
         player = jnp.where(action >= 0, 1 - state.current_player, state.current_player)
         return State(state.cells.at[row, column].set(disc, mode="drop"), player)
 
-    def legal_actions(self, state: State) -> Bool[Array, "columns"]:
+    def legal_action_mask(self, state: State) -> Bool[Array, "columns"]:
         """Columns that are not full, unless somebody has won."""
         return (state.cells[-1] == EMPTY) & ~jnp.any(self._won(state))
 
@@ -89,7 +89,7 @@ class ConnectFour(tilewe_jax.Game[State]):
 
     def is_terminal(self, state: State) -> Bool[Array, ""]:
         """Whether somebody has won or the board is full."""
-        return ~jnp.any(self.legal_actions(state))
+        return ~jnp.any(self.legal_action_mask(state))
 
     def returns(self, state: State) -> Float32[Array, "2"]:
         """One for the winner; a half each on a full board without one."""

@@ -11,7 +11,7 @@ from experiments.sweep import sweep
 
 PRESET = """
 from tilewe_jax.training.config import *
-from search import SearchSettings
+from tilewe_jax.search import SearchSettings
 
 CONFIG = TrainConfig(
     game=GameConfig("tests.search.tictactoe:TicTacToe"),

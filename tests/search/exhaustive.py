@@ -21,7 +21,7 @@ class Solver:
 
     def __init__(self, game: Any, most: int) -> None:
         def look(state: Any) -> tuple[Any, Any, Any, Any]:
-            return game.legal_actions(state), game.current_player(state), game.is_terminal(state), game.returns(state)
+            return game.legal_action_mask(state), game.current_player(state), game.is_terminal(state), game.returns(state)
 
         self.look, self.apply, self.most = jax.jit(jax.vmap(look)), jax.jit(jax.vmap(game.apply)), most
 

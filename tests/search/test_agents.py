@@ -93,7 +93,7 @@ class Guess(TicTacToe):
     def is_terminal(self, state):
         return state.cells[0] >= 0
 
-    def legal_actions(self, state):
+    def legal_action_mask(self, state):
         return jnp.broadcast_to(~self.is_terminal(state), (4,))
 
     def returns(self, state):

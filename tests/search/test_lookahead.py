@@ -36,7 +36,7 @@ def test_candidates_are_the_actions_of_the_best_proven_outcome(middle: Any) -> N
 
     def sample(state: Any, key: Any) -> Any:
         candidates = sample_candidates(GAME, state, uniform_logits, key, SIZE, SIZE, lookahead=True)
-        return candidates, GAME.legal_actions(state), GAME.outcomes_of_actions(state, every)
+        return candidates, GAME.legal_action_mask(state), GAME.outcomes_of_actions(state, every)
 
     count = len(middle.current_player)
     candidates, legal, outcomes = jax.device_get(jax.jit(jax.vmap(sample))(middle, jax.random.split(jax.random.key(0), count)))

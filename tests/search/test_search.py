@@ -70,7 +70,7 @@ def in_mctx(game: TicTacToe, state: State, policy: Any, **options: Any) -> Any:
     def look(state: State) -> tuple[jax.Array, jax.Array]:
         logits, values = oracle(state, None)
         logits = logits(jnp.arange(9))
-        masked = jnp.where(game.legal_actions(state), logits, -jnp.inf)
+        masked = jnp.where(game.legal_action_mask(state), logits, -jnp.inf)
         masked = jnp.where(game.is_terminal(state), logits, masked)
         return jnp.maximum(masked, -1e30), values[state.current_player]
 
@@ -88,7 +88,7 @@ def in_mctx(game: TicTacToe, state: State, policy: Any, **options: Any) -> Any:
     def run(state: State) -> Any:
         logits, values = jax.vmap(look)(state)
         root = mctx.RootFnOutput(prior_logits=logits, value=values, embedding=state)
-        invalid = ~jax.vmap(game.legal_actions)(state)
+        invalid = ~jax.vmap(game.legal_action_mask)(state)
         return policy(None, jax.random.key(0), root, recurrent, invalid_actions=invalid, **options)
 
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # mctx needs both
@@ -177,7 +177,7 @@ class Table(TicTacToe):
     def apply(self, state, action):
         return jnp.where(action >= 0, 2 * state + 1 + action, state)
 
-    def legal_actions(self, state):
+    def legal_action_mask(self, state):
         return jnp.broadcast_to(~self.is_terminal(state), (2,))
 
     def current_player(self, state):
@@ -424,7 +424,7 @@ def drawn(logits: Any, k: int, draws: int, pool: int = 9) -> tuple[np.ndarray, A
     game = TicTacToe()
     state = rows(opening(game, 2, 5), 0)
     many = jax.jit(jax.vmap(lambda key: sample_candidates(game, state, logits, key, k, pool)))
-    return np.flatnonzero(np.asarray(game.legal_actions(state))), many(jax.random.split(jax.random.key(0), draws))
+    return np.flatnonzero(np.asarray(game.legal_action_mask(state))), many(jax.random.split(jax.random.key(0), draws))
 
 
 def assert_drawn(counts: np.ndarray, share: Any, draws: int) -> None:

@@ -48,9 +48,9 @@ class TicTacToe(Game[State]):
         return jnp.stack([jnp.any(jnp.all(lines == player, axis=1)) for player in range(2)])
 
     def is_legal(self, state, action):
-        return ((action >= 0) & (action < 9)) & self.legal_actions(state)[jnp.clip(action, 0, 8)]
+        return ((action >= 0) & (action < 9)) & self.legal_action_mask(state)[jnp.clip(action, 0, 8)]
 
-    def legal_actions(self, state):
+    def legal_action_mask(self, state):
         return (state.cells < 0) & ~jnp.any(self._won(state))
 
     def current_player(self, state):

@@ -91,7 +91,7 @@ def test_arrays_without_axes_are_integers(adapter: str) -> None:
 @pytest.mark.untyped
 def test_functions_refuse_what_adapters_refuse() -> None:
     state = GAME.init(jax.random.key(0))
-    legal = int(np.argmax(GAME.legal_actions(state)))
+    legal = int(np.argmax(GAME.legal_action_mask(state)))
     for action in NOT_INTEGERS:
         with pytest.raises((TypeError, ValueError), match="an action must be one integer"):
             GAME.step(state, action)
@@ -154,7 +154,7 @@ def test_integers_outside_of_the_range_are_illegal_in_pgx() -> None:
 def test_illegal_actions_are_refused_by_open_spiel_and_alpha_zero() -> None:
     for adapter in ("open_spiel", "alpha_zero-santorini"):
         step, _ = STEPS[adapter]()
-        mask = np.asarray(GAME.legal_actions(GAME.init(jax.random.key(0))))
+        mask = np.asarray(GAME.legal_action_mask(GAME.init(jax.random.key(0))))
         with pytest.raises(IllegalActionError, match="is illegal"):
             step(int(np.argmin(mask)))
 
@@ -191,7 +191,7 @@ def test_a_state_of_another_game_is_refused(game: Any, other: Any) -> None:
     for call in (
         lambda: jax.eval_shape(lambda state: game.step(state, 0), state),
         lambda: jax.eval_shape(lambda state: game.apply(state, jnp.int32(0)), state),
-        lambda: jax.eval_shape(game.legal_actions, state),
+        lambda: jax.eval_shape(game.legal_action_mask, state),
         lambda: jax.eval_shape(lambda state: game.is_legal(state, 0), state),
         lambda: jax.eval_shape(lambda state: game.observe(state, jnp.int32(0)), state),
         lambda: jax.eval_shape(lambda state: game.playout(state, key), state),

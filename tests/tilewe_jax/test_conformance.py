@@ -115,9 +115,9 @@ class Traced(TicTacToe):
 
     calls = 0
 
-    def legal_actions(self, state: Any) -> Any:
+    def legal_action_mask(self, state: Any) -> Any:
         type(self).calls += 1
-        return super().legal_actions(state)
+        return super().legal_action_mask(state)
 
 
 def test_rules_are_traced_a_few_times_whatever_the_number_of_positions(capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ import os, signal, sys, warnings
 warnings.simplefilter("ignore")
 import jax, jax.numpy as jnp
 import tilewe_jax
-from search import PuctRule, Search, SearchSettings, uniform_evaluator
+from tilewe_jax.search import PuctRule, Search, SearchSettings, uniform_evaluator
 from tilewe_jax.host_games import make_host_game
 from tilewe_jax.interop import alpha_zero_general, gymnasium, open_spiel, pettingzoo, pgx
 

@@ -42,7 +42,7 @@ def test_games_with_passes_and_blocked_players_replay() -> None:
 def test_replay_finds_what_is_wrong(games: list[Record]) -> None:
     good = games[0]
     state = GAME.init(jax.random.key(0))
-    illegal = int((~GAME.legal_actions(state)).argmax())
+    illegal = int((~GAME.legal_action_mask(state)).argmax())
     bad = [
         good,
         Record(None, (illegal, *good.actions[1:]), good.scores, good.returns),

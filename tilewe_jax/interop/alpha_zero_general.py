@@ -139,7 +139,7 @@ class _SantoriniFunctions:
             return jax.vmap(one_form)(jnp.arange(game.num_symmetries, dtype=jnp.int32))
 
         self.after = jax.jit(after)
-        self.legal = jax.jit(lambda board: game.legal_actions(state(board)))
+        self.legal = jax.jit(lambda board: game.legal_action_mask(state(board)))
         self.outcome = jax.jit(outcome)
         self.symmetric = jax.jit(symmetric)
 
@@ -304,7 +304,7 @@ class _PolyominoFunctions:
 
     def _legal_in(self, state: PolyominoState) -> Bool[Array, "actions"]:
         is_out = self._is_out(state)
-        placements = self._game.legal_actions(state)[: self._config.num_placements] & ~is_out
+        placements = self._game.legal_action_mask(state)[: self._config.num_placements] & ~is_out
         return jnp.append(placements, is_out | self._config.voluntary_pass)
 
     def _after(

@@ -311,7 +311,7 @@ class _Rules:
         return self._observe(games.state, games.seat, legal), legal
 
     def _legal(self, states: Any, over: Bool[Array, "batch"]) -> Bool[Array, "batch num_actions"]:
-        return jax.vmap(self.game.legal_actions)(states) | over[:, None]
+        return jax.vmap(self.game.legal_action_mask)(states) | over[:, None]
 
     def _observe(
         self, states: Any, seat: Int32[Array, "batch"], legal: Bool[Array, "batch num_actions"]

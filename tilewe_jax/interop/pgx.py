@@ -160,7 +160,7 @@ class PgxEnv(Env):
             rewards=jnp.zeros(players, jnp.float32),
             terminated=jnp.zeros((), jnp.bool_),
             truncated=jnp.zeros((), jnp.bool_),
-            legal_action_mask=self.game.legal_actions(state),
+            legal_action_mask=self.game.legal_action_mask(state),
             _step_count=jnp.zeros((), jnp.int32),
             _seat_of=seat_of,
             _x=state,
@@ -186,7 +186,7 @@ class PgxEnv(Env):
             rewards=rewards[state._seat_of],
             terminated=is_over & ~truncated,
             truncated=truncated,
-            legal_action_mask=self.game.legal_actions(after) | truncated,
+            legal_action_mask=self.game.legal_action_mask(after) | truncated,
             _x=after,
         )
 

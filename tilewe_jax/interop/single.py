@@ -133,7 +133,7 @@ class Compiled:
         def facts(state: Any) -> tuple[Any, ...]:
             is_terminal = game.is_terminal(state)
             rewards = zero_sum(game.returns(state), is_terminal.astype(jnp.float32))
-            return game.current_player(state), game.legal_actions(state), is_terminal, game.is_truncated(state), rewards
+            return game.current_player(state), game.legal_action_mask(state), is_terminal, game.is_truncated(state), rewards
 
         def with_facts(function: Any, *arguments: Any) -> tuple[Any, tuple[Any, ...]]:
             state = function(*arguments)

@@ -138,7 +138,7 @@ def _compiled(game: Game[Any], batch: int) -> tuple[Any, Any]:
     environment = Environment(game)
 
     def legal(games: EnvironmentState[Any]) -> jax.Array:
-        return jax.vmap(game.legal_actions)(games.state)
+        return jax.vmap(game.legal_action_mask)(games.state)
 
     def reset(key: jax.Array) -> tuple[EnvironmentState[Any], jax.Array, jax.Array]:
         games = environment.reset(key, batch)

@@ -124,7 +124,7 @@ def test_show_names_the_illegal_move(file: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_showing_imports_no_jax(file: Path) -> None:
-    code = f"import sys; from experiments import cli; cli.main(['show', {str(file)!r}]); print('jax' in sys.modules)"
+    code = f"import sys; from tilewe_jax.cli import main as cli; cli.main(['show', {str(file)!r}]); print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.splitlines()[-1] == "False"
 

@@ -25,7 +25,7 @@ BATCH = 5
 @lru_cache
 def lowest(game: Any) -> Any:
     """The policy that plays the legal action of the lowest number."""
-    return lambda state, key: jnp.argmax(game.legal_actions(state)).astype(jnp.int32)
+    return lambda state, key: jnp.argmax(game.legal_action_mask(state)).astype(jnp.int32)
 
 
 def test_the_checker_of_single_games_passes() -> None:

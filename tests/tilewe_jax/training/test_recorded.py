@@ -45,7 +45,7 @@ def test_positions_are_those_of_the_games(folder: Path) -> None:
             position = position.after(action)
     functions = batched(GAME)
     current = np.asarray(functions.current_player(positions.state))
-    legal = np.asarray(functions.legal_actions(positions.state))
+    legal = np.asarray(functions.legal_action_mask(positions.state))
     actions = np.asarray(positions.candidates)[:, 0]
     returns = map(tuple, positions.returns.tolist())
     replayed = zip(current.tolist(), actions.tolist(), returns, legal.sum(1).tolist(), strict=True)

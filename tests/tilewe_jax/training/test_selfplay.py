@@ -57,7 +57,7 @@ def test_positions_follow_from_each_other() -> None:
             state = rows(rows(moved, t), lane).state
             if not ply:
                 jax.tree.map(np.testing.assert_array_equal, state, jax.device_get(first))
-            legal = np.flatnonzero(np.asarray(GAME.legal_actions(state)))
+            legal = np.flatnonzero(np.asarray(GAME.legal_action_mask(state)))
             actions, policy = moved.candidates[t, lane], moved.policy[t, lane]
             assert sorted(actions[actions >= 0].tolist()) == legal.tolist()
             np.testing.assert_allclose(policy.sum(), 1, rtol=1e-5)
@@ -111,7 +111,7 @@ AGAINST = replace(CONFIG, num_games=72, opponent_fraction=1.0)
 def first_legal(state: Any, key: Any) -> Any:
     """An opponent that always plays the first legal action."""
     del key
-    return jnp.argmax(GAME.legal_actions(state)).astype(jnp.int32)
+    return jnp.argmax(GAME.legal_action_mask(state)).astype(jnp.int32)
 
 
 def test_the_moves_of_an_opponent_are_not_learned_as_policy() -> None:
@@ -380,7 +380,7 @@ def test_tiles_of_slots_are_those_that_the_rules_allow() -> None:
         parts = observation.split(config, functions.observe(state, state.current_player))
         tile, fits = map(np.asarray, jax.vmap(lambda slots: observation.tiles_of_slots(config, slots))(parts["slots"]))
         own = np.asarray(parts["tiles"][..., 0]) > 0
-        legal = np.asarray(functions.legal_actions(state))
+        legal = np.asarray(functions.legal_action_mask(state))
         for lane in np.flatnonzero(~np.asarray(functions.is_terminal(state))):
             position = rows(state, lane)
             actions = np.asarray(game.compact_actions(position))[: config.frontier_size * config.numbers].reshape(
@@ -570,4 +570,4 @@ def test_a_symmetry_renames_what_is_learned() -> None:
         plain, _ = loss.position_loss(replace(config, augment=False), game, model, turned, key)
         augmented, _ = loss.position_loss(config, game, model, position, key)
         np.testing.assert_allclose(plain, augmented, rtol=1e-5)
-        assert np.asarray(game.legal_actions(transformed))[np.asarray(renamed)[np.asarray(renamed) >= 0]].all()
+        assert np.asarray(game.legal_action_mask(transformed))[np.asarray(renamed)[np.asarray(renamed) >= 0]].all()

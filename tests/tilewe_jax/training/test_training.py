@@ -41,7 +41,7 @@ def levels_of(game: Any) -> list[tuple[Any, tuple[np.ndarray, ...]]]:
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init(jax.random.key(0)))
     levels: list[tuple[Any, tuple[np.ndarray, ...]]] = []
     while True:
-        parents, actions = np.nonzero(ask(functions.legal_actions, states))
+        parents, actions = np.nonzero(ask(functions.legal_action_mask, states))
         outcome = ask(functions.returns, states), ask(functions.current_player, states)
         if not len(parents):
             return [*levels, (states, (parents, actions, parents, *outcome))]
@@ -62,7 +62,7 @@ def test_a_toy_game_is_learned_to_perfection(toy_run: Path) -> None:
     @jax.vmap
     def choose(state: Any) -> Any:
         logits, _ = networks.predict(model, GAME.observe(state, GAME.current_player(state)))
-        return jnp.argmax(jnp.where(GAME.legal_actions(state), logits, -jnp.inf))
+        return jnp.argmax(jnp.where(GAME.legal_action_mask(state), logits, -jnp.inf))
 
     levels = levels_of(GAME)
     assert sum(len(level[3]) for _, level in levels) > 1000

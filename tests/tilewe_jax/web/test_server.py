@@ -171,7 +171,7 @@ def has_ipv6() -> bool:
 
 def test_the_server_imports_no_jax() -> None:
     code = (
-        "import sys; from experiments import cli; from tilewe_jax.cli.serve import Serve, offered_agents;"
+        "import sys; from tilewe_jax.cli import main as cli; from tilewe_jax.cli.serve import Serve, offered_agents;"
         "import tilewe_jax.web.app, tilewe_jax.web.exports; offered_agents(()); print('jax' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -23,7 +23,7 @@ class Perft:
     def __init__(self, game: Game[Any], batch: int = BATCH) -> None:
         self.batch = batch
         self._counts = jax.jit(jax.vmap(game.num_legal))
-        self._masks = jax.jit(jax.vmap(game.legal_actions))
+        self._masks = jax.jit(jax.vmap(game.legal_action_mask))
         self._apply = jax.jit(jax.vmap(game.apply))
 
     def leaves(self, state: Any, depth: int, progress: Callable[[int], None] = lambda leaves: None) -> int:

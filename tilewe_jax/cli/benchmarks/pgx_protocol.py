@@ -107,7 +107,7 @@ def _ours(name: str, options: dict[str, Any]) -> tuple[Any, Any, int]:
     game = make_game(name, options)
 
     def seen(states: Any) -> tuple[Any, Any, Any]:
-        masks = jax.vmap(game.legal_actions)(states)
+        masks = jax.vmap(game.legal_action_mask)(states)
         return states, masks, jax.vmap(lambda state: game.observe(state, game.current_player(state)))(states)
 
     def step(games: Any, actions: Any, keys: Any) -> tuple[Any, Any, Any]:

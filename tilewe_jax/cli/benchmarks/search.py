@@ -162,7 +162,7 @@ def _bare(game: Any) -> Callable[[Any, Any], Any]:
 
     def one(state: Any, key: Any) -> Any:
         after = game.step(state, game.sample_action(state, key))
-        return after, game.legal_actions(after)
+        return after, game.legal_action_mask(after)
 
     return jax.vmap(one)
 

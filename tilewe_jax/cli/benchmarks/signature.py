@@ -126,7 +126,7 @@ def _array_hash(array: np.ndarray) -> bytes:
 def _random(setup: Setup) -> str:
     """Random games with their final states, the legal actions of positions in them, and games by the policy of the setup."""
     game = setup.make()
-    results = [_random_games(game), jax.jit(jax.vmap(game.legal_actions))(_positions(game))]
+    results = [_random_games(game), jax.jit(jax.vmap(game.legal_action_mask))(_positions(game))]
     if setup.policy:
         policy = game.policies()[setup.policy]
         results.append(jax.jit(lambda key: trajectories(game, key, POLICY_GAMES, policy))(jax.random.key(1)))

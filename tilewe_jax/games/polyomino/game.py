@@ -110,7 +110,7 @@ class PolyominoGame(Game[State]):
         check_state(self, state)
         return rule_per_lane(rules.legal, self.config)(state, as_action(action))
 
-    def legal_actions(self, state: State) -> Bool[Array, "num_actions"]:
+    def legal_action_mask(self, state: State) -> Bool[Array, "num_actions"]:
         check_state(self, state)
         anchors = jax.vmap(lambda words: unpack_words(words, self.config.cells))(self.placements(state)).ravel()
         if not self.config.voluntary_pass:
@@ -239,7 +239,7 @@ class PolyominoGame(Game[State]):
 
     def legal_list(self, state: State, size: int) -> Int32[Array, "size"]:
         """The lowest ``size`` legal actions, ascending, padded with -1."""
-        return jnp.flatnonzero(self.legal_actions(state), size=size, fill_value=-1).astype(jnp.int32)
+        return jnp.flatnonzero(self.legal_action_mask(state), size=size, fill_value=-1).astype(jnp.int32)
 
     def void_tiles(self, state: State, color: int | Int32[Array, ""]) -> Int32[Array, ""]:
         """Number of empty cells with an edge in common with a cell of ``color`` (a statistic of the Duo visualizer)."""

@@ -89,9 +89,9 @@ class SantoriniGame(Game[State]):
         check_state(self, state)
         return rules.is_legal(self.config, state, as_action(action))
 
-    def legal_actions(self, state: State) -> Bool[Array, "num_actions"]:
+    def legal_action_mask(self, state: State) -> Bool[Array, "num_actions"]:
         check_state(self, state)
-        return rules.legal_actions(self.config, state)
+        return rules.legal_action_mask(self.config, state)
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
         return rules.sample_action(self.config, state, random_words(key, 1)[0])

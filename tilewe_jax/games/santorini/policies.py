@@ -24,7 +24,7 @@ def policies(config: Config) -> dict[str, Policy]:
 def best_action(config: Config, weights: ActionWeights, state: State, key: PRNGKeyArray) -> Action:
     """A legal action of the highest ``heuristics.action_value``, drawn uniformly among equals; -1 at the end."""
     actions = jnp.arange(config.num_actions, dtype=jnp.int32)
-    legal = rules.legal_actions(config, state)
+    legal = rules.legal_action_mask(config, state)
     after = jax.vmap(lambda action: rules.apply(config, state, action))(actions)
     values = jax.vmap(lambda after: action_value(config, weights, after))(after)
     tie_break = hash32(random_words(key, 1)[0], actions) >> np.uint32(16)

@@ -157,7 +157,7 @@ def is_legal(config: Config, state: State, action: Int32[Array, "*lanes"]) -> Bo
     return legal
 
 
-def legal_actions(config: Config, state: State) -> Bool[Array, "num_actions"]:
+def legal_action_mask(config: Config, state: State) -> Bool[Array, "num_actions"]:
     """Mask of the legal actions."""
     legal = unpack_words(jnp.stack(state.turns), NUM_TURNS)
     if config.placement == "chosen":

@@ -83,7 +83,7 @@ class TriominosGame(Game[State]):
         check_state(self, state)
         return rules.is_legal(self.config, state, as_action(action))
 
-    def legal_actions(self, state: State) -> Bool[Array, "num_actions"]:
+    def legal_action_mask(self, state: State) -> Bool[Array, "num_actions"]:
         check_state(self, state)
         mask, actions = self.compact_mask(state), self.compact_actions(state)
         return jnp.zeros(self.num_actions, jnp.bool_).at[jnp.where(mask, actions, self.num_actions)].set(True, mode="drop")

@@ -26,7 +26,7 @@ def test_what_each_colour_could_place_is_what_listing_finds() -> None:
         for seat in range(config.colors):
             color = (state.current_color + seat) % config.colors
             # The mask of the legal actions reads the colour to move, and not the counts, which are those of another colour.
-            legal = np.array(batched(GAME).legal_actions(replace(state, current_color=color)))
+            legal = np.array(batched(GAME).legal_action_mask(replace(state, current_color=color)))
             legal[np.take_along_axis(np.asarray(state.out), np.asarray(color)[:, None], axis=1)[:, 0]] = False
             reachable = to_cells(encoding.reachable[:, seat])
             for lane in range(4):

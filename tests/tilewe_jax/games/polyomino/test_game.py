@@ -224,7 +224,7 @@ def test_observation_shows_the_position_from_the_seat() -> None:
     state = rows(history[20][0], 3)
     names = game.channel_names
     cells = np.asarray(observation.unpack_boards(game.config, state.occupied))
-    mask = np.asarray(game.legal_actions(state)).reshape(91, 20, 20)
+    mask = np.asarray(game.legal_action_mask(state)).reshape(91, 20, 20)
     for player in range(4):
         planes = dict(zip(names, np.asarray(game.observe(state, jnp.int32(player))), strict=True))
         for seat in range(4):
@@ -245,7 +245,7 @@ def test_observation_shows_the_position_from_the_seat() -> None:
 
 def test_legal_list() -> None:
     state = TILEWE.init(jax.random.key(0))
-    mask = np.flatnonzero(np.asarray(TILEWE.legal_actions(state)))
+    mask = np.flatnonzero(np.asarray(TILEWE.legal_action_mask(state)))
     assert TILEWE.legal_list(state, 240).tolist() == [*mask.tolist(), *[-1] * 8]
     assert TILEWE.legal_list(state, 10).tolist() == mask[:10].tolist()
 
@@ -269,8 +269,8 @@ def test_rules_commute_with_all_symmetries(name: str, options: dict, count: int)
     transformed, left = turn(state, indices), turn(functions.step(state, action), indices)
     for index in range(count):
         turned, after = (jax.tree.map(lambda leaf, index=index: leaf[:, index], states) for states in (transformed, left))
-        legal = np.asarray(functions.legal_actions(turned))
-        np.testing.assert_array_equal(legal[:, table[index]], functions.legal_actions(state))
+        legal = np.asarray(functions.legal_action_mask(turned))
+        np.testing.assert_array_equal(legal[:, table[index]], functions.legal_action_mask(state))
         assert_same(functions.step(turned, jnp.asarray(table[index][action])), after)
 
 
@@ -285,7 +285,7 @@ def test_rules_commute_with_turning_the_board() -> None:
     state = TILEWE.init(jax.random.key(0))
     step = jax.jit(TILEWE.step)
     for before, action in history[:24]:
-        mine = {turned(a) for a in np.flatnonzero(np.asarray(batched(TILEWE).legal_actions(before))[5]).tolist()}
-        theirs = set(np.flatnonzero(np.asarray(TILEWE.legal_actions(state))).tolist())
+        mine = {turned(a) for a in np.flatnonzero(np.asarray(batched(TILEWE).legal_action_mask(before))[5]).tolist()}
+        theirs = set(np.flatnonzero(np.asarray(TILEWE.legal_action_mask(state))).tolist())
         assert mine == theirs
         state = step(state, jnp.int32(turned(int(action[5]))))

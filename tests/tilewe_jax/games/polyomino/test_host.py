@@ -208,7 +208,7 @@ def test_boards_become_states_and_back() -> None:
     with pytest.raises(IndexError):
         again.pop()
     actions = {action_of_move(move) for move in board.generate_legal_moves()}
-    assert actions == set(np.flatnonzero(np.asarray(jax.jit(game.legal_actions)(state))).tolist())
+    assert actions == set(np.flatnonzero(np.asarray(jax.jit(game.legal_action_mask)(state))).tolist())
     named = [move for action in actions for move in moves_of_action(action, board)]
     assert sorted(named) == sorted(board.generate_legal_moves())
     for action in actions:

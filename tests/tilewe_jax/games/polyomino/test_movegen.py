@@ -97,7 +97,7 @@ def test_whole_games_agree_with_the_rules_on_sets_of_cells(name: str, options: d
     state = play.init(jax.random.split(key, batch))
     boards = [Board(game.config) for _ in range(batch)]
     for step in range(game.max_steps + 1):
-        masks = np.asarray(play.legal_actions(state))
+        masks = np.asarray(play.legal_action_mask(state))
         for lane, board in enumerate(boards):
             compare(game, board, rows(state, lane), masks[lane])
         action = play.sample_action(state, jax.random.split(jax.random.fold_in(key, step), batch))
@@ -132,7 +132,7 @@ def test_convolution_samples_several_legal_actions() -> None:
     state = batched(game).init(jax.random.split(jax.random.key(0), 8))
     for ply in range(4):
         actions = sample(state, jax.random.split(jax.random.key(ply), 8))
-        for mask, chosen in zip(np.asarray(batched(game).legal_actions(state)), np.asarray(actions), strict=True):
+        for mask, chosen in zip(np.asarray(batched(game).legal_action_mask(state)), np.asarray(actions), strict=True):
             real = chosen[chosen >= 0]
             assert len(set(real.tolist())) == len(real) == min(7, mask.sum())
             assert mask[real].all()

@@ -102,13 +102,13 @@ def test_an_illegal_action_raises_the_rule_and_changes_nothing() -> None:
         second.after(-1)
     assert second.text() == text
     assert "blue to move" in position.text()
-    assert position.legal_actions() == np.flatnonzero(game.legal_actions(game.init(jax.random.key(0)))).tolist()
+    assert position.legal_actions() == np.flatnonzero(game.legal_action_mask(game.init(jax.random.key(0)))).tolist()
 
 
 @pytest.mark.parametrize(("name", "options"), [VARIANTS[0], VARIANTS[2], VARIANTS[5]], ids=str)
 def test_host_and_device_go_side_by_side(name: str, options: dict) -> None:
     game = tilewe_jax.make(name, **options)
-    step, legal, sample = jax.jit(game.step), jax.jit(game.legal_actions), jax.jit(game.sample_action)
+    step, legal, sample = jax.jit(game.step), jax.jit(game.legal_action_mask), jax.jit(game.sample_action)
     state = game.init(jax.random.key(0))
     position = game.host(state)
     for ply in range(game.max_steps + 1):

@@ -84,7 +84,7 @@ def test_traces(source: str, full: bool) -> None:
         states = states_of(config)(canonical, (player < 0).astype(np.int32))
         np.testing.assert_array_equal(boards_of(game)(states), absolute)
         actions = np.array([TURN_162.index(ply["a"]) if source == "cpp" else ply["a"] for ply in plies], np.int32)
-        masks = np.asarray(batched(game).legal_actions(states))
+        masks = np.asarray(batched(game).legal_action_mask(states))
         after = batched(game).apply(states, actions)
         boards, over = np.asarray(boards_of(game)(after)), np.asarray(batched(game).is_terminal(after))
         for ply, here, mask, action, then, ended in zip(plies, absolute, masks, actions, boards, over, strict=True):
@@ -120,7 +120,7 @@ def test_against_the_reference(size: int, every: int) -> None:
     game = tilewe_jax.make("santorini", size=size, placement="random")
     num_positions = 0
     for step, (states, actions) in enumerate(positions(game, 192, seed=size)):
-        boards, masks = np.asarray(boards_of(game)(states)), np.asarray(batched(game).legal_actions(states))
+        boards, masks = np.asarray(boards_of(game)(states)), np.asarray(batched(game).legal_action_mask(states))
         player = 1 - 2 * np.asarray(states.current_player)
         after = np.asarray(boards_of(game)(batched(game).step(states, actions)))
         winners = np.asarray(batched(game).returns(states)) @ np.array([1, -1], np.float32)
@@ -197,7 +197,7 @@ def test_rules_commute_with_all_symmetries(size: int) -> None:
             left = game.step(transformed, table[symmetry, action])
             right = game.transform(game.step(state, action), then)
             same = jax.tree.map(lambda a, b: a == b, left, right)
-            masks = jnp.all(game.legal_actions(transformed)[table[symmetry]] == game.legal_actions(state))
+            masks = jnp.all(game.legal_action_mask(transformed)[table[symmetry]] == game.legal_action_mask(state))
             return jnp.all(jnp.stack(jax.tree.leaves(same))) & masks
 
         return jnp.all(jax.vmap(one)(symmetries))
@@ -245,7 +245,7 @@ def test_placing_by_turns() -> None:
         state, board = CHOSEN.step(state, jnp.int32(action)), board.push([cell])
     assert board.workers == ((0, 0), (1, 2), (3, 3), (2, 2))
     assert CHOSEN.host(state) == board
-    assert not np.asarray(CHOSEN.legal_actions(state))[128:].any()
+    assert not np.asarray(CHOSEN.legal_action_mask(state))[128:].any()
     assert_same(CHOSEN.state_of(board), state)
     with pytest.raises(IllegalActionError, match="all workers are placed"):
         CHOSEN.action_of((3, 0), state=state)

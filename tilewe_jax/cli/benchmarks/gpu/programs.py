@@ -66,7 +66,7 @@ def _play(name: str, game: Any, batch: int) -> Program:
     if name == "step":
         action = jax.ShapeDtypeStruct((batch,), jnp.int32)
         return Program(name, jax.vmap(game.step), (state, action), batch, donated=(0,))
-    return Program(name, jax.vmap(game.legal_actions), (state,), batch)
+    return Program(name, jax.vmap(game.legal_action_mask), (state,), batch)
 
 
 def _search(name: str, game: Any, batch: int, network: str, num_simulations: int, num_candidates: int) -> Program:
