@@ -98,8 +98,10 @@ def test_unfinished_and_damaged_entries_are_deleted(caches: Path, capsys: pytest
 
 def test_a_damaged_entry_is_replaced_in_silence(caches: Path) -> None:
     """With JAX itself, in a process of its own that compiles something small three times."""
-    program = "from tilewe_jax.cli import compilation_cache; compilation_cache.enable()\n"
+    program = (
+        "from tilewe_jax.cli import compilation_cache; compilation_cache.enable()\n"
         "import jax; print(jax.jit(lambda x: x + 1)(1))"
+    )
     environment = {**os.environ, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "PYTHONWARNINGS": "default"}
     folder, sizes = caches / "tilewe_jax", []
     for _ in range(2):
