@@ -62,14 +62,15 @@ class Search(Generic[State]):
         """Nodes for which a tree has room."""
         return self.settings.num_simulations + 1 if self.capacity is None else self.capacity
 
-    def __call__(self, state: State, key: PRNGKeyArray) -> SearchOutput[State]:
+    def __call__(self, state: State, key: PRNGKeyArray, params: Any = None) -> SearchOutput[State]:
         """Search a position.
 
         Args:
             state: the position. Where the game is over the action is -1.
             key: consumed.
+            params: parameters of the evaluator.
         """
-        return self.extend(self.init(state), key)
+        return self.extend(self.init(state), key, params)
 
     def init(self, state: State) -> Tree[State]:
         """The tree of a position before anything is evaluated. Raises ``TypeError`` or ``ValueError`` for another game's."""
@@ -78,7 +79,7 @@ class Search(Generic[State]):
         return init_tree(state, self.game.num_players, self.settings.num_candidates, self.num_nodes)
 
     def extend(
-        self, tree: Tree[State], key: PRNGKeyArray, root_noise: Float32[Array, "K"] | None = None
+        self, tree: Tree[State], key: PRNGKeyArray, params: Any = None, root_noise: Float32[Array, "K"] | None = None
     ) -> SearchOutput[State]:
         """Search on in a tree, of ``init``, ``subtree`` or an earlier search, by ``num_simulations`` more.
 
@@ -89,6 +90,7 @@ class Search(Generic[State]):
         Args:
             tree: the tree; the kept statistics count.
             key: consumed.
+            params: parameters of the evaluator.
             root_noise: noise for the candidates of a root that is evaluated, in place of what the rule draws.
         """
         settings = self.settings
@@ -118,7 +120,7 @@ class Search(Generic[State]):
             remaining = num_simulations - (step - 1) * leaves
             count = jnp.where(step > 0, jnp.minimum(leaves, remaining), unevaluated.astype(jnp.int32))
             count = jnp.where(decided, 0, count)
-            tree = self.simulate(progress.tree, context(noise), (step - 1) * leaves, keys[step], count, step == 0)
+            tree = self.simulate(progress.tree, context(noise), (step - 1) * leaves, keys[step], params, count, step == 0)
             # Not by a condition of each game's own, which would draw at every step.
             noise = cond(step == 0, lambda: noise_of(tree), lambda: noise)
             if settings.stop_early:
@@ -153,6 +155,7 @@ class Search(Generic[State]):
         root: RootContext,
         first: Int32[Array, ""],
         key: PRNGKeyArray,
+        params: Any = None,
         count: Int32[Array, ""] | None = None,
         is_root: Bool[Array, ""] | bool = False,
     ) -> Tree[State]:
@@ -163,6 +166,7 @@ class Search(Generic[State]):
             root: what stays the same at the root.
             first: number of the first simulation.
             key: consumed.
+            params: parameters of the evaluator.
             count: number of simulations that change the tree, the first ones of the round; ``None`` for all.
             is_root: whether this evaluates roots; the same for a whole batch.
         """
@@ -174,7 +178,7 @@ class Search(Generic[State]):
         else:
             tree, paths = self._select_several(tree, root, first, active)
             keys = jax.random.split(key, leaves)
-        nodes = jax.vmap(self.expand, in_axes=(None, 0, 0, None))(tree, paths, keys, jnp.asarray(is_root))
+        nodes = jax.vmap(partial(self.expand, params, tree, jnp.asarray(is_root)))(paths, keys)
         tree = backup(tree, paths, nodes, active)
         if settings.exact_endings:
             # Only leaves that are over prove anything, and for most of a game there are none.
@@ -256,20 +260,20 @@ class Search(Generic[State]):
         after: Tree[State] = fori_loop(0, active.shape[0], step, tree)
         return after
 
-    def expand(self, tree: Tree[State], path: Path, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
+    def expand(self, params: Any, tree: Tree[State], is_root: Bool[Array, ""], path: Path, key: PRNGKeyArray) -> Node[State]:
         """The leaf of a path, evaluated; ``Game.apply`` leaves the root as it is where there is no candidate to follow."""
         state = self.game.apply(jax.tree.map(lambda leaf: leaf[path.parent], tree.state), path.action)
-        node = self.evaluate(state, key, is_root)
+        node = self.evaluate(params, state, key, is_root)
         if not self.settings.exact_endings:
             return node
         known = (path.child >= 0) & tree.proven[path.child]
         return replace(node, value=jnp.where(known, tree.raw_value[path.child], node.value))
 
-    def evaluate(self, state: State, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
+    def evaluate(self, params: Any, state: State, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
         """A position with its value and its candidates; a root has them from a larger pool."""
         game, settings = self.game, self.settings
         key_evaluator, key_candidates = jax.random.split(key)
-        logits, value = self.evaluator(state, key_evaluator)
+        logits, value = self.evaluator(params, state, key_evaluator)
 
         def sample(pool: int | None) -> Candidates:
             lookahead = settings.lookahead and game.has_lookahead

@@ -87,8 +87,8 @@ def test_the_evaluator_is_compiled_once() -> None:
     """Evaluators are most of a compiled search: the root is evaluated by the same code as every leaf."""
     game = TicTacToe()
 
-    def evaluator(state: Any, key: Any) -> Evaluation:
-        del key
+    def evaluator(params: Any, state: Any, key: Any) -> Evaluation:
+        del params, key
         features = jnp.sin(jnp.outer(state.cells.astype(jnp.float32), jnp.arange(12.0)))
         return Evaluation(uniform_logits, jnp.abs(features @ jnp.ones((12, 2)))[0])
 
