@@ -57,7 +57,7 @@ class InformationSetSearch(Generic[State]):
     As the value of a node before it is searched, rules get its mean value so far. Of the settings, ``root_candidate_pool``,
     ``exact_endings`` and ``lookahead`` are without effect: what a position is worth differs between determinizations.
 
-    Raises ``ValueError`` for several ``leaves`` and for a limit of ``seconds``.
+    Raises ``ValueError`` for several ``leaves``.
     """
 
     game: Game[State]
@@ -66,10 +66,8 @@ class InformationSetSearch(Generic[State]):
     settings: SearchSettings = field(default_factory=SearchSettings)
 
     def __post_init__(self) -> None:
-        if self.settings.leaves != 1 or self.settings.seconds is not None:
-            raise ValueError(
-                "an information-set search makes one simulation after the other, all of them: leaves=1, seconds=none"
-            )
+        if self.settings.leaves != 1:
+            raise ValueError("an information-set search makes one simulation after the other: leaves=1")
 
     def __call__(self, state: State, key: PRNGKeyArray, params: Any = None) -> PolicyOutput:
         """Search what the mover knows of a position; the candidates of the output are the actions tried at the root.
