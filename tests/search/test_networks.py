@@ -13,8 +13,9 @@ from jax import export
 import tilewe_jax
 from tests.search.tictactoe import TicTacToe
 from tests.support import assert_same, positions, rows
+from tilewe_jax.agents import agent
 from tilewe_jax.game import observation_shape
-from tilewe_jax.search import AgentSpec, PuctRule, Search, SearchSettings, build, heuristic_evaluator, network_evaluator
+from tilewe_jax.search import PuctRule, Search, SearchSettings, heuristic_evaluator, network_evaluator
 from tilewe_jax.search import exported as networks
 from tilewe_jax.search.evaluators import EvaluatorSettings
 
@@ -45,7 +46,7 @@ def test_a_file_holds_the_network(tmp_path: Path) -> None:
             np.testing.assert_allclose(expected, result, rtol=1e-5, atol=1e-6)
     states, keys = midgame(4), jax.random.split(jax.random.key(3), 4)
     play = [
-        jax.jit(jax.vmap(build(AgentSpec.parse(f"gumbel:num_simulations=6,network={name}"), GAME)))
+        jax.jit(jax.vmap(agent(f"gumbel:num_simulations=6,network={name}", GAME).act))
         for name in (path, "tests.search.test_networks:factory")
     ]
     assert_same(*(choose(states, keys) for choose in play))
@@ -65,7 +66,7 @@ def test_a_file_holds_the_network(tmp_path: Path) -> None:
 )
 def test_what_is_no_network(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        build(AgentSpec.parse(f"puct:network={name}"), GAME)
+        networks.load(GAME, name)
 
 
 def test_a_file_that_has_expired_gives_the_reason_of_jax(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

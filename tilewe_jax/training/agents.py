@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from tilewe_jax.agents import HostPlayer, Player, player
+from tilewe_jax.agents import Agent, agent
 from tilewe_jax.game import Action, Game, Policy
 from tilewe_jax.networks import Model
 from tilewe_jax.networks.weights import TrainedNetwork
@@ -21,11 +21,9 @@ from tilewe_jax.search import (
     PolicyOutput,
     PuctRule,
     Search,
-    TreePlayer,
     playout_evaluator,
     sample_candidates,
 )
-from tilewe_jax.search.exported import as_tree
 from tilewe_jax.search.tree import Tree, inner_visits
 from tilewe_jax.training.config import SelfplayConfig
 from tilewe_jax.training.replay import UNKNOWN, TreeNode
@@ -128,25 +126,12 @@ def opponent_policy(config: SelfplayConfig, game: Game[Any]) -> Policy | None:
         return None
     if game.num_players < 2:
         raise ValueError(f"selfplay.opponent needs a game of at least two players, and {game.id} has {game.num_players} here")
-    agent = frozen_player(game, config.opponent).agent
-    if isinstance(agent, (HostPlayer, TreePlayer)):
+    opponent = agent(config.opponent, game)
+    if opponent.player:
         raise ValueError(
             f"selfplay.opponent must be an agent that decides on the device; {config.opponent!r} plays on the host"
         )
-    return as_tree(agent)
-
-
-def frozen_player(game: Game[Any], text: str) -> Player:
-    """The player of the arena that a text stands for, as a policy: its searches begin anew at every move, and keep no tree.
-
-    Raises ``ValueError`` where there is no such player.
-    """
-    result = player(game, text)
-    if not isinstance(result.agent, TreePlayer):
-        return result
-    assert result.spec
-    policy = player(game, str(replace(result.spec, reuse_subtree=False)))
-    return replace(policy, name=result.name)
+    return jax.tree_util.Partial(Agent.act, opponent)
 
 
 def legal_action(game: Game[State], policy: Policy, state: State, key: PRNGKeyArray) -> Action:
