@@ -60,6 +60,11 @@ class Search(Generic[State]):
         """Nodes for which a tree has room."""
         return self.settings.num_simulations + 1 if self.capacity is None else self.capacity
 
+    @property
+    def num_rounds(self) -> int:
+        """Rounds of a search, of ``settings.leaves`` simulations each."""
+        return -(-self.settings.num_simulations // self.settings.leaves)
+
     def __call__(self, state: State, key: PRNGKeyArray, params: Any = None) -> SearchOutput[State]:
         """Search a position.
 
@@ -100,17 +105,19 @@ class Search(Generic[State]):
         # Where all roots of a batch are evaluated, step 0 is left out.
         return Progress(tree, noise, jnp.where(any_lane(unevaluated), 0, 1), uncounted, decided, kept_visits, keys)
 
-    def advance(self, progress: "Progress[State]", params: Any = None, rounds: int | None = None) -> "Progress[State]":
-        """Run all rounds that are left of a search, or at most so many.
+    def advance(
+        self, progress: "Progress[State]", params: Any = None, rounds: Int32[Array, ""] | int | None = None
+    ) -> "Progress[State]":
+        """Run all rounds that are left of a search, or at most so many; of ``settings.leaves`` simulations each.
 
         The evaluator makes most of a compiled search, so it stands in it once: where the root is not evaluated yet, it is the
         leaf that step 0 of the loop selects, expands and backs up like any other; rounds of simulations are the steps after it.
         For roots that are evaluated already step 0 changes nothing.
         """
         settings, leaves, num_simulations = self.settings, self.settings.leaves, self.settings.num_simulations
-        num_steps = 1 - (-num_simulations // leaves)
+        num_steps = 1 + self.num_rounds
         keys = jax.random.split(progress.keys[2], num_steps)
-        last = num_steps if rounds is None else jnp.minimum(num_steps, progress.step + rounds)
+        last = num_steps if rounds is None else jnp.minimum(num_steps, jnp.maximum(progress.step, 1) + rounds)
 
         def goes_on(progress: "Progress[State]") -> Array:
             # Of a batch, all go on together until the last is decided.
@@ -271,7 +278,7 @@ class Search(Generic[State]):
         if not self.settings.exact_endings:
             return node
         known = (path.child >= 0) & tree.proven[path.child]
-        return replace(node, value=jnp.where(known, tree.raw_value[path.child], node.value))
+        return replace(node, raw_value=jnp.where(known, tree.raw_value[path.child], node.raw_value))
 
     def evaluate(self, params: Any, state: State, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
         """A position with its value and its candidates; a root has them from a larger pool."""
@@ -296,7 +303,7 @@ class Search(Generic[State]):
             state=state,
             player=player,
             proven=terminal | (known & settings.exact_endings),
-            value=jnp.where(terminal, terminal_value(game, state, settings.score_weight), value),
+            raw_value=jnp.where(terminal, terminal_value(game, state, settings.score_weight), value),
             candidates=sampled.actions,
             prior=self.rule.store_logits(sampled.logits),
             truncated_prior=sampled.truncated_prior,

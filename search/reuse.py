@@ -62,9 +62,12 @@ class SubtreeReuse(Generic[State]):
         Returns:
             The output of the search and the memory after it.
         """
-        tree = _where(_is_root(memory, state), memory, self.search.init(state))
-        output = self.search.extend(tree, key, params)
+        output = self.search.extend(self.recall(memory, state), key, params)
         return output, output.tree
+
+    def recall(self, memory: Tree[State], state: State) -> Tree[State]:
+        """The memory where it is about a position, else an empty tree."""
+        return _where(_is_root(memory, state), memory, self.search.init(state))
 
     def advance(self, memory: Tree[State], action: Int32[Array, ""]) -> Tree[State]:
         """The memory after an action of any player: the subtree below it; an empty tree where the action was never visited."""

@@ -66,6 +66,7 @@ NOT_SENT = {
     "candidates": "exist while a search is traced",
     "ismcts.InformationSetTree": "exists while a search is traced",
     "evaluators.Evaluation": "holds a function of traced arrays",
+    "mcts.Progress": "exists while a search is under way",
     "tree.Node": "exists while a search is traced",
     "tree.Path": "exists while a search is traced",
 }

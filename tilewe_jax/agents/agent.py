@@ -13,7 +13,7 @@ from tilewe_jax.agents.levels import is_name, level_names
 from tilewe_jax.agents.spec import RULES, AgentSpec, AnySearch
 from tilewe_jax.game import Action, Game, Policy
 from tilewe_jax.networks import weights
-from tilewe_jax.search import Network, PolicyOutput, Search, SubtreeReuse
+from tilewe_jax.search import Determinized, InformationSetSearch, Network, PolicyOutput, Search, SubtreeReuse
 from tilewe_jax.search.exported import as_tree
 from tilewe_jax.utils import factories
 from tilewe_jax.utils.trust import trusting
@@ -70,6 +70,8 @@ class Agent:
 
         Raises ``ValueError`` for an agent that does not search.
         """
+        if self.spec and self.spec.seconds is not None:
+            raise ValueError(f"{self.name} keeps to a time, which a compiled search cannot; Agent.host plays its games")
         output: PolicyOutput = self.built()(state, key)
         return output
 
@@ -95,6 +97,26 @@ class Agent:
             return self.act(state, key), memory
         output, memory = self._reuse.act(memory, state, key)
         return output.action, memory
+
+    def begin(self, memory: Any, state: Any, key: PRNGKeyArray) -> Any:
+        """A search in a position of a game before its first round, see ``Search.begin``; ``key`` is consumed."""
+        search = self.built()
+        assert not isinstance(search, InformationSetSearch)
+        if isinstance(search, Determinized):
+            return search.begin(state, key)
+        if self.keeps_tree:
+            return self._reuse.search.begin(self._reuse.recall(memory, state), key)
+        return search.begin(search.init(state), key)
+
+    def proceed(self, progress: Any, rounds: Any) -> Any:
+        """The search after so many more rounds."""
+        search: Any = self._reuse.search if self.keeps_tree else self.built()
+        return search.advance(progress, rounds=rounds)
+
+    def finish(self, progress: Any) -> tuple[Action, Any]:
+        """The action of a search, and the memory after it."""
+        search: Any = self._reuse.search if self.keeps_tree else self.built()
+        return search.finish(progress).action, progress.tree if self.keeps_tree else None
 
     def advance(self, memory: Any, action: Action) -> Any:
         """The memory after an action of any player."""

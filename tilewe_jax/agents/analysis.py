@@ -16,7 +16,7 @@ from jaxtyping import Array, Float32, Int32, Key, PRNGKeyArray, UInt32
 from tilewe_jax.agents.agent import Agent, agent
 from tilewe_jax.agents.levels import is_name
 from tilewe_jax.agents.spec import AgentSpec, AnySearch
-from tilewe_jax.agents.timed_search import MAX_PARTS, parts_of
+from tilewe_jax.agents.timed_search import timed
 from tilewe_jax.game import Game
 from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Played, block_size
 from tilewe_jax.registry import make
@@ -120,6 +120,10 @@ def score_lead(
     return jnp.mean(jax.vmap(margin)(jax.random.split(key, num_playouts)), axis=0)
 
 
+_LEAD_STREAM = 8
+"""Folded into the key of a search to draw the games of the score lead."""
+
+
 class SearchProgram:
     """The compiled search of positions of one game, by one agent.
 
@@ -155,14 +159,13 @@ class SearchProgram:
         spec = replace(agent.spec, search=replace(agent.spec.search, stop_early=False, exact_endings=False))
         self.agent, self.spec, self.game, self.max_seconds = replace(agent, spec=spec), spec, agent.game, max_seconds
         search = self.agent.built()
-        if max_seconds is not None and not (isinstance(search, Search) and spec.kind == "puct"):
-            raise ValueError("max_seconds can be kept by puct in games without hidden information only")
+        if max_seconds is not None and not isinstance(search, Search):
+            raise ValueError("max_seconds can be kept in games without hidden information only")
         if spec.evaluator.playout_policy and spec.evaluator.playout_policy not in self.game.policies():
             raise ValueError(f"{self.game.id} has no policy {spec.evaluator.playout_policy!r}")
         spec.check_memory(self.game, 1)
         settings = search.search.settings if isinstance(search, Determinized) else search.settings
         self._score_weight = settings.score_weight or 0.0
-        self._num_parts, self._part_simulations = parts_of(settings.num_simulations)
         self._batch, self._compiling = batch, compiling
         self._score_playouts = score_playouts if self.game.num_players > 1 else 0
         self._key = jax.random.key(seed)
@@ -217,18 +220,12 @@ class SearchProgram:
             begun = time.perf_counter()
             report: RootReport = jax.device_get(search(self.agent, states, keys))
             return report, time.perf_counter() - begun
-        trees = self._function("trees", size, self._trees, states)(states)
-        part = self._function("part", size, self._search_part, self.agent, trees, keys, 0)
+        progress = self._function("begin", size, self._begin, states, keys)(states, keys)
+        advance = self._function("advance", size, self._advance, self.agent, progress, 1)
+        finish = self._function("finish", size, self._finish, progress)
         begun = time.perf_counter()
-        last = begun
-        for number in range(self._num_parts):
-            report, trees = part(self.agent, trees, keys, number)
-            jax.block_until_ready(report)
-            now = time.perf_counter()
-            if now - begun + now - last > self.max_seconds:
-                break
-            last = now
-        return jax.device_get(report), time.perf_counter() - begun
+        progress = timed(partial(advance, self.agent), progress, self._searcher(self.agent).num_rounds, self.max_seconds)
+        return jax.device_get(finish(progress)), time.perf_counter() - begun
 
     # ---- Functions of a block, which are compiled
 
@@ -253,24 +250,24 @@ class SearchProgram:
     def _search(self, agent: Agent, states: Any, keys: Key[Array, "B"]) -> RootReport:
         return jax.vmap(partial(search_report, agent.built()))(states, keys)
 
-    def _part_of_search(self, agent: Agent) -> Search[Any]:
-        """The search with a part of its simulations, in trees that have room for all."""
+    def _searcher(self, agent: Agent) -> Search[Any]:
         search = agent.built()
         assert isinstance(search, Search)
-        settings = replace(search.settings, num_simulations=self._part_simulations)
-        return replace(search, settings=settings, capacity=search.settings.num_simulations + 1)
+        return search
 
-    def _trees(self, states: Any) -> Any:
-        return jax.vmap(self._part_of_search(self.agent).init)(states)
+    def _begin(self, states: Any, keys: Key[Array, "B"]) -> Any:
+        search = self._searcher(self.agent)
+        return jax.vmap(lambda state, key: search.begin(search.init(state), key))(states, keys)
 
-    def _search_part(self, agent: Agent, trees: Any, keys: Key[Array, "B"], number: Int32[Array, ""]) -> tuple[RootReport, Any]:
-        part_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, number)
-        outputs = jax.vmap(self._part_of_search(agent).extend)(trees, part_keys)
-        return jax.vmap(_report_of_tree)(outputs), outputs.tree
+    def _advance(self, agent: Agent, progress: Any, rounds: Int32[Array, ""]) -> Any:
+        return jax.vmap(partial(self._searcher(agent).advance, rounds=rounds))(progress)
+
+    def _finish(self, progress: Any) -> RootReport:
+        return jax.vmap(lambda progress: _report_of_tree(self._searcher(self.agent).finish(progress)))(progress)
 
     def _lead(self, states: Any, actions: Int32[Array, "B"], keys: Key[Array, "B"]) -> Float32[Array, "B P"]:
         lead = partial(score_lead, self.game, self.spec, self._score_playouts)
-        lead_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, MAX_PARTS)
+        lead_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, _LEAD_STREAM)
         return jax.vmap(lead)(states, actions, lead_keys)
 
     # ---- On the host

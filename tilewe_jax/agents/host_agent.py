@@ -2,6 +2,7 @@
 
 import random
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,15 +16,16 @@ from jaxtyping import PRNGKeyArray
 from tilewe_jax.agents.agent import Agent
 from tilewe_jax.agents.host_player import ForfeitError, HostGame
 from tilewe_jax.agents.pondering import Pondering
-from tilewe_jax.agents.timed_search import parts_of
+from tilewe_jax.agents.timed_search import parts_of, timed
 from tilewe_jax.interop.gtp import GtpError, LastSearch, SearchedMove
-from tilewe_jax.search import Search, SubtreeReuse
+from tilewe_jax.search import Determinized, Search
 from tilewe_jax.search.tree import ROOT
 
 NO_LIMIT = 3600.0
 """Seconds that players on the host, who must be told a number, are given where there is no limit."""
 
 _init, _play, _advance = (jax.jit(method) for method in (Agent.init, Agent.play, Agent.advance))
+_begin, _proceed, _finish = (jax.jit(method) for method in (Agent.begin, Agent.proceed, Agent.finish))
 
 
 class HostAgent:
@@ -36,10 +38,10 @@ class HostAgent:
     ...     actions.append(player.choose(actions))
     ...     position = position.after(actions[-1])
 
-    Everything is compiled before the first game. A limit of seconds is kept by ``puct`` agents that keep a tree, which then
-    search in parts (``agents.timed_search``), at most as long as without a limit, and by players on the host, which are
-    told. ``puct`` agents that keep a tree can also ponder: they then search on, in parts, while opponents are to move, until
-    the tree has no more room; what they have searched below the moves that are played is kept.
+    Everything is compiled before the first game. A limit of seconds, that of the settings or of ``set_time``, is kept by
+    searches, which run in parts (``agents.timed_search``), except those of information sets, and by players on the host, which
+    are told. ``puct`` agents that keep a tree can also ponder: they then search on, in parts, while opponents are to move,
+    until the tree has no more room; what they have searched below the moves that are played is kept.
 
     Args:
         agent: the agent.
@@ -52,23 +54,28 @@ class HostAgent:
 
     def __init__(self, agent: Agent, seed: int = 0, deal: Any = None, ponders: bool = False) -> None:
         self.agent, self.name = agent, agent.name
-        if ponders and not self._can_search_in_parts:
+        if ponders and not (agent.keeps_tree and agent.spec and agent.spec.kind == "puct"):
             raise ValueError(f"{self.name} cannot ponder; only puct with reuse_subtree can")
         game = agent.game
         self._start = jax.jit(game.init)(jax.random.key(0)) if deal is None else game.init_from_deal(deal)
         self._apply = jax.jit(game.apply)
+        search = agent.built() if agent.is_search else None
+        search = search.search if isinstance(search, Determinized) else search
+        self._num_rounds = search.num_rounds if isinstance(search, Search) else 0
+        """Rounds of a search; 0 for an agent that does not search in parts."""
         self._seconds: float | None = None
-        self._part: Any = None
-        self._part_seconds = 0.0
-        """Seconds that the last part of a search took, of which the next one has to be worth."""
         self._pondering = Pondering()
-        self._ponder_part: Any = None
+        # Pondering does not stop once the action is decided.
+        self._pondered_by = _without_early_stop(agent) if ponders else None
+        if agent.spec and agent.spec.seconds is not None:
+            self.set_time(None)
         self.set_seed(seed)
         self.new_game()
         if not agent.player:
             self.choose((self.choose(()),))
-        if ponders:  # it does not stop once the action is decided
-            self._ponder_part = self._compiled_part(stop_early=False)
+        if ponders:
+            self.follow(())
+            self._search_part(self._key)
         self.set_seed(seed)
         self.new_game()
 
@@ -91,11 +98,11 @@ class HostAgent:
     def set_time(self, seconds: float | None) -> None:
         """Limit the seconds for a move. Raises ``GtpError`` for an agent that cannot stop early."""
         self._end_pondering()
-        if seconds is not None and not self.agent.player and self._part is None:
-            if not self._can_search_in_parts:
-                raise GtpError(f"{self.name} cannot keep to a time; only puct with reuse_subtree can")
-            assert self.agent.spec
-            self._part = self._compiled_part(self.agent.spec.search.stop_early)
+        own = self.agent.spec.seconds if self.agent.spec else None
+        if own is not None:
+            seconds = own if seconds is None else min(own, seconds)
+        if seconds is not None and not self.agent.player and not self._num_rounds:
+            raise GtpError(f"{self.name} cannot keep to a time; only searches with a tree of states can")
         self._seconds = seconds
 
     def choose(self, actions: Sequence[int], state: Any = None) -> int:
@@ -111,10 +118,12 @@ class HostAgent:
             return self._ask(self.agent.player, list(actions))
         self.follow(tuple(actions), state)
         self._key, key = jax.random.split(self._key)
-        if self._seconds is None or not self.agent.keeps_tree:
-            action, self.memory = _play(self.agent, self.memory, self._state, key)
+        if self._num_rounds:
+            left = None if self._seconds is None else self._seconds - (time.perf_counter() - started)
+            begun = _begin(self.agent, self.memory, self._state, key)
+            action, self.memory = _finish(self.agent, timed(partial(_proceed, self.agent), begun, self._num_rounds, left))
         else:
-            action = self._search_in_parts(self._seconds - (time.perf_counter() - started), key)
+            action, self.memory = _play(self.agent, self.memory, self._state, key)
         if self.memory is not None:
             tree = self.memory  # only these arrays stay when the tree goes on; its positions take most of the memory
             self._searched = tree.player, tree.visits, tree.value_sum, tree.candidates, tree.children
@@ -167,35 +176,12 @@ class HostAgent:
         moves.sort(key=lambda move: (-move.visits, -move.value))
         return LastSearch(float(sums[ROOT, player] / max(visits[ROOT], 1)), tuple(moves))
 
-    # ---- Searches in parts
+    # ---- Pondering
 
-    @property
-    def _can_search_in_parts(self) -> bool:
-        """Whether parts of a search add up to a search: Gumbel divides its simulations beforehand."""
-        return self.agent.keeps_tree and self.agent.spec is not None and self.agent.spec.kind == "puct"
-
-    def _compiled_part(self, stop_early: bool) -> Any:
-        """A part of a search, compiled."""
-        part = jax.jit(partial(_search_part, stop_early))
-        self.follow(())
-        for _ in range(2):  # the first call compiles, and the second one measures
-            begin = time.perf_counter()
-            jax.block_until_ready(part(self.agent, self.memory, self._state, self._key))
-            self._part_seconds = time.perf_counter() - begin
-        return part
-
-    def _search_in_parts(self, seconds: float, key: PRNGKeyArray) -> int:
-        """Search at least one part, and further ones that are likely to end in time."""
-        assert self.agent.spec
-        started = time.perf_counter()
-        for part in range(parts_of(self.agent.spec.search.num_simulations)[0]):
-            begin = time.perf_counter()
-            if part and begin - started + self._part_seconds > seconds:
-                break
-            action, self.memory = self._part(self.agent, self.memory, self._state, jax.random.fold_in(key, part))
-            jax.block_until_ready(action)
-            self._part_seconds = time.perf_counter() - begin
-        return int(action)
+    def _search_part(self, key: PRNGKeyArray) -> None:
+        """Add a part of a search to the tree."""
+        begun = _begin(self._pondered_by, self.memory, self._state, key)
+        self.memory = _proceed(self._pondered_by, begun, parts_of(self._num_rounds)[1]).tree
 
     def ponder(self, actions: Sequence[int] | None) -> None:
         """Search on in the position after these actions, in a thread, until any other method is called; ``None`` stops that.
@@ -205,17 +191,17 @@ class HostAgent:
         """
         if actions is None:
             self._pondering.stop()
-        elif self._ponder_part is not None:
-            self._pondering.start(partial(self._ponder, tuple(actions), self._key))
+        elif self._pondered_by is not None:
+            self._pondering.start(partial(self._ponder, tuple(actions)))
 
-    def _ponder(self, actions: tuple[int, ...], key: PRNGKeyArray) -> Iterator[None]:
+    def _ponder(self, actions: tuple[int, ...]) -> Iterator[None]:
         """Search the position in parts, as long as they add to the tree."""
         yield
         self.follow(actions)
-        part, visits = 0, -1
+        key, part, visits = self._key, 0, -1
         while visits < (visits := int(self.memory.visits[ROOT])) and int(self.memory.num_nodes) < self.memory.capacity:
             yield
-            _, self.memory = self._ponder_part(self.agent, self.memory, self._state, jax.random.fold_in(key, part))
+            self._search_part(jax.random.fold_in(key, part))
             part += 1
 
     def _end_pondering(self) -> None:
@@ -227,11 +213,32 @@ class HostAgent:
             raise GtpError(f"pondering failed: {type(error).__name__}: {error}") from error
 
 
-def _search_part(stop_early: bool, agent: Agent, memory: Any, state: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
-    """``Agent.play`` with the simulations of a part, in a tree with the same room."""
-    search = agent.built()
-    assert isinstance(search, Search)
-    full = search.settings.num_simulations
-    settings = replace(search.settings, num_simulations=parts_of(full)[1], stop_early=stop_early)
-    output, memory = SubtreeReuse(replace(search, settings=settings, capacity=2 * full + 1)).act(memory, state, key)
-    return output.action, memory
+class TimedPlayer:
+    """An agent whose settings limit its time, as a player on the host: a match plays its moves one after the other."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.name, self._host = agent.name, agent.host()
+
+    def choose(self, game: HostGame, seconds: float, seed: str) -> int:
+        """See ``HostPlayer``."""
+        state = game.view("state", game.start, lambda state, action: _apply(game.game, state, jnp.int32(action)))
+        self._host.set_seed(zlib.crc32(seed.encode()))
+        self._host.set_time(seconds)
+        return self._host.choose(list(game.actions), state)
+
+
+def on_clock(agent: Agent) -> Agent:
+    """The agent for matches: as a player on the host where its settings limit its time."""
+    if agent.spec is None or agent.spec.seconds is None:
+        return agent
+    return Agent(None, agent.game, agent.name, player=TimedPlayer(agent))
+
+
+@partial(jax.jit, static_argnums=0)
+def _apply(game: Any, state: Any, action: Any) -> Any:
+    return game.apply(state, action)
+
+
+def _without_early_stop(agent: Agent) -> Agent:
+    assert agent.spec
+    return replace(agent, spec=replace(agent.spec, search=replace(agent.spec.search, stop_early=False)))

@@ -58,6 +58,9 @@ class AgentSpec:
     num_determinizations: int = setting(4, 0)
     """In games with hidden information: determinizations, each searched separately with all simulations; 0 is one
     information-set search, with another determinization in each simulation."""
+    seconds: float | None = setting(None, 0)
+    """Limit of time of a decision, beside ``num_simulations``, in seconds of wall time. It is kept on the host: by
+    ``Agent.host`` and in matches. ``Agent.act`` and ``Agent.search`` raise an error."""
     reuse_subtree: bool = True
     """Whether the agent searches on in the subtree of what has been played, where it plays a whole game and no information is
     hidden. ``Agent.act``, which sees one position, never does."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from tilewe_jax import batching
 from tilewe_jax.agents import Agent, ForfeitError, HostGame, HostPlayer
+from tilewe_jax.agents.host_agent import on_clock
 from tilewe_jax.agents.host_player import ParallelHostPlayer
 from tilewe_jax.arena.ratings import Sprt
 from tilewe_jax.arena.results import Batch, Results
@@ -142,7 +143,7 @@ class Match:
         self._num_random = opening if isinstance(opening, int) else 0
         self._openings = _padded([[]] if opening is None or isinstance(opening, int) else opening)
         self.names = list(dict.fromkeys(player.name for player in players))
-        agents = [_as_argument(next(player for player in players if player.name == name)) for name in self.names]
+        agents = [_as_argument(on_clock(next(player for player in players if player.name == name))) for name in self.names]
         self._entries = np.array([self.names.index(player.name) for player in players])
         # A player in one of n entries is to move in about one of n games.
         self._divisors = [len(players) // int((self._entries == index).sum()) for index in range(len(self.names))]

@@ -76,7 +76,7 @@ def test_the_tree_grows_while_the_opponent_is_to_move(agent: HostAgent, monkeypa
     for ponders, visits in kept.items():
         with monkeypatch.context() as patch:
             if not ponders:
-                patch.setattr(agent, "_ponder_part", None)
+                patch.setattr(agent, "ponder", lambda actions: None)
             for action in searched.tolist():
                 agent.set_seed(0)
                 answers(session, "clear_board", "genmove b")
@@ -91,12 +91,12 @@ def test_the_tree_grows_while_the_opponent_is_to_move(agent: HostAgent, monkeypa
 def test_commands_are_answered_while_it_thinks(agent: HostAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     entered, goes_on = threading.Event(), threading.Event()
 
-    def slow_part(agent: Any, memory: Any, state: Any, key: Any) -> tuple[Any, Any]:
+    def slow_part(key: Any) -> None:
+        del key
         entered.set()
         assert goes_on.wait(60)
-        return None, memory
 
-    monkeypatch.setattr(agent, "_ponder_part", slow_part)
+    monkeypatch.setattr(agent, "_search_part", slow_part)
     session = GtpSession(NAMES, lambda names: agent)
     answers(session, "clear_board", "genmove b")
     assert entered.wait(60)
@@ -114,7 +114,7 @@ def test_what_goes_wrong_in_the_thread_is_an_answer(agent: HostAgent, monkeypatc
 
     session = GtpSession(NAMES, lambda names: agent)
     with monkeypatch.context() as patch:
-        patch.setattr(agent, "_ponder_part", failing_part)
+        patch.setattr(agent, "_search_part", failing_part)
         answers(session, "clear_board", "genmove b")
         (legal,) = answers(session, "all_legal w")
         wait_until(lambda: not is_pondering())
