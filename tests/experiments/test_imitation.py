@@ -110,7 +110,7 @@ def test_policy_of_an_untrained_perceptron_is_that_of_the_heuristics(architectur
     @jax.vmap
     def compare(state):
         actions = game.sample_actions(state, jax.random.key(0), 9)
-        logits = evaluate(state, jax.random.key(0)).logits(actions)
+        logits = evaluate(None, state, jax.random.key(0)).logits(actions)
         middle = model(game.encode(state)).logits + jax.random.normal(jax.random.key(2), (interface.num_logits,)) / 4
 
         def log_prob(weights):

@@ -41,9 +41,8 @@ class Decision(NamedTuple):
     """A position inside of the search tree; ``None`` in runs that record none."""
 
 
-Searcher = Callable[[Any, PRNGKeyArray], Decision]
-"""Maps one position and a key to a decision."""
-
+Searcher = Callable[..., Decision]
+"""``searcher(state, key, params=None)``: the decision in one position; ``params`` are those of its evaluator."""
 MIN_NODE_VISITS = 4
 """Minimum number of visits of a node of a search tree from whose value the network learns."""
 _NODE_STREAM = 0x40DE
@@ -61,10 +60,10 @@ def searcher(
     search = Search(game, evaluator, rule(config, explore), settings)
     if game.has_hidden_information:
         determinized = Determinized(search, determinizations)
-        return lambda state, key: Decision(determinized(state, key))
+        return lambda state, key, params=None: Decision(determinized(state, key, params))
 
-    def decide(state: Any, key: PRNGKeyArray) -> Decision:
-        output = search(state, key)
+    def decide(state: Any, key: PRNGKeyArray, params: Any = None) -> Decision:
+        output = search(state, key, params)
         node = draw_node(output.tree, jax.random.fold_in(key, _NODE_STREAM)) if config.tree_nodes else None
         return Decision(output.policy_output, node)
 
@@ -96,16 +95,20 @@ def rule(config: SelfplayConfig, explore: bool) -> GumbelRule | PuctRule:
     return config.puct if explore else replace(config.puct, dirichlet_alpha=0.0, forced_playouts=0.0)
 
 
-def model_evaluator(config: SelfplayConfig, game: Game[Any], model: Model) -> Evaluator:
-    """The network of a run as evaluator of leaves, with playouts mixed into its values where the run has them."""
-    weight = config.search.score_weight or 0.0
+def network_of(config: SelfplayConfig, model: Model) -> TrainedNetwork:
+    """The network of a run as searches ask it: the parameters of its ``evaluator``."""
+    return TrainedNetwork(model, config.search.score_weight or 0.0)
+
+
+def evaluator(config: SelfplayConfig, game: Game[Any]) -> Evaluator:
+    """The evaluator of a run: its network, which is a parameter, with playouts mixed into the values where the run has them."""
     settings = EvaluatorSettings(
         num_samples=config.warmup_samples,
         network="the network of the run",
         playout_weight=config.playout_weight,
         playout_max_legal=config.playout_max_legal,
     )
-    return settings.build(game, weight, TrainedNetwork(model, weight))
+    return settings.build(game, config.search.score_weight or 0.0)
 
 
 def check_warmup(config: SelfplayConfig, game: Game[Any]) -> None:
@@ -159,7 +162,8 @@ def _heuristic(config: SelfplayConfig, game: Game[Any]) -> Searcher:
     """Draws from the game's heuristic logits; the policy to learn is their softmax over the candidates."""
     settings, unknown = config.search, jnp.full(game.num_players, UNKNOWN, jnp.float32)
 
-    def decide(state: Any, key: PRNGKeyArray) -> Decision:
+    def decide(state: Any, key: PRNGKeyArray, params: Any = None) -> Decision:
+        del params
         key_candidates, key_action = jax.random.split(key)
         logits = partial(game.heuristic_logits, state)
         candidates = sample_candidates(game, state, logits, key_candidates, settings.num_candidates, settings.candidate_pool)
@@ -176,7 +180,8 @@ def _imitation(config: SelfplayConfig, game: Game[Any]) -> Searcher:
     policy, unknown = _warmup_policy(config, game), jnp.full(game.num_players, UNKNOWN, jnp.float32)
     count = config.search.num_candidates
 
-    def decide(state: Any, key: PRNGKeyArray) -> Decision:
+    def decide(state: Any, key: PRNGKeyArray, params: Any = None) -> Decision:
+        del params
         key_action, key_others = jax.random.split(key)
         action = policy(state, key_action)
         others = game.sample_actions(state, key_others, count - 1)

@@ -109,8 +109,8 @@ class Evaluation:
 
     def _decide(self, model: Model, state: Any, key: PRNGKeyArray) -> Action:
         selfplay, num_simulations = self.config.selfplay, self.config.evaluation.eval_simulations
-        evaluator = agents.model_evaluator(selfplay, self.game, model)
-        return agents.searcher(selfplay, self.game, evaluator, num_simulations, explore=False)(state, key).output.action
+        searcher = agents.searcher(selfplay, self.game, agents.evaluator(selfplay, self.game), num_simulations, explore=False)
+        return searcher(state, key, agents.network_of(selfplay, model)).output.action
 
 
 def _figures(results: Results) -> dict[str, Any]:

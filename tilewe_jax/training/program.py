@@ -178,10 +178,11 @@ class Program:
         config, game = self.config.selfplay, self.game
         key = jax.random.fold_in(state.keys[0], state.iteration)
         if warm_up:
-            players = agents.warmup_agents(config, game)
+            players, network = agents.warmup_agents(config, game), None
         else:
-            players = agents.full_and_fast(config, game, agents.model_evaluator(config, game, state.learner.acting))
-        play = partial(selfplay.play, final_states=self.config.loss.needs_final_states)
+            players = agents.full_and_fast(config, game, agents.evaluator(config, game))
+            network = agents.network_of(config, state.learner.acting)
+        play = partial(selfplay.play, final_states=self.config.loss.needs_final_states, params=network)
         games, positions, ended, stats = play(config, game, players, state.games, key, *opponent)
         losses = self.config.loss
         buffer = replay.add(state.replay, positions, ended, losses.td_lambda, losses.short_term_lambda)
