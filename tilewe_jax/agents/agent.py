@@ -70,6 +70,8 @@ class Agent:
 
         Raises ``ValueError`` for an agent that does not search.
         """
+        if self.spec and self.spec.seconds is not None:
+            raise ValueError(f"{self.name} keeps to a time, which its host form can: Agent.host")
         output: PolicyOutput = self.built()(state, key)
         return output
 
@@ -172,6 +174,8 @@ def _by_settings(spec: AgentSpec, game: Game[Any], name: str, network: Network |
             network = weights.load(game, spec.evaluator.network)
     made = Agent(None if network is None else as_tree(network), game, name, spec)
     made.built()  # for errors, before it is compiled
+    if spec.seconds is not None and not made.keeps_tree:
+        raise ValueError(f"seconds cannot be kept in {game.id}, whose search trees cannot be kept")
     return made
 
 

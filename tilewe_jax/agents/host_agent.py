@@ -2,6 +2,7 @@
 
 import random
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,7 +14,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from tilewe_jax.agents.agent import Agent
-from tilewe_jax.agents.host_player import ForfeitError, HostGame
+from tilewe_jax.agents.host_player import ForfeitError, HostGame, HostPlayer
 from tilewe_jax.agents.pondering import Pondering
 from tilewe_jax.agents.timed_search import parts_of
 from tilewe_jax.interop.gtp import GtpError, LastSearch, SearchedMove
@@ -69,6 +70,8 @@ class HostAgent:
             self.choose((self.choose(()),))
         if ponders:  # it does not stop once the action is decided
             self._ponder_part = self._compiled_part(stop_early=False)
+        if agent.spec and agent.spec.seconds is not None:
+            self.set_time(agent.spec.seconds)
         self.set_seed(seed)
         self.new_game()
 
@@ -225,6 +228,27 @@ class HostAgent:
         except Exception as error:
             self.new_game()
             raise GtpError(f"pondering failed: {type(error).__name__}: {error}") from error
+
+
+class GamePlayer:
+    """An agent of the device as a player on the host, for agents that keep to a time; see ``HostPlayer``."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.name, self._host, self._apply = agent.name, agent.host(), jax.jit(agent.game.apply)
+
+    def choose(self, game: HostGame, seconds: float, seed: str) -> int:
+        """The action in a game; its own seconds count, and not those of the match."""
+        del seconds
+        self._host.set_seed(zlib.crc32(seed.encode()))
+        state = game.view("state", game.start, lambda state, action: self._apply(state, jnp.int32(action)))
+        return self._host.choose(game.actions, state)
+
+
+def host_player(agent: Agent) -> HostPlayer | None:
+    """The player on the host that an agent is, or has to be for it keeps to a time; ``None`` for others."""
+    if agent.spec is None or agent.spec.seconds is None:
+        return agent.player
+    return GamePlayer(agent)
 
 
 def _search_part(stop_early: bool, agent: Agent, memory: Any, state: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
