@@ -24,12 +24,11 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
 from tilewe_jax.agents import Agent, agent
-from tilewe_jax.cli.parsing import ArgumentError, assignments, parse
 from tilewe_jax.game import Game, state_shapes
-from tilewe_jax.game_options import Options, game_options, make_game
+from tilewe_jax.registry import game_options, make_game
 from tilewe_jax.search import Search, SearchOutput
-from tilewe_jax.search.settings import check_settings, setting
 from tilewe_jax.search.tree import ROOT, Tree, inner_visits
+from tilewe_jax.settings import assignments, from_arguments, setting, validate
 from tilewe_jax.utils.files import replacing
 
 
@@ -47,7 +46,7 @@ class Settings:
     """Folder of the files."""
     game: str = "duo_official"
     """Id of the game, or ``module:factory``."""
-    set: Options = ()
+    set: tuple[str, ...] = ()
     """Options of the game that differ from its defaults, such as placement=random."""
     agent: str = "puct:num_simulations=128"
     """The search that plays, without a network or with one; any that ``tilewe-jax arena`` knows."""
@@ -67,7 +66,7 @@ class Settings:
     """Seed of the games."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        validate(self)
 
 
 class Positions(NamedTuple):
@@ -208,7 +207,7 @@ def load(game: Game[Any], path: Path) -> Positions:
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; see ``Settings``."""
     try:
-        settings = parse(Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.imitation.teacher")
+        settings = from_arguments(Settings, sys.argv[1:] if arguments is None else arguments)
         game = make_game(settings.game, game_options(settings.game, assignments(settings.set, "--set", "OPTION")))
         teacher = agent(settings.agent, game)
         if not isinstance(teacher.built(), Search):
@@ -226,7 +225,7 @@ def main(arguments: list[str] | None = None) -> None:
             searched = int(np.sum(positions.visits.max(axis=1) > 0))
             inside, seconds = len(positions.game) - searched, time.process_time() - start
             print(f"{path.name}  {searched} positions and {inside} inside of trees, {seconds:.0f} CPU s", flush=True)
-    except (ArgumentError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         sys.exit(str(error))
 
 

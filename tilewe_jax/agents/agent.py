@@ -71,7 +71,7 @@ class Agent:
         Raises ``ValueError`` for an agent that does not search.
         """
         if self.spec and self.spec.seconds is not None:
-            raise ValueError(f"{self.name} keeps to a time, which a compiled search cannot; Agent.host plays its games")
+            raise ValueError(f"{self.name} keeps to a time, which its host form can: Agent.host")
         output: PolicyOutput = self.built()(state, key)
         return output
 
@@ -193,7 +193,8 @@ def _by_settings(spec: AgentSpec, game: Game[Any], name: str, network: Network |
         with trusting(trust):
             network = weights.load(game, spec.evaluator.network)
     made = Agent(None if network is None else as_tree(network), game, name, spec)
-    made.built()  # for errors, before it is compiled
+    if isinstance(made.built(), InformationSetSearch) and spec.seconds is not None:  # for all errors, before it is compiled
+        raise ValueError("seconds cannot be kept by a search of information sets")
     return made
 
 

@@ -22,8 +22,8 @@ from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Played, b
 from tilewe_jax.registry import make
 from tilewe_jax.search import Determinized, Search, SearchOutput
 from tilewe_jax.search.evaluators import best_of, play_out
-from tilewe_jax.search.settings import is_finite
 from tilewe_jax.search.tree import ROOT, child_values, principal_variation
+from tilewe_jax.settings import is_finite
 
 VARIATION_LENGTH = 16
 """Maximum number of actions of a principal variation."""
@@ -156,7 +156,9 @@ class SearchProgram:
     ) -> None:
         if agent.spec is None or not agent.is_search:
             raise ValueError(f"{agent.name} does not search; an analysis needs an agent that searches, like puct or gumbel")
-        spec = replace(agent.spec, search=replace(agent.spec.search, stop_early=False, exact_endings=False))
+        max_seconds = agent.spec.seconds if max_seconds is None else max_seconds
+        search_settings = replace(agent.spec.search, stop_early=False, exact_endings=False)
+        spec = replace(agent.spec, search=search_settings, seconds=None)
         self.agent, self.spec, self.game, self.max_seconds = replace(agent, spec=spec), spec, agent.game, max_seconds
         search = self.agent.built()
         if max_seconds is not None and not isinstance(search, Search):

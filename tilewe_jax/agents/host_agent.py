@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from tilewe_jax.agents.agent import Agent
-from tilewe_jax.agents.host_player import ForfeitError, HostGame
+from tilewe_jax.agents.host_player import ForfeitError, HostGame, HostPlayer
 from tilewe_jax.agents.pondering import Pondering
 from tilewe_jax.agents.timed_search import parts_of, timed
 from tilewe_jax.interop.gtp import GtpError, LastSearch, SearchedMove
@@ -213,30 +213,25 @@ class HostAgent:
             raise GtpError(f"pondering failed: {type(error).__name__}: {error}") from error
 
 
-class TimedPlayer:
-    """An agent whose settings limit its time, as a player on the host: a match plays its moves one after the other."""
+class GamePlayer:
+    """An agent of the device as a player on the host, for agents that keep to a time; see ``HostPlayer``."""
 
     def __init__(self, agent: Agent) -> None:
-        self.name, self._host = agent.name, agent.host()
+        self.name, self._host, self._apply = agent.name, agent.host(), jax.jit(agent.game.apply)
 
     def choose(self, game: HostGame, seconds: float, seed: str) -> int:
-        """See ``HostPlayer``."""
-        state = game.view("state", game.start, lambda state, action: _apply(game.game, state, jnp.int32(action)))
-        self._host.set_seed(zlib.crc32(seed.encode()))
+        """The action in a game, in its own seconds or in those of the match, if these are fewer."""
         self._host.set_time(seconds)
-        return self._host.choose(list(game.actions), state)
+        self._host.set_seed(zlib.crc32(seed.encode()))
+        state = game.view("state", game.start, lambda state, action: self._apply(state, jnp.int32(action)))
+        return self._host.choose(game.actions, state)
 
 
-def on_clock(agent: Agent) -> Agent:
-    """The agent for matches: as a player on the host where its settings limit its time."""
+def host_player(agent: Agent) -> HostPlayer | None:
+    """The player on the host that an agent is, or has to be for it keeps to a time; ``None`` for others."""
     if agent.spec is None or agent.spec.seconds is None:
-        return agent
-    return Agent(None, agent.game, agent.name, player=TimedPlayer(agent))
-
-
-@partial(jax.jit, static_argnums=0)
-def _apply(game: Any, state: Any, action: Any) -> Any:
-    return game.apply(state, action)
+        return agent.player
+    return GamePlayer(agent)
 
 
 def _without_early_stop(agent: Agent) -> Agent:

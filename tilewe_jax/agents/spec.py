@@ -1,9 +1,7 @@
 """Searches as text: ``puct:num_simulations=64,network=duo`` and the settings that it stands for."""
 
-import types
-import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tilewe_jax.agents.levels import agent_of
@@ -16,7 +14,8 @@ from tilewe_jax.search.gumbel import GumbelRule
 from tilewe_jax.search.ismcts import InformationSetSearch
 from tilewe_jax.search.mcts import Search
 from tilewe_jax.search.puct import PuctRule
-from tilewe_jax.search.settings import DEFAULT_CANDIDATE_POOL, SearchSettings, check_settings, setting
+from tilewe_jax.search.settings import DEFAULT_CANDIDATE_POOL, SearchSettings
+from tilewe_jax.settings import leaves, parse, printed, setting, validate
 from tilewe_jax.utils.words import did_you_mean
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ RULES: dict[str, type[Any]] = {"puct": PuctRule, "gumbel": GumbelRule}
 # What a search without a network takes for settings that are left to the evaluator.
 _POOL_WITHOUT_NETWORK = 128
 _SCORE_WEIGHT_WITHOUT_NETWORK = 0.3
-_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 @dataclass(frozen=True)
@@ -58,15 +56,15 @@ class AgentSpec:
     num_determinizations: int = setting(4, 0)
     """In games with hidden information: determinizations, each searched separately with all simulations; 0 is one
     information-set search, with another determinization in each simulation."""
-    seconds: float | None = setting(None, 0)
-    """Limit of time of a decision, beside ``num_simulations``, in seconds of wall time. It is kept on the host: by
-    ``Agent.host`` and in matches. ``Agent.act`` and ``Agent.search`` raise an error."""
     reuse_subtree: bool = True
     """Whether the agent searches on in the subtree of what has been played, where it plays a whole game and no information is
     hidden. ``Agent.act``, which sees one position, never does."""
+    seconds: float | None = setting(None, 0)
+    """Limit of the seconds for a move, in games on the host and in matches, which ask such an agent for one game after the
+    other. It is looked at after each part of the simulations; a search of information sets has no parts."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        validate(self)
         if self.kind not in RULES:
             if replace(self, kind="puct") != AgentSpec():
                 raise ValueError(f"{self.kind} has no settings; only {' and '.join(RULES)} have")
@@ -103,13 +101,16 @@ class AgentSpec:
 
     def with_settings(self, texts: Mapping[str, str]) -> "AgentSpec":
         """The agent with some settings changed, given as text by name. Raises ``ValueError``, which says what there is."""
-        owners = {item.name: (part, item.type) for part, item in self._fields()}
+        owners = {name.rpartition(".")[2]: (name.rpartition(".")[0], kind) for name, _, kind, _ in leaves(self)}
         values: dict[str, dict[str, Any]] = {}
         for name, text in texts.items():
-            if name not in owners:
+            if name not in self.settings:
                 raise ValueError(self._no_setting(f"{name}={text}"))
-            part, annotation = owners[name]
-            values.setdefault(part, {})[name] = _parsed(f"{self.kind}: {name}", annotation, text)
+            part, kind = owners[name]
+            try:
+                values.setdefault(part, {})[name] = parse(kind, text)
+            except ValueError as error:
+                raise ValueError(f"{self.kind}: {name} {error}") from None
         try:
             nested = {part: replace(getattr(self, part), **given) for part, given in values.items() if part}
             return replace(self, **nested, **values.get("", {}))
@@ -125,8 +126,8 @@ class AgentSpec:
     @property
     def settings(self) -> dict[str, str]:
         """All settings of a search by name, as text; none for another agent."""
-        values = ((item.name, getattr(getattr(self, part) if part else self, item.name)) for part, item in self._fields())
-        return {name: str(value).lower() if value is None or isinstance(value, bool) else str(value) for name, value in values}
+        named = leaves(self) if self.is_search else ()
+        return {name.rpartition(".")[2]: printed(value) for name, _, _, value in named if name != "kind"}
 
     @property
     def is_search(self) -> bool:
@@ -176,14 +177,6 @@ class AgentSpec:
         search = Search(game, evaluator, self.rule, settings)
         return Determinized(search, self.num_determinizations) if game.has_hidden_information else search
 
-    def _fields(self) -> list[tuple[str, Any]]:
-        """The fields that are settings, each with the field of the agent that holds it, "" for the agent itself."""
-        if not self.is_search:
-            return []
-        parts = ("search", "rule", "evaluator")
-        nested = [(part, item) for part in parts for item in fields(getattr(self, part))]
-        return nested + [("", item) for item in fields(self) if item.name not in ("kind", *parts)]
-
     def _no_value(self, name: str, default: str) -> str:
         return f"{self.kind}: {name} needs a value, such as {name}={default or '...'}"
 
@@ -201,21 +194,3 @@ class AgentSpec:
 def search_agents() -> list[str]:
     """The kinds of agents that search, as texts with all their settings and the defaults of these."""
     return [f"{kind}:" + ",".join(f"{name}={text}" for name, text in AgentSpec(kind).settings.items()) for kind in RULES]
-
-
-def _parsed(name: str, annotation: Any, text: str) -> Any:
-    """The value of a setting. Raises ``ValueError``."""
-    kinds = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
-    if type(None) in kinds and text == "none":
-        return None
-    if bool in kinds:
-        if text not in _BOOLEANS:
-            raise ValueError(f"{name} must be true or false, not {text!r}")
-        return _BOOLEANS[text]
-    for kind, wanted in ((int, "an integer"), (float, "a number")):
-        if kind in kinds:
-            try:
-                return kind(text)
-            except ValueError:
-                raise ValueError(f"{name} must be {wanted}, not {text!r}") from None
-    return text

@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewe_jax import batching
 from tilewe_jax.agents import Agent, ForfeitError, HostGame, HostPlayer
-from tilewe_jax.agents.host_agent import on_clock
+from tilewe_jax.agents.host_agent import host_player
 from tilewe_jax.agents.host_player import ParallelHostPlayer
 from tilewe_jax.arena.ratings import Sprt
 from tilewe_jax.arena.results import Batch, Results
@@ -143,7 +143,7 @@ class Match:
         self._num_random = opening if isinstance(opening, int) else 0
         self._openings = _padded([[]] if opening is None or isinstance(opening, int) else opening)
         self.names = list(dict.fromkeys(player.name for player in players))
-        agents = [_as_argument(on_clock(next(player for player in players if player.name == name))) for name in self.names]
+        agents = [_as_argument(next(player for player in players if player.name == name)) for name in self.names]
         self._entries = np.array([self.names.index(player.name) for player in players])
         # A player in one of n entries is to move in about one of n games.
         self._divisors = [len(players) // int((self._entries == index).sum()) for index in range(len(self.names))]
@@ -151,10 +151,11 @@ class Match:
             if agent.spec:
                 keeps_tree = agent.keeps_tree
                 agent.spec.check_memory(game, batch if keeps_tree else -(-batch // divisor), keeps_tree)
-        self._host_players = {index: agent.player for index, agent in enumerate(agents) if agent.player}
-        self._tree_players = {index: agent for index, agent in enumerate(agents) if agent.keeps_tree}
-        on_host_or_tree = self._host_players.keys() | self._tree_players.keys()
-        self._policies: Agents = {index: agent for index, agent in enumerate(agents) if index not in on_host_or_tree}
+        on_host = {index: host_player(agent) for index, agent in enumerate(agents)}
+        self._host_players = {index: found for index, found in on_host.items() if found}
+        on_device = {index: agent for index, agent in enumerate(agents) if not on_host[index]}
+        self._tree_players = {index: agent for index, agent in on_device.items() if agent.keeps_tree}
+        self._policies = {index: agent for index, agent in on_device.items() if not agent.keeps_tree}
         sharing: dict[type[Any], dict[int, Any]] = {}
         for index, agent in self._policies.items():
             policy = getattr(agent.weights, "func", None)

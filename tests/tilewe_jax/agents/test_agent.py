@@ -13,6 +13,7 @@ from tilewe_jax import agents, arena
 from tilewe_jax.agents import AgentSpec
 from tilewe_jax.agents.agent_engine import AgentEngine
 from tilewe_jax.agents.spec import search_agents
+from tilewe_jax.agents.timed_search import MAX_PARTS
 from tilewe_jax.search import GumbelRule, PuctRule, SubtreeReuse
 from tilewe_jax.tilewe import Board
 from tilewe_jax.tilewe.engine import RandomEngine
@@ -129,8 +130,8 @@ def test_a_search_beats_chance() -> None:
         ("puct:gumbel_scale=1", "puct has no setting 'gumbel_scale=1' \\(gumbel has\\); it has num_simulations=64"),
         ("puct:num_simulations=many", "puct: num_simulations must be an integer, not 'many'"),
         ("puct:c_init=much", "puct: c_init must be a number, not 'much'"),
-        ("puct:c_init=nan", "puct: c_init must be a finite number, not nan"),
-        ("gumbel:gumbel_scale=inf", "gumbel: gumbel_scale must be a finite number, not inf"),
+        ("puct:c_init=nan", "puct: c_init must be a number, not 'nan'"),
+        ("gumbel:gumbel_scale=inf", "gumbel: gumbel_scale must be a number, not 'inf'"),
         ("puct:priors=maybe", "puct: priors must be true or false, not 'maybe'"),
         ("puct:max_depth=3,max_depth=4", "puct: max_depth is given twice"),
         ("puct:num_simulations=0", "puct: num_simulations must be at least 1, not 0"),
@@ -194,3 +195,16 @@ def test_all_settings_have_defaults_that_parse() -> None:
         AgentSpec.parse("random:num_simulations=3")
     with pytest.raises(ValueError, match="random has no settings"):
         AgentSpec("random", num_determinizations=3)
+
+
+def test_agents_with_a_limit_of_time() -> None:
+    """They play on the host, in parts of their simulations, and in matches game by game."""
+    game = tilewe_jax.make("santorini", size=3)
+    agent = agents.agent("puct:num_simulations=16,num_playouts=0,seconds=0", game)
+    host = agent.host()
+    host.choose(())
+    assert int(host.memory.visits[0]) == 1 + 16 // MAX_PARTS
+    results = arena.play_match(game, [agent, agents.agent("random", game)], 2, 2, 0)
+    assert not results.all("forfeits").any()
+    with pytest.raises(ValueError, match="keeps to a time"):
+        agent.act(game.init(jax.random.key(0)), jax.random.key(0))

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jax
 import pytest
 
 import tilewe_jax
@@ -16,7 +15,6 @@ from tests.bad_inputs import run
 from tests.tilewe_jax.formats.test_blksgf import random_record
 from tilewe_jax import agents, records
 from tilewe_jax.agents.analysis import SearchProgram
-from tilewe_jax.agents.host_agent import on_clock
 from tilewe_jax.agents.timed_search import MAX_PARTS
 from tilewe_jax.cli import gtp as commands
 from tilewe_jax.formats import blksgf
@@ -81,19 +79,6 @@ def test_a_search_plays_keeps_its_tree_and_keeps_to_a_time() -> None:
     moves = answers(session, "clear_board", *["g"] * 7)
     assert moves[-1] == "pass"
     assert session._position.is_terminal
-
-
-def test_a_limit_of_time_is_a_setting() -> None:
-    limited = agents.agent(AGENT + ",seconds=0", GAME)
-    with pytest.raises(ValueError, match="host"):
-        limited.act(GAME.init(jax.random.key(0)), jax.random.key(0))
-    host = limited.host()
-    host.choose(())
-    assert int(host.memory.visits[0]) == 1 + 16 // MAX_PARTS
-    player = on_clock(limited).player
-    assert player
-    game = agents.HostGame(GAME, lambda: GAME.init(jax.random.key(0)))
-    assert player.choose(game, 1.0, "0") in NAMES.start().legal_actions()
 
 
 def test_policies_and_players_on_the_host_are_agents_too() -> None:

@@ -101,8 +101,8 @@ def main() -> None:
 
     from tilewe_jax.agents import agent as make_agent
     from tilewe_jax.agents.host_agent import HostAgent
-    from tilewe_jax.game_options import make_game
     from tilewe_jax.interop.gtp import GtpError
+    from tilewe_jax.registry import make_game
     from tilewe_jax.utils.factories import import_module
 
     setup = json.loads(sys.stdin.readline())
