@@ -7,16 +7,17 @@ sample, not against that; ``InformationSetSearch`` does.
 """
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float32, PRNGKeyArray
+from jaxtyping import Array, Float32, Int32, Key, PRNGKeyArray
 
 from tilewe_jax.game import check_state
-from tilewe_jax.search.mcts import Search
+from tilewe_jax.search.mcts import Progress, Search
 from tilewe_jax.search.output import PolicyOutput, SearchOutput
-from tilewe_jax.search.settings import check_number
+from tilewe_jax.settings import check_number
 from tilewe_jax.utils.backends import require_backend
 
 State = TypeVar("State")
@@ -24,7 +25,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True)
 class Determinized(Generic[State]):
-    """A search of sampled determinizations: ``search(state, key) -> PolicyOutput``.
+    """A search of sampled determinizations: ``search(state, key, params=None) -> PolicyOutput``.
 
     Every determinization is searched with all simulations of the settings. Raises ``ValueError`` for less than one.
     """
@@ -35,7 +36,7 @@ class Determinized(Generic[State]):
     def __post_init__(self) -> None:
         check_number("num_determinizations", self.num_determinizations, 1)
 
-    def __call__(self, state: State, key: PRNGKeyArray) -> PolicyOutput:
+    def __call__(self, state: State, key: PRNGKeyArray, params: Any = None) -> PolicyOutput:
         """Search what the mover knows of a position.
 
         Of the candidates of all determinizations, the K with the highest mean policy are the candidates of the output, and the
@@ -44,19 +45,41 @@ class Determinized(Generic[State]):
         Args:
             state: the position; what its mover cannot see makes no difference.
             key: consumed.
+            params: parameters of the evaluator.
         """
-        return self.combine(self.search_each(state, key))
+        return self.combine(self.search_each(state, key, params))
 
-    def search_each(self, state: State, key: PRNGKeyArray) -> SearchOutput[State]:
+    def search_each(self, state: State, key: PRNGKeyArray, params: Any = None) -> SearchOutput[State]:
         """The outputs of the determinizations' searches, with a leading axis for them; arguments as for a call."""
+        states, keys = self._sample(state, key)
+        outputs: SearchOutput[State] = jax.vmap(partial(self.search, params=params))(states, keys)
+        return outputs
+
+    def begin(self, state: State, key: PRNGKeyArray) -> Progress[State]:
+        """The searches before their first rounds, see ``Search.begin``."""
+        states, keys = self._sample(state, key)
+        progress: Progress[State] = jax.vmap(lambda state, key: self.search.begin(self.search.init(state), key))(states, keys)
+        return progress
+
+    def advance(
+        self, progress: Progress[State], params: Any = None, rounds: Int32[Array, ""] | int | None = None
+    ) -> Progress[State]:
+        """See ``Search.advance``."""
+        after: Progress[State] = jax.vmap(partial(self.search.advance, params=params, rounds=rounds))(progress)
+        return after
+
+    def finish(self, progress: Progress[State]) -> PolicyOutput:
+        """The output of a call, of the rounds that were run."""
+        return self.combine(jax.vmap(self.search.finish)(progress))
+
+    def _sample(self, state: State, key: PRNGKeyArray) -> tuple[State, Key[Array, "D"]]:
+        """Determinizations, and a key for each search."""
         game = self.search.game
         require_backend()
         check_state(game, state)
         player = game.current_player(state)
         keys_determinize, keys_search = (jax.random.split(part, self.num_determinizations) for part in jax.random.split(key))
-        states = jax.vmap(game.determinize, in_axes=(None, None, 0))(state, player, keys_determinize)
-        outputs: SearchOutput[State] = jax.vmap(self.search)(states, keys_search)
-        return outputs
+        return jax.vmap(game.determinize, in_axes=(None, None, 0))(state, player, keys_determinize), keys_search
 
     def combine(self, outputs: SearchOutput[State]) -> PolicyOutput:
         """The output of a call, of those of ``search_each``."""

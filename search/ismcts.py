@@ -9,7 +9,7 @@ States are not kept but computed again along the path, since they differ between
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -51,13 +51,13 @@ class InformationSetTree:
 
 @dataclass(frozen=True)
 class InformationSetSearch(Generic[State]):
-    """A search of a position as its mover knows it: ``search(state, key) -> PolicyOutput``, with any selection rule.
+    """A search of a position as its mover knows it, with any rule: ``search(state, key, params=None) -> PolicyOutput``.
 
     A node has room for ``num_candidates`` actions; in each determinization it considers the legal ones, or so many of them.
     As the value of a node before it is searched, rules get its mean value so far. Of the settings, ``root_candidate_pool``,
     ``exact_endings`` and ``lookahead`` are without effect: what a position is worth differs between determinizations.
 
-    Raises ``ValueError`` for several ``leaves`` and for a limit of ``seconds``.
+    Raises ``ValueError`` for several ``leaves``.
     """
 
     game: Game[State]
@@ -66,22 +66,21 @@ class InformationSetSearch(Generic[State]):
     settings: SearchSettings = field(default_factory=SearchSettings)
 
     def __post_init__(self) -> None:
-        if self.settings.leaves != 1 or self.settings.seconds is not None:
-            raise ValueError(
-                "an information-set search makes one simulation after the other, all of them: leaves=1, seconds=none"
-            )
+        if self.settings.leaves != 1:
+            raise ValueError("an information-set search makes one simulation after the other: leaves=1")
 
-    def __call__(self, state: State, key: PRNGKeyArray) -> PolicyOutput:
+    def __call__(self, state: State, key: PRNGKeyArray, params: Any = None) -> PolicyOutput:
         """Search what the mover knows of a position; the candidates of the output are the actions tried at the root.
 
         Args:
             state: the position; what its mover cannot see makes no difference.
             key: consumed.
+            params: parameters of the evaluator.
         """
-        output, _ = self.search(state, key)
+        output, _ = self.search(state, key, params)
         return output
 
-    def search(self, state: State, key: PRNGKeyArray) -> tuple[PolicyOutput, InformationSetTree]:
+    def search(self, state: State, key: PRNGKeyArray, params: Any = None) -> tuple[PolicyOutput, InformationSetTree]:
         """The output of a call and the tree behind it; arguments as for a call."""
         require_backend()
         check_state(self.game, state)
@@ -108,8 +107,10 @@ class InformationSetSearch(Generic[State]):
             tree, simulation, decided = progress.tree, progress.simulation, progress.decided
             key_determinize, key_select = jax.random.split(keys[simulation])
             determinization = self.game.determinize(state, observer, key_determinize)
-            path = self._select(tree, determinization, simulation, key_noise, key_select)
-            value = self._evaluate(path)
+            path = self._select(params, tree, determinization, simulation, key_noise, key_select)
+            _, value = self.evaluator(params, path.state, path.key)
+            end = terminal_value(self.game, path.state, self.settings.score_weight)
+            value = jnp.where(self.game.is_terminal(path.state), end, value)
             tree = _backup(tree, path, value, ~decided)
             if self.settings.stop_early:
                 remaining = num_simulations - simulation - 1
@@ -145,6 +146,7 @@ class InformationSetSearch(Generic[State]):
 
     def _select(
         self,
+        params: Any,
         tree: InformationSetTree,
         determinization: State,
         simulation: Int32[Array, ""],
@@ -155,14 +157,11 @@ class InformationSetSearch(Generic[State]):
         game, settings = self.game, self.settings
         capacity = tree.visits.shape[0]
 
-        def goes_on(descent: "_Descent") -> Array:
-            return descent.running
-
         def descend(descent: "_Descent") -> "_Descent":
             key, step_key = jax.random.split(descent.key)
             key_evaluator, key_candidates = jax.random.split(step_key)
             state, node = descent.state, descent.node
-            logits, _ = self.evaluator(state, key_evaluator)
+            logits, _ = self.evaluator(params, state, key_evaluator)
             sampled = sample_candidates(game, state, logits, key_candidates, settings.num_candidates, settings.candidate_pool)
             stored = self.rule.store_logits(sampled.logits)
             stats, children = _stats(tree, node, game.current_player(state), sampled.actions, stored)
@@ -175,8 +174,7 @@ class InformationSetSearch(Generic[State]):
             )
             is_new = children[selected] < 0
             # A node that has tried all that it has room for keeps no more.
-            num_tried = jnp.sum(tree.candidates[node] >= 0, dtype=jnp.int32)
-            fits = num_tried < settings.num_candidates
+            fits = jnp.any(tree.candidates[node] < 0)
             index = jnp.where(is_new, jnp.where(fits, tree.num_nodes, capacity), children[selected])
             after = game.apply(state, sampled.actions[selected])
             ends = game.is_terminal(after) | is_new | (descent.depth + 1 >= settings.max_depth)
@@ -189,8 +187,6 @@ class InformationSetSearch(Generic[State]):
                 action=sampled.actions[selected],
                 prior=stored[selected],
                 noise=noise[selected],
-                is_new=is_new & fits,
-                place=num_tried,
                 running=~ends,
                 key=key,
             )
@@ -205,12 +201,10 @@ class InformationSetSearch(Generic[State]):
             action=zero,
             prior=nothing,
             noise=nothing,
-            is_new=jnp.asarray(False),
-            place=zero,
             running=~game.is_terminal(determinization),
             key=key,
         )
-        return while_loop(goes_on, descend, start)
+        return while_loop(lambda descent: descent.running, descend, start)
 
     def _root_noise(self, actions: Int32[Array, "K"], stored: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
         """Root noise that is the same for an action in all simulations, as long as the root has the same candidates.
@@ -221,11 +215,6 @@ class InformationSetSearch(Generic[State]):
         ordered = stored[ascending]
         noise = self.rule.root_noise(ordered, key)
         return stored if noise is ordered else jnp.zeros_like(noise).at[ascending].set(noise)
-
-    def _evaluate(self, leaf: "_Descent") -> Float32[Array, "P"]:
-        _, value = self.evaluator(leaf.state, leaf.key)
-        end = terminal_value(self.game, leaf.state, self.settings.score_weight)
-        return jnp.where(self.game.is_terminal(leaf.state), end, value)
 
 
 def _stats(
@@ -250,39 +239,34 @@ def _backup(
     """The tree with the leaf added and its value backed up; unchanged where not ``active``."""
     capacity, num_candidates = tree.candidates.shape
     nodes = jnp.where(active, leaf.nodes, capacity)
-    is_new = leaf.is_new & active
-    parent = jnp.where(is_new, leaf.parent, capacity)
+    is_new = (leaf.node == tree.num_nodes) & active
+    parent, place = jnp.where(is_new, leaf.parent, capacity), jnp.sum(tree.candidates[leaf.parent] >= 0, dtype=jnp.int32)
     return replace(
         tree,
         visits=tree.visits.at[nodes].add(1, mode="drop"),
         value_sum=tree.value_sum.at[nodes].add(value[None], mode="drop"),
-        candidates=tree.candidates.at[parent, leaf.place].set(leaf.action, mode="drop"),
-        prior=tree.prior.at[parent, leaf.place].set(leaf.prior, mode="drop"),
-        children=tree.children.at[parent, leaf.place].set(leaf.node, mode="drop"),
-        root_noise=tree.root_noise.at[jnp.where(parent == ROOT, leaf.place, num_candidates)].set(leaf.noise, mode="drop"),
+        candidates=tree.candidates.at[parent, place].set(leaf.action, mode="drop"),
+        prior=tree.prior.at[parent, place].set(leaf.prior, mode="drop"),
+        children=tree.children.at[parent, place].set(leaf.node, mode="drop"),
+        root_noise=tree.root_noise.at[jnp.where(parent == ROOT, place, num_candidates)].set(leaf.noise, mode="drop"),
         num_nodes=tree.num_nodes + is_new.astype(jnp.int32),
     )
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class _Progress:
+class _Progress(NamedTuple):
     """A search under way."""
 
     tree: InformationSetTree
     simulation: Int32[Array, ""]
-    """Simulations of the whole batch."""
     decided: Bool[Array, ""]
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class _Descent:
+class _Descent(NamedTuple):
     """A simulation on its way from the root to a leaf."""
 
     state: Any
     node: Int32[Array, ""]
-    """Where it is; the capacity of the tree where there is no room for the node."""
+    """Where it is: a new node is the next one of the tree, and the capacity of the tree where there is no room for it."""
     depth: Int32[Array, ""]
     nodes: Int32[Array, "max_depth+1"]
     """Nodes to back up through; the capacity of the tree in places left over."""
@@ -294,9 +278,5 @@ class _Descent:
     """What the rule stores of its logit."""
     noise: Float32[Array, ""]
     """Its root noise, where the parent is the root."""
-    is_new: Bool[Array, ""]
-    """Whether the node is to be added."""
-    place: Int32[Array, ""]
-    """Where its parent has room for it."""
     running: Bool[Array, ""]
     key: PRNGKeyArray

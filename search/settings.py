@@ -1,49 +1,11 @@
-"""Settings as frozen dataclasses: the range of a field stands in its metadata and is checked when a value is made."""
+"""The settings of a search, whatever its rule and evaluator."""
 
-import math
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-MAX_INT = 2**31 - 1
-"""Largest integer of a setting: counters and sizes on devices are int32."""
+from tilewe_jax.settings import setting, validate
+
 DEFAULT_CANDIDATE_POOL = 1024
 """``candidate_pool`` where nothing else is given."""
-
-
-def setting(default: Any, minimum: float | None = None, maximum: float | None = None) -> Any:
-    """A dataclass field with a default and an inclusive range; ``check_settings`` enforces it.
-
-    ``None`` is always allowed where it is the default.
-    """
-    return field(default=default, metadata={"minimum": minimum, "maximum": maximum})
-
-
-def check_settings(settings: Any) -> None:
-    """Raise ``ValueError`` where a number in a dataclass is not finite or lies outside the range of its field."""
-    for item in fields(settings):
-        value = getattr(settings, item.name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            check_number(item.name, value, item.metadata.get("minimum"), item.metadata.get("maximum"))
-
-
-def is_finite(value: float) -> bool:
-    """Whether a number is finite, and where it is an integer, not larger than any float."""
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
-
-
-def check_number(name: str, value: float, minimum: float | None = None, maximum: float | None = None) -> None:
-    """Raise ``ValueError`` where a number is not finite or lies outside an inclusive range."""
-    if not is_finite(value):
-        raise ValueError(f"{name} must be a finite number, not {value}")
-    if minimum is not None and maximum is not None and not minimum <= value <= maximum:
-        raise ValueError(f"{name} must be between {minimum} and {maximum}, not {value}")
-    if minimum is not None and value < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, not {value}")
-    if isinstance(value, int) and abs(value) > MAX_INT:
-        raise ValueError(f"{name} must be at most {MAX_INT}, not {value}")
 
 
 @dataclass(frozen=True)
@@ -74,9 +36,6 @@ class SearchSettings:
     virtual_loss: float = setting(0.0, 0)
     """With several leaves: what is taken off the mean value of a candidate for each of its visits that is under way. 0 counts
     these visits alone (WU-UCT, Liu et al. 2020), 1 takes them for losses."""
-    seconds: float | None = setting(None, 0)
-    """Time limit of a search, in seconds of wall time: it ends after the round that passes it, or after ``num_simulations``. A
-    batch of positions shares the time. Such a search is not reproducible, and compiled anew in each process."""
     exact_endings: bool = False
     """Whether proven values travel up the tree, and end the search once the root is proven (MCTS-Solver, Winands et al. 2008,
     here for any number of players)."""
@@ -86,7 +45,7 @@ class SearchSettings:
     outcome it proves is worth that outcome; with ``exact_endings`` it is searched no further."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        validate(self)
 
     def resolve(self, candidate_pool: int, root_candidate_pool: int, score_weight: float) -> "SearchSettings":
         """These settings with the numbers of an evaluator in place of ``None``."""

@@ -4,7 +4,7 @@ A node keeps K candidate actions and not all of them: with six arrays over all a
 searches of 64 simulations among 36,400 actions would take 58 GB.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
@@ -70,8 +70,8 @@ class Node(Generic[State]):
     state: State
     player: Int32[Array, ""]
     proven: Bool[Array, ""]
-    """Whether ``value`` is the outcome under best play: the game is over, or a lookahead has proven it."""
-    value: Float32[Array, "P"]
+    """Whether ``raw_value`` is the outcome under best play: the game is over, or a lookahead has proven it."""
+    raw_value: Float32[Array, "P"]
     candidates: Int32[Array, "K"]
     prior: Float32[Array, "K"]
     truncated_prior: Float32[Array, ""]
@@ -140,21 +140,10 @@ def add_nodes(
         return leaf.at[index].set(value, mode="drop")
 
     is_stored = index < tree.capacity
-    return replace(
-        tree,
-        state=jax.tree.map(store, tree.state, nodes.state),
-        player=store(tree.player, nodes.player),
-        proven=store(tree.proven, nodes.proven),
-        raw_value=store(tree.raw_value, nodes.value),
-        candidates=store(tree.candidates, nodes.candidates),
-        prior=store(tree.prior, nodes.prior),
-        truncated_prior=store(tree.truncated_prior, nodes.truncated_prior),
-        num_truncated=store(tree.num_truncated, nodes.num_truncated),
-        children=tree.children.at[jnp.where(is_stored & (index > ROOT), parent, tree.capacity), candidate].set(
-            index, mode="drop"
-        ),
-        num_nodes=tree.num_nodes + jnp.sum(is_stored, dtype=jnp.int32),
-    )
+    parent = jnp.where(is_stored & (index > ROOT), parent, tree.capacity)
+    stored = {item.name: jax.tree.map(store, getattr(tree, item.name), getattr(nodes, item.name)) for item in fields(nodes)}
+    children = tree.children.at[parent, candidate].set(index, mode="drop")
+    return replace(tree, children=children, num_nodes=tree.num_nodes + jnp.sum(is_stored, dtype=jnp.int32), **stored)
 
 
 def backup(tree: Tree[State], paths: Path, leaves: Node[State], active: Bool[Array, "L"]) -> Tree[State]:
@@ -168,7 +157,7 @@ def backup(tree: Tree[State], paths: Path, leaves: Node[State], active: Bool[Arr
     return replace(
         tree,
         visits=tree.visits.at[nodes].add(1, mode="drop"),
-        value_sum=tree.value_sum.at[nodes].add(leaves.value[:, None], mode="drop"),
+        value_sum=tree.value_sum.at[nodes].add(leaves.raw_value[:, None], mode="drop"),
     )
 
 
@@ -266,13 +255,20 @@ def without_refuted(tree: Tree[Any], stats: ChildStats) -> ChildStats:
     return stats._replace(available=stats.available & ~refuted, visits=jnp.where(refuted, 0, stats.visits))
 
 
+def mean_values(
+    visits: Int32[Array, "N"], value_sum: Float32[Array, "N P"], nodes: Int32[Array, "K"], player: Int32[Array, ""]
+) -> tuple[Int32[Array, "K"], Float32[Array, "K"]]:
+    """Visits of nodes and their mean values for a player; 0 for nodes -1."""
+    count = jnp.where(nodes >= 0, visits[nodes], 0)
+    return count, jnp.where(nodes >= 0, value_sum[nodes, player] / jnp.maximum(count, 1).astype(jnp.float32), 0.0)
+
+
 def child_values(
     visits: Int32[Array, "N"], value_sum: Float32[Array, "N P"], children: Int32[Array, "K"]
 ) -> tuple[Int32[Array, "K"], Float32[Array, "K P"]]:
     """Visits of nodes and their mean values by seat; 0 for nodes -1."""
-    count = jnp.where(children >= 0, visits[children], 0)
-    mean = value_sum[children] / jnp.maximum(count, 1).astype(jnp.float32)[:, None]
-    return count, jnp.where((children >= 0)[:, None], mean, 0.0)
+    players = jnp.arange(value_sum.shape[1], dtype=jnp.int32)
+    return jax.vmap(mean_values, in_axes=(None, None, None, 0), out_axes=(None, 1))(visits, value_sum, children, players)
 
 
 def principal_variation(tree: Tree[Any], candidate: Int32[Array, ""], length: int) -> Int32[Array, "length"]:
@@ -288,7 +284,7 @@ def principal_variation(tree: Tree[Any], candidate: Int32[Array, ""], length: in
         node, candidate = place
         action = jnp.where(candidate >= 0, tree.candidates[node, candidate], -1)
         child = jnp.where(candidate >= 0, tree.children[node, candidate], -1)
-        visits, _values = child_values(tree.visits, tree.value_sum, tree.children[child])
+        visits = jnp.where(tree.children[child] >= 0, tree.visits[tree.children[child]], 0)
         follows = (child >= 0) & jnp.any(visits > 0)
         return (child, jnp.where(follows, jnp.argmax(visits).astype(jnp.int32), -1)), action
 
@@ -299,14 +295,6 @@ def principal_variation(tree: Tree[Any], candidate: Int32[Array, ""], length: in
 def inner_visits(tree: Tree[Any]) -> Int32[Array, "N"]:
     """Visits of the nodes from whose values something is to be learned; 0 for the root and for proven nodes."""
     return jnp.where((jnp.arange(tree.capacity, dtype=jnp.int32) != ROOT) & ~tree.proven, tree.visits, 0)
-
-
-def mean_values(
-    visits: Int32[Array, "N"], value_sum: Float32[Array, "N P"], nodes: Int32[Array, "K"], player: Int32[Array, ""]
-) -> tuple[Int32[Array, "K"], Float32[Array, "K"]]:
-    """Visits of nodes and their mean values for a player; 0 for nodes -1."""
-    count = jnp.where(nodes >= 0, visits[nodes], 0)
-    return count, jnp.where(nodes >= 0, value_sum[nodes, player] / jnp.maximum(count, 1).astype(jnp.float32), 0.0)
 
 
 def subtree(tree: Tree[State], candidate: Int32[Array, ""]) -> Tree[State]:
@@ -336,18 +324,7 @@ def subtree(tree: Tree[State], candidate: Int32[Array, ""]) -> Tree[State]:
         used = (nodes < num_nodes).reshape(-1, *[1] * (leaf.ndim - 1))
         return jnp.where(used, leaf[source], jnp.asarray(fill, leaf.dtype))
 
+    moved = {item.name: jax.tree.map(move, getattr(tree, item.name)) for item in fields(tree) if item.name != "num_nodes"}
     children = move(tree.children, -1)
-    return Tree(
-        state=jax.tree.map(move, tree.state),
-        player=move(tree.player),
-        proven=move(tree.proven),
-        visits=move(tree.visits),
-        value_sum=move(tree.value_sum),
-        raw_value=move(tree.raw_value),
-        candidates=move(tree.candidates, -1),
-        prior=move(tree.prior),
-        children=jnp.where(children >= 0, new_index[children], -1).astype(jnp.int32),
-        truncated_prior=move(tree.truncated_prior),
-        num_truncated=move(tree.num_truncated),
-        num_nodes=num_nodes,
-    )
+    children = jnp.where(children >= 0, new_index[children], -1).astype(jnp.int32)
+    return replace(tree, **moved | {"candidates": move(tree.candidates, -1), "children": children, "num_nodes": num_nodes})

@@ -13,7 +13,7 @@ from tilewe_jax.games.santorini import host as santorini_host
 from tilewe_jax.games.triominos import config as triominos
 from tilewe_jax.games.triominos import host as triominos_host
 from tilewe_jax.host import HostGame, HostPosition
-from tilewe_jax.utils.options import checked_options
+from tilewe_jax.settings import checked_options
 
 _GAMES: dict[str, tuple[Callable[..., Any], Callable[[Any], HostGame]]] = {
     **{name: (variant, polyomino_host.host_game) for name, variant in polyomino.VARIANTS.items()},

@@ -63,19 +63,20 @@ class Sample(NamedTuple):
     """The outcome of the game by seat; where it was still under way, the value that the search gave it last."""
 
 
+def predict(network: Network, observation: Array) -> tuple[Array, Array]:
+    """Logits of actions, and the expected outcome by seat from the mover's on."""
+    logits, value_logits = network(observation)
+    return logits, jax.nn.softmax(value_logits)
+
+
 def search(game: Game[Any], network: Network, state: Any, key: PRNGKeyArray, gumbel_scale: float) -> PolicyOutput:
     """Search one position with the network; noise at the root is for exploration."""
-
-    def predict(observation: Array) -> tuple[Array, Array]:
-        logits, value_logits = network(observation)
-        return logits, jax.nn.softmax(value_logits)
-
-    evaluator = network_evaluator(game, predict)
     return gumbel_policy(
         game,
-        evaluator,
+        network_evaluator(game),
         state,
         key,
+        params=jax.tree_util.Partial(predict, network),
         num_simulations=NUM_SIMULATIONS,
         num_candidates=NUM_CANDIDATES,
         gumbel_scale=gumbel_scale,

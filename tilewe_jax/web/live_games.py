@@ -24,11 +24,11 @@ from jaxtyping import Array, UInt8
 
 from tilewe_jax.batching.reset import auto_reset, init_batch
 from tilewe_jax.bits import unpack_words
-from tilewe_jax.cli.parsing import parse
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.santorini import rules as santorini
 from tilewe_jax.games.santorini.game import SantoriniGame
 from tilewe_jax.registry import make
+from tilewe_jax.settings import from_arguments
 
 ONE_PLY = {PolyominoGame: "most_open_corners", SantoriniGame: "one_ply"}
 """The policy that plays unless one is named."""
@@ -100,7 +100,7 @@ def characters(game: PolyominoGame | SantoriniGame, state: Any) -> UInt8[Array, 
 
 def main(arguments: list[str]) -> None:
     """Print grids until nobody reads them."""
-    options = parse(Live, arguments, "tilewe_jax.web.live_games")
+    options = from_arguments(Live, arguments)
     begun = time.monotonic()
     for grid in grids(options):
         time.sleep(max(0.0, options.seconds - (time.monotonic() - begun)))

@@ -30,7 +30,7 @@ SHIPPED = weights.FOLDER / "santorini.npz"
 with np.load(SHIPPED) as _arrays:
     SHAPE, COUNT = _arrays["w0"].shape, len(_arrays.files) - 1
 """The shape of its first array, and how many it holds besides the text about it."""
-HOST = "tests.tilewe_jax.agents.test_gtp_agent:Lowest"
+HOST = "tests.tilewe_jax.agents.test_host_agent:Lowest"
 HUGE = 10**30
 DIGITS = "9" * 5000
 START = Run.start
@@ -67,7 +67,7 @@ def refuses(outcome: Outcome, message: str) -> None:
         (f"arena --game duo --agents random puct:num_simulations={10**12}", "num_simulations must be at most 2147483647"),
         (f"arena --game duo --agents random puct:num_simulations={DIGITS}", "num_simulations must be an integer"),
         (f"arena --game duo --agents random puct:max_depth={10**12}", "max_depth must be at most 2147483647"),
-        ("arena --game duo --agents random puct:c_init=1e999", "c_init must be a finite number"),
+        ("arena --game duo --agents random puct:c_init=1e999", "c_init must be a number"),
         ("bench --seconds nan", "--seconds must be positive, not nan"),
         ("bench --seconds inf", "--seconds must be finite"),
         ("bench --batch 0", "--batch must be positive"),
@@ -386,9 +386,9 @@ def test_config_json(content: str, message: str) -> None:
     [
         ({"seed": HUGE}, "seed must be between"),
         ({"max_minutes": float("inf")}, "max_minutes must be a number, not inf"),
-        ({"evaluation": {"opponents": 3}}, "evaluation.opponents must be a list of text, not 3"),
-        ({"evaluation": {"opponents": [3]}}, "evaluation.opponents must be a list of text"),
-        ({"evaluation": {"gate": [0]}}, "evaluation.gate must be 2 values, each a number or none"),
+        ({"evaluation": {"opponents": 3}}, "evaluation.opponents must be a list of texts, not 3"),
+        ({"evaluation": {"opponents": [3]}}, "evaluation.opponents must be a list of texts"),
+        ({"evaluation": {"gate": [0]}}, "evaluation.gate must be 2 numbers or none"),
         ({"evaluation": {"gate": ["a", "b"]}}, "evaluation.gate must be"),
         ({"selfplay": {"search": {"candidate_pool": "many"}}}, "candidate_pool must be an integer or none"),
         ({"selfplay": {"search": {"num_simulations": HUGE}}}, "num_simulations must be at most 2147483647"),
