@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt8, UInt32
 from numpy.typing import NDArray
 
 from tilewe_jax.bits import popcount, unpack_words
@@ -189,6 +189,10 @@ class PolyominoGame(Game[State]):
         return policies(self.config)
 
     @property
+    def quick_policy(self) -> str:
+        return "most_open_corners"
+
+    @property
     def num_symmetries(self) -> int:
         """Number of symmetries of the board that map the start cells of every colour to themselves, see ``symmetry``."""
         return len(symmetry.symmetries(self.config))
@@ -211,6 +215,13 @@ class PolyominoGame(Game[State]):
 
     def svg(self, state: State) -> str:
         return self.host(state).svg()
+
+    def characters(self, state: State) -> UInt8[Array, "cells"]:
+        """The digit of the colour, or ".", as views have them."""
+        codes = jnp.full(self.config.cells, ord("."), jnp.uint8)
+        for color in range(self.config.colors):
+            codes = jnp.where(unpack_words(state.occupied[color], self.config.cells), np.uint8(ord("0") + color), codes)
+        return codes
 
     def action_name(self, action: int, state: State | None = None) -> str:
         """The canonical name of an action, ``W5n-a1c3``, the same in every state; on the host. Raises ``ValueError``."""
