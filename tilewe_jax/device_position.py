@@ -1,6 +1,6 @@
 """Positions on the host of games without a form in plain Python: the functions of the game on the device are asked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -56,7 +56,7 @@ class DevicePosition:
         if rule := self.explain(action):
             raise IllegalActionError(f"action {action} is illegal: {rule}")
         _, apply = _compiled(self.game)
-        return DevicePosition(self.game, apply(self.state, jnp.int32(action)))
+        return replace(self, state=apply(self.state, jnp.int32(action)))
 
     def action_name(self, action: int) -> str:
         name: str = self.game.action_name(action_id(action), self.state)

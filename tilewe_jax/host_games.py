@@ -49,7 +49,11 @@ def make_host_game(name: str, **given: Any) -> HostGame:
         return replace(known.host_game(known.settings(**values)), options=given)
     from tilewe_jax.registry import make
 
-    game = make(name, **given)
+    return replace(asked_on_device(make(name, **given)), options=given)
+
+
+def asked_on_device(game: Any) -> HostGame:
+    """The host form of any ``Game``, whose functions on the device are asked."""
     return HostGame(
         id=game.id,
         version=game.version,
@@ -57,7 +61,7 @@ def make_host_game(name: str, **given: Any) -> HostGame:
         num_actions=game.num_actions,
         max_steps=game.max_steps,
         init_from_deal=partial(_position_of_deal, game),
-        options=given,
+        options=game.options,
         has_hidden_information=game.has_hidden_information,
         new_deal=partial(_new_deal, game),
         returns=_returns,

@@ -163,18 +163,6 @@ class PolyominoGame(Game[State]):
         """What ``heuristic_logits`` of placements are linear in, with ``heuristic_weights``; see ``heuristics``."""
         return rule_per_lane(heuristics.heuristic_features, self.config)(state, actions)
 
-    def linear_logits(
-        self, state: State, actions: Int32[Array, "k"], weights: Float32[Array, "weights"]
-    ) -> Float32[Array, "k"]:
-        """The logits of ``heuristic_logits`` with other weights, in the order of ``heuristics.WEIGHT_NAMES``."""
-        return rule_per_lane(heuristics.linear_logits, self.config)(state, actions, weights)
-
-    def perceptron_logits(
-        self, state: State, actions: Int32[Array, "k"], weights: heuristics.PerceptronWeights
-    ) -> Float32[Array, "k"]:
-        """The sum of ``linear_logits`` and the output of a perceptron that reads the same features, see ``heuristics``."""
-        return rule_per_lane(heuristics.perceptron_logits, self.config)(state, actions, weights)
-
     @property
     def heuristic_weights(self) -> dict[str, tuple[float, ...]]:
         """The weights of ``heuristic_features`` by name: each at the beginning of a game, and what is added until its end."""
