@@ -1,32 +1,10 @@
-"""What an import costs, and which way imports point."""
+"""What an import costs."""
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
-MAY_IMPORT = {
-    "tilewe_jax": {"tilewe_jax"},
-    "search": {"search", "tilewe_jax"},
-    "experiments": {"experiments", "search", "tilewe_jax"},
-}
-
-
-@pytest.mark.parametrize("package", MAY_IMPORT)
-def test_imports_point_one_way(package: str) -> None:
-    for path in (ROOT / package).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                assert not node.level, f"{path}: relative import"
-                names = [node.module or ""]
-            for top in {name.split(".")[0] for name in names} & {*MAY_IMPORT, "tests"}:
-                assert top in MAY_IMPORT[package], f"{path} imports {top}"
 
 
 def run(code: str) -> str:
