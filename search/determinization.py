@@ -16,7 +16,7 @@ from jaxtyping import Array, Float32, PRNGKeyArray
 from tilewe_jax.game import check_state
 from tilewe_jax.search.mcts import Search
 from tilewe_jax.search.output import PolicyOutput, SearchOutput
-from tilewe_jax.search.settings import check_number
+from tilewe_jax.settings import check_number
 from tilewe_jax.utils.backends import require_backend
 
 State = TypeVar("State")

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from tilewe_jax.game import Action, Game, Policy
 from tilewe_jax.search.exported import Network, network_interface, observation_spec
 from tilewe_jax.search.made import made_again
-from tilewe_jax.search.settings import check_number, check_settings, setting
+from tilewe_jax.settings import check_number, setting, validate
 from tilewe_jax.utils.loops import while_loop
 
 State = TypeVar("State")
@@ -267,7 +267,7 @@ class EvaluatorSettings:
     """Whether the network is averaged over all symmetries of the position."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        validate(self)
         if self.playout_weight and not (self.network and self.num_playouts):
             raise ValueError("playout_weight mixes playouts into the values of a network; name one, and num_playouts")
         if self.playout_max_legal and not self.playout_weight:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from tilewe_jax.search.rules import ChildStats, RootContext, first_argmax
-from tilewe_jax.search.settings import check_settings, setting
+from tilewe_jax.settings import setting, validate
 
 # Stands for minus infinity where infinities would make NaN.
 _LOW = -1e9
@@ -36,7 +36,7 @@ class GumbelRule:
     """Whether values are stretched so that those of a node's candidates lie between 0 and 1."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        validate(self)
 
     def store_logits(self, logits: Float32[Array, "K"]) -> Float32[Array, "K"]:
         """The logits as they are."""

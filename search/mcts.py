@@ -20,8 +20,9 @@ from tilewe_jax.search.candidates import Candidates, sample_candidates
 from tilewe_jax.search.evaluators import Evaluator, terminal_value
 from tilewe_jax.search.output import SearchOutput
 from tilewe_jax.search.rules import ChildStats, RootContext, SelectionRule
-from tilewe_jax.search.settings import SearchSettings, check_number
+from tilewe_jax.search.settings import SearchSettings
 from tilewe_jax.search.tree import ROOT, Node, Path, Tree, backup, child_stats, init_tree, prove, without_refuted
+from tilewe_jax.settings import check_number
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.loops import cond, fori_loop, scan, while_loop
 

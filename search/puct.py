@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from tilewe_jax.search.rules import ChildStats, RootContext, first_argmax
-from tilewe_jax.search.settings import check_settings, setting
+from tilewe_jax.settings import setting, validate
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PuctRule:
     people do, rather in small things than in large ones; 0 leaves it to the setting above."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        validate(self)
 
     def store_logits(self, logits: Float32[Array, "K"]) -> Float32[Array, "K"]:
         """Probabilities; 0 where there is no candidate."""

@@ -1,49 +1,11 @@
-"""Settings as frozen dataclasses: the range of a field stands in its metadata and is checked when a value is made."""
+"""The settings of a search, whatever its rule and evaluator."""
 
-import math
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-MAX_INT = 2**31 - 1
-"""Largest integer of a setting: counters and sizes on devices are int32."""
+from tilewe_jax.settings import setting, validate
+
 DEFAULT_CANDIDATE_POOL = 1024
 """``candidate_pool`` where nothing else is given."""
-
-
-def setting(default: Any, minimum: float | None = None, maximum: float | None = None) -> Any:
-    """A dataclass field with a default and an inclusive range; ``check_settings`` enforces it.
-
-    ``None`` is always allowed where it is the default.
-    """
-    return field(default=default, metadata={"minimum": minimum, "maximum": maximum})
-
-
-def check_settings(settings: Any) -> None:
-    """Raise ``ValueError`` where a number in a dataclass is not finite or lies outside the range of its field."""
-    for item in fields(settings):
-        value = getattr(settings, item.name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            check_number(item.name, value, item.metadata.get("minimum"), item.metadata.get("maximum"))
-
-
-def is_finite(value: float) -> bool:
-    """Whether a number is finite, and where it is an integer, not larger than any float."""
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
-
-
-def check_number(name: str, value: float, minimum: float | None = None, maximum: float | None = None) -> None:
-    """Raise ``ValueError`` where a number is not finite or lies outside an inclusive range."""
-    if not is_finite(value):
-        raise ValueError(f"{name} must be a finite number, not {value}")
-    if minimum is not None and maximum is not None and not minimum <= value <= maximum:
-        raise ValueError(f"{name} must be between {minimum} and {maximum}, not {value}")
-    if minimum is not None and value < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, not {value}")
-    if isinstance(value, int) and abs(value) > MAX_INT:
-        raise ValueError(f"{name} must be at most {MAX_INT}, not {value}")
 
 
 @dataclass(frozen=True)
@@ -86,7 +48,7 @@ class SearchSettings:
     outcome it proves is worth that outcome; with ``exact_endings`` it is searched no further."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        validate(self)
 
     def resolve(self, candidate_pool: int, root_candidate_pool: int, score_weight: float) -> "SearchSettings":
         """These settings with the numbers of an evaluator in place of ``None``."""

@@ -21,8 +21,9 @@ from tilewe_jax.search.mcts import Search
 from tilewe_jax.search.puct import PuctRule
 from tilewe_jax.search.reuse import SubtreeReuse
 from tilewe_jax.search.rules import SelectionRule
-from tilewe_jax.search.settings import DEFAULT_CANDIDATE_POOL, SearchSettings, check_settings, setting
+from tilewe_jax.search.settings import DEFAULT_CANDIDATE_POOL, SearchSettings
 from tilewe_jax.search.tree import Tree
+from tilewe_jax.settings import setting, validate
 from tilewe_jax.utils.words import did_you_mean
 
 Rule = PuctRule | GumbelRule
@@ -68,7 +69,7 @@ class AgentSpec:
     policy, which sees one position, never does, nor does any search where information is hidden."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        validate(self)
         if self.kind not in RULES:
             if replace(self, kind="puct") != AgentSpec():
                 raise ValueError(f"{self.kind} has no settings; only {' and '.join(RULES)} have")

@@ -4,12 +4,13 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from tilewe_jax.cli import main as cli
-from tilewe_jax.cli.parsing import option_names
+from tilewe_jax.settings import option_name
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -105,7 +106,9 @@ def test_wrong_links_are_found(tmp_path: Path) -> None:
 
 def test_options_that_are_named_exist() -> None:
     """In running text, too, where ``test_commands_parse`` finds no command lines."""
-    options = {name: {option.removeprefix("--") for option in option_names(cli._command(name))} for name in cli.COMMANDS}
+    options = {
+        name: {option_name(field.name).removeprefix("--") for field in fields(cli._command(name))} for name in cli.COMMANDS
+    }
     programs = "".join(path.read_text() for folder in ("experiments", "tests") for path in (ROOT / folder).rglob("*.py"))
     others = ("XLA_FLAGS", "mypy", "ruff", "pip ", "pytest", "tensorboard")
     for page, text in FILES.items():

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewe_jax.games import modules
 from tilewe_jax.host import HostGame, HostPosition, Offer
-from tilewe_jax.utils.options import checked_options
+from tilewe_jax.settings import checked_options
 
 _OFFERS: dict[str, Offer] = {name: offer for folder in modules("offers") for name, offer in folder.OFFERS.items()}
 OFFERS: Mapping[str, Offer] = MappingProxyType(_OFFERS)

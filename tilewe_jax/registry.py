@@ -9,10 +9,10 @@ from typing import Any
 
 from tilewe_jax.game import Game
 from tilewe_jax.games import modules
+from tilewe_jax.settings import checked_options, parse_option
 from tilewe_jax.utils import factories
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.checks import shown
-from tilewe_jax.utils.options import checked_options
 from tilewe_jax.utils.words import did_you_mean
 
 Factory = Callable[..., Game[Any]]
@@ -110,6 +110,33 @@ def make_description(name: str, given: Mapping[str, Any]) -> Game[Any]:
     if not isinstance(game, Game):
         raise ValueError(f"the factory of the game {name!r} must give a tilewe_jax.Game, got {game!r}")
     return game
+
+
+def game_id(text: str) -> str:
+    """The id of the game that a text names: the text itself, or of ``module:factory`` the id of what that makes.
+
+    Such a game is imported, which runs its code, and registered. Raises ``ValueError`` where that fails.
+    """
+    if ":" not in text:
+        return text
+    loaded = factories.find("game", text)
+    name: str = factories.call(f"game {text!r}", lambda: loaded().id)
+    try:
+        register(name, loaded)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"game {text!r}: {error}") from None
+    return name
+
+
+def make_game(text: str, options: dict[str, Any]) -> Game[Any]:
+    """The game that a text names (``game_id``), with options. Raises ``ValueError``."""
+    return make(game_id(text), **options)
+
+
+def game_options(text: str, given: Mapping[str, str]) -> dict[str, Any]:
+    """The options of a game that are given as texts by name, see ``settings.parse_option``; ``make_game`` checks them."""
+    known = options(game_id(text)) if given else {}
+    return {name: parse_option(known[name].annotation if name in known else Any, value) for name, value in given.items()}
 
 
 def _factory(name: str) -> Factory:

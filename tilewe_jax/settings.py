@@ -1,33 +1,45 @@
-"""Nested settings as frozen dataclasses: ranges in the fields' metadata, dotted names, text, and JSON.
+"""Settings: the one place where dataclasses, text and JSON become each other, with ranges and errors in one line.
 
-A setting is a dataclass field made by ``setting``, with a docstring below it. ``validate``, ``changed``, ``from_json`` and
-``listing`` work on any such tree of dataclasses, and name a setting by its path, like ``selfplay.search.num_simulations``.
+A setting is a field of a frozen dataclass, made by ``setting``, with a docstring below it. Dataclasses may hold dataclasses; a
+setting is named by its path, like ``selfplay.search.num_simulations``. All errors are ``ValueError`` and name the setting.
+
+* ``setting(default, minimum, maximum)`` declares a field; ``validate(self)`` in ``__post_init__`` checks types and ranges.
+* ``parse(kind, text)`` reads a value of a type, ``printed(value)`` writes it.
+* ``changed(settings, {"a.b": "1"})`` replaces some settings by text; ``assignments(["a.b=1"], "--set")`` reads such texts.
+* ``from_arguments(kind, ["--rate", "0.1"])`` reads a dataclass from a command line.
+* ``to_json``, ``from_json``, ``differences``, ``listing`` save, load, compare and describe a tree of settings.
+* ``checked_options`` checks keyword arguments of a function, the options of games, by its annotations and defaults.
 """
 
 import ast
+import contextlib
 import inspect
 import json
+import math
 import textwrap
-from collections.abc import Hashable, Iterator
-from dataclasses import Field, field, fields, is_dataclass
-from functools import cache
-from types import UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, field, fields, is_dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from tilewe_jax.cli.parsing import ArgumentError, form, parse
-from tilewe_jax.search.settings import MAX_INT, is_finite
+from tilewe_jax.utils.checks import index, shown
+from tilewe_jax.utils.files import parse_json
 from tilewe_jax.utils.words import did_you_mean
 
 Settings = TypeVar("Settings")
+MAX_INT = 2**31 - 1
+"""Largest integer of a setting: counters and sizes on devices are int32."""
 UNLIMITED = MAX_INT
-"""Value of an integer setting that sets no limit of its own."""
+"""Value of an integer setting that sets no limit."""
 
 
 def setting(
     default: Any,
-    *,
     minimum: float | None = None,
     maximum: float | None = None,
+    *,
     positive: bool = False,
     may_change: bool = False,
     holds: str = "code",
@@ -47,110 +59,272 @@ def setting(
     return field(default=default, metadata=metadata)
 
 
+# Types and ranges
+
+
+def validate(settings: Any) -> None:
+    """Check the type and the range of every setting in a tree."""
+    for name, entry, kind, value in leaves(settings):
+        if not accepts(kind, value):
+            raise ValueError(f"{name} must be {in_words(kind)}, not {shown(value)}")
+        limits = entry.metadata
+        check_number(name, value, limits.get("minimum"), limits.get("maximum"), limits.get("positive", False))
+
+
+def check_number(
+    name: str, value: Any, minimum: float | None = None, maximum: float | None = None, positive: bool = False
+) -> None:
+    """Raise ``ValueError`` where a number is not finite, or outside an inclusive range; other values pass."""
+    if type(value) not in (int, float):
+        return
+    if not is_finite(value):
+        raise ValueError(f"{name} must be a finite number, not {value}")
+    if positive and value <= 0:
+        raise ValueError(f"{name} must be positive, not {value}")
+    if minimum is not None and maximum is not None and not minimum <= value <= maximum:
+        raise ValueError(f"{name} must be between {minimum} and {maximum}, not {value}")
+    if minimum is not None and value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, not {value}")
+    maximum = MAX_INT if maximum is None and isinstance(value, int) else maximum
+    if maximum is not None and value > maximum:
+        raise ValueError(f"{name} must be at most {maximum}, not {value}")
+
+
+def is_finite(value: float) -> bool:
+    """Whether a number is finite, and where it is an integer, not larger than any float."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def accepts(kind: Any, value: Any) -> bool:  # noqa: PLR0911
+    """Whether a value has a type. Numbers are finite, and an integer is a number; a boolean is neither; lists are tuples."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(accepts(part, value) for part in arguments)
+    if kind in (None, types.NoneType):
+        return value is None
+    if origin is Literal:
+        return any(type(value) is type(choice) and value == choice for choice in arguments)
+    if _is_list(kind):
+        if not isinstance(value, tuple):
+            return False
+        kinds = _elements(kind, len(value))
+        return len(kinds) == len(value) and all(map(accepts, kinds, value))
+    if kind is float:
+        return type(value) in (int, float) and is_finite(value)
+    if kind in (int, bool, str):
+        return type(value) is kind
+    kind = kind if origin is None else origin
+    return not isinstance(kind, type) or isinstance(value, kind)
+
+
+def _is_list(kind: Any) -> bool:
+    kind = get_origin(kind) or kind
+    return isinstance(kind, type) and issubclass(kind, Sequence) and not issubclass(kind, str)
+
+
+def _elements(kind: Any, length: int) -> tuple[Any, ...]:
+    """The types of the elements of a list of a type."""
+    arguments = get_args(kind)
+    is_fixed = get_origin(kind) is tuple and arguments[1:] != (...,)
+    return arguments if is_fixed else (arguments or (Any,))[:1] * length
+
+
+def in_words(kind: Any, plural: bool = False) -> str:
+    """The values of a type for a message."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return " or ".join(map(in_words, arguments))
+    if kind in _WORDS:
+        return _WORDS[kind][plural]
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, arguments))
+    if _is_list(kind) and arguments:
+        if origin is tuple and arguments[1:] != (...,):
+            return f"{len(arguments)} {' or '.join(dict.fromkeys(in_words(part, plural=True) for part in arguments))}"
+        return f"{'lists' if plural else 'a list'} of {in_words(arguments[0], plural=True)}"
+    return str(getattr(kind, "__name__", kind))
+
+
+_WORDS: dict[Any, tuple[str, str]] = {
+    int: ("an integer", "integers"),
+    float: ("a number", "numbers"),
+    str: ("text", "texts"),
+    bool: ("true or false", "truth values"),
+    Path: ("a path", "paths"),
+    None: ("none", "none"),
+    types.NoneType: ("none", "none"),
+}
+"""Types in words, and several values of them."""
+
+
+# Text
+
+
+def parse(kind: Any, text: str | Sequence[str]) -> Any:
+    """The value of a type that a text stands for, or for a list several texts or the words of one.
+
+    >>> parse(tuple[int, ...], "1 2"), parse(float | None, "none"), parse(bool, "true")
+    ((1, 2), None, True)
+
+    Raises ``ValueError`` whose message goes on after the name of the setting.
+    """
+    try:
+        value = _parsed(kind, text)
+    except ValueError:
+        value = MISSING
+    if value is MISSING or not accepts(kind, value):
+        given = text if isinstance(text, str) else " ".join(text)
+        hint = did_you_mean(given, map(str, get_args(kind))) if get_origin(kind) is Literal else ""
+        raise ValueError(f"must be {in_words(kind)}, not {given!r}{hint}")
+    return value
+
+
+def _parsed(kind: Any, text: str | Sequence[str]) -> Any:
+    arguments = get_args(kind)
+    if get_origin(kind) in (Union, types.UnionType):
+        if types.NoneType in arguments and str(text).lower() == "none":
+            return None
+        for part in arguments:
+            with contextlib.suppress(ValueError):
+                return parse(part, text) if part is not types.NoneType else int("")
+        raise ValueError
+    if _is_list(kind):
+        words = text.split() if isinstance(text, str) else text
+        kinds = _elements(kind, len(words))
+        return tuple(map(_parsed, kinds, words)) if len(kinds) == len(words) else MISSING
+    if get_origin(kind) is Literal:
+        return next((choice for choice in arguments if printed(choice) == text), MISSING)
+    if kind is bool:
+        return {"true": True, "1": True, "false": False, "0": False}.get(str(text).lower(), MISSING)
+    return kind(text) if kind in (int, float, Path) else text
+
+
+def printed(value: Any) -> str:
+    """The text of a value that ``parse`` reads."""
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(printed, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def parse_option(kind: Any, text: str) -> Any:
+    """The value of an option whose type may be unknown: JSON, a word, or several, separated by commas."""
+    if "," in text or any(map(_is_list, (kind, *get_args(kind)))):
+        with contextlib.suppress(ValueError):
+            return tuple(parse_json(f"[{text}]"))
+        return tuple(text.split(","))
+    with contextlib.suppress(ValueError):
+        return parse_json(text)
+    return text
+
+
+def assignments(items: Iterable[str], option: str, name: str = "SETTING") -> dict[str, str]:
+    """The texts by name of an option that takes several ``NAME=VALUE``."""
+    texts: dict[str, str] = {}
+    for item in items:
+        key, equals, text = item.partition("=")
+        if not equals:
+            raise ValueError(f"{option} takes {name}=VALUE, not {item!r}")
+        if key in texts:
+            raise ValueError(f"{option} gives {key} twice, as {texts[key]!r} and as {text!r}")
+        texts[key] = text
+    return texts
+
+
+def option_name(name: str) -> str:
+    """The option of a command that sets a field: ``num_games`` is ``--num-games``, and ``import_`` ``--import``."""
+    return f"--{name.rstrip('_').replace('_', '-')}"
+
+
+def from_arguments(kind: type[Settings], arguments: Sequence[str]) -> Settings:
+    """The dataclass that a command line gives: ``--name value``, of truth values ``--name`` alone, of lists several values.
+
+    Words before the first option are the fields without a default.
+
+    Raises ``SystemExit`` after printing the help that is asked for.
+    """
+    known = {option_name(entry.name): entry for entry in fields(kind)}  # type: ignore[arg-type]
+    needed = [option for option, entry in known.items() if entry.default is MISSING and entry.default_factory is MISSING]
+    if {"-h", "--help"} & set(arguments):
+        described = descriptions(kind)
+        options = [f"  {option}  {described.get(entry.name, '')}" for option, entry in known.items()]
+        print(inspect.cleandoc(kind.__doc__ or ""), *options, sep="\n")
+        raise SystemExit(0)
+    given: dict[str, list[str]] = {}
+    option = ""
+    for token in arguments:
+        if token.startswith("--"):
+            option, equals, word = token.partition("=")
+            if option not in known:
+                raise ValueError(f"unrecognized options: {token}{did_you_mean(option, known)}")
+            given.setdefault(option, []).extend([word] if equals else [])
+            continue
+        name = option or next((name for name in needed if name not in given or name == needed[-1]), "")
+        if not name:
+            raise ValueError(f"unrecognized options: {token}")
+        given.setdefault(name, []).append(token)
+    kinds = get_type_hints(kind)
+    values = {known[option].name: _value(option, kinds[known[option].name], words) for option, words in given.items()}
+    if missing := [option for option in needed if option not in given]:
+        raise ValueError(f"missing: {', '.join(missing)}")
+    return kind(**values)
+
+
+def _value(option: str, kind: Any, words: list[str]) -> Any:
+    """The value of an option of a command line."""
+    words = words or (["true"] if kind is bool else [])
+    is_list = any(map(_is_list, (kind, *get_args(kind))))
+    if not is_list and len(words) != 1:
+        raise ValueError(f"unrecognized options: {words[1]}" if words else f"{option} needs a value")
+    try:
+        return parse(kind, words if is_list else words[0])
+    except ValueError as error:
+        raise ValueError(f"{option} {error}") from None
+
+
+# Trees of settings
+
+
 def leaves(settings: Any, prefix: str = "") -> Iterator[tuple[str, Field[Any], Any, Any]]:
     """All settings in a tree: dotted name, field, type, and value."""
-    types = get_type_hints(type(settings))
+    kinds = get_type_hints(type(settings))
     for entry in fields(settings):
         value, name = getattr(settings, entry.name), prefix + entry.name
         if is_dataclass(value):
             yield from leaves(value, name + ".")
         else:
-            yield name, entry, types[entry.name], value
+            yield name, entry, kinds[entry.name], value
 
 
-def validate(settings: Any) -> None:
-    """Check the type and the range of every setting in a tree. Raises ``ValueError`` that names the setting."""
-    for name, entry, kind, value in leaves(settings):
-        if problem := _problem(entry, kind, value):
-            raise ValueError(f"{name} must {problem}, not {value!r}")
-
-
-_KINDS = {
-    bool: ("true or false", (bool,)),
-    int: ("an integer", (int,)),
-    float: ("a number", (int, float)),
-    str: ("text", (str,)),
-}
-
-
-def _problem(entry: Field[Any], kind: Any, value: Any) -> str | None:
-    """What a setting must be, where its value is something else."""
-    if not _fits(kind, value):
-        return f"be {_wanted(kind) or _in_words(kind)}"
-    return _out_of_range(entry, value) if kind in (int, float) else None
-
-
-def _fits(kind: Any, value: Any) -> bool:
-    """Whether a value is of a type as the settings have them; numbers must be finite."""
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return isinstance(value, str) and value in arguments
-    if origin in (Union, UnionType):
-        return any(_fits(part, value) for part in arguments)
-    if origin is tuple:
-        length = len(value) if isinstance(value, tuple) else -1
-        kinds = arguments[:1] * length if arguments[1:] == (...,) else arguments
-        return len(kinds) == length and all(map(_fits, kinds, value))
-    if kind in _KINDS:
-        return type(value) in _KINDS[kind][1] and (kind not in (int, float) or is_finite(value))
-    return value is None if kind is type(None) else True
-
-
-def _wanted(kind: Any) -> str | None:
-    """The values of a type in words; ``None`` for types that are not simple."""
-    if get_origin(kind) is Literal:
-        return f"one of {', '.join(get_args(kind))}"
-    return _KINDS[kind][0] if kind in _KINDS else None
-
-
-def _in_words(kind: Any) -> str:
-    """The values of a type that is not simple in words."""
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is tuple:
-        parts = dict.fromkeys(_wanted(part) or _in_words(part) for part in arguments if part is not ...)
-        return f"a list of {' and '.join(parts)}" if ... in arguments else f"{len(arguments)} values, each {' or '.join(parts)}"
-    return " or ".join("none" if part is type(None) else _wanted(part) or _in_words(part) for part in arguments)
-
-
-def _out_of_range(entry: Field[Any], value: float) -> str | None:
-    """The range of a setting, where its value lies outside of it."""
-    minimum, maximum = entry.metadata.get("minimum"), entry.metadata.get("maximum")
-    if maximum is None and isinstance(value, int) and value > MAX_INT:
-        return f"be at most {MAX_INT}"
-    if entry.metadata.get("positive"):
-        return None if value > 0 else "be positive"
-    low, high = minimum is None or value >= minimum, maximum is None or value <= maximum
-    if low and high:
-        return None
-    if minimum is not None and maximum is not None:
-        return f"be between {minimum} and {maximum}"
-    return f"be at least {minimum}" if not low else f"be at most {maximum}"
-
-
-def changed(settings: Settings, given: dict[str, str]) -> Settings:
-    """The settings with some changed by text, like ``{"selfplay.num_games": "64"}``.
-
-    Values are parsed by tyro: several words make a tuple, ``none`` stands for ``None``. Raises ``ValueError`` that names the
-    setting.
-    """
-    types = {name: kind for name, _, kind, _ in leaves(settings)}
-    arguments: list[str] = []
+def changed(settings: Settings, given: Mapping[str, str]) -> Settings:
+    """The settings with some changed by text, like ``{"selfplay.num_games": "64"}``, see ``parse``."""
+    kinds = {name: kind for name, _, kind, _ in leaves(settings)}
+    values = {}
     for name, text in given.items():
-        if name not in types:
-            raise ValueError(f"there is no setting {name!r}{did_you_mean(name, types)}; there are {', '.join(types)}")
-        words = text.split() if get_origin(types[name]) is not None and get_origin(types[name]) is not Literal else [text]
-        words = [word.capitalize() if word.lower() in ("true", "false", "none") else word for word in words]
-        arguments += [f"--{name}", *words]
-    try:
-        result: Settings = parse(type(settings), arguments, default=settings, prog="")
-    except ArgumentError as error:
-        wrong = error.argument.lowered.name_or_flags[0].removeprefix("--") if error.argument else ""
-        if wrong not in types:
-            raise ValueError(_dotted(str(error), list(given))) from None
-        wanted = _wanted(types[wrong]) or form(error.argument)
-        hint = did_you_mean(given[wrong], get_args(types[wrong])) if get_origin(types[wrong]) is Literal else ""
-        raise ValueError(f"{wrong} must be {wanted}, not {given[wrong]!r}{hint}") from None
+        if name not in kinds:
+            raise ValueError(f"there is no setting {name!r}{did_you_mean(name, kinds)}; there are {', '.join(kinds)}")
+        try:
+            values[name] = parse(kinds[name], text)
+        except ValueError as error:
+            raise ValueError(f"{name} {error}") from None
+    result: Settings = _replaced(settings, values, "")
     return result
+
+
+def _replaced(settings: Any, values: dict[str, Any], prefix: str) -> Any:
+    """The settings with the values below a prefix."""
+    parts = {}
+    for entry in fields(settings):
+        name, value = prefix + entry.name, getattr(settings, entry.name)
+        if is_dataclass(value) and any(other.startswith(f"{name}.") for other in values):
+            parts[entry.name] = _replaced(value, values, f"{name}.")
+        elif name in values:
+            parts[entry.name] = values[name]
+    return _named(prefix, partial(replace, settings, **parts))
 
 
 def to_json(settings: Any) -> dict[str, Any]:
@@ -168,29 +342,27 @@ def plain(value: Any) -> Any:
 
 
 def from_json(kind: type[Settings], given: Any, prefix: str = "") -> Settings:
-    """The settings in nested JSON; settings that are not given have their defaults. Raises ``ValueError`` for unknown ones."""
+    """The settings in nested JSON; settings that are not given have their defaults."""
     if not isinstance(given, dict):
         raise ValueError(f"{prefix.rstrip('.') or 'settings'} must be a JSON object, not {given!r}")
     known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
     if unknown := sorted(given.keys() - known.keys()):
         hint = did_you_mean(unknown[0], known)
         raise ValueError(f"there is no setting {', '.join(prefix + name for name in unknown)}{hint}")
-    types = get_type_hints(kind)
+    kinds = get_type_hints(kind)
     values = {
-        name: from_json(types[name], value, f"{prefix}{name}.") if is_dataclass(types[name]) else frozen(value)
+        name: from_json(kinds[name], value, f"{prefix}{name}.") if is_dataclass(kinds[name]) else frozen(value)
         for name, value in given.items()
     }
+    return _named(prefix, lambda: kind(**values))
+
+
+def _named(prefix: str, make: Callable[[], Settings]) -> Settings:
+    """What a function makes; its errors name settings below a prefix."""
     try:
-        return kind(**values)
+        return make()
     except ValueError as error:
         raise ValueError(f"{prefix}{error}") from None
-
-
-def _dotted(message: str, names: list[str]) -> str:
-    """A message of a nested dataclass that begins with the name of a field, with its dotted name, where it is one of these."""
-    word, _, rest = message.partition(" ")
-    name = next((name for name in names if name.endswith(f".{word}")), word)
-    return f"{name} {rest}"
 
 
 def frozen(value: Any) -> Any:
@@ -208,31 +380,71 @@ def differences(settings: Settings, others: Settings, resuming: bool = False) ->
     ]
 
 
-def listing(settings: Any) -> list[dict[str, Any]]:
+def listing(settings: Any, prefix: str = "") -> list[dict[str, Any]]:
     """All settings: ``name``, ``default`` and ``description``."""
     rows: list[dict[str, Any]] = []
-
-    def add(settings: Any, prefix: str) -> None:
-        described = descriptions(cast(Hashable, type(settings)))
-        for entry in fields(settings):
-            value, name = getattr(settings, entry.name), prefix + entry.name
-            if is_dataclass(value):
-                add(value, name + ".")
-            else:
-                rows.append({"name": name, "default": value, "description": described.get(entry.name, "")})
-
-    add(settings, "")
+    for entry in fields(settings):
+        value, name = getattr(settings, entry.name), prefix + entry.name
+        if is_dataclass(value):
+            rows += listing(value, name + ".")
+        else:
+            description = descriptions(type(settings)).get(entry.name, "")
+            rows.append({"name": name, "default": value, "description": description})
     return rows
 
 
-@cache
-def descriptions(kind: Hashable) -> dict[str, str]:
-    """The docstrings of a dataclass's fields, by name: the string below each in the source."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(cast(type[Any], kind)))).body[0]
-    assert isinstance(tree, ast.ClassDef)
-    described = {}
-    for entry, below in zip(tree.body, tree.body[1:], strict=False):
-        match entry, below:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                described[name] = " ".join(text.split())
+def descriptions(kind: type[Any]) -> dict[str, str]:
+    """The docstrings of the fields of a dataclass, by name: the string below each in the source of it and its bases."""
+    described: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        tree = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        assert isinstance(tree, ast.ClassDef)
+        for entry, below in zip(tree.body, tree.body[1:], strict=False):
+            match entry, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    described[name] = " ".join(text.split())
     return described
+
+
+# Options of games
+
+
+def checked_options(name: str, known: Mapping[str, inspect.Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a game as its factory takes them.
+
+    Args:
+      name: the id of the game.
+      known: the parameters of its factory.
+      given: options; a list stands for a tuple, as in JSON.
+
+    Raises ``ValueError`` for an unknown option, or a value of another type than the annotation and the default.
+    """
+    unknown = [option for option in given if option not in known]
+    if unknown:
+        options = f"its options are {', '.join(known)}" if known else "it has no options"
+        raise ValueError(f"{name} has no option {', '.join(unknown)}{did_you_mean(unknown[0], known)}; {options}")
+    return {option: _checked(name, known[option], value) for option, value in given.items()}
+
+
+def _checked(name: str, parameter: inspect.Parameter, value: Any) -> Any:
+    default, kind = parameter.default, parameter.annotation
+    if isinstance(kind, str) or kind is parameter.empty or kind is Any:
+        kind = Any if default is None or default is parameter.empty else type(default)
+    has_example = default is not None and default is not parameter.empty and get_origin(kind) is not Literal
+    wanted = f"{name}: {parameter.name} must be {in_words(kind)}{f', like {default!r}' if has_example else ''}"
+    try:
+        value = _native(value)
+        if accepts(kind, value):
+            return float(value) if kind is float else value
+    except RecursionError:  # lists in lists in lists
+        raise ValueError(f"{wanted}, not nested so deeply") from None
+    raise ValueError(f"{wanted}, not {shown(value)}")
+
+
+def _native(value: Any) -> Any:
+    """Convert lists to tuples, and integers of NumPy to integers of Python."""
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_native, value))
+    with contextlib.suppress(TypeError):
+        return index(value) if hasattr(value, "dtype") else value
+    return value

@@ -29,9 +29,8 @@ from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
 from tilewe_jax import make
-from tilewe_jax.cli.parsing import ArgumentError, parse
 from tilewe_jax.search.evaluators import terminal_value
-from tilewe_jax.search.settings import check_settings, setting
+from tilewe_jax.settings import from_arguments, setting, validate
 from tilewe_jax.utils.files import read_json, replacing
 
 FILE = "heuristics.json"
@@ -103,7 +102,7 @@ class Settings:
     """Seed of the games."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        validate(self)
         if self.games % self.batch or self.batch % 2:
             raise ValueError(f"games must be a multiple of batch, and batch even; not {self.games} and {self.batch}")
 
@@ -297,9 +296,7 @@ def _flatten(weights: dict[str, tuple[float, ...]]) -> Weights:
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; see ``Settings``."""
     try:
-        settings = parse(
-            Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.heuristics.heuristics"
-        )
+        settings = from_arguments(Settings, sys.argv[1:] if arguments is None else arguments)
         start = time.monotonic()
 
         def follow(learner: Learner, metrics: dict[str, float]) -> None:
@@ -308,7 +305,7 @@ def main(arguments: list[str] | None = None) -> None:
 
         game = make(settings.game, **({"players": settings.players} if settings.players else {}))
         learner = learn(game, settings, follow)
-    except (ArgumentError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         sys.exit(str(error))
     print(table(cast(LinearHeuristics, game), learner))
 

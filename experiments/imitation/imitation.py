@@ -24,13 +24,12 @@ from jaxtyping import Array, Float32, PRNGKeyArray
 
 from experiments.imitation import teacher
 from tilewe_jax import networks
-from tilewe_jax.cli.parsing import ArgumentError, assignments, parse
 from tilewe_jax.game import Game
-from tilewe_jax.game_options import Options, game_options, make_game
 from tilewe_jax.networks import Model, weights
+from tilewe_jax.registry import game_options, make_game
 from tilewe_jax.search import network_evaluator
 from tilewe_jax.search.exported import network_interface
-from tilewe_jax.search.settings import check_settings, setting
+from tilewe_jax.settings import assignments, from_arguments, setting, validate
 from tilewe_jax.training import replay
 from tilewe_jax.training.loss import divergence, entropy
 
@@ -53,7 +52,7 @@ class Settings:
     """Folder of the games, which ``experiments.imitation.teacher`` has written."""
     game: str = "duo_official"
     """Id of the game, or ``module:factory``."""
-    set: Options = ()
+    set: tuple[str, ...] = ()
     """Options of the game that differ from its defaults, such as placement=random."""
     architecture: str = "default"
     """Name of the network's architecture."""
@@ -85,7 +84,7 @@ class Settings:
     """Seed of the weights and of the order of positions."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        validate(self)
 
 
 class Row(NamedTuple):
@@ -253,9 +252,7 @@ def microseconds(game: Game[Any], model: Model, positions: replay.Positions[Any]
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; see ``Settings``."""
     try:
-        settings = parse(
-            Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.imitation.imitation"
-        )
+        settings = from_arguments(Settings, sys.argv[1:] if arguments is None else arguments)
         game = make_game(settings.game, game_options(settings.game, assignments(settings.set, "--set", "OPTION")))
         paths = sorted(settings.games.glob("*.npz"))
         if len(paths) <= settings.held_out:
@@ -280,7 +277,7 @@ def main(arguments: list[str] | None = None) -> None:
             description = weights.Description(game.id, game.options, name, size, settings.score_weight)
             about = {"positions": learned, "config": {**asdict(settings), "games": str(settings.games), "out": None}}
             weights.save(settings.out, model, description, game.version, about)
-    except (ArgumentError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         sys.exit(str(error))
 
 

@@ -24,14 +24,13 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
 from tilewe_jax.agents.levels import agent_of
-from tilewe_jax.cli.parsing import ArgumentError, assignments, parse
 from tilewe_jax.game import Game, state_shapes
-from tilewe_jax.game_options import Options, game_options, make_game
 from tilewe_jax.networks import weights
+from tilewe_jax.registry import game_options, make_game
 from tilewe_jax.search import AgentSpec, Network, Search, build_search
 from tilewe_jax.search.exported import as_tree
-from tilewe_jax.search.settings import check_settings, setting
 from tilewe_jax.search.tree import ROOT, Tree, inner_visits
+from tilewe_jax.settings import assignments, from_arguments, setting, validate
 from tilewe_jax.utils.files import replacing
 
 
@@ -49,7 +48,7 @@ class Settings:
     """Folder of the files."""
     game: str = "duo_official"
     """Id of the game, or ``module:factory``."""
-    set: Options = ()
+    set: tuple[str, ...] = ()
     """Options of the game that differ from its defaults, such as placement=random."""
     agent: str = "puct:num_simulations=128"
     """The search that plays, without a network or with one; any that ``tilewe-jax arena`` knows."""
@@ -69,7 +68,7 @@ class Settings:
     """Seed of the games."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        validate(self)
 
 
 class Positions(NamedTuple):
@@ -211,7 +210,7 @@ def load(game: Game[Any], path: Path) -> Positions:
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; see ``Settings``."""
     try:
-        settings = parse(Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.imitation.teacher")
+        settings = from_arguments(Settings, sys.argv[1:] if arguments is None else arguments)
         game = make_game(settings.game, game_options(settings.game, assignments(settings.set, "--set", "OPTION")))
         spec = AgentSpec.parse(agent_of(game, settings.agent))
         network = weights.load(game, spec.evaluator.network) if spec.evaluator.network else None
@@ -230,7 +229,7 @@ def main(arguments: list[str] | None = None) -> None:
             searched = int(np.sum(positions.visits.max(axis=1) > 0))
             inside, seconds = len(positions.game) - searched, time.process_time() - start
             print(f"{path.name}  {searched} positions and {inside} inside of trees, {seconds:.0f} CPU s", flush=True)
-    except (ArgumentError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         sys.exit(str(error))
 
 

@@ -20,14 +20,13 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Float32, Int32, PRNGKeyArray
 
 from tilewe_jax.batching.reset import auto_reset
-from tilewe_jax.cli.parsing import assignments
 from tilewe_jax.game import Game, Policy
-from tilewe_jax.game_options import game_options, make_game
 from tilewe_jax.networks import SIZES, Model, evaluate
 from tilewe_jax.networks.layers import BFloat16Linear, RMSNorm, ValueHead
 from tilewe_jax.networks.mlp import DenseResidualBlock
+from tilewe_jax.registry import game_options, make_game
 from tilewe_jax.search.exported import network_interface
-from tilewe_jax.search.settings import check_settings, setting
+from tilewe_jax.settings import assignments, setting, validate
 from tilewe_jax.training.agents import legal_action
 from tilewe_jax.training.loss import divergence
 
@@ -107,7 +106,7 @@ class Settings:
     """Seed of all random numbers."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        validate(self)
         if self.critic_size not in SIZES:
             raise ValueError(f"critic_size must be one of {', '.join(SIZES)}, not {self.critic_size!r}")
         if self.batch_size % self.chunk:

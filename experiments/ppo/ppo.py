@@ -39,12 +39,12 @@ from tilewe_jax.agents import HostPlayer, Player
 from tilewe_jax.arena import Match
 from tilewe_jax.arena.results import mean_and_ci95
 from tilewe_jax.batching.reset import init_batch
-from tilewe_jax.cli.parsing import ArgumentError, parse
 from tilewe_jax.game import Game, Policy, state_shapes
 from tilewe_jax.networks import Model, weights
 from tilewe_jax.networks.weights import TrainedNetwork
 from tilewe_jax.search import AgentSpec, TreePlayer, build
 from tilewe_jax.search.exported import as_tree
+from tilewe_jax.settings import from_arguments
 from tilewe_jax.training.agents import frozen_player
 from tilewe_jax.utils.files import replacing
 
@@ -269,9 +269,9 @@ def _comparable(settings: Settings) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; see ``Settings``."""
     try:
-        settings = parse(Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.ppo.ppo")
+        settings = from_arguments(Settings, sys.argv[1:] if arguments is None else arguments)
         learn(settings, partial(print, flush=True))
-    except (ArgumentError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         sys.exit(str(error))
 
 

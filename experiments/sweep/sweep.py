@@ -20,9 +20,8 @@ from tyro.conf import arg
 
 from tilewe_jax import arena, presets, settings
 from tilewe_jax.agents import player as make_player
-from tilewe_jax.cli.parsing import ArgumentError, assignments, parse
 from tilewe_jax.networks import weights
-from tilewe_jax.search.settings import check_settings, setting
+from tilewe_jax.settings import assignments, from_arguments, setting, validate
 from tilewe_jax.training import metrics
 from tilewe_jax.training.checkpoint import CheckpointError
 from tilewe_jax.training.config import TrainConfig, changed
@@ -70,7 +69,7 @@ class Settings:
     """Seed of these games; that of the runs is among their settings."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        validate(self)
         if len({BASE, *self.vary}) <= len(self.vary):
             raise ValueError(f"the variants must differ from each other and from {BASE!r}, not be {list(self.vary)}")
 
@@ -171,9 +170,9 @@ def run_all(given: Settings) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; see ``Settings``."""
     try:
-        given = parse(Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.sweep.sweep")
+        given = from_arguments(Settings, sys.argv[1:] if arguments is None else arguments)
         summary = run_all(given)
-    except (ArgumentError, CheckpointError, OSError, ValueError) as error:
+    except (CheckpointError, OSError, ValueError) as error:
         sys.exit(str(error))
     print("  ".join(f"{title:>10}" for title in _COLUMNS.values()))
     for row in sorted(summary["runs"], key=lambda row: -row["elo"]):

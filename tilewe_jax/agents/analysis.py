@@ -23,9 +23,9 @@ from tilewe_jax.registry import make
 from tilewe_jax.search import AgentSpec, Determinized, InformationSetSearch, Search, SearchOutput, build_search, check_memory
 from tilewe_jax.search.evaluators import best_of, play_out
 from tilewe_jax.search.exported import as_tree
-from tilewe_jax.search.settings import is_finite
 from tilewe_jax.search.spec import RULES, LoadNetwork
 from tilewe_jax.search.tree import ROOT, child_values, principal_variation
+from tilewe_jax.settings import is_finite
 from tilewe_jax.utils.words import did_you_mean
 
 VARIATION_LENGTH = 16

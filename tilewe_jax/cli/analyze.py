@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich import box
-from tyro.conf import Positional, arg
+from tyro.conf import arg
 
 from tilewe_jax.cli.common import (
     Agents,
@@ -93,7 +93,7 @@ class Rate(Trust):
     Values are those of the player who moved, 1 for a win. The loss is the value of the best move less that of the move played.
     """
 
-    file: Annotated[Positional[Path], arg(metavar="FILE")]
+    file: Annotated[Path, arg(metavar="FILE")]
     """A file of games: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file."""
     agent: Annotated[str, arg(metavar="AGENT")] = AGENT
     """Agent that searches, puct or gumbel with their settings; `tilewe-jax arena --list` shows them."""

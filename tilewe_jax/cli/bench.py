@@ -96,7 +96,7 @@ class Bench(GameOptions):
     def run(self) -> None:
         from tilewe_jax.cli.benchmarks.play import IMPORTS
 
-        os.environ[IMPORTS] = json.dumps(self.imports)  # for the processes that measure
+        os.environ[IMPORTS] = json.dumps(self.import_)  # for the processes that measure
         # Measurements of their own kind: whether one is asked for, the options that it takes, and what makes it.
         alone = (
             (self.signature, "with --signature, which plays fixed games", _OF_SIGNATURE, self._signature),
@@ -107,7 +107,7 @@ class Bench(GameOptions):
         )
         for asked, when, options, measure in alone:
             if asked:
-                check_unused(self, when, *(field.name for field in fields(self) if field.name not in (*options, "imports")))
+                check_unused(self, when, *(field.name for field in fields(self) if field.name not in (*options, "import_")))
                 measure()
                 return
         check_unused(self, "without --compile-for", *_OF_COMPILING)

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from tyro.conf import UseAppendAction, arg
 
-from tilewe_jax.cli.parsing import assignments
 from tilewe_jax.cli.streams import Output
+from tilewe_jax.settings import assignments
 from tilewe_jax.utils.progress import COMPILING, Progress
 from tilewe_jax.utils.words import counted
 
@@ -43,14 +43,14 @@ class FailedError(Exception):
 class Imports:
     """The option of a command that finds games, which a module of the user may register."""
 
-    imports: Annotated[UseAppendAction[tuple[str, ...]], arg(name="import", metavar="MODULE", help_behavior_hint="")] = ()
+    import_: Annotated[UseAppendAction[tuple[str, ...]], arg(name="import", metavar="MODULE", help_behavior_hint="")] = ()
     """Module, or file of Python, to import first, which registers games or network architectures; may be repeated."""
 
     def prepare(self) -> AbstractContextManager[None]:
         """Import the modules, and give the context in which the command runs."""
         from tilewe_jax.utils.factories import import_module
 
-        for name in self.imports:
+        for name in self.import_:
             try:
                 import_module(name)
             except ValueError as error:
@@ -59,7 +59,7 @@ class Imports:
 
     def imports_as_arguments(self) -> list[str]:
         """The options as another process takes them."""
-        return [text for name in self.imports for text in ("--import", name)]
+        return [text for name in self.import_ for text in ("--import", name)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ class GameOptions(Imports):
 
     def options(self) -> dict[str, Any]:
         """The options as ``make`` takes them."""
-        from tilewe_jax.game_options import game_options
+        from tilewe_jax.registry import game_options
 
         texts = named(self.set, "OPTION")
         if self.players is not None:
@@ -108,7 +108,7 @@ class GameOptions(Imports):
 
     def make(self) -> Any:
         """The game."""
-        from tilewe_jax.game_options import make_game
+        from tilewe_jax.registry import make_game
 
         try:
             return make_game(self.game, self.options())
@@ -160,7 +160,7 @@ def check_writable(path: Path | None) -> None:
 
 def check_positive(**values: float) -> None:
     """Check numbers by the names of their options: whether they are positive, and finite."""
-    from tilewe_jax.search.settings import is_finite
+    from tilewe_jax.settings import is_finite
 
     for name, value in values.items():
         option = f"--{name.replace('_', '-')}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import Positional, arg
+from tyro.conf import arg
 
 from tilewe_jax.cli import common
 from tilewe_jax.cli.common import (
@@ -215,7 +215,7 @@ class Perft(GameOptions):
 class Replay(Imports):
     """Play recorded games again and check that each move is legal and each result is right."""
 
-    file: Annotated[Positional[Path], arg(metavar="FILE")]
+    file: Annotated[Path, arg(metavar="FILE")]
     """A file of games: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file."""
     variations: Flag = False
     """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
@@ -259,7 +259,7 @@ class Show(Imports):
     terminal, or with --plain, --brief, --move or --svg, the game is printed.
     """
 
-    file: Annotated[Positional[Path], arg(metavar="FILE")]
+    file: Annotated[Path, arg(metavar="FILE")]
     """A file of games: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file."""
     number: int = 1
     """Number of the game in the file, from 1."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import Positional, arg
+from tyro.conf import arg
 
 from tilewe_jax.cli.common import (
     Flag,
@@ -88,9 +88,9 @@ class Convert(Imports):
     and classic_2, and opens files of a single game.
     """
 
-    source: Annotated[Positional[Path], arg(metavar="IN")]
+    source: Annotated[Path, arg(metavar="IN")]
     """File to read: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file."""
-    target: Annotated[Positional[Path], arg(metavar="OUT")]
+    target: Annotated[Path, arg(metavar="OUT")]
     """File to write."""
     number: OptionalInt = None
     """Convert only this game of the file, from 1."""

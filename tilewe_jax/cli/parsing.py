@@ -1,62 +1,57 @@
-"""Parsing of command lines and settings by tyro, with one line where they are wrong."""
+"""Command lines by tyro: it parses and prints the whole help; ``settings.from_arguments`` says in one line what is wrong."""
 
 import contextlib
-import inspect
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
-from functools import partial
-from itertools import takewhile
-from typing import Any, NoReturn, TypeVar
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import tyro
-from tyro import _errors  # tyro has no public way to get at an error before it draws a box around it
 
-from tilewe_jax.utils.words import did_you_mean
+from tilewe_jax.settings import descriptions, from_arguments, option_name, printed
 
-T = TypeVar("T")
-
-_CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone)
+_CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.PositionalRequiredArgs)
 """On the command line an option is given or left out: ``--json`` has no ``--no-json``, and no number is spelled ``None``."""
-
-
+RARE = "rare"
+"""Annotation of an option that only ``--help-all`` explains."""
 MIN_WIDTH = 40
 """Minimum number of columns of a help text: the names of options fit in. A narrower terminal wraps the lines."""
 
 
 class ArgumentError(ValueError):
-    """Arguments that tyro refuses, in one line; ``argument`` is that whose value is wrong, where it is one."""
-
-    def __init__(self, message: str, argument: Any = None) -> None:
-        super().__init__(message)
-        self.argument = argument
+    """Arguments that are wrong, in one line."""
 
 
-def parse(
-    kind: Any, arguments: Sequence[str], prog: str, default: Any = tyro.MISSING_NONPROP, description: str | None = None
-) -> Any:
-    """Parse arguments into a value of a type.
+def parse(kind: Any, arguments: Sequence[str], prog: str, description: str | None = None) -> Any:
+    """Parse arguments into a dataclass.
 
     Args:
-        kind: a dataclass.
+        kind: the dataclass.
         arguments: as they stand on the command line.
         prog: name of the program, for its help.
-        default: value of which the arguments change parts.
-        description: what ``--help`` says of the program.
+        description: what the help says of the program.
 
     Raises ``ArgumentError`` for wrong arguments, and ``SystemExit`` with code 0 after printing the help that was asked for.
     """
-    with _errors.on_parse_error(partial(_refuse, kind, arguments)), _wide_enough():
-        return tyro.cli(
-            kind,
-            args=list(arguments),
-            prog=prog,
-            default=default,
-            description=description,
-            config=_CONFIG if default is tyro.MISSING_NONPROP else (tyro.conf.FlagConversionOff,),
-            use_underscores=default is not tyro.MISSING_NONPROP,
-        )
+    if {"-h", "--help"} & set(arguments):
+        print(short_help(kind, prog, description or ""))
+        raise SystemExit(0)
+    is_help = "--help-all" in arguments
+    arguments = ["--help"] if is_help else list(arguments)
+    try:
+        with _wide_enough():
+            return tyro.cli(kind, args=arguments, prog=prog, description=description, config=_CONFIG, console_outputs=is_help)
+    except SystemExit as end:
+        if is_help and not end.code:
+            raise
+    try:
+        from_arguments(kind, arguments)
+    except ValueError as error:
+        raise ArgumentError(str(error)) from None
+    raise ArgumentError(f"cannot be parsed: {' '.join(arguments)}")
 
 
 @contextlib.contextmanager
@@ -72,72 +67,44 @@ def _wide_enough() -> Iterator[None]:
     finally:
         if before is None:
             del os.environ["COLUMNS"]
-        else:
-            os.environ["COLUMNS"] = before
 
 
-def assignments(items: Iterable[str], option: str, name: str = "SETTING") -> dict[str, str]:
-    """The texts by name of an option that takes several ``NAME=VALUE``.
-
-    Raises ``ValueError`` for a text without ``=`` and for a name that is given twice.
-    """
-    texts: dict[str, str] = {}
-    for item in items:
-        key, equals, text = item.partition("=")
-        if not equals:
-            raise ValueError(f"{option} takes {name}=VALUE, not {item!r}")
-        if key in texts:
-            raise ValueError(f"{option} gives {key} twice, as {texts[key]!r} and as {text!r}")
-        texts[key] = text
-    return texts
-
-
-def _refuse(kind: Any, arguments: Sequence[str], event: _errors.ParseErrorEvent) -> NoReturn:
-    raise ArgumentError(_message(kind, arguments, event), getattr(event, "argument", None))
-
-
-def option_names(kind: Any) -> list[str]:
-    """The options of a command, as they are typed."""
-    names = {"imports": "import"}  # a word of Python
-    return [f"--{names.get(entry.name, entry.name).replace('_', '-')}" for entry in fields(kind)]
+def short_help(kind: Any, prog: str, description: str) -> str:
+    """The help of a command that fits on two screens: the first sentence about each option that is not ``RARE``."""
+    rows = []
+    words = [f"usage: {prog}"]
+    described, hints = descriptions(kind), get_type_hints(kind, include_extras=True)
+    for entry in fields(kind):
+        annotations = getattr(hints[entry.name], "__metadata__", ())
+        form = next((item.metavar for item in annotations if getattr(item, "metavar", None)), None)
+        if _is_positional(entry):
+            words.append(form or entry.name.upper())
+        elif RARE not in annotations:
+            first = described.get(entry.name, "").partition(". ")[0].rstrip(".")
+            rows.append((f"{option_name(entry.name)} {form or _form(hints[entry.name])}".rstrip(), first + _default(entry)))
+    width = max(MIN_WIDTH, min(shutil.get_terminal_size().columns, 120))
+    column = min(max(len(name) for name, _ in rows) + 4, 28)
+    lines = [*description.splitlines(), "", f"{' '.join(words)} [OPTIONS]", ""]
+    for name, text in [*rows, ("--help-all", "Explain everything, with the options left out here")]:
+        head = f"  {name:{column - 2}}" if len(name) + 3 < column else f"  {name} "
+        lines += textwrap.wrap(head + " " * (column - len(head)) + text, width, subsequent_indent=" " * column)
+    return "\n".join(lines)
 
 
-def _message(kind: Any, arguments: Sequence[str], event: _errors.ParseErrorEvent) -> str:
-    """One line about what is wrong."""
-    match event:
-        case _errors.UnrecognizedArgs(tokens=tokens):
-            message = f"unrecognized options: {' '.join(tokens)}{did_you_mean(tokens[0].partition('=')[0], option_names(kind))}"
-        case _errors.MissingArgs(missing_arguments=missing):
-            message = f"missing: {', '.join(_flag(entry.arg) for entry in missing)}"
-        case _errors.InvalidChoice(argument=argument, value=value, choices=choices):
-            names = [choice for choice in choices if choice != "None"]
-            message = f"{_flag(argument)} must be one of {', '.join(names)}, not {value!r}{did_you_mean(value, names)}"
-        case _errors.BadValue(argument=argument):
-            message = f"{_flag(argument)} needs a value"
-        case _errors.InstantiationFailure(argument=argument, message=reason):
-            message = reason if argument is None else _wrong_value(_flag(argument), form(argument), arguments)
-        case _:  # tyro may add events
-            message = inspect.cleandoc(type(event).__doc__ or type(event).__name__).partition("\n")[0].rstrip(".")
-    return " ".join(message.split())
+def _is_positional(entry: Field[Any]) -> bool:
+    return entry.default is MISSING and entry.default_factory is MISSING
 
 
-def _wrong_value(flag: str, wanted: str, arguments: Sequence[str]) -> str:
-    """What an option must be, and what it was given; tyro names Python's types and functions instead."""
-    tokens = [token for argument in arguments for token in argument.split("=", 1 if argument.startswith("--") else 0)]
-    given = tokens[tokens.index(flag) + 1 :] if flag in tokens else []
-    values = list(takewhile(lambda token: not token.startswith("--"), given))
-    return f"{flag} must be {_WORDS.get(wanted, wanted)}, not {' '.join(values)!r}"
+def _form(hint: Any) -> str:
+    """What a value looks like in the help."""
+    hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    if get_origin(hint) is Literal:
+        return "|".join(map(str, get_args(hint)))
+    return "" if hint is bool else next((name for kind, name in _FORMS if kind in (hint, *get_args(hint))), "VALUE")
 
 
-_WORDS = {"INT": "an integer", "FLOAT": "a number"}
+_FORMS = ((int, "N"), (float, "NUMBER"), (Path, "FILE"), (str, "TEXT"))
 
 
-def form(argument: Any) -> str:
-    """What the value of an argument looks like, as tyro's help says, such as ``INT``."""
-    return str(argument.lowered.metavar)
-
-
-def _flag(argument: Any) -> str:
-    """The name of an argument, as it is given."""
-    lowered = argument.lowered
-    return str(lowered.metavar if argument.is_positional() else lowered.name_or_flags[0])
+def _default(entry: Field[Any]) -> str:
+    return "" if entry.default in (None, False, (), "", MISSING) else f" ({printed(entry.default)})"

@@ -63,7 +63,7 @@ class Play(GameOptions, Trust):
         person = "you" if agents.count(None) == 1 else HUMAN
         replay.record = replace(record, players=tuple(agent or person for agent in agents))
         game = play.Play(replay, agents, is_hidden, self.resume or self.out)
-        engine = Engine(self.game if ":" in self.game else host.id, dict(host.options), record.deal, self.imports, self.trust)
+        engine = Engine(self.game if ":" in self.game else host.id, dict(host.options), record.deal, self.import_, self.trust)
         hung_up = _watch_for_hang_up()
         try:
             play.run(game, engine, self.plain, in_color())

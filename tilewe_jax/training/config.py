@@ -6,16 +6,14 @@ parses, lists and saves them. The settings of searches are those of ``search``.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
-
-from tyro.conf import Suppress
+from typing import Any, Literal
 
 from tilewe_jax import settings
 from tilewe_jax.agents.players import names_code
 from tilewe_jax.arena.ratings import Sprt
 from tilewe_jax.game import Game, num_owned_cells
-from tilewe_jax.game_options import game_options, make_game
 from tilewe_jax.networks.registry import registered_by
+from tilewe_jax.registry import game_options, make_game
 from tilewe_jax.search import GumbelRule, PuctRule, SearchSettings
 from tilewe_jax.settings import setting
 
@@ -26,7 +24,7 @@ class GameConfig:
 
     id: str = setting("santorini")
     """Id of the game, as ``tilewe-jax games`` lists them, or ``module:factory`` for a game of your own."""
-    options: Annotated[Mapping[str, Any] | tuple[tuple[str, Any], ...], Suppress] = setting((), holds="data")
+    options: Mapping[str, Any] | tuple[tuple[str, Any], ...] = setting((), holds="data")
     """Options of the game that differ from its defaults, a mapping; on the command line ``game.options.size=4``."""
 
     def __post_init__(self) -> None:

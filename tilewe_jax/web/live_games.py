@@ -10,9 +10,8 @@ import json
 import os
 import sys
 import time
-from argparse import ArgumentParser
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -22,6 +21,7 @@ import numpy as np
 from tilewe_jax.batching.reset import auto_reset, init_batch
 from tilewe_jax.game import state_shapes
 from tilewe_jax.registry import make
+from tilewe_jax.settings import from_arguments
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,7 @@ def grids(options: Live) -> Iterator[dict[str, Any]]:
 
 def main(arguments: list[str]) -> None:
     """Print grids until nobody reads them."""
-    parser = ArgumentParser("tilewe_jax.web.live_games")
-    for name, default in asdict(Live()).items():
-        parser.add_argument(f"--{name}", type=type(default), default=default)
-    options = Live(**vars(parser.parse_args(arguments)))
+    options = from_arguments(Live, arguments)
     begun = time.monotonic()
     for grid in grids(options):
         time.sleep(max(0.0, options.seconds - (time.monotonic() - begun)))

@@ -102,7 +102,7 @@ def _ours(name: str, options: dict[str, Any]) -> tuple[Any, Any, int]:
     import jax
 
     from tilewe_jax import batching
-    from tilewe_jax.game_options import make_game
+    from tilewe_jax.registry import make_game
 
     game = make_game(name, options)
 

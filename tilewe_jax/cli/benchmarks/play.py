@@ -155,7 +155,7 @@ def _work(name: str, options: dict[str, Any], form: str, policy_name: str, batch
 
     from tilewe_jax import batching
     from tilewe_jax.game import state_bytes
-    from tilewe_jax.game_options import make_game
+    from tilewe_jax.registry import make_game
     from tilewe_jax.search import memory
 
     game = make_game(name, options)

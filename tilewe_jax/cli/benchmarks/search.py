@@ -92,7 +92,7 @@ def _work(
 ) -> dict[str, Any]:
     import jax
 
-    from tilewe_jax.game_options import make_game
+    from tilewe_jax.registry import make_game
     from tilewe_jax.search import PuctRule, Search, SearchSettings, bytes_per_node, uniform_evaluator
     from tilewe_jax.search.memory import check_memory
 

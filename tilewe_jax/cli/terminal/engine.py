@@ -101,8 +101,8 @@ def main() -> None:
 
     from tilewe_jax.agents import player as make_player
     from tilewe_jax.agents.gtp_agent import PlayerAgent
-    from tilewe_jax.game_options import make_game
     from tilewe_jax.interop.gtp import GtpError
+    from tilewe_jax.registry import make_game
     from tilewe_jax.utils.factories import import_module
 
     setup = json.loads(sys.stdin.readline())

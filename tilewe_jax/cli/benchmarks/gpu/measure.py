@@ -111,7 +111,7 @@ def _work(
         compile.prepare(Path(folder))
         import jax
 
-        from tilewe_jax.game_options import make_game
+        from tilewe_jax.registry import make_game
 
         game, target = make_game(name, options), TARGETS[device]
         rows = []
