@@ -27,7 +27,7 @@ install_import_hook(tests.typecheck.modules(), "tests.typecheck.typechecked")
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
-from tilewe_jax import registry  # noqa: E402
+from tilewe_jax import host_games, registry  # noqa: E402
 from tilewe_jax.cli import common  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -88,10 +88,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(autouse=True, scope="module")
 def _registry_stays() -> Iterator[None]:
     """Games that a module registers are no concern of the others."""
-    known = dict(registry._FACTORIES)
+    known, offered = dict(registry._FACTORIES), dict(host_games._OFFERS)
     yield
     registry._FACTORIES.clear()
     registry._FACTORIES.update(known)
+    host_games._OFFERS.clear()
+    host_games._OFFERS.update(offered)
 
 
 @pytest.fixture(autouse=True)

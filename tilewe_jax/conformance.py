@@ -302,6 +302,8 @@ def check_symmetries(game: Game[Any], functions: Any, history: History) -> None:
 
 def check_hidden_information(game: Game[Any], functions: Any, history: History) -> None:
     """What ``determinize`` resamples, the observer cannot tell from what was; nor can the rules."""
+    is_default = type(game).determinize is Game.determinize
+    _require(game.has_hidden_information or is_default, "a game with determinize must say so: has_hidden_information is false")
     keys = jax.random.split(jax.random.key(1), BATCH)
     for state, _ in history[:: max(1, len(history) // 3)]:
         for player in range(game.num_players):
@@ -337,6 +339,8 @@ def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
 def check_lookahead(game: Game[Any], functions: Any, history: History) -> None:
     """What ``outcomes_of_actions`` proves agrees with how games end, and with what it proves one action later."""
     if not game.has_lookahead:
+        is_default = type(game).outcomes_of_actions is Game.outcomes_of_actions
+        _require(is_default, "a game with outcomes_of_actions must say so: has_lookahead is false")
         return
     _require(game.num_players == 2 and not game.has_hidden_information, "a lookahead is for open games of two players")
     every = jnp.arange(game.num_actions, dtype=jnp.int32)

@@ -1,6 +1,6 @@
 """The Game contract: what every game must define, and what follows from it for all of them."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar, final, runtime_checkable
@@ -8,10 +8,14 @@ from typing import Any, Generic, Protocol, TypeVar, final, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt8
+from numpy.typing import NDArray
 
 from tilewe_jax.bits import systematic_sample
-from tilewe_jax.capabilities import Heuristics, HiddenInformation, Lookahead, PolicyHead, Recordable, Rendered, Symmetries
+from tilewe_jax.chance import Chance
+from tilewe_jax.device_position import DevicePosition
+from tilewe_jax.draw.pictures import draw
+from tilewe_jax.host import HostPosition, require_no_deal
 from tilewe_jax.lanes import random_words
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.checks import action_id, shown
@@ -138,16 +142,7 @@ def state_bytes(game: Any) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state_shapes(game)))
 
 
-class Game(
-    Heuristics[State],
-    Lookahead[State],
-    Symmetries[State],
-    HiddenInformation[State],
-    Recordable[State],
-    Rendered[State],
-    PolicyHead[State],
-    Generic[State],
-):
+class Game(ABC, Generic[State]):
     """The rules of one game as pure functions of one position; ``jax.vmap`` makes them functions of thousands.
 
     A game is a frozen, hashable value: it may be a static argument of ``jax.jit``, and two games made alike are equal (a
@@ -156,11 +151,32 @@ class Game(
     absolute seats.
 
     To write a game, define the four properties and seven methods of the first part. The second part may be overridden by
-    faster or better forms, and so may the ``capabilities``; the third part follows from the rest and is final.
+    faster or better forms; the third part, the capabilities, tells what searches, training, records and people may use beyond
+    the rules, with neutral defaults; the fourth part follows from the rest and is final.
     ``tilewe_jax.conformance.check`` tells whether a game keeps the contract, ``tilewe_jax.register`` makes it known by name.
     """
 
-    # ---- Part 1, required: ``id``, ``num_players``, ``num_actions``, ``max_steps`` (see ``capabilities.Sized``), and these.
+    # ---- Part 1, required.
+
+    @property
+    @abstractmethod
+    def id(self) -> str:
+        """The name under which ``make`` knows the game."""
+
+    @property
+    @abstractmethod
+    def num_players(self) -> int:
+        """Number of players (seats)."""
+
+    @property
+    @abstractmethod
+    def num_actions(self) -> int:
+        """Number of action ids. A spatial block comes first, extras like a pass after it."""
+
+    @property
+    @abstractmethod
+    def max_steps(self) -> int:
+        """Upper bound of the number of actions of a game."""
 
     @abstractmethod
     def init(self, key: PRNGKeyArray) -> State:
@@ -262,7 +278,168 @@ class Game(
         """Built-in policies by name; "random" is among them."""
         return {"random": self.sample_action}
 
-    # ---- Part 3, derived: never overridden.
+    @property
+    def quick_policy(self) -> str:
+        """The built-in policy that plays well for its time, by name."""
+        return "random"
+
+    # ---- Part 3, capabilities: neutral as they stand; a game overrides what it knows better.
+
+    # ---- Heuristics: how good actions and positions look without lookahead, for searches without a network. By default all
+    # actions and seats are equal.
+
+    def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+        """Logits of legal actions, by how good each looks without being played.
+
+        Args:
+          state: a position.
+          actions: ids of legal actions; -1, for none, gets any finite logit.
+        """
+        del state
+        return jnp.zeros(actions.shape, jnp.float32)
+
+    def heuristic_value(self, state: State) -> Float32[Array, "num_players"]:
+        """Expected outcome by seat, by the look of a position; non-negative, sums to 1.
+
+        At the end too, where it says by how much a game is won and ``Game.returns`` who won it.
+        """
+        del state
+        return jnp.full(self.num_players, 1 / self.num_players, jnp.float32)
+
+    # ---- Lookahead: outcomes that a short exact lookahead proves, cheaply and without search. Only for games of two players
+    # with open information, in which the one wins what the other loses.
+
+    @property
+    def has_lookahead(self) -> bool:
+        """Whether anything is ever proven. A game that overrides ``outcomes_of_actions`` says so here."""
+        return False
+
+    def outcomes_of_actions(self, state: State, actions: Int32[Array, "k"]) -> Int32[Array, "k"]:
+        """What legal actions provably lead to under best play: 1 a win of the player to move, -1 a loss, 0 what is not known.
+
+        Args:
+          state: a position.
+          actions: ids of legal actions; -1, for none, gets 0.
+        """
+        del state
+        return jnp.zeros(actions.shape, jnp.int32)
+
+    # ---- Symmetries, for augmentation of training data and averaging of networks. By default the identity alone.
+
+    @property
+    def num_symmetries(self) -> int:
+        """Number of symmetries; number 0 is the identity."""
+        return 1
+
+    def transform(self, state: State, index: Int32[Array, ""] | int) -> State:
+        """The position seen through symmetry ``index``."""
+        del index
+        return state
+
+    @property
+    def action_symmetries(self) -> NDArray[np.int32]:
+        """``int32[num_symmetries, num_actions]``: the id that each action has after each symmetry."""
+        return np.arange(self.num_actions, dtype=np.int32)[None]
+
+    # ---- Hidden information: what players cannot see. By default everything is open.
+
+    @property
+    def has_hidden_information(self) -> bool:
+        """Whether there is anything that a player cannot see. A game that overrides ``determinize`` says so here."""
+        return False
+
+    def determinize(self, state: State, player: Int32[Array, ""], key: PRNGKeyArray) -> State:
+        """Resample all that ``player`` cannot see, consistently with what that player has seen.
+
+        Args:
+          state: a position.
+          player: the observer.
+          key: PRNG key, consumed.
+        """
+        del player, key
+        return state
+
+    # ---- Chance, for packages that walk trees of games. By default a game whose chance decides something has no list of it.
+
+    def chance(self) -> Chance:
+        """The outcomes of chance one by one. Raises ``ValueError`` for a game whose chance cannot be told so."""
+        if self.fixed_start and not self.has_hidden_information:
+            return Chance(self)
+        raise ValueError(f"{self.id}: the outcomes of its chance cannot be listed, as it has no list of them")
+
+    # ---- Records: what a file of recorded games holds beside the actions. By default no options, and a start without chance.
+
+    version: int = 1
+    """Version of the rules, raised whenever the same actions would lead elsewhere than before; kept in records, weights and
+    checkpoints."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that differ from the defaults, as JSON values, such that ``make(game.id, **game.options) == game``."""
+        return {}
+
+    def deal(self, state: State) -> Any:
+        """What chance decided in an initial state, as a JSON value, such that ``init_from_deal`` gives the state back."""
+        del state
+        return None
+
+    def init_from_deal(self, deal: Any) -> State:
+        """The initial state of a deal. Raises ``ValueError`` for what is no deal of this game."""
+        require_no_deal(self.id, deal)
+        return self.init(jax.random.key(0))
+
+    # ---- Texts and pictures, made on the host. By default the arrays of the state, and actions by number.
+
+    def text(self, state: State, color: bool = False) -> str:
+        """The position for people; with ANSI colours where ``color``."""
+        del color
+        leaves = jax.tree_util.tree_leaves_with_path(jax.device_get(state))
+        return "\n".join(f"{jax.tree_util.keystr(path).lstrip('.')}: {leaf}" for path, leaf in leaves)
+
+    def svg(self, state: State) -> str:
+        """The position as a picture: the text of an SVG file."""
+        return draw({"kind": "text", "text": self.text(state)})
+
+    def characters(self, state: State) -> UInt8[Array, "cells"]:
+        """A square board as ASCII codes, a character a cell with the bottom row first, for pages with many boards at once.
+
+        Of length 0 in games without such a board.
+        """
+        del state
+        return jnp.zeros(0, jnp.uint8)
+
+    def action_name(self, action: int, state: State) -> str:
+        """The name of an action that is legal in ``state``."""
+        del state
+        return str(action)
+
+    def host(self, state: State) -> HostPosition:
+        """The same position in plain Python, see ``tilewe_jax.host``."""
+        return DevicePosition(self, state)
+
+    # ---- Policy head: how the logits of a network map to actions. By default one to one.
+
+    @property
+    def num_logits(self) -> int:
+        """Number of policy logits that a network gives for a position."""
+        return self.num_actions
+
+    def gather_logits(
+        self, state: State, logits: Float32[Array, "num_logits"], actions: Int32[Array, "k"]
+    ) -> Float32[Array, "k"]:
+        """The logits of legal actions, from all that a network gives for a position.
+
+        A game in which a network sees fewer than all action ids at a time says here which logit belongs to which action.
+
+        Args:
+          state: the position.
+          logits: all logits of the network.
+          actions: ids of legal actions; -1, for none, gets any logit.
+        """
+        del state
+        return jnp.take(logits, actions, mode="clip")
+
+    # ---- Part 4, derived: never overridden.
 
     @final
     def step(self, state: State, action: ActionLike) -> State:

@@ -1,7 +1,8 @@
 """Positions on the host: the plain-Python form in which a game explains its rules to people. Needs no JAX."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any, Protocol, runtime_checkable
 
 
@@ -72,9 +73,37 @@ class HostPosition(Protocol):
         """
 
 
+def shared_win(scores: Sequence[float]) -> tuple[float, ...]:
+    """One win, shared among those with the highest score: the returns of most games of several players, by seat."""
+    is_best = [score == max(scores) for score in scores]
+    return tuple(best / sum(is_best) for best in is_best)
+
+
+def _shared_win(position: HostPosition) -> tuple[float, ...]:
+    return shared_win(position.scores())
+
+
+def _no_deal(chance: Random) -> Any:
+    del chance
+
+
+Table = tuple[Mapping[str, Any], ...]
+"""The table of rounds of a game: for each round its number, who has started, points by seat, and how it has ended."""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How a game of several rounds keeps the table of them, which the page shows."""
+
+    first: Callable[[Any], Table]
+    """The table at the start of a game, by its initial position."""
+    after: Callable[[Table, Any, int, Any], Table]
+    """The table after an action: of the table before it, the position before it, the action, and the position after it."""
+
+
 @dataclass(frozen=True)
 class HostGame:
-    """A game in plain Python: what it takes to read and to replay its records."""
+    """A game in plain Python: what reads, replays and serves it without a device asks this, and nothing else about the game."""
 
     id: str
     """The name under which ``make`` knows the game."""
@@ -90,12 +119,48 @@ class HostGame:
     """The initial position of a deal, see ``Game.deal``. Raises ``ValueError`` for what is no deal of this game."""
     options: dict[str, Any] = field(default_factory=dict, hash=False)
     """The options that were given to ``make_host_game``."""
+    has_hidden_information: bool = False
+    """Whether players have what others may not see, see ``Game.has_hidden_information``."""
+    new_deal: Callable[[Random], Any] = field(default=_no_deal, compare=False)
+    """What chance decides at the start of a game, drawn from random numbers; ``init_from_deal`` takes it."""
+    returns: Callable[[Any], Sequence[float]] = field(default=_shared_win, compare=False)
+    """The outcome of a final position by seat, see ``Game.returns``."""
+    rounds: Rounds | None = field(default=None, compare=False)
+    """The table of rounds, where the game has several."""
+    shapes: Sequence[Mapping[str, Any]] = field(default=(), compare=False)
+    """What actions refer to by number, as JSON values, such as the orientations of pieces. Where there are any, clients build
+    actions from them, and are told the legal ones by id."""
 
 
-def shared_win(scores: Sequence[float]) -> tuple[float, ...]:
-    """One win, shared among those with the highest score: the returns of most games of several players, by seat."""
-    is_best = [score == max(scores) for score in scores]
-    return tuple(best / sum(is_best) for best in is_best)
+@dataclass(frozen=True)
+class Offer:
+    """A game as it is offered to people, on the page and in the terminal; a folder of ``games`` declares its own.
+
+    A game that is registered is offered with ``tilewe_jax.host_games.offer``.
+    """
+
+    title: str
+    players: tuple[int, int]
+    """Smallest and largest number of players."""
+    tagline: str = ""
+    """The game in half a sentence."""
+    rules: tuple[str, ...] = ()
+    """The rules in a few sentences."""
+    notation: str = ""
+    """How moves are written, by an example."""
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The options that people may choose, each with its ``choices`` or its ``range``."""
+    is_hidden: bool = False
+    """Whether players have what others may not see."""
+    settings: Callable[..., Any] | None = None
+    """Makes the settings of its options, or the game where it has no form in plain Python."""
+    host_game: Callable[[Any], HostGame] | None = None
+    """The form in plain Python of these settings; ``None`` for a game that is asked on the device."""
+
+    @property
+    def about(self) -> list[str]:
+        """The title and the rules."""
+        return [self.title, *self.rules]
 
 
 def common_view(position: HostPosition, kind: str, seat: int | None) -> dict[str, Any]:

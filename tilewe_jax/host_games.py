@@ -1,26 +1,33 @@
-"""Games in plain Python by name. Ours need no JAX; those of others are asked on the device."""
+"""Games in plain Python by name, and as they are offered. Ours need no JAX; those of others are asked on the device."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from random import Random
+from types import MappingProxyType
 from typing import Any
 
-from tilewe_jax.games.polyomino import config as polyomino
-from tilewe_jax.games.polyomino import position as polyomino_host
-from tilewe_jax.games.santorini import config as santorini
-from tilewe_jax.games.santorini import host as santorini_host
-from tilewe_jax.games.triominos import config as triominos
-from tilewe_jax.games.triominos import host as triominos_host
-from tilewe_jax.host import HostGame, HostPosition
+from tilewe_jax.games import modules
+from tilewe_jax.host import HostGame, HostPosition, Offer
 from tilewe_jax.settings import checked_options
 
-_GAMES: dict[str, tuple[Callable[..., Any], Callable[[Any], HostGame]]] = {
-    **{name: (variant, polyomino_host.host_game) for name, variant in polyomino.VARIANTS.items()},
-    "santorini": (santorini.santorini, santorini_host.host_game),
-    "triominos": (triominos.triominos, triominos_host.host_game),
-}
-"""For each game the function that makes its settings of its options, and the one that makes its host form of them."""
+_OFFERS: dict[str, Offer] = {name: offer for folder in modules("offers") for name, offer in folder.OFFERS.items()}
+OFFERS: Mapping[str, Offer] = MappingProxyType(_OFFERS)
+"""The games that are offered by id, in the order in which they are offered."""
+
+
+def offer(name: str, how: Offer) -> None:
+    """Offer a game to people: on the page of a server in this process, and in the terminal.
+
+    Args:
+      name: its id, as for ``tilewe_jax.register``.
+      how: how it is offered.
+
+    Raises ``ValueError`` where another game is offered by this name.
+    """
+    if _OFFERS.setdefault(name, how) is not how:
+        raise ValueError(f"a game {name!r} is offered already")
 
 
 def make_host_game(name: str, **given: Any) -> HostGame:
@@ -36,13 +43,17 @@ def make_host_game(name: str, **given: Any) -> HostGame:
     >>> game.init_from_deal(None).after(0).scores()
     (1, 0)
     """
-    if isinstance(name, str) and name in _GAMES:
-        settings, host_game = _GAMES[name]
-        values = checked_options(name, inspect.signature(settings).parameters, given)
-        return replace(host_game(settings(**values)), options=given)
+    known = _OFFERS.get(name) if isinstance(name, str) else None
+    if known and known.settings and known.host_game:
+        values = checked_options(name, inspect.signature(known.settings).parameters, given)
+        return replace(known.host_game(known.settings(**values)), options=given)
     from tilewe_jax.registry import make
 
-    game = make(name, **given)
+    return replace(asked_on_device(make(name, **given)), options=given)
+
+
+def asked_on_device(game: Any) -> HostGame:
+    """The host form of any ``Game``, whose functions on the device are asked."""
     return HostGame(
         id=game.id,
         version=game.version,
@@ -50,7 +61,10 @@ def make_host_game(name: str, **given: Any) -> HostGame:
         num_actions=game.num_actions,
         max_steps=game.max_steps,
         init_from_deal=partial(_position_of_deal, game),
-        options=given,
+        options=game.options,
+        has_hidden_information=game.has_hidden_information,
+        new_deal=partial(_new_deal, game),
+        returns=_returns,
     )
 
 
@@ -58,3 +72,15 @@ def _position_of_deal(game: Any, deal: Any) -> HostPosition:
     """The initial position of a deal, of a game without a form in plain Python."""
     position: HostPosition = game.host(game.init_from_deal(deal))
     return position
+
+
+def _new_deal(game: Any, chance: Random) -> Any:
+    import jax
+
+    return game.deal(game.init(jax.random.key(chance.getrandbits(32))))
+
+
+def _returns(position: Any) -> tuple[float, ...]:
+    """The outcome of a position of a game without a form in plain Python."""
+    returns: tuple[float, ...] = tuple(position.game.returns(position.state).tolist())
+    return returns

@@ -8,9 +8,7 @@ from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any
 
 from tilewe_jax.game import Game
-from tilewe_jax.games.polyomino.game import GAMES as POLYOMINO
-from tilewe_jax.games.santorini.game import GAMES as SANTORINI
-from tilewe_jax.games.triominos.game import GAMES as TRIOMINOS
+from tilewe_jax.games import modules
 from tilewe_jax.settings import checked_options, parse_option
 from tilewe_jax.utils import factories
 from tilewe_jax.utils.backends import require_backend
@@ -22,7 +20,7 @@ Factory = Callable[..., Game[Any]]
 GROUP = "tilewe_jax.games"
 """Entry-point group in which an installed package names its games: ``connect_four = "some_package:ConnectFour"``."""
 
-_FACTORIES: dict[str, Factory] = {**POLYOMINO, **SANTORINI, **TRIOMINOS}
+_FACTORIES: dict[str, Factory] = {name: game for folder in modules("game") for name, game in folder.GAMES.items()}
 
 
 def register(name: str, factory: Factory) -> None:

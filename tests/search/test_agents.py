@@ -74,6 +74,8 @@ class Guess(TicTacToe):
         state = super().init(key)
         return replace(state, cells=state.cells.at[8].set(jax.random.randint(key, (), 0, 3).astype(jnp.int8)))
 
+    has_hidden_information = True
+
     def determinize(self, state, player, key):
         del player
         return replace(state, cells=state.cells.at[8].set(jax.random.randint(key, (), 0, 3).astype(jnp.int8)))

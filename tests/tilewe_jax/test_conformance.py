@@ -78,6 +78,8 @@ class Broken(TicTacToe):
         scores = super().scores(state)
         return scores.astype(jnp.float32) if self.fault == "scores" else scores
 
+    has_lookahead = property(lambda self: self.fault == "outcomes_of_actions")
+
     def outcomes_of_actions(self, state, actions):
         outcomes = super().outcomes_of_actions(state, actions)
         return outcomes - (actions >= 0).astype(jnp.int32) if self.fault == "outcomes_of_actions" else outcomes

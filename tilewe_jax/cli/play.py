@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import SystemRandom
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,32 +80,26 @@ class Play(GameOptions, Trust):
 
     def _new_game(self) -> "tuple[HostGame, bool, Record]":
         """The game, whether something is hidden in it, and a record without moves."""
-        from tilewe_jax.host_games import make_host_game
+        from tilewe_jax.host_games import OFFERS, make_host_game
         from tilewe_jax.records import Record
-        from tilewe_jax.web.catalog import GAMES, new_deal
 
         check_writable(self.out or Path("game.jsonl"))
         if self.out and self.out.exists():
             raise UsageError(f"--out: {self.out} exists; give it to --resume to go on with its game, or give another file")
-        if self.game not in GAMES:
-            import jax
-
+        if self.game not in OFFERS:
             game = self.make()
-            host, is_hidden = make_host_game(game.id, **game.options), game.has_hidden_information
-            deal = game.deal(game.init(jax.random.key(int.from_bytes(os.urandom(4)))))
+            host = make_host_game(game.id, **game.options)
         else:
             players = {} if self.players is None else {"players": self.players}
             try:
                 host = make_host_game(self.game, **(self.options() if self.set else players))
             except ValueError as error:
                 raise UsageError(str(error)) from None
-            is_hidden, deal = GAMES[host.id].is_hidden, new_deal(host)
-        return host, is_hidden, Record(deal, (), (), ())
+        return host, host.has_hidden_information, Record(host.new_deal(SystemRandom()), (), (), ())
 
     def _old_game(self, file: Path) -> "tuple[HostGame, bool, Record]":
         """The same of a file."""
         from tilewe_jax import records
-        from tilewe_jax.web.catalog import GAMES
 
         if ":" in self.game:  # a game of the user's, which is not known without its factory
             self.make()
@@ -112,8 +107,7 @@ class Play(GameOptions, Trust):
         if len(games) != 1:
             raise UsageError(f"--resume takes a file with one game, and {file} has {len(games)}")
         check_writable(file)
-        is_hidden = GAMES[host.id].is_hidden if host.id in GAMES else _is_hidden(host)
-        return host, is_hidden, games[0]
+        return host, host.has_hidden_information, games[0]
 
     def _agents(self, host: "HostGame", record: "Record") -> list[str | None]:
         """By seat the agent, ``None`` for a person."""
@@ -146,12 +140,6 @@ def _agent_of_file(seat: int, name: str) -> str:
     if name in ("", "you", HUMAN):
         return HUMAN
     raise UsageError(f"seat {seat + 1} was played by {name!r}; give --agent for each seat, human for a person")
-
-
-def _is_hidden(host: "HostGame") -> bool:
-    from tilewe_jax.registry import make
-
-    return bool(make(host.id, **host.options).has_hidden_information)
 
 
 def _watch_for_hang_up() -> list[int]:

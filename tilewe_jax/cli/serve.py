@@ -69,9 +69,9 @@ class Serve(Trust):
         missing = [name for name in ("starlette", "uvicorn", "websockets") if importlib.util.find_spec(name) is None]
         if missing:
             raise UsageError(f"serve needs {', '.join(missing)}: pip install 'tilewe-jax[web]'")
-        from tilewe_jax.web.catalog import GAMES
+        from tilewe_jax.host_games import OFFERS
 
-        if self.live not in (choices := [name for name in GAMES if name != "triominos"]):
+        if self.live not in (choices := [name for name, offer in OFFERS.items() if not offer.is_hidden]):
             raise UsageError(f"--live must be one of {', '.join(choices)}, not {self.live!r}")
         if self.runs is not None and not self.runs.is_dir():
             raise UsageError(f"--runs: there is no folder {self.runs}")
@@ -159,9 +159,10 @@ def offered_agents(texts: Sequence[str]) -> dict[str, list["Agent"]]:
     Raises ``UsageError`` for a game that is not offered, and for an agent that cannot play.
     """
     from tilewe_jax.agents.levels import LEVELS
-    from tilewe_jax.web.catalog import GAMES, Agent
+    from tilewe_jax.host_games import OFFERS
+    from tilewe_jax.web.catalog import Agent
 
-    offered: dict[str, list[Agent]] = {name: [] for name in GAMES}
+    offered: dict[str, list[Agent]] = {name: [] for name in OFFERS}
     for name, levels in LEVELS.items():
         for number, level in enumerate(levels, 1):
             title = TITLES[min(number, len(TITLES)) - 1]
@@ -170,10 +171,10 @@ def offered_agents(texts: Sequence[str]) -> dict[str, list["Agent"]]:
     for text in texts:
         game, equals, name_of_agent = text.partition("=")
         is_named = bool(equals) and ":" not in game
-        if is_named and game not in GAMES:
-            raise UsageError(f"--agents: there is no game {game!r} in {text!r}; games are {', '.join(GAMES)}")
+        if is_named and game not in OFFERS:
+            raise UsageError(f"--agents: there is no game {game!r} in {text!r}; games are {', '.join(OFFERS)}")
         what = name_of_agent if is_named else text
-        errors = {name: _error_of(name, what) for name in ([game] if is_named else GAMES)}
+        errors = {name: _error_of(name, what) for name in ([game] if is_named else OFFERS)}
         playable = [name for name, error in errors.items() if error is None]
         if not playable:
             raise UsageError(f"--agents: {text!r}: {next(iter(errors.values()))}")

@@ -1,20 +1,45 @@
 """Pictures of positions, and of many positions side by side: views as SVG text. Plain Python, without JAX."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
-from tilewe_jax.draw import polyomino, santorini, triominos
 from tilewe_jax.draw.shapes import Options, Scene, Svg, View, document, el, number, printable, short, text
 
-_KINDS: dict[str, Any] = {"polyomino": polyomino, "santorini": santorini, "triominos": triominos}
-"""The module of each kind of view that is drawn; others have their text."""
+
+@dataclass(frozen=True)
+class Drawing:
+    """How views of a kind are drawn; a folder of ``games`` declares its own with ``register``."""
+
+    board: Callable[[View, Options], Scene]
+    """The board."""
+    legend: Callable[[View, Options, float, Sequence[str]], Scene]
+    """What stands below the board, so wide, with the names of the players by seat, if there are any."""
+    summary: Callable[[View], str]
+    """What the view shows, in words."""
+    bounds: Callable[[View], list[float]] | None = None
+    """Left, top, right and bottom of what a view fills of a plane without a size of its own; ``None`` for boards."""
+
+
+_DRAWINGS: dict[str, Drawing] = {}
 _MIN_WIDTH = 480
 """Least width of a picture with a legend."""
 _CAPTION = 34
 """Height of a line of text above a board."""
+
+
+def register(kind: str, drawing: Drawing) -> None:
+    """Have views of a kind drawn like this. Kinds that nobody has registered are shown by their ``text``."""
+    _DRAWINGS[kind] = drawing
+
+
+def drawing_of(view: View) -> Drawing | None:
+    """How a view is drawn; ``None`` where its text is shown. Raises ``ValueError`` for a view that has neither."""
+    drawing = _DRAWINGS.get(view["kind"])
+    if drawing is None and "text" not in view:
+        raise ValueError(f"no imported game draws views of the kind {view['kind']!r}; import tilewe_jax.host_games for ours")
+    return drawing
 
 
 def draw(
@@ -38,7 +63,7 @@ def draw(
 
 def scene(view: View, options: Options, *, legend: bool = True, names: Sequence[str] = (), caption: str | None = None) -> Scene:
     """The drawing of a position; arguments are those of ``draw``."""
-    kind = _KINDS.get(view["kind"])
+    kind = drawing_of(view)
     board = kind.board(view, options) if kind else _text_board(view, options)
     rows = [board]
     if kind and legend:
@@ -102,15 +127,16 @@ def draw_grid(
 
 def summary(view: View) -> str:
     """A position in one sentence."""
-    if view["kind"] == "text":
+    drawing = drawing_of(view)
+    if drawing is None:
         return "Position"
-    points = " to ".join(map(str, view["scores"])).replace("-", "\N{MINUS SIGN}")
     state = "game over" if view["terminal"] else f"player {view['current_player'] + 1} to move"
-    if view["kind"] == "polyomino":
-        return f"Board of {view['size']} by {view['size']} cells; points {points}; {state}"
-    if view["kind"] == "santorini":
-        return f"Santorini, {view['size']} by {view['size']} cells; {state}"
-    return f"Triominos, {len(view['tiles'])} tiles placed, {view['pile']} in the pile; points {points}; {state}"
+    return f"{drawing.summary(view)}; {state}"
+
+
+def points(view: View) -> str:
+    """The points of all seats, for a ``summary``."""
+    return "points " + " to ".join(map(str, view["scores"])).replace("-", "\N{MINUS SIGN}")
 
 
 def _moved(row: Scene, x: float, y: float) -> list[str]:

@@ -1,6 +1,6 @@
 """What pictures are made of: SVG elements as text, and the outlines of pieces and tiles. Plain Python.
 
-The functions here and in ``polyomino``, ``santorini`` and ``triominos`` draw what ``static/tilewe-game.js`` draws in browsers,
+The functions here and in ``drawing.py`` of each folder of ``games`` draw what ``static/tilewe-game.js`` draws in browsers,
 step by step alike; a test compares the two, element by element. Whoever changes one changes the other.
 """
 

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewe_jax.chance import Chance, Event
 from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.host import IllegalActionError
 from tilewe_jax.interop import single
-from tilewe_jax.interop.chance import Chance, Event, chance_of, tile_placed
 from tilewe_jax.registry import available_games, describe, options
 from tilewe_jax.utils.checks import action_id, checked_action
 from tilewe_jax.utils.extras import optional_import
@@ -78,7 +78,7 @@ class SpielGame(GameBase):
     """A game for OpenSpiel; utilities are as in ``single.zero_sum``."""
 
     def __init__(self, game: Game[Any], parameters: Mapping[str, Any]) -> None:
-        rules = _Rules(game, chance_of(game))
+        rules = _Rules(game, game.chance())
         players = game.num_players
         info = pyspiel.GameInfo(
             num_distinct_actions=game.num_actions,
@@ -258,7 +258,7 @@ class _At:
         if chance.draw_outcomes(position.state, action):
             return _At(self.rules, (*self.events, Event(player, action)), position, action)
         after = single.apply(self.rules.game, position.state, action)
-        event = Event(player, action, tile=tile_placed(position.state, after.state, player), owner=player)
+        event = chance.action_event(player, action, position.state, after.state)
         return _At(self.rules, (*self.events, event), after)
 
     def replayed(self) -> "_At":
@@ -314,7 +314,7 @@ class Observer:
 
 
 def _game_type(game: Game[Any]) -> Any:
-    has_chance = chance_of(game).max_outcomes > 0
+    has_chance = game.chance().max_outcomes > 0
     kinds = pyspiel.GameType
     return kinds(
         short_name=PREFIX + game.id,

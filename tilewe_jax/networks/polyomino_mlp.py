@@ -17,11 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
+from tilewe_jax.games.polyomino import heuristics
 from tilewe_jax.games.polyomino.encoding import Encoding
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.polyomino.heuristics import WEIGHT_NAMES, Features, PerceptronWeights
 from tilewe_jax.games.polyomino.observation import unpack_boards
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_SIZES
+from tilewe_jax.lanes import rule_per_lane
 from tilewe_jax.networks.base import Outputs, Size
 from tilewe_jax.networks.layers import BFloat16Linear, ValueHead
 
@@ -77,7 +79,7 @@ class LinearPolicy:
 class PerceptronPolicy(LinearPolicy):
     """The interface of a network that gives weights of a perceptron of the features of placements, and two maps of the board.
 
-    The perceptron is ``PolyominoGame.perceptron_logits``. The maps are what a cell adds to the logits of placements that cover
+    The perceptron is ``heuristics.perceptron_logits``. The maps are what a cell adds to the logits of placements that cover
     it, and to those of which it is a corner (``Orientation.corners``). The linear weights come first.
     """
 
@@ -132,14 +134,14 @@ def _map_logits(game: PolyominoGame, maps: Float32[Array, "2 size size"], action
 def _linear_logits(
     game: PolyominoGame, state: Any, weights: Float32[Array, "weights"], actions: Int32[Array, "k"]
 ) -> Float32[Array, "k"]:
-    return game.linear_logits(state, actions, weights)
+    return rule_per_lane(heuristics.linear_logits, game.config)(state, actions, weights)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _perceptron_logits(
     game: PolyominoGame, state: Any, weights: PerceptronWeights, actions: Int32[Array, "k"]
 ) -> Float32[Array, "k"]:
-    return game.perceptron_logits(state, actions, weights)
+    return rule_per_lane(heuristics.perceptron_logits, game.config)(state, actions, weights)
 
 
 def _dense_linear_logits(weights: Float32[Array, "weights"], features: Float32[Array, "k weights"]) -> Float32[Array, "k"]:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tilewe_jax.draw.triominos import bounds_of
+from tilewe_jax.draw.pictures import drawing_of
 from tilewe_jax.host import HostGame
 from tilewe_jax.records import RecordError
 
@@ -165,14 +165,15 @@ def middle(cells: Sequence[Sequence[int]]) -> Sequence[int]:
 
 
 def bounds_of_rounds(frames: Sequence[Mapping[str, Any]]) -> list[list[float] | None]:
-    """For each view of Triominos the bounds that fit all views of its round, so that the table stands still; else ``None``."""
-    if frames[0]["kind"] != "triominos":
+    """For each view of a plane the bounds that fit all views of its round, so that the table stands still; else ``None``."""
+    drawing = drawing_of(frames[0])
+    if drawing is None or drawing.bounds is None:
         return [None] * len(frames)
     bounds: list[list[float] | None] = []
     for index, view in enumerate(frames):
         ends = index + 1 == len(frames) or bool(view["tiles"] and not frames[index + 1]["tiles"])
         if ends:
-            bounds += [bounds_of(view)] * (index + 1 - len(bounds))
+            bounds += [drawing.bounds(view)] * (index + 1 - len(bounds))
     return bounds
 
 

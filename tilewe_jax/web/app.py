@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tilewe_jax.utils.files import parse_json
-from tilewe_jax.web.catalog import Agent, catalog
+from tilewe_jax.web.catalog import Agent, catalog, games_script
 from tilewe_jax.web.engines import EnginePool
 from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of, replay_text
 from tilewe_jax.web.limits import Buckets, Guard, Limits
@@ -388,6 +388,10 @@ async def _page(request: Request) -> Response:
     return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
 
 
+async def _games(request: Request) -> Response:
+    return Response(games_script(), media_type="text/javascript", headers={"cache-control": "no-cache"})
+
+
 def create_app(
     store: Store,
     engines: EnginePool | None = None,
@@ -456,6 +460,7 @@ def create_app(
         WebSocketRoute("/api/games/{id}/socket", server.game_socket),
         WebSocketRoute("/api/live", server.live_socket),
         Mount("/static/render", _Static(directory=RENDER_STATIC, check_dir=False)),
+        Route("/static/games.js", _games),
         Mount("/static", _Static(directory=STATIC, check_dir=False)),
     ]
     app = Starlette(

@@ -96,11 +96,6 @@ class TokenBucket:
         """Give an event back that did not happen."""
         self.tokens = min(self.burst, self.tokens + 1)
 
-    @property
-    def seconds_until_next(self) -> float:
-        """Seconds until an event is permitted."""
-        return max(0.0, (1 - self.tokens) / self.rate - (time.monotonic() - self.updated))
-
 
 class Buckets:
     """A token bucket for each address; those that were not used for longest are forgotten beyond ``max_size``."""

@@ -3,9 +3,7 @@
     python -m tilewe_jax.web.live_games --game duo_official --games 1024 --policy most_open_corners --seconds 0.5
 
 Each line is a grid: ``{"type": "grid", "game", "kind", "size", "step", "cells": [...], "over": [...]}``. ``cells`` has a text
-for each game, with a character for each cell, the bottom row first: of a polyomino game the digit of the colour or ".", as its
-views have it; of Santorini the height, or 5 and 6 for the workers of the two players. Games that are ``over`` are begun again
-with the next line.
+for each game, see ``Game.characters``. Games that are ``over`` are begun again with the next line.
 """
 
 import json
@@ -14,24 +12,16 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, UInt8
 
 from tilewe_jax.batching.reset import auto_reset, init_batch
-from tilewe_jax.bits import unpack_words
-from tilewe_jax.games.polyomino.game import PolyominoGame
-from tilewe_jax.games.santorini import rules as santorini
-from tilewe_jax.games.santorini.game import SantoriniGame
+from tilewe_jax.game import state_shapes
 from tilewe_jax.registry import make
 from tilewe_jax.settings import from_arguments
-
-ONE_PLY = {PolyominoGame: "most_open_corners", SantoriniGame: "one_ply"}
-"""The policy that plays unless one is named."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +29,11 @@ class Live:
     """Play games side by side, and print a grid of their boards after each move."""
 
     game: str = "duo_official"
-    """A polyomino game, or Santorini."""
+    """A game with ``Game.characters``."""
     games: int = 1024
     """Number of games."""
     policy: str = ""
-    """Built-in policy of the game that plays; by default one that looks one move ahead."""
+    """Built-in policy of the game that plays; by default its ``quick_policy``."""
     seconds: float = 0.5
     """Seconds from one move to the next, at least."""
     seed: int = 0
@@ -52,13 +42,12 @@ class Live:
 def grids(options: Live) -> Iterator[dict[str, Any]]:
     """The grid after each move, for ever. Raises ``ValueError`` for another kind of game, or an unknown policy."""
     game = make(options.game)
-    if not isinstance(game, (PolyominoGame, SantoriniGame)):
-        raise ValueError(f"live games are polyomino games or Santorini, and {options.game} is neither")
-    policies, name = game.policies(), options.policy or ONE_PLY[type(game)]
+    if not jax.eval_shape(game.characters, state_shapes(game)).size:
+        raise ValueError(f"live games are games with a square board, and {options.game} has none")
+    policies, name = game.policies(), options.policy or game.quick_policy
     if name not in policies:
         raise ValueError(f"{options.game} has no policy {name!r}; it has {', '.join(policies)}")
     policy, batch = policies[name], options.games
-    kind = "polyomino" if isinstance(game, PolyominoGame) else "santorini"
 
     @jax.jit
     def step(states: Any, key: Any) -> tuple[Any, Any, Any]:
@@ -66,10 +55,11 @@ def grids(options: Live) -> Iterator[dict[str, Any]]:
         states = auto_reset(game, jax.random.split(key_reset, batch), jax.vmap(game.is_terminal)(states), states)
         actions = jax.vmap(policy)(states, jax.random.split(key_actions, batch))
         states = jax.vmap(game.apply)(states, actions)
-        return states, jax.vmap(partial(characters, game))(states), jax.vmap(game.is_terminal)(states)
+        return states, jax.vmap(game.characters)(states), jax.vmap(game.is_terminal)(states)
 
     key = jax.random.key(options.seed)
-    states: Any = init_batch(cast(Any, game), key, batch)
+    states: Any = init_batch(game, key, batch)
+    view = game.host(jax.tree.map(lambda leaf: leaf[0], states)).view()
     number = 0
     while True:
         states, boards, over = step(states, jax.random.fold_in(key, number))
@@ -77,25 +67,12 @@ def grids(options: Live) -> Iterator[dict[str, Any]]:
         yield {
             "type": "grid",
             "game": game.id,
-            "kind": kind,
-            "size": game.config.size,
+            "kind": view["kind"],
+            "size": view["size"],
             "step": number,
             "cells": [row.tobytes().decode() for row in np.asarray(boards)],
             "over": np.flatnonzero(jnp.asarray(over)).tolist(),
         }
-
-
-def characters(game: PolyominoGame | SantoriniGame, state: Any) -> UInt8[Array, "cells"]:
-    """The characters of a game, see above, as ASCII codes."""
-    if isinstance(game, PolyominoGame):
-        codes = jnp.full(game.config.cells, ord("."), jnp.uint8)
-        for color in range(game.config.colors):
-            codes = jnp.where(unpack_words(state.occupied[color], game.config.cells), np.uint8(ord("0") + color), codes)
-        return codes
-    pieces, heights = santorini.board_of(game.config, state)
-    player = jnp.where(pieces > 0, state.current_player, 1 - state.current_player)
-    digits = jnp.where(pieces != 0, 5 + player, heights.astype(jnp.int32))
-    return (ord("0") + digits).astype(jnp.uint8)[::-1].ravel()
 
 
 def main(arguments: list[str]) -> None:

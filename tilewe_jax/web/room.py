@@ -11,15 +11,12 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
-from tilewe_jax.games.polyomino.position import PolyominoPosition
-from tilewe_jax.host import HostPosition
+from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.web.engines import EngineError, UnavailableError
 from tilewe_jax.web.limits import Limits
-from tilewe_jax.web.session import RefusedError, Seat, Session, returns_of
+from tilewe_jax.web.session import RefusedError, Seat, Session
 from tilewe_jax.web.store import Change, StoredMove, StoreError
 
 if TYPE_CHECKING:
@@ -43,22 +40,6 @@ SECONDS_UNTIL_ASKED_AGAIN = 5.0
 def encoded(value: Any) -> str:
     """A value as JSON text, for the wire."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
-
-
-@lru_cache(maxsize=64)
-def orientations_json(orientations: tuple[int, ...]) -> str:
-    """The orientations of pieces by their ids, for clients that have no geometry of their own."""
-    return encoded(
-        [
-            {
-                "id": index,
-                "name": ORIENTATIONS[index].name,
-                "piece": PIECE_NAMES[ORIENTATIONS[index].piece],
-                "cells": [list(cell) for cell in ORIENTATIONS[index].cells],
-            }
-            for index in orientations
-        ]
-    )
 
 
 class Connection:
@@ -431,8 +412,8 @@ class Room:
         parts += [',"moves":[', ",".join(self._moves[known:number]), "]"]
         frames = await self._frames(session, known, audience)
         parts += [',"frames":[', ",".join(frames), "]"]
-        if is_first and isinstance(session.position, PolyominoPosition):
-            parts += [',"orientations":', orientations_json(session.position.config.orientations)]
+        if is_first and setup.host.shapes:
+            parts += [',"orientations":', encoded(setup.host.shapes)]
         if has_start:
             parts += [',"start":', encoded(session.view(0, setup.start, audience))]
         return "".join([*parts, "}"])
@@ -462,26 +443,26 @@ class Room:
         return self._views[key]
 
     def _legal_text(self, session: Session) -> str:
-        """What the seat to move may do: ids for polyomino games, which have hundreds, and whole actions for others."""
+        """What the seat to move may do: ids where clients know the shapes of the game, and whole actions elsewhere."""
         if self._legal is None or session is not self.session:
             position = session.position
             legal = position.legal_actions()
-            is_polyomino = isinstance(position, PolyominoPosition)
-            text = encoded(legal if is_polyomino else [position.action_view(action) for action in legal])
+            has_shapes = session.setup.host.shapes
+            text = encoded(legal if has_shapes else [position.action_view(action) for action in legal])
             if session is not self.session:
                 return text
             self._legal = text
         return self._legal
 
 
-def result_of(position: HostPosition, agent: str | None) -> Json:
+def result_of(host: HostGame, position: HostPosition, agent: str | None) -> Json:
     """Return the result of a finished position in the form of an analysis: its value without a search."""
     scores = position.scores()
     leads = [score - max(scores[:seat] + scores[seat + 1 :]) for seat, score in enumerate(scores)] if len(scores) > 1 else None
     return {
         "agent": agent,
         "action": None,
-        "value": returns_of(position),
+        "value": list(host.returns(position)),
         "score_lead": leads,
         "simulations": 0,
         "candidates": [],

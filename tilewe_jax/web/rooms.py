@@ -7,7 +7,8 @@ import time
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
-from tilewe_jax.web.catalog import GAMES, Agent, make_game, new_deal
+from tilewe_jax.host_games import OFFERS
+from tilewe_jax.web.catalog import Agent, make_game, new_deal
 from tilewe_jax.web.engines import EngineError, EnginePool, Question, UnavailableError
 from tilewe_jax.web.limits import Limits
 from tilewe_jax.web.room import SECONDS_UNTIL_VANISHED, Room, analysis_of, encoded, result_of
@@ -209,7 +210,7 @@ class Rooms:
         try:
             host = make_game(request.get("game"), options, only_offered=True)
         except (TypeError, ValueError) as error:
-            known = isinstance(request.get("game"), str) and request["game"] in GAMES
+            known = isinstance(request.get("game"), str) and request["game"] in OFFERS
             raise RefusedError(str(error), "options" if known else "game") from None
         for name in ("casual", "public"):
             if not isinstance(request.get(name, True), bool):
@@ -374,7 +375,7 @@ class Rooms:
         name = self.analysis_agent if agent is None else self.agent(game, agent, "agent").agent
         position = await asyncio.to_thread(session.position_at, number)
         if position.is_terminal:
-            return result_of(position, name)
+            return result_of(session.setup.host, position, name)
         question = self.question(session, number, name, num_simulations=simulations, is_analysis=True)
         try:
             async with self._analyses:
@@ -389,7 +390,7 @@ class Rooms:
 def _summary(game_id: str, setup: Json, state: Json, moves: int) -> Json:
     """A game as the lobby lists it. Raises an error if it is damaged."""
     seats = state["seats"]
-    if setup["game"] not in GAMES or not isinstance(setup["options"], dict) or not isinstance(seats, list):
+    if setup["game"] not in OFFERS or not isinstance(setup["options"], dict) or not isinstance(seats, list):
         raise ValueError("its game or its seats are unknown")
     if not all(isinstance(seat["name"], str) and seat["kind"] in ("human", "open", "engine") for seat in seats):
         raise ValueError("a seat has a value of the wrong type")

@@ -11,9 +11,9 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from tilewe_jax.host_games import OFFERS
 from tilewe_jax.records import FORMAT, RecordError, read_on_host
 from tilewe_jax.utils.files import JSON_LIMIT, open_input, parse_json, read_input
-from tilewe_jax.web.catalog import GAMES
 from tilewe_jax.web.session import RefusedError
 
 Json = dict[str, Any]
@@ -313,4 +313,4 @@ def _is_of_records(path: Path) -> bool:
             header = parse_json(file.readline(_HEADER))
     except (OSError, ValueError):
         return False
-    return isinstance(header, dict) and header.get("format") == FORMAT and header.get("game") in GAMES
+    return isinstance(header, dict) and header.get("format") == FORMAT and header.get("game") in OFFERS

@@ -10,16 +10,12 @@ import math
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from tilewe_jax.games.polyomino.position import PolyominoPosition
-from tilewe_jax.games.triominos.figure import Figure
-from tilewe_jax.games.triominos.host import Position as TriominosPosition
-from tilewe_jax.host import HostGame, HostPosition, shared_win
+from tilewe_jax.host import HostGame, HostPosition, Table, shared_win
 from tilewe_jax.replay.frames import ended
-from tilewe_jax.web.catalog import GAMES
 
 Kind = Literal["human", "engine", "open"]
 
@@ -127,7 +123,7 @@ class Setup:
     @property
     def is_hidden(self) -> bool:
         """Whether players have what others may not see."""
-        return GAMES[self.host.id].is_hidden
+        return self.host.has_hidden_information
 
     @cached_property
     def start(self) -> HostPosition:
@@ -152,8 +148,8 @@ class Session:
     """The moves that were taken back last, until another one is made."""
     over: Mapping[str, Any] | None = None
     """How the game has ended: scores, returns, reason."""
-    rounds: tuple[Mapping[str, Any], ...] = field(default=())
-    """The table of rounds of Triominos, the current one last."""
+    rounds: Table = ()
+    """The table of rounds, the current one last; empty for games without rounds."""
     rematch: str | None = None
     """Id of the game that follows."""
 
@@ -266,10 +262,10 @@ class Session:
             clock=self._clock_after(seat, now),
             undo=None,
             undone=(),
-            rounds=table_of_rounds(self.rounds, self.position, action, position),
+            rounds=_rounds_after(self.setup, self.rounds, self.position, action, position),
         )
         if position.is_terminal:
-            return after._ended(returns_of(position), "finished")
+            return after._ended(self.setup.host.returns(position), "finished")
         return after
 
     def resigned(self, seat: int | None) -> "Session":
@@ -451,13 +447,13 @@ def restored(setup: Setup, state: Mapping[str, Any], moves: Sequence[tuple[int, 
     if setup.clock is not None:
         clock = Clock(setup.clock, tuple(state["remaining"]))
     position = setup.start
-    rounds = first_round(position)
+    rounds = _first_rounds(setup)
     played = []
     for action, extra in moves:
         after = position.after(action)
         view = position.action_view(action)
         played.append(PlayedMove(position.current_player, action, view, extra.get("analysis"), extra.get("note")))
-        rounds = table_of_rounds(rounds, position, action, after)
+        rounds = _rounds_after(setup, rounds, position, action, after)
         position = after
     undone = []
     ahead = position
@@ -529,74 +525,13 @@ def _check_form(setup: Setup, state: Mapping[str, Any], moves: Sequence[tuple[in
 def started(setup: Setup, seats: Sequence[Seat]) -> Session:
     """A new session."""
     clock = None if setup.clock is None else Clock(setup.clock, (setup.clock.seconds,) * len(seats))
-    session = Session(setup, tuple(seats), (), setup.start, clock, rounds=first_round(setup.start))
-    return session._ended(returns_of(setup.start), "finished") if setup.start.is_terminal else session
+    session = Session(setup, tuple(seats), (), setup.start, clock, rounds=_first_rounds(setup))
+    return session._ended(setup.host.returns(setup.start), "finished") if setup.start.is_terminal else session
 
 
-def returns_of(position: HostPosition) -> list[float]:
-    """The outcome by seat at the end of a game, see ``Game.returns``: shares of the win."""
-    scores = position.scores()
-    if len(scores) == 1:
-        assert isinstance(position, PolyominoPosition)
-        return [scores[0] / position.config.max_score]
-    return [*shared_win(scores)]
+def _first_rounds(setup: Setup) -> Table:
+    return setup.host.rounds.first(setup.start) if setup.host.rounds else ()
 
 
-# ---- The table of rounds of Triominos
-
-
-def first_round(position: HostPosition) -> tuple[Mapping[str, Any], ...]:
-    """The table at the start of a game; empty for games without rounds."""
-    return (_empty_round(position),) if isinstance(position, TriominosPosition) else ()
-
-
-_COLUMNS = ("tiles", "bonus", "hexagons", "bridges", "draws", "passes", "end")
-"""Where points come from: numbers of placed tiles, opening bonuses, hexagons, bridges, draws, passes, the end of a round."""
-
-
-def _empty_round(position: TriominosPosition) -> dict[str, Any]:
-    points = [dict.fromkeys((*_COLUMNS, "total"), 0) for _ in position.trays]
-    return {"round": position.round, "starter": position.current_player, "points": points, "reason": None, "winners": None}
-
-
-def table_of_rounds(
-    rounds: tuple[Mapping[str, Any], ...], before: HostPosition, action: int, after: HostPosition
-) -> tuple[Mapping[str, Any], ...]:
-    """The table after an action: for each round and seat where its points came from, and how the round has ended."""
-    if not isinstance(before, TriominosPosition) or not isinstance(after, TriominosPosition):
-        return rounds
-    mover = before.current_player
-    gains = _gains(before, action)
-    points = [dict(row) for row in rounds[-1]["points"]]
-    for column, gain in gains.items():
-        points[mover][column] += gain
-        points[mover]["total"] += gain
-    current = {**rounds[-1], "points": points}
-    has_ended = after.is_terminal or after.round != before.round
-    if not has_ended:
-        return (*rounds[:-1], current)
-    for seat, row in enumerate(points):
-        end = after.points[seat] - before.points[seat] - (sum(gains.values()) if seat == mover else 0)
-        row["end"] += end
-        row["total"] += end
-    is_out = action < before.config.draw and len(before.trays[mover]) == 1
-    current["reason"] = "out" if is_out else "stuck"
-    current["winners"] = [seat for seat, row in enumerate(points) if row["end"]] or ([mover] if is_out else [])
-    return (*rounds[:-1], current) if after.is_terminal else (*rounds[:-1], current, _empty_round(after))
-
-
-def _gains(position: TriominosPosition, action: int) -> dict[str, int]:
-    """The points that an action brings at once, by where they come from."""
-    gain = int(position.action_view(action)["gain"])
-    what = position.describe(action)
-    if isinstance(what, str):
-        return {"draws" if what == "draw" else "passes": gain}
-    tile = tuple(map(int, what[0]))
-    numbers = sum(tile)
-    figure: Figure = position.figure
-    column = "bonus"
-    if position.placements and figure.hexagons(what[2]):
-        column = "hexagons"
-    elif position.placements and figure.bridge(what[2]):
-        column = "bridges"
-    return {"tiles": numbers, column: gain - numbers}
+def _rounds_after(setup: Setup, rounds: Table, before: HostPosition, action: int, after: HostPosition) -> Table:
+    return setup.host.rounds.after(rounds, before, action, after) if setup.host.rounds else ()

@@ -188,6 +188,8 @@ def test_the_seed_of_a_request() -> None:
 class Fog(TicTacToe):
     """Tic-tac-toe in which something could be hidden, but nothing is."""
 
+    has_hidden_information = True
+
     def determinize(self, state: Any, player: Any, key: Any) -> Any:
         del player, key
         return state

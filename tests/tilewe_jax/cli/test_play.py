@@ -17,8 +17,8 @@ from tilewe_jax import records
 from tilewe_jax.cli.common import FailedError, UsageError
 from tilewe_jax.cli.terminal.play import Play
 from tilewe_jax.cli.terminal.viewer import Replay, keys_of
-from tilewe_jax.host_games import make_host_game
-from tilewe_jax.web.catalog import GAMES, new_deal, rules_of
+from tilewe_jax.host_games import OFFERS, make_host_game
+from tilewe_jax.web.catalog import games_script, new_deal
 
 ROOT = Path(__file__).parents[3]
 PLAYERS = {"tilewe": {"players": 3}, "triominos": {"players": 3}}
@@ -28,7 +28,9 @@ def started(tmp_path: Path, game: str, agents: list[str | None] | None = None, /
     """A new game of people, or of these agents."""
     host = make_host_game(game, **options)
     record = records.Record(new_deal(host), (), (0,) * host.num_players, (0.0,) * host.num_players)
-    return Play(Replay(host, record, 1), agents or [None] * host.num_players, GAMES[game].is_hidden, tmp_path / "game.jsonl")
+    return Play(
+        Replay(host, record, 1), agents or [None] * host.num_players, host.has_hidden_information, tmp_path / "game.jsonl"
+    )
 
 
 def typed(play: Play, keys: str) -> None:
@@ -55,7 +57,7 @@ def answer(play: Play, engine: FakeEngine, action: int | None = None, **values: 
 # ---- Whole games
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", OFFERS)
 def test_people_play_whole_games_whose_files_hold_every_move(game: str, tmp_path: Path) -> None:
     play, chance, screens = started(tmp_path, game, **PLAYERS.get(game, {})), random.Random(0), 0
     while not play.position.is_terminal:
@@ -82,7 +84,7 @@ def test_people_play_whole_games_whose_files_hold_every_move(game: str, tmp_path
 
 
 def test_the_smallest_terminals_show_something(tmp_path: Path) -> None:
-    for game in GAMES:
+    for game in OFFERS:
         play = started(tmp_path, game, **PLAYERS.get(game, {}))
         for width, height in ((1, 1), (20, 5), (40, 12), (200, 60)):
             for command in ("", "help", "moves"):
@@ -372,12 +374,9 @@ def test_a_full_disk_does_not_end_the_game(tmp_path: Path) -> None:
 
 
 def test_every_game_has_rules_the_same_as_on_the_page() -> None:
-    for game in GAMES:
-        title, *rules = rules_of(game)
-        assert title
-        assert len(rules) > 1
-    assert rules_of("hex") == []
-    assert 'from "./games.js"' in (ROOT / "tilewe_jax" / "web" / "static" / "rules.js").read_text()
+    for game in OFFERS:
+        assert OFFERS[game].title in games_script()
+        assert len(OFFERS[game].rules) > 1
 
 
 # ---- As a process
@@ -396,7 +395,7 @@ def test_a_game_on_plain_lines_is_resumed_to_its_end(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
     assert "go on with: tilewe-jax play --resume santorini-1.jsonl" in done.stdout
-    assert rules_of("santorini")[1] in done.stdout
+    assert OFFERS["santorini"].rules[0] in done.stdout
     again = lines_of(tmp_path, "moves\n1\n" * 60, "--resume", "santorini-1.jsonl")
     assert (again.returncode, again.stderr) == (0, "")
     assert "The game is over: player " in again.stdout

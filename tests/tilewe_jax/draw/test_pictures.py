@@ -14,7 +14,7 @@ import pytest
 
 from tests.browser import browser_page
 from tests.tilewe_jax.draw.games import GAMES, GOLDEN, golden, options_of, recorded, replay_of
-from tilewe_jax import draw as render
+from tilewe_jax import replay as render
 from tilewe_jax import tilewe
 from tilewe_jax.draw import heat
 from tilewe_jax.draw.pictures import draw, draw_grid, scene, summary

@@ -14,7 +14,6 @@ from open_spiel.python.algorithms import ismcts, mcts
 import tilewe_jax
 from tests.search.tictactoe import TicTacToe
 from tilewe_jax.interop import open_spiel, single
-from tilewe_jax.interop.chance import chance_of
 
 TINY = open_spiel.load_game("triominos", tiles=4, tray=1)
 HIDDEN = open_spiel.load_game("triominos", tiles=10, tray=2)
@@ -163,7 +162,7 @@ def test_games_whose_chance_cannot_be_listed_are_refused() -> None:
 
 def test_chance_is_fair() -> None:
     """Random deals reach the same first positions as the game itself does: all cells, all trays and both starters."""
-    chance = chance_of(tilewe_jax.make("triominos", tiles=4, tray=1))
+    chance = tilewe_jax.make("triominos", tiles=4, tray=1).chance()
     deals: list[list[int]] = [[]]
     while any(chance.deal_outcomes(deal) for deal in deals):
         deals = [[*deal, outcome] for deal in deals for outcome in chance.deal_outcomes(deal)]

@@ -10,8 +10,9 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+from tilewe_jax.host_games import OFFERS
 from tilewe_jax.web.app import create_app
-from tilewe_jax.web.catalog import GAMES, Agent
+from tilewe_jax.web.catalog import Agent
 from tilewe_jax.web.engines import EnginePool
 from tilewe_jax.web.limits import Limits
 from tilewe_jax.web.store import Store
@@ -32,7 +33,7 @@ GENEROUS = Limits(
     engine_seconds=0,
 )
 """Limits that no test comes to by chance."""
-AGENTS = {name: [Agent("level:1", "beginner", 0), Agent("level:2", "easy", 300)] for name in GAMES}
+AGENTS = {name: [Agent("level:1", "beginner", 0), Agent("level:2", "easy", 300)] for name in OFFERS}
 KINDS: list[tuple[str, Json, int]] = [
     ("duo_official", {}, 2),
     ("duo", {"voluntary_pass": True, "size": 8}, 2),

@@ -7,7 +7,7 @@ import pytest
 
 import tilewe_jax
 from tests.support import rows
-from tilewe_jax.web.live_games import Live, characters, grids
+from tilewe_jax.web.live_games import Live, grids
 
 
 def test_a_grid_of_santorini_has_heights_and_workers() -> None:
@@ -26,13 +26,13 @@ def test_boards_of_polyomino_games_are_those_of_views() -> None:
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 2))
     for _ in range(3):
         position = game.host(rows(states, 1))
-        assert bytes(characters(game, rows(states, 1)).tolist()).decode() == (view := position.view())["cells"]
+        assert bytes(game.characters(rows(states, 1)).tolist()).decode() == (view := position.view())["cells"]
         states = jax.vmap(game.step, in_axes=(0, None))(states, position.legal_actions()[-1])
     assert set(view["cells"]) == {".", "0", "1"}
 
 
 def test_games_that_cannot_be_shown_are_refused() -> None:
-    with pytest.raises(ValueError, match="neither"):
+    with pytest.raises(ValueError, match="square board"):
         next(grids(Live("triominos")))
     with pytest.raises(ValueError, match="no policy 'worst'"):
         next(grids(Live("duo", policy="worst")))

@@ -24,24 +24,17 @@ from tilewe_jax.cli.common import FailedError, UsageError
 from tilewe_jax.cli.terminal import viewer
 from tilewe_jax.cli.terminal.engine import Engine
 from tilewe_jax.cli.terminal.viewer import Replay
-from tilewe_jax.games.polyomino.config import VARIANTS
 from tilewe_jax.games.polyomino.notation import cell_name
-from tilewe_jax.host import HostPosition, shared_win
+from tilewe_jax.host import HostPosition, Offer, shared_win
+from tilewe_jax.host_games import OFFERS
 from tilewe_jax.interop.analysis import action_of_move
 from tilewe_jax.utils.files import replacing
-from tilewe_jax.web.catalog import rules_of
-from tilewe_jax.web.session import returns_of
 
 MAX_LISTED = 100
 """Maximum number of moves in a list."""
 _MAX_TYPED = 200
 _MESSAGE_LINES = 2
 """Lines that a message has below the board; a longer one takes the place of the board."""
-_NOTATION = {
-    "santorini": "c3-b2*b3 moves the worker on c3 to b2 and builds on b3; c3 places a worker there.",
-    "triominos": "125-CAB@2,-1 places the tile 125 in the orientation CAB on the cell 2,-1; draw and pass are moves too.",
-    **dict.fromkeys(VARIANTS, "W5n-a1c3 lays the piece W5, turned north (n e s w, f: flipped), with its own cell a1 on c3."),
-}
 HELP = (
     "MOVE           play it; the start of its name is enough if no other starts so",
     "moves [WORDS]  list the legal moves that start with, or cover, all these words",
@@ -145,10 +138,8 @@ class Play:
     def save(self) -> None:
         """Replace the file of the game. A failure is a message: the game goes on."""
         record, game, position = self.replay.record, self.replay.game, self.position
-        is_ours = game.id in _NOTATION
         if position.is_terminal:
-            returns = returns_of(position) if is_ours else shared_win(position.scores())
-            record = replace(record, scores=position.scores(), returns=tuple(returns))
+            record = replace(record, scores=position.scores(), returns=tuple(game.returns(position)))
         try:
             if self.file is None:
                 self.file = _new_file(game.id)
@@ -183,9 +174,10 @@ class Play:
         """Run a line: a command, or a move."""
         self.message, self._top, self._back, self._stem = [], None, None, None
         words, game = line.split(), self.replay.game.id
+        known = OFFERS.get(game, Offer(game, (1, 1), rules=("No rules are written down for it.",)))
         commands = {
-            "help": lambda: self.say(*HELP, "", *_KEYS, "", _NOTATION.get(game, "")),
-            "rules": lambda: self.say(*(rules_of(game) or [f"No rules are written down for {game}."]), _NOTATION.get(game, "")),
+            "help": lambda: self.say(*HELP, "", *_KEYS, "", known.notation),
+            "rules": lambda: self.say(*known.about, known.notation),
             "moves": lambda: self._list(words[1:]),
             "show": lambda: self._propose(" ".join(words[1:])),
             "hint": self._hint,
@@ -255,7 +247,7 @@ class Play:
                  *_in_columns([f"{number} {name}" for number, name in enumerate(found, 1)]))  # fmt: skip
 
     def _has(self, name: str, action: int, word: str) -> bool:
-        cells = self.position.action_view(action).get("cells") if self.replay.game.id in VARIANTS else None
+        cells = self.position.action_view(action).get("cells")
         if cells is None:
             return word.lower() in name.lower()
         return name.lower().startswith(word.lower()) or word in {cell_name((x, y)) for x, y in cells}

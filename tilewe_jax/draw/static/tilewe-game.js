@@ -849,7 +849,7 @@ const seatName = (names, seat) => names?.[seat] || `Player ${seat + 1}`;
 
 /** A position in one sentence. */
 function summary(view) {
-  if (view.kind === "text") return "Position";
+  if (!["polyomino", "santorini", "triominos"].includes(view.kind)) return "Position";
   const scores = view.scores.map(numeral).join(" to ");
   const state = view.terminal ? "game over" : `player ${view.current_player + 1} to move`;
   if (view.kind === "polyomino") return `Board of ${view.size} by ${view.size} cells; points ${scores}; ${state}`;

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt8, UInt32
 from numpy.typing import NDArray
 
 from tilewe_jax.bits import popcount, unpack_words
@@ -163,18 +163,6 @@ class PolyominoGame(Game[State]):
         """What ``heuristic_logits`` of placements are linear in, with ``heuristic_weights``; see ``heuristics``."""
         return rule_per_lane(heuristics.heuristic_features, self.config)(state, actions)
 
-    def linear_logits(
-        self, state: State, actions: Int32[Array, "k"], weights: Float32[Array, "weights"]
-    ) -> Float32[Array, "k"]:
-        """The logits of ``heuristic_logits`` with other weights, in the order of ``heuristics.WEIGHT_NAMES``."""
-        return rule_per_lane(heuristics.linear_logits, self.config)(state, actions, weights)
-
-    def perceptron_logits(
-        self, state: State, actions: Int32[Array, "k"], weights: heuristics.PerceptronWeights
-    ) -> Float32[Array, "k"]:
-        """The sum of ``linear_logits`` and the output of a perceptron that reads the same features, see ``heuristics``."""
-        return rule_per_lane(heuristics.perceptron_logits, self.config)(state, actions, weights)
-
     @property
     def heuristic_weights(self) -> dict[str, tuple[float, ...]]:
         """The weights of ``heuristic_features`` by name: each at the beginning of a game, and what is added until its end."""
@@ -187,6 +175,10 @@ class PolyominoGame(Game[State]):
     def policies(self) -> dict[str, Policy]:
         """The sample engines of the package ``tilewe``, see ``policies``."""
         return policies(self.config)
+
+    @property
+    def quick_policy(self) -> str:
+        return "most_open_corners"
 
     @property
     def num_symmetries(self) -> int:
@@ -211,6 +203,13 @@ class PolyominoGame(Game[State]):
 
     def svg(self, state: State) -> str:
         return self.host(state).svg()
+
+    def characters(self, state: State) -> UInt8[Array, "cells"]:
+        """The digit of the colour, or ".", as views have them."""
+        codes = jnp.full(self.config.cells, ord("."), jnp.uint8)
+        for color in range(self.config.colors):
+            codes = jnp.where(unpack_words(state.occupied[color], self.config.cells), np.uint8(ord("0") + color), codes)
+        return codes
 
     def action_name(self, action: int, state: State | None = None) -> str:
         """The canonical name of an action, ``W5n-a1c3``, the same in every state; on the host. Raises ``ValueError``."""

@@ -19,7 +19,7 @@ from tilewe_jax.games.polyomino import rules
 from tilewe_jax.games.polyomino.boards import Board, columns, neighbours, pick, planes, window, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.heuristic_weights import MULTICOLOR_WEIGHTS, TWO_COLOR_WEIGHTS
-from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
+from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.lanes import materialize
 
@@ -87,9 +87,6 @@ _POINTS_PER_LOGIT = 8.0
 """Lead in points that counts as one logit of the outcome."""
 _AREA_STEPS = 3
 
-_CELL_ROWS = np.array([rules.pack_rows(orientation.cells) for orientation in ORIENTATIONS], np.uint32)
-_PIECES = np.array([orientation.piece for orientation in ORIENTATIONS], np.int32)
-
 
 class _Boards(NamedTuple):
     """The boards that the features of all placements of a position are counted on."""
@@ -139,7 +136,7 @@ def heuristic_logits(config: Config, state: State, actions: Int32[Array, "k lane
     by_feature = table[0, :features, None] + table[1, :features, None] * phase[None]
 
     def piece_weights(orientation: Int32[Array, "k lanes"], phase: Float32[Array, "lanes"]) -> Float32[Array, "k lanes"]:
-        start, slope = (jnp.asarray(row[features:][_PIECES])[orientation] for row in table)
+        start, slope = (jnp.asarray(row[features:][rules.PIECES])[orientation] for row in table)
         return start + slope * phase[None]
 
     return _weighted_sum(config, state, actions, by_feature, piece_weights, phase)
@@ -161,7 +158,7 @@ def linear_logits(
     def piece_weights(
         orientation: Int32[Array, "k lanes"], weights: Float32[Array, "pieces lanes"]
     ) -> Float32[Array, "k lanes"]:
-        return jnp.take_along_axis(weights, jnp.asarray(_PIECES)[orientation], axis=0)
+        return jnp.take_along_axis(weights, jnp.asarray(rules.PIECES)[orientation], axis=0)
 
     return _weighted_sum(config, state, actions, weights[:features], piece_weights, weights[features:])
 
@@ -181,7 +178,7 @@ def perceptron_logits(
     placements, boards, distance = _operands(config, state, placement)
     counts = materialize(partial(_counts, config), placements, boards)
     features = [*counts, -distance]
-    piece = jnp.asarray(_PIECES)[placement // config.cells]
+    piece = jnp.asarray(rules.PIECES)[placement // config.cells]
     tables = [weights.linear[len(features) :], *jnp.moveaxis(weights.pieces, 1, 0)]
     by_piece = materialize(lambda tables, piece: [jnp.take_along_axis(table, piece, axis=0) for table in tables], tables, piece)
 
@@ -237,7 +234,7 @@ def heuristic_features(config: Config, state: State, actions: Int32[Array, "k la
     placement = jnp.clip(actions, 0, config.num_placements - 1)
     placements, boards, distance = _operands(config, state, placement)
     counts = materialize(lambda *args: jnp.stack(_counts(config, *args), axis=1), placements, boards)
-    piece = jnp.asarray(_PIECES)[placement // config.cells]
+    piece = jnp.asarray(rules.PIECES)[placement // config.cells]
     one_hot = (piece[:, None] == np.arange(len(PIECE_NAMES), dtype=np.int32)[None, :, None]).astype(jnp.float32)
     features = jnp.concatenate([counts, -distance[:, None], one_hot], axis=1)
     return jnp.concatenate([features, features * _phase(config, state)[None, None]], axis=1)
@@ -358,7 +355,7 @@ def _free_neighbours(config: Config, free: Board) -> tuple[Board, Board, Board]:
 
 
 def _cover(config: Config, placement: Int32[Array, "lanes"]) -> Board:
-    return rules.cover(config, placement, jnp.asarray(_CELL_ROWS)[placement // config.cells])
+    return rules.cover(config, placement, jnp.asarray(rules.CELL_ROWS)[placement // config.cells])
 
 
 def _neighbours(config: Config, cells: Board) -> tuple[Board, Board]:

@@ -30,9 +30,7 @@ MAX_BLOCKS = 512
 OTHER_DIVISOR = 24
 """Divisor of ``where_needed`` for statistics of other colours, on which about one placement in four has an effect."""
 
-_CELL_ROWS = np.array([rules.pack_rows(orientation.cells) for orientation in ORIENTATIONS], np.uint32)
 _CONTACT_ROWS = np.array([rules.pack_rows(orientation.contacts) for orientation in ORIENTATIONS], np.uint32)
-_PIECES = np.array([orientation.piece for orientation in ORIENTATIONS], np.int32)
 
 
 @jax.tree_util.register_dataclass
@@ -82,7 +80,7 @@ class Candidate:
         edges, diagonals = neighbours(self.config, self.cells)
         if not self.config.starts_stay_open:
             corners = jnp.where((hand == np.uint32(self.config.full_hand))[None], np.uint32(0), corners)
-        piece = np.uint32(1) << jnp.asarray(_PIECES)[self.orientation].astype(jnp.uint32)
+        piece = np.uint32(1) << jnp.asarray(rules.PIECES)[self.orientation].astype(jnp.uint32)
         return free & ~(_pad_to_reach(self.config, self.cells) | edges), corners | diagonals, hand & ~piece
 
     @property
@@ -292,7 +290,7 @@ def _candidate(
     config: Config, root: Root, orientation: Int32[Array, "lanes"], anchor: Int32[Array, "lanes"]
 ) -> tuple[Candidate, Board]:
     """A placement, and the open corners on which its contacts lie."""
-    cells = rules.cover(config, anchor, jnp.asarray(_CELL_ROWS)[orientation])
+    cells = rules.cover(config, anchor, jnp.asarray(rules.CELL_ROWS)[orientation])
     contact_cells = rules.cover(config, anchor, jnp.asarray(_CONTACT_ROWS)[orientation])
     return Candidate(config, root, orientation, anchor, cells), contact_cells & root.own[1][: words(config)]
 

@@ -1,24 +1,33 @@
 """Positions on the host by action ids: the ``tilewe_jax.host.HostPosition`` of every variant, over the engine of ``host``."""
 
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewe_jax.draw.pictures import draw
+from tilewe_jax.draw.pictures import draw, register
 from tilewe_jax.draw.shapes import Options
 from tilewe_jax.draw.theme import COLORS
-from tilewe_jax.games.polyomino import figures
 from tilewe_jax.games.polyomino.config import VERSION, Config
+from tilewe_jax.games.polyomino.drawing import DRAWING
 from tilewe_jax.games.polyomino.host import Position, bits, explain_placement, geometry
-from tilewe_jax.games.polyomino.notation import action_names, action_of_name, cell_name, cells_of, orientation_and_anchor
+from tilewe_jax.games.polyomino.notation import (
+    action_names,
+    action_of_name,
+    cell_name,
+    cells_of,
+    column_name,
+    orientation_and_anchor,
+)
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
-from tilewe_jax.host import HostGame, IllegalActionError, common_view, require_no_deal
+from tilewe_jax.host import HostGame, IllegalActionError, common_view, require_no_deal, shared_win
 from tilewe_jax.utils.checks import action_id, out_of_range
 
 if TYPE_CHECKING:
     from tilewe_jax.games.polyomino.rules import State
+
+register("polyomino", DRAWING)
 
 
 @dataclass(frozen=True)
@@ -105,9 +114,23 @@ class PolyominoPosition:
         return action
 
     def text(self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True) -> str:
-        """The board, and the score and pieces left of each colour, see ``figures.text``."""
+        """The board, and for each colour the score and the pieces left; small letters for the cells of ``last_action``."""
         del seat, open  # everybody sees everything
-        return figures.text(self, color, self._cells_of(last_action))
+        size, marked = self.config.size, self._cells_of(last_action)
+        board = [["."] * size for _ in range(size)]
+        marks = [_mark(index, color) for index in range(self.config.colors)]
+        for index, mark in enumerate(marks):
+            for cell in self.cells(index):
+                board[cell[1]][cell[0]] = _mark(index, color, last=True) if cell in marked else mark
+        rows = [f"{y + 1:2d} {' '.join(board[y])}" for y in reversed(range(size))]
+        rows.append("   " + " ".join(column_name(x)[-1] for x in range(size)))
+        rows.append("points and pieces left:")
+        for index, mark in enumerate(marks):
+            rows.append(f"{mark} {self.position.score(index):3d} {' '.join(self.remaining_pieces(index))}")
+        if (players := self.config.players) < self.config.colors:
+            rows += [f"{' and '.join(COLORS[i::players])}: {score} points" for i, score in enumerate(self.scores())]
+        rows.append("game over" if self.is_terminal else f"{COLORS[self.current_color]} to move")
+        return "\n".join(rows)
 
     def svg(self, *, last_action: int | None = None) -> str:
         """The same as a picture, see ``tilewe_jax.draw``."""
@@ -176,10 +199,42 @@ class PolyominoPosition:
         return f"action {action}, {ORIENTATIONS[orientation].name} at {cell_name(anchor)},"
 
 
+_ANSI = ("94", "93", "91", "92")
+
+
+def _mark(index: int, color: bool, last: bool = False) -> str:
+    """The letter of a colour on the board, with colours on a coloured ground where it is of the last move."""
+    letter = COLORS[index][0] if last else COLORS[index][0].upper()
+    return f"\x1b[{'7;' if last else ''}{_ANSI[index]}m{letter}\x1b[0m" if color else letter
+
+
 def host_game(config: Config) -> HostGame:
     """A variant in plain Python."""
-    from_deal = partial(_position_of_deal, config)
-    return HostGame(config.name, VERSION, config.players, config.num_actions, config.max_steps, from_deal)
+    return HostGame(
+        id=config.name,
+        version=VERSION,
+        num_players=config.players,
+        num_actions=config.num_actions,
+        max_steps=config.max_steps,
+        init_from_deal=partial(_position_of_deal, config),
+        returns=_returns,
+        shapes=_shapes(config.orientations),
+    )
+
+
+def _returns(position: PolyominoPosition) -> tuple[float, ...]:
+    scores = position.scores()
+    return shared_win(scores) if len(scores) > 1 else (scores[0] / position.config.max_score,)
+
+
+@lru_cache(maxsize=64)
+def _shapes(orientations: tuple[int, ...]) -> list[dict[str, Any]]:
+    """The orientations of the pieces by their numbers, for clients that have no geometry of their own."""
+    known = [(index, ORIENTATIONS[index]) for index in orientations]
+    return [
+        {"id": index, "name": each.name, "piece": PIECE_NAMES[each.piece], "cells": [list(cell) for cell in each.cells]}
+        for index, each in known
+    ]
 
 
 def _position_of_deal(config: Config, deal: Any) -> PolyominoPosition:

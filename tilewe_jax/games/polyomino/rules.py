@@ -41,6 +41,10 @@ def pack_rows(cells: Iterable[Cell]) -> int:
 # By orientation: its packed rows in the low 25 bits, its piece above them.
 _ROWS_AND_PIECE = np.array([pack_rows(o.cells) | o.piece << MAX_PIECE_SIZE * MAX_PIECE_SIZE for o in ORIENTATIONS], np.uint32)
 
+CELL_ROWS = np.array([pack_rows(orientation.cells) for orientation in ORIENTATIONS], np.uint32)
+"""The cells of each orientation, see ``pack_rows``."""
+PIECES = np.array([orientation.piece for orientation in ORIENTATIONS], np.int32)
+"""The piece of each orientation."""
 _WIDTHS = np.array([max(x for x, _ in o.cells) + 1 for o in ORIENTATIONS], np.int32)
 _HEIGHTS = np.array([max(y for _, y in o.cells) + 1 for o in ORIENTATIONS], np.int32)
 

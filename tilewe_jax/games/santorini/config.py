@@ -33,8 +33,6 @@ class Config:
     placement: Placement = "default"
     """Initial cells of the workers: in the middle of the board ("default"), drawn uniformly ("random"), or chosen by the
     players, who place one worker each in turns ("chosen")."""
-    gods: tuple[str, str] | None = None
-    """God powers of the players; ``None`` is the only value, as none are built."""
 
     def __post_init__(self) -> None:
         if self.size not in SIZES:
@@ -42,8 +40,6 @@ class Config:
             raise ValueError(f"size must be {SIZES[0]} to {SIZES[-1]}, not {self.size}{why}")
         if self.placement not in get_args(Placement):
             raise ValueError(f"placement must be one of {', '.join(get_args(Placement))}, not {self.placement!r}")
-        if self.gods is not None:
-            raise ValueError(f"gods must be None, as no god powers are built yet, not {self.gods!r}")
 
     @property
     def num_actions(self) -> int:

@@ -7,12 +7,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray, UInt8
 from numpy.typing import NDArray
 
 from tilewe_jax.bits import WORD_BITS
+from tilewe_jax.chance import Chance
 from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action, check_state
 from tilewe_jax.games.santorini import heuristics, lookahead, observation, policies, rules, symmetry
+from tilewe_jax.games.santorini.chance import RandomWorkers
 from tilewe_jax.games.santorini.config import VERSION, Cell, Config, santorini
 from tilewe_jax.games.santorini.host import SYMBOLS, Move, SantoriniBoard
 from tilewe_jax.games.santorini.rules import State
@@ -122,6 +124,13 @@ class SantoriniGame(Game[State]):
         """By heights, mobility and threats, see ``heuristics``."""
         return heuristics.heuristic_value(self.config, state)
 
+    def chance(self) -> Chance:
+        return Chance(self) if self.fixed_start else RandomWorkers(self)
+
+    @property
+    def has_lookahead(self) -> bool:
+        return True
+
     def outcomes_of_actions(self, state: State, actions: Int32[Array, "k"]) -> Int32[Array, "k"]:
         """Wins and losses within three turns after an action, see ``lookahead``."""
         outcome = rule_per_lane(lookahead.outcome_of_action, self.config, materialized=True)
@@ -130,6 +139,17 @@ class SantoriniGame(Game[State]):
     def policies(self) -> dict[str, Policy]:
         """The players ``random``, ``greedy`` and ``one_ply``, see ``policies``."""
         return {**super().policies(), **policies.policies(self.config)}
+
+    @property
+    def quick_policy(self) -> str:
+        return "one_ply"
+
+    def characters(self, state: State) -> UInt8[Array, "cells"]:
+        """The height, or 5 and 6 for the workers of the two players."""
+        pieces, heights = rules.board_of(self.config, state)
+        player = jnp.where(pieces > 0, state.current_player, 1 - state.current_player)
+        digits = jnp.where(pieces != 0, 5 + player, heights.astype(jnp.int32))
+        return (ord("0") + digits).astype(jnp.uint8)[::-1].ravel()
 
     def current_player(self, state: State) -> Int32[Array, ""]:
         return state.current_player

@@ -11,11 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewe_jax.draw.pictures import draw
+from tilewe_jax.draw.pictures import draw, register
 from tilewe_jax.draw.shapes import Options
 from tilewe_jax.games.santorini.config import DIRECTIONS, DOME, NUM_TURNS, SIZES, VERSION, Cell, Config, Placement
+from tilewe_jax.games.santorini.drawing import DRAWING
 from tilewe_jax.host import HostGame, IllegalActionError, common_view, require_no_deal
 from tilewe_jax.utils.checks import action_id, out_of_range
+
+register("santorini", DRAWING)
 
 PIECES = (1, 2, -1, -2)
 """The workers in arrays: 1 and 2 are the first player's, -1 and -2 the second's."""
@@ -514,5 +517,18 @@ def _direction(start: Cell, to: Cell) -> int:
 
 def host_game(config: Config) -> HostGame:
     """Santorini in plain Python."""
-    from_deal = partial(SantoriniBoard.from_deal, config)
-    return HostGame("santorini", VERSION, 2, config.num_actions, config.max_steps, from_deal)
+    return HostGame(
+        id="santorini",
+        version=VERSION,
+        num_players=2,
+        num_actions=config.num_actions,
+        max_steps=config.max_steps,
+        init_from_deal=partial(SantoriniBoard.from_deal, config),
+        new_deal=partial(_new_deal, config),
+    )
+
+
+def _new_deal(config: Config, chance: random.Random) -> list[list[int]] | None:
+    if config.placement != "random":
+        return None
+    return [list(cell) for cell in SantoriniBoard.start(config.size, "random", chance).workers if cell]

@@ -10,8 +10,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 
 from tilewe_jax.bits import WORD_BITS, popcount
+from tilewe_jax.chance import Chance
 from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action, check_state
 from tilewe_jax.games.triominos import heuristics, observation, policies, rules
+from tilewe_jax.games.triominos.chance import TriominosDeal
 from tilewe_jax.games.triominos.config import VERSION, Config, triominos
 from tilewe_jax.games.triominos.figure import Placement
 from tilewe_jax.games.triominos.host import Position, read_deal, unwrap
@@ -189,6 +191,15 @@ class TriominosGame(Game[State]):
     def board_of(self, state: State) -> Int8[Array, "4 rows columns"]:
         """Tile ids, and the numbers at the left, middle and right corner, cell by cell on the torus; -1 where no tile is."""
         return observation.board_of(self.config, state)
+
+    def chance(self) -> Chance:
+        if self.config.game == "single":
+            return TriominosDeal(self)
+        raise ValueError("triominos: the outcomes of its chance cannot be listed, as it is a game of several rounds")
+
+    @property
+    def has_hidden_information(self) -> bool:
+        return True
 
     def determinize(self, state: State, player: Int32[Array, ""], key: PRNGKeyArray) -> State:
         """The state with the tiles that ``player`` does not see dealt anew to the pile and the other trays; sizes stay."""

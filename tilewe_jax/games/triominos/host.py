@@ -6,9 +6,10 @@ The rules are written a second time here, over dictionaries of cells and vertice
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from random import Random
 from typing import Any
 
-from tilewe_jax.draw.pictures import draw
+from tilewe_jax.draw.pictures import draw, register
 from tilewe_jax.draw.shapes import Options
 from tilewe_jax.games.triominos.config import (
     DRAW_SCORE,
@@ -20,6 +21,7 @@ from tilewe_jax.games.triominos.config import (
     VERSION,
     Config,
 )
+from tilewe_jax.games.triominos.drawing import DRAWING
 from tilewe_jax.games.triominos.figure import Figure, Placement, name_of, read_placement
 from tilewe_jax.games.triominos.tiles import (
     ORIENTATIONS,
@@ -34,8 +36,10 @@ from tilewe_jax.games.triominos.tiles import (
     tile_id,
     vertices,
 )
-from tilewe_jax.host import HostGame, IllegalActionError, common_view
+from tilewe_jax.host import HostGame, IllegalActionError, Rounds, Table, common_view
 from tilewe_jax.utils.checks import action_id, out_of_range
+
+register("triominos", DRAWING)
 
 DRAW, PASS = "draw", "pass"
 _UINT32 = 0xFFFFFFFF
@@ -534,5 +538,79 @@ def _placement_view(tile: Tile, orientation: int, cell: Cell) -> dict[str, Any]:
 
 def host_game(config: Config) -> HostGame:
     """Triominos in plain Python."""
-    from_deal = partial(Position.from_deal, config)
-    return HostGame("triominos", VERSION, config.players, config.num_actions, config.max_steps, from_deal)
+    return HostGame(
+        id="triominos",
+        version=VERSION,
+        num_players=config.players,
+        num_actions=config.num_actions,
+        max_steps=config.max_steps,
+        init_from_deal=partial(Position.from_deal, config),
+        has_hidden_information=True,
+        new_deal=partial(_new_deal, config),
+        rounds=Rounds(first_round, table_of_rounds),
+    )
+
+
+def _new_deal(config: Config, chance: Random) -> dict[str, Any]:
+    order = chance.sample(range(config.tiles), config.tiles)
+    may_start = _holders_of_highest(config, order) if config.start == "highest" else range(config.players)
+    return {
+        "tiles": [digits(config.tile_list[tile]) for tile in order],
+        "starter": chance.choice(may_start),
+        "seed": [chance.getrandbits(32), chance.getrandbits(32)],
+    }
+
+
+# ---- The table of rounds
+
+
+def first_round(position: Position) -> Table:
+    """The table at the start of a game."""
+    return (_empty_round(position),)
+
+
+_COLUMNS = ("tiles", "bonus", "hexagons", "bridges", "draws", "passes", "end")
+"""Where points come from: numbers of placed tiles, opening bonuses, hexagons, bridges, draws, passes, the end of a round."""
+
+
+def _empty_round(position: Position) -> dict[str, Any]:
+    points = [dict.fromkeys((*_COLUMNS, "total"), 0) for _ in position.trays]
+    return {"round": position.round, "starter": position.current_player, "points": points, "reason": None, "winners": None}
+
+
+def table_of_rounds(rounds: Table, before: Position, action: int, after: Position) -> Table:
+    """The table after an action: for each round and seat where its points came from, and how the round has ended."""
+    mover = before.current_player
+    gains = _gains(before, action)
+    points = [dict(row) for row in rounds[-1]["points"]]
+    for column, gain in gains.items():
+        points[mover][column] += gain
+        points[mover]["total"] += gain
+    current = {**rounds[-1], "points": points}
+    has_ended = after.is_terminal or after.round != before.round
+    if not has_ended:
+        return (*rounds[:-1], current)
+    for seat, row in enumerate(points):
+        end = after.points[seat] - before.points[seat] - (sum(gains.values()) if seat == mover else 0)
+        row["end"] += end
+        row["total"] += end
+    is_out = action < before.config.draw and len(before.trays[mover]) == 1
+    current["reason"] = "out" if is_out else "stuck"
+    current["winners"] = [seat for seat, row in enumerate(points) if row["end"]] or ([mover] if is_out else [])
+    return (*rounds[:-1], current) if after.is_terminal else (*rounds[:-1], current, _empty_round(after))
+
+
+def _gains(position: Position, action: int) -> dict[str, int]:
+    """The points that an action brings at once, by where they come from."""
+    gain = int(position.action_view(action)["gain"])
+    what = position.describe(action)
+    if isinstance(what, str):
+        return {"draws" if what == "draw" else "passes": gain}
+    tile = tuple(map(int, what[0]))
+    numbers = sum(tile)
+    column = "bonus"
+    if position.placements and position.figure.hexagons(what[2]):
+        column = "hexagons"
+    elif position.placements and position.figure.bridge(what[2]):
+        column = "bridges"
+    return {"tiles": numbers, column: gain - numbers}

@@ -1,6 +1,6 @@
 // The rules of each game in a few sentences, for those who have never played it.
 
-import { GAMES } from "./games.js"; // which `tilewe-jax play` reads too
+import { GAMES } from "./games.js"; // the server makes it of what the games declare
 
 /** What people read about a game: the catalogue's title where the page knows no better. */
 export function about(id, catalogue) {

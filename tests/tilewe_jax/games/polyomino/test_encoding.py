@@ -8,8 +8,10 @@ import numpy as np
 import tilewe_jax
 from tests.support import batched, positions, rows
 from tilewe_jax.bits import unpack_words
+from tilewe_jax.games.polyomino import heuristics
 from tilewe_jax.games.polyomino.heuristics import Features, PerceptronWeights
 from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
+from tilewe_jax.lanes import rule_per_lane
 
 GAME = tilewe_jax.make("tilewe", players=3, size=7)
 
@@ -52,8 +54,8 @@ def test_logits_are_those_of_features() -> None:
     shapes = (num_weights,), (len(Features._fields), hidden), (len(PIECE_NAMES), hidden), (hidden,)
     keys = jax.random.split(jax.random.key(1), len(shapes))
     weights = PerceptronWeights(*(jax.random.normal(key, (4, *shape)) for key, shape in zip(keys, shapes, strict=True)))
-    linear = jax.jit(jax.vmap(GAME.linear_logits))(state, actions, weights.linear)
-    logits = jax.jit(jax.vmap(GAME.perceptron_logits))(state, actions, weights)
+    linear = jax.jit(jax.vmap(rule_per_lane(heuristics.linear_logits, GAME.config)))(state, actions, weights.linear)
+    logits = jax.jit(jax.vmap(rule_per_lane(heuristics.perceptron_logits, GAME.config)))(state, actions, weights)
     features = np.asarray(jax.jit(jax.vmap(GAME.heuristic_features))(state, actions))[..., :num_weights]
     units = np.einsum("bkf,bfh->bkh", features, np.concatenate([weights.features, weights.pieces], axis=1))
     expected = np.einsum("bkf,bf->bk", features, weights.linear)

@@ -377,11 +377,6 @@ def test_options_that_are_refused(options: dict[str, Any], message: str) -> None
         tilewe_jax.make("santorini", **options)
 
 
-def test_gods_have_a_place_but_are_not_built() -> None:
-    with pytest.raises(ValueError, match="no god powers are built yet"):
-        Config(gods=("Apollo", "Atlas"))
-
-
 def test_a_host_board_by_action_ids() -> None:
     """What ``HostPosition`` says of every id: the rule that it breaks, or the position after it."""
     for host in (SantoriniBoard.from_array(WALLED), SantoriniBoard.start(3, "chosen").push([(0, 0)])):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tilewe_jax.draw.pictures import Drawing, points
 from tilewe_jax.draw.shapes import Cell, Options, Scene, View, chip, el, heat_cells, outline, piece, short, square, text
 from tilewe_jax.games.polyomino.pieces import PIECE_CELLS, PIECE_NAMES
 
@@ -90,3 +91,11 @@ def legend(view: View, options: Options, width: float, names: Sequence[str]) -> 
         line = {"stroke": ink(f"{color['name']}-edge"), "stroke-width": 0.8}
         parts.append(el("path", {"class": "tilewe-tray", "d": path, "fill": ink(color["name"]), **line}))
     return Scene(width, _ROW * len(view["colors"]) + 4, parts)
+
+
+def summary(view: View) -> str:
+    """What a view shows, in words."""
+    return f"Board of {view['size']} by {view['size']} cells; {points(view)}"
+
+
+DRAWING = Drawing(board, legend, summary)

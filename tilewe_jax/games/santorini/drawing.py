@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from tilewe_jax.draw.pictures import Drawing
 from tilewe_jax.draw.shapes import Options, Scene, View, chip, el, heat_cells, mark, number, short, square, text
 from tilewe_jax.draw.theme import SEATS
 
@@ -112,3 +113,11 @@ def _worker(index: int, x: float, y: float, side: float, options: Options) -> st
         el("circle", {"cx": x, "cy": y, "r": 0.125 * side, "fill": "none", **ring}),
         el("path", {"d": mark(color, x, y, 0.5 * side), "fill": ink(f"{color}-ink")}),
     )
+
+
+def summary(view: View) -> str:
+    """What a view shows, in words."""
+    return f"Santorini, {view['size']} by {view['size']} cells"
+
+
+DRAWING = Drawing(board, legend, summary)

@@ -1,181 +1,26 @@
-"""The chance of games as a tree of outcomes: deals one by one, and draws from a pile when they are made.
-
-A state of a game holds all of its chance from the start, so that ``apply`` needs no key. Packages that walk trees of games,
-like OpenSpiel, ask for each outcome and its probability instead; all outcomes of an event are equally likely here.
-"""
+"""The chance of a round of Triominos for packages that walk trees: tiles dealt and drawn one by one."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
-import jax
 import numpy as np
 
 from tilewe_jax.bits import WORD_BITS
-from tilewe_jax.game import Game
-from tilewe_jax.games.santorini.game import SantoriniGame
-from tilewe_jax.games.triominos.game import TriominosGame
+from tilewe_jax.chance import Chance, Event
 from tilewe_jax.games.triominos.tiles import digits, rank
 
 _RESAMPLES = 1000
 """Attempts to deal hidden tiles so that the same player begins."""
 
 
-@dataclass(frozen=True)
-class Event:
-    """An action of a game or an outcome of chance, in the order in which they were played."""
-
-    player: int
-    """The player who acted; negative for chance."""
-    action: int
-    """The action, or the number of the outcome."""
-    seen_by: int | None = None
-    """Chance: the only player who sees the outcome; ``None`` where all do."""
-    tile: int | None = None
-    """The tile that was dealt, drawn or placed, where there is one."""
-    owner: int | None = None
-    """The player who has got or placed that tile."""
-
-
-class Chance(Protocol):
-    """The events of chance of one game."""
-
-    @property
-    def max_outcomes(self) -> int:
-        """The largest number of outcomes of an event."""
-
-    @property
-    def max_events(self) -> int:
-        """The largest number of events in a game."""
-
-    def deal_outcomes(self, dealt: Sequence[int]) -> list[int]:
-        """The possible outcomes of the next event before the first action; none when the deal is complete."""
-
-    def deal_event(self, dealt: Sequence[int], outcome: int) -> Event:
-        """An outcome of that event."""
-
-    def start(self, dealt: Sequence[int]) -> Any:
-        """The initial state of a complete deal."""
-
-    def draw_outcomes(self, state: Any, action: int) -> list[int]:
-        """The possible outcomes of the event that an action brings about; none where it brings about none."""
-
-    def draw_event(self, state: Any, outcome: int) -> Event:
-        """An outcome of that event."""
-
-    def with_draw(self, state: Any, outcome: int) -> Any:
-        """The state before that action, in which the event will have this outcome."""
-
-    def name(self, event: Event) -> str:
-        """An outcome for people."""
-
-    def resample(
-        self, state: Any, events: Sequence[Event], player: int, uniform: Callable[[], float]
-    ) -> tuple[Any, list[Event]]:
-        """A state and the events that led to it, such that a player could have seen the same.
-
-        Args:
-          state: a state without an event of chance under way.
-          events: all events that led there.
-          player: the observer.
-          uniform: gives random numbers, at least 0 and below 1.
-        """
-
-
-def chance_of(game: Game[Any]) -> Chance:
-    """The events of chance of a game. Raises ``ValueError`` for a game whose chance cannot be told one by one."""
-    if game.fixed_start and not game.has_hidden_information:
-        return NoChance(game)
-    if isinstance(game, SantoriniGame):
-        return RandomWorkers(game)
-    if isinstance(game, TriominosGame) and game.config.game == "single":
-        return TriominosDeal(game)
-    why = "a game of several rounds" if isinstance(game, TriominosGame) else "a game with chance that is not known here"
-    raise ValueError(f"{game.id}: the outcomes of its chance cannot be listed, as it is {why}")
-
-
-@dataclass(frozen=True)
-class NoChance:
-    """A game in which chance decides nothing."""
-
-    game: Game[Any]
-    max_outcomes: int = 0
-    max_events: int = 0
-
-    def deal_outcomes(self, dealt: Sequence[int]) -> list[int]:
-        """None."""
-        del dealt
-        return []
-
-    def deal_event(self, dealt: Sequence[int], outcome: int) -> Event:
-        """Not asked for: there are no outcomes."""
-        raise AssertionError(dealt, outcome)
-
-    def start(self, dealt: Sequence[int]) -> Any:
-        """The only initial state."""
-        del dealt
-        return self.game.init(jax.random.key(0))
-
-    def draw_outcomes(self, state: Any, action: int) -> list[int]:
-        """None."""
-        del state, action
-        return []
-
-    def draw_event(self, state: Any, outcome: int) -> Event:
-        """Not asked for: there are no outcomes."""
-        raise AssertionError(state, outcome)
-
-    def with_draw(self, state: Any, outcome: int) -> Any:
-        """Not asked for: there are no outcomes."""
-        raise AssertionError(state, outcome)
-
-    def name(self, event: Event) -> str:
-        """Not asked for: there are no outcomes."""
-        raise AssertionError(event)
-
-    def resample(
-        self, state: Any, events: Sequence[Event], player: int, uniform: Callable[[], float]
-    ) -> tuple[Any, list[Event]]:
-        """The same: nothing is hidden."""
-        del player, uniform
-        return state, list(events)
-
-
-class RandomWorkers(NoChance):
-    """Santorini with workers on random cells: four draws of a cell, ``row * size + column``."""
-
-    game: SantoriniGame
-
-    def __init__(self, game: SantoriniGame) -> None:
-        super().__init__(game, game.config.size**2, 4)
-
-    def deal_outcomes(self, dealt: Sequence[int]) -> list[int]:
-        """The cells that are still free."""
-        return [] if len(dealt) == self.max_events else sorted(set(range(self.max_outcomes)) - set(dealt))
-
-    def deal_event(self, dealt: Sequence[int], outcome: int) -> Event:
-        """A worker on a cell, which everybody sees."""
-        del dealt
-        return Event(-1, outcome)
-
-    def start(self, dealt: Sequence[int]) -> Any:
-        """The workers on their cells."""
-        return self.game.init_from_deal([divmod(cell, self.game.config.size) for cell in dealt])
-
-    def name(self, event: Event) -> str:
-        """Row and column of the cell."""
-        return f"worker on {divmod(event.action, self.game.config.size)}"
-
-
-class TriominosDeal(NoChance):
+class TriominosDeal(Chance):
     """A round of Triominos: tiles dealt one by one, seat by seat, then the player who starts, and tiles drawn later.
 
     An outcome is the id of a tile, or a player who starts, after all tiles.
     """
 
-    game: TriominosGame
-
-    def __init__(self, game: TriominosGame) -> None:
+    def __init__(self, game: Any) -> None:
         config = game.config
         self._num_dealt = config.players * config.dealt
         super().__init__(game, max(config.tiles, config.players), config.tiles + 1)
@@ -304,14 +149,11 @@ class TriominosDeal(NoChance):
     def _tiles_of(self, words: Any) -> list[int]:
         return [tile for tile in range(self.game.config.tiles) if int(words[tile // WORD_BITS]) >> tile % WORD_BITS & 1]
 
-
-def tile_placed(before: Any, after: Any, player: int) -> int | None:
-    """The tile that an action of a player has taken from a tray; ``None`` for games without trays, and other actions."""
-    if not hasattr(before, "trays"):
-        return None
-    gone = np.asarray(before.trays)[player] & ~np.asarray(after.trays)[player]
-    (words,) = np.nonzero(gone)
-    return int(words[0]) * WORD_BITS + int(gone[words[0]]).bit_length() - 1 if len(words) else None
+    def action_event(self, player: int, action: int, before: Any, after: Any) -> Event:
+        """An action with the tile that it has taken from the tray of the player."""
+        gone = np.asarray(before.trays)[player] & ~np.asarray(after.trays)[player]
+        tile = next(iter(self._tiles_of(gone)), None)
+        return Event(player, action, tile=tile, owner=player)
 
 
 def _shuffled(tiles: list[int], uniform: Callable[[], float]) -> list[int]:

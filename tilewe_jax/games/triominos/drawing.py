@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from tilewe_jax.draw import pictures
 from tilewe_jax.draw.shapes import Options, Point, Scene, View, chip, el, heat_opacity, number, short, text
 from tilewe_jax.draw.theme import SEATS
 
@@ -140,3 +141,11 @@ def legend(view: View, options: Options, width: float, names: Sequence[str]) -> 
         y += _ROW * max(1, -(-len(tiles) // a_row))
     parts.append(text(width - 12, y + 10, 13, ink("muted"), f"{view['pile']} tiles in the pile", {"text-anchor": "end"}))
     return Scene(width, y + 24, parts)
+
+
+def summary(view: View) -> str:
+    """What a view shows, in words."""
+    return f"Triominos, {len(view['tiles'])} tiles placed, {view['pile']} in the pile; {pictures.points(view)}"
+
+
+DRAWING = pictures.Drawing(board, legend, summary, bounds_of)

@@ -1,0 +1,25 @@
+"""Santorini as it is offered to people. Needs no JAX."""
+
+from tilewe_jax.games.santorini.config import SIZES, santorini
+from tilewe_jax.games.santorini.host import host_game
+from tilewe_jax.host import Offer
+
+OFFERS = {
+    "santorini": Offer(
+        "Santorini",
+        (2, 2),
+        "Move, build, and be first on the third level.",
+        (
+            "In each turn you move one of your two workers to a neighbouring cell, at most one level up, and then build a level"
+            " beside it.",
+            "A fourth level is a dome: nobody can stand on it.",
+            "Whoever steps up to the third level wins. Whoever cannot move loses.",
+        ),
+        "c3-b2*b3 moves the worker on c3 to b2 and builds on b3; c3 places a worker there.",
+        {"size": {"range": [SIZES[0], SIZES[-1]]}, "placement": {"choices": ["default", "random", "chosen"]}},
+        False,
+        santorini,
+        host_game,
+    )
+}
+"""By id."""
