@@ -186,7 +186,7 @@ def test_a_state_of_another_game_is_refused(game: Any, other: Any) -> None:
     key = jax.random.key(0)
     state = jax.eval_shape(other.init, key)
     environment = Environment(game)
-    games = jax.eval_shape(lambda key: Environment(other).reset(key, 2), key)
+    games, _ = jax.eval_shape(lambda key: Environment(other).reset(key, 2), key)
     search = Search(game, uniform_evaluator(game), PuctRule(), SearchSettings(2, 2))
     for call in (
         lambda: jax.eval_shape(lambda state: game.step(state, 0), state),
