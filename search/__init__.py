@@ -1,8 +1,8 @@
 """Batched tree search over the ``Game`` protocol of ``tilewe_jax``; knows no particular game.
 
 The public names stand here. As a function of a position: ``puct_policy``, ``gumbel_policy``, and for hidden information
-``determinized_policy`` and ``ismcts_policy``; as values: ``Search``, ``Determinized``, ``InformationSetSearch``; by text:
-``AgentSpec`` and ``build``.
+``determinized_policy`` and ``ismcts_policy``; as values: ``Search``, ``Determinized``, ``InformationSetSearch``. By text:
+``tilewe_jax.agent``.
 """
 
 from tilewe_jax.search.candidates import Candidates, sample_candidates
@@ -31,20 +31,9 @@ from tilewe_jax.search.puct import PuctRule
 from tilewe_jax.search.reuse import SubtreeReuse
 from tilewe_jax.search.rules import ChildStats, RootContext, SelectionRule
 from tilewe_jax.search.settings import SearchSettings
-from tilewe_jax.search.spec import (
-    AgentSpec,
-    TreePlayer,
-    build,
-    build_player,
-    build_search,
-    build_subtree_reuse,
-    check_memory,
-    search_agents,
-)
 from tilewe_jax.search.tree import Tree, child_stats, init_tree, subtree
 
 __all__ = [
-    "AgentSpec",
     "Candidates",
     "ChildStats",
     "Determinized",
@@ -63,13 +52,7 @@ __all__ = [
     "SelectionRule",
     "SubtreeReuse",
     "Tree",
-    "TreePlayer",
-    "build",
-    "build_player",
-    "build_search",
-    "build_subtree_reuse",
     "bytes_per_node",
-    "check_memory",
     "child_stats",
     "dense_logits",
     "determinized_policy",
@@ -83,7 +66,6 @@ __all__ = [
     "puct_policy",
     "sample_candidates",
     "save_network",
-    "search_agents",
     "subtree",
     "uniform_evaluator",
     "uniform_logits",

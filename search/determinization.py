@@ -7,7 +7,8 @@ sample, not against that; ``InformationSetSearch`` does.
 """
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True)
 class Determinized(Generic[State]):
-    """A search of sampled determinizations: ``search(state, key) -> PolicyOutput``.
+    """A search of sampled determinizations: ``search(state, key, params=None) -> PolicyOutput``.
 
     Every determinization is searched with all simulations of the settings. Raises ``ValueError`` for less than one.
     """
@@ -35,7 +36,7 @@ class Determinized(Generic[State]):
     def __post_init__(self) -> None:
         check_number("num_determinizations", self.num_determinizations, 1)
 
-    def __call__(self, state: State, key: PRNGKeyArray) -> PolicyOutput:
+    def __call__(self, state: State, key: PRNGKeyArray, params: Any = None) -> PolicyOutput:
         """Search what the mover knows of a position.
 
         Of the candidates of all determinizations, the K with the highest mean policy are the candidates of the output, and the
@@ -44,10 +45,11 @@ class Determinized(Generic[State]):
         Args:
             state: the position; what its mover cannot see makes no difference.
             key: consumed.
+            params: parameters of the evaluator.
         """
-        return self.combine(self.search_each(state, key))
+        return self.combine(self.search_each(state, key, params))
 
-    def search_each(self, state: State, key: PRNGKeyArray) -> SearchOutput[State]:
+    def search_each(self, state: State, key: PRNGKeyArray, params: Any = None) -> SearchOutput[State]:
         """The outputs of the determinizations' searches, with a leading axis for them; arguments as for a call."""
         game = self.search.game
         require_backend()
@@ -55,7 +57,7 @@ class Determinized(Generic[State]):
         player = game.current_player(state)
         keys_determinize, keys_search = (jax.random.split(part, self.num_determinizations) for part in jax.random.split(key))
         states = jax.vmap(game.determinize, in_axes=(None, None, 0))(state, player, keys_determinize)
-        outputs: SearchOutput[State] = jax.vmap(self.search)(states, keys_search)
+        outputs: SearchOutput[State] = jax.vmap(partial(self.search, params=params))(states, keys_search)
         return outputs
 
     def combine(self, outputs: SearchOutput[State]) -> PolicyOutput:

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from tilewe_jax.game import Action, Game, Policy
-from tilewe_jax.search.exported import Network, network_interface, observation_spec
+from tilewe_jax.game import Action, Game, Policy, state_shapes
+from tilewe_jax.search.exported import Network, network_interface
 from tilewe_jax.search.made import made_again
 from tilewe_jax.search.settings import check_number, check_settings, setting
 from tilewe_jax.utils.loops import while_loop
@@ -28,8 +29,9 @@ class Evaluation(NamedTuple):
     """Expected outcome of every player, by seat; the outcomes of a game sum to 1."""
 
 
-Evaluator = Callable[[Any, PRNGKeyArray], Evaluation]
-"""``evaluator(state, key) -> Evaluation``, for one position; the key is consumed."""
+Evaluator = Callable[[Any, Any, PRNGKeyArray], Evaluation]
+"""``evaluator(params, state, key) -> Evaluation``, for one position; the key is consumed. ``params`` is any pytree, such as the
+weights of a network: what a search is given as ``params``. Evaluators without parameters ignore it."""
 
 
 def uniform_logits(actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
@@ -46,8 +48,8 @@ def dense_logits(logits: Float32[Array, "num_actions"]) -> LogitsFn:
 def uniform_evaluator(game: Game[Any]) -> Evaluator:
     """The evaluator that knows nothing: equal logits, equal values."""
 
-    def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
-        del state, key
+    def evaluate(params: Any, state: Any, key: PRNGKeyArray) -> Evaluation:
+        del params, state, key
         return Evaluation(uniform_logits, jnp.full(game.num_players, 1 / game.num_players, jnp.float32))
 
     return evaluate
@@ -57,8 +59,8 @@ def uniform_evaluator(game: Game[Any]) -> Evaluator:
 def heuristic_evaluator(game: Game[Any]) -> Evaluator:
     """The static heuristics of a game, ``heuristic_logits`` and ``heuristic_value``."""
 
-    def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
-        del key
+    def evaluate(params: Any, state: Any, key: PRNGKeyArray) -> Evaluation:
+        del params, key
         return Evaluation(lambda actions: game.heuristic_logits(state, actions), game.heuristic_value(state))
 
     return evaluate
@@ -105,7 +107,8 @@ def playout_evaluator(
         last = play_out(game, choose, apply, state, key, max_plies, is_played)
         return jnp.where(game.is_terminal(last), terminal_value(game, last, score_weight), game.heuristic_value(last))
 
-    def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
+    def evaluate(params: Any, state: Any, key: PRNGKeyArray) -> Evaluation:
+        del params
         value = jnp.mean(jax.vmap(play, in_axes=(None, 0))(state, jax.random.split(key, num_playouts)), axis=0)
         return Evaluation((lambda actions: game.heuristic_logits(state, actions)) if priors else uniform_logits, value)
 
@@ -148,13 +151,16 @@ def play_out(
 
 
 @made_again
-def network_evaluator(game: Game[Any], network: Network, symmetries: bool = False) -> Evaluator:
-    """A network as evaluator.
+def network_evaluator(game: Game[Any], network: Network | None = None, symmetries: bool = False) -> Evaluator:
+    """A network as evaluator, with the network as its parameters.
+
+    A network maps ``Game.observe`` of the mover to logits, ``float[num_logits]``, see ``Game.gather_logits``, and to the
+    expected outcome by seat from the mover's on, ``float[num_players]``; or has an interface for both. As ``params`` it is a
+    pytree that can be called: an Equinox module, or ``jax.tree_util.Partial(apply, weights)``.
 
     Args:
         game: the game.
-        network: maps ``Game.observe`` of the mover to logits, ``float[num_logits]``, see ``Game.gather_logits``, and to the
-            expected outcome by seat from the mover's on, ``float[num_players]``; or has an interface of its own for both.
+        network: the network where ``params`` is ``None``.
         symmetries: whether the network is asked about the position under all symmetries of the game, and averaged.
 
     Raises:
@@ -162,28 +168,33 @@ def network_evaluator(game: Game[Any], network: Network, symmetries: bool = Fals
     """
     if symmetries and game.num_symmetries == 1:
         raise ValueError(f"{game.id} has no symmetries to average over")
-    interface = network_interface(game, network)
-    logits, value = jax.eval_shape(network, observation_spec(interface, game))
-    if logits.shape != (interface.num_logits,) or value.shape != (game.num_players,):
-        raise ValueError(
-            f"the network gives logits {logits.shape} and values {value.shape}; {game.id} needs ({interface.num_logits},) and"
-            f" ({game.num_players},)"
-        )
 
-    def predict(state: Any) -> tuple[Array, Array]:
-        player = game.current_player(state)
+    def predict(network: Network, state: Any) -> tuple[Array, Array]:
+        interface, player = network_interface(game, network), game.current_player(state)
         logits, value = network(interface.observe(state, player))
+        if logits.shape != (interface.num_logits,) or value.shape != (game.num_players,):
+            raise ValueError(
+                f"the network gives logits {logits.shape} and values {value.shape}; {game.id} needs ({interface.num_logits},)"
+                f" and ({game.num_players},)"
+            )
         seats = (jnp.arange(game.num_players, dtype=jnp.int32) - player) % game.num_players
         return logits.astype(jnp.float32), value.astype(jnp.float32)[seats]
 
-    def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
+    if network is not None:  # for errors, before it is compiled
+        jax.eval_shape(partial(predict, network), state_shapes(game))
+
+    def evaluate(params: Any, state: Any, key: PRNGKeyArray) -> Evaluation:
         del key
+        asked: Network | None = network if params is None else params
+        if asked is None:
+            raise ValueError("the evaluator of a network needs the network: as an argument of network_evaluator, or as params")
+        interface = network_interface(game, asked)
         if not symmetries:
-            logits, value = predict(state)
+            logits, value = predict(asked, state)
             return Evaluation(lambda actions: interface.gather_logits(state, logits, actions), value)
         indices = jnp.arange(game.num_symmetries, dtype=jnp.int32)
         transformed = jax.vmap(game.transform, in_axes=(None, 0))(state, indices)
-        all_logits, values = jax.vmap(predict)(transformed)
+        all_logits, values = jax.vmap(partial(predict, asked))(transformed)
 
         def mean_logits(actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
             renamed = jnp.take(jnp.asarray(game.action_symmetries), actions, axis=1, mode="clip")
@@ -208,11 +219,11 @@ def mixed_evaluator(
         max_legal: in positions with more legal actions than this that weight is 0; 0 sets no limit.
     """
 
-    def evaluate(state: Any, key: PRNGKeyArray) -> Evaluation:
+    def evaluate(params: Any, state: Any, key: PRNGKeyArray) -> Evaluation:
         key_policy, key_playouts = jax.random.split(key)
-        logits, value = policy(state, key_policy)
+        logits, value = policy(params, state, key_policy)
         is_mixed = game.num_legal(state) <= max_legal if max_legal else jnp.asarray(True)
-        mixed = (1 - playout_weight) * value + playout_weight * playouts(state, key_playouts).value
+        mixed = (1 - playout_weight) * value + playout_weight * playouts(params, state, key_playouts).value
         return Evaluation(logits, jnp.where(is_mixed, mixed, value))
 
     return evaluate
@@ -284,9 +295,9 @@ class EvaluatorSettings:
         Args:
             game: the game.
             score_weight: weight of the score utility in the outcome of playouts.
-            network: what the name ``network`` stands for, already loaded.
+            network: what the name ``network`` stands for, already loaded; ``None`` where searches get it as their ``params``.
         """
-        if network is not None:
+        if self.network or network is not None:
             by_network = network_evaluator(game, network, self.symmetries)
             if not self.playout_weight:
                 return by_network

@@ -51,13 +51,13 @@ class InformationSetTree:
 
 @dataclass(frozen=True)
 class InformationSetSearch(Generic[State]):
-    """A search of a position as its mover knows it: ``search(state, key) -> PolicyOutput``, with any selection rule.
+    """A search of a position as its mover knows it, with any rule: ``search(state, key, params=None) -> PolicyOutput``.
 
     A node has room for ``num_candidates`` actions; in each determinization it considers the legal ones, or so many of them.
     As the value of a node before it is searched, rules get its mean value so far. Of the settings, ``root_candidate_pool``,
     ``exact_endings`` and ``lookahead`` are without effect: what a position is worth differs between determinizations.
 
-    Raises ``ValueError`` for several ``leaves`` and for a limit of ``seconds``.
+    Raises ``ValueError`` for several ``leaves``.
     """
 
     game: Game[State]
@@ -66,22 +66,21 @@ class InformationSetSearch(Generic[State]):
     settings: SearchSettings = field(default_factory=SearchSettings)
 
     def __post_init__(self) -> None:
-        if self.settings.leaves != 1 or self.settings.seconds is not None:
-            raise ValueError(
-                "an information-set search makes one simulation after the other, all of them: leaves=1, seconds=none"
-            )
+        if self.settings.leaves != 1:
+            raise ValueError("an information-set search makes one simulation after the other: leaves=1")
 
-    def __call__(self, state: State, key: PRNGKeyArray) -> PolicyOutput:
+    def __call__(self, state: State, key: PRNGKeyArray, params: Any = None) -> PolicyOutput:
         """Search what the mover knows of a position; the candidates of the output are the actions tried at the root.
 
         Args:
             state: the position; what its mover cannot see makes no difference.
             key: consumed.
+            params: parameters of the evaluator.
         """
-        output, _ = self.search(state, key)
+        output, _ = self.search(state, key, params)
         return output
 
-    def search(self, state: State, key: PRNGKeyArray) -> tuple[PolicyOutput, InformationSetTree]:
+    def search(self, state: State, key: PRNGKeyArray, params: Any = None) -> tuple[PolicyOutput, InformationSetTree]:
         """The output of a call and the tree behind it; arguments as for a call."""
         require_backend()
         check_state(self.game, state)
@@ -108,8 +107,8 @@ class InformationSetSearch(Generic[State]):
             tree, simulation, decided = progress.tree, progress.simulation, progress.decided
             key_determinize, key_select = jax.random.split(keys[simulation])
             determinization = self.game.determinize(state, observer, key_determinize)
-            path = self._select(tree, determinization, simulation, key_noise, key_select)
-            value = self._evaluate(path)
+            path = self._select(params, tree, determinization, simulation, key_noise, key_select)
+            value = self._evaluate(params, path)
             tree = _backup(tree, path, value, ~decided)
             if self.settings.stop_early:
                 remaining = num_simulations - simulation - 1
@@ -145,6 +144,7 @@ class InformationSetSearch(Generic[State]):
 
     def _select(
         self,
+        params: Any,
         tree: InformationSetTree,
         determinization: State,
         simulation: Int32[Array, ""],
@@ -162,7 +162,7 @@ class InformationSetSearch(Generic[State]):
             key, step_key = jax.random.split(descent.key)
             key_evaluator, key_candidates = jax.random.split(step_key)
             state, node = descent.state, descent.node
-            logits, _ = self.evaluator(state, key_evaluator)
+            logits, _ = self.evaluator(params, state, key_evaluator)
             sampled = sample_candidates(game, state, logits, key_candidates, settings.num_candidates, settings.candidate_pool)
             stored = self.rule.store_logits(sampled.logits)
             stats, children = _stats(tree, node, game.current_player(state), sampled.actions, stored)
@@ -222,8 +222,8 @@ class InformationSetSearch(Generic[State]):
         noise = self.rule.root_noise(ordered, key)
         return stored if noise is ordered else jnp.zeros_like(noise).at[ascending].set(noise)
 
-    def _evaluate(self, leaf: "_Descent") -> Float32[Array, "P"]:
-        _, value = self.evaluator(leaf.state, leaf.key)
+    def _evaluate(self, params: Any, leaf: "_Descent") -> Float32[Array, "P"]:
+        _, value = self.evaluator(params, leaf.state, leaf.key)
         end = terminal_value(self.game, leaf.state, self.settings.score_weight)
         return jnp.where(self.game.is_terminal(leaf.state), end, value)
 

@@ -4,15 +4,13 @@ Values are vectors over the players, and whoever moves follows their own compone
 need not alternate, and players may be passed over or move twice.
 """
 
-import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
 from tilewe_jax.game import Game, check_state
 from tilewe_jax.lanes import any_lane, mapped_together
@@ -62,14 +60,15 @@ class Search(Generic[State]):
         """Nodes for which a tree has room."""
         return self.settings.num_simulations + 1 if self.capacity is None else self.capacity
 
-    def __call__(self, state: State, key: PRNGKeyArray) -> SearchOutput[State]:
+    def __call__(self, state: State, key: PRNGKeyArray, params: Any = None) -> SearchOutput[State]:
         """Search a position.
 
         Args:
             state: the position. Where the game is over the action is -1.
             key: consumed.
+            params: parameters of the evaluator.
         """
-        return self.extend(self.init(state), key)
+        return self.extend(self.init(state), key, params)
 
     def init(self, state: State) -> Tree[State]:
         """The tree of a position before anything is evaluated. Raises ``TypeError`` or ``ValueError`` for another game's."""
@@ -77,75 +76,82 @@ class Search(Generic[State]):
         check_state(self.game, state)
         return init_tree(state, self.game.num_players, self.settings.num_candidates, self.num_nodes)
 
-    def extend(
-        self, tree: Tree[State], key: PRNGKeyArray, root_noise: Float32[Array, "K"] | None = None
-    ) -> SearchOutput[State]:
+    def extend(self, tree: Tree[State], key: PRNGKeyArray, params: Any = None) -> SearchOutput[State]:
         """Search on in a tree, of ``init``, ``subtree`` or an earlier search, by ``num_simulations`` more.
-
-        The evaluator makes most of a compiled search, so it stands in it once: where the root is not evaluated yet, it is the
-        leaf that step 0 of the loop selects, expands and backs up like any other; simulations are the steps after it. For roots
-        that are evaluated already step 0 changes nothing, and is left out where this holds for the whole batch.
 
         Args:
             tree: the tree; the kept statistics count.
             key: consumed.
-            root_noise: noise for the candidates of a root that is evaluated, in place of what the rule draws.
+            params: parameters of the evaluator.
         """
-        settings = self.settings
-        num_simulations, leaves = settings.num_simulations, settings.leaves
-        num_rounds = -(-num_simulations // leaves)
-        key_noise, key_output, key = jax.random.split(key, 3)
-        keys = jax.random.split(key, 1 + num_rounds)
-        unevaluated = tree.num_nodes == 0
-        kept_visits = child_stats(tree, jnp.int32(ROOT)).visits
+        return self.finish(self.advance(self.begin(tree, key), params))
 
-        can_end_early = settings.stop_early or settings.exact_endings or settings.seconds is not None
-
-        def noise_of(tree: Tree[State]) -> Float32[Array, "K"]:
-            return self.rule.root_noise(tree.prior[ROOT], key_noise) if root_noise is None else root_noise
-
-        def context(noise: Float32[Array, "K"]) -> RootContext:
-            return RootContext(noise, kept_visits, num_simulations)
-
-        def goes_on(progress: "_Progress") -> Array:
-            running: Array = progress.step <= num_rounds
-            # Of a batch, all go on together until the last is decided.
-            return running & any_lane(~progress.decided) if can_end_early else running
-
-        def advance(progress: "_Progress") -> "_Progress":
-            step, noise, decided = progress.step, progress.noise, progress.decided
-            # Step 0 evaluates the root, if anything; the last one may have fewer simulations left.
-            remaining = num_simulations - (step - 1) * leaves
-            count = jnp.where(step > 0, jnp.minimum(leaves, remaining), unevaluated.astype(jnp.int32))
-            count = jnp.where(decided, 0, count)
-            tree = self.simulate(progress.tree, context(noise), (step - 1) * leaves, keys[step], count, step == 0)
-            # Not by a condition of each game's own, which would draw at every step.
-            noise = cond(step == 0, lambda: noise_of(tree), lambda: noise)
-            if settings.stop_early:
-                stats = self._root_stats(tree)
-                decided = decided | self.rule.is_decided(stats, context(noise), num_simulations - step * leaves)
-            if settings.exact_endings:
-                decided = decided | tree.proven[ROOT]
-            begun = progress.begun
-            if settings.seconds is not None:
-                now = _milliseconds(step)
-                begun = jnp.where(begun < 0, now, begun)
-                decided = decided | ((step > 0) & (now - begun >= round(1000 * settings.seconds)))
-            return _Progress(tree, noise, step + 1, progress.num_active + count, decided, begun)
-
-        none = jnp.zeros(settings.num_candidates, jnp.float32)
-        tree, noise, num_active, decided = mapped_together(
-            (
-                tree,
-                cond(any_lane(~unevaluated), lambda: noise_of(tree), lambda: none),
-                jnp.int32(0),
-                tree.proven[ROOT] & settings.exact_endings,
-            )
+    def begin(self, tree: Tree[State], key: PRNGKeyArray) -> "Progress[State]":
+        """The search of ``extend`` before its first round, which ``advance`` continues and ``finish`` ends."""
+        keys, unevaluated = jax.random.split(key, 3), tree.num_nodes == 0
+        noise = cond(
+            any_lane(~unevaluated),
+            lambda: self.rule.root_noise(tree.prior[ROOT], keys[0]),
+            lambda: jnp.zeros(self.settings.num_candidates, jnp.float32),
         )
-        step = jnp.where(any_lane(unevaluated), 0, 1)
-        start = _Progress(tree, noise, step, num_active, decided, begun=jnp.int32(-1))
-        end = while_loop(goes_on, advance, start)
-        return self._output(end.tree, context(end.noise), end.num_active - unevaluated.astype(jnp.int32), key_output)
+        decided, uncounted = tree.proven[ROOT] & self.settings.exact_endings, -unevaluated.astype(jnp.int32)
+        kept_visits = child_stats(tree, jnp.int32(ROOT)).visits
+        tree, noise, uncounted, decided = mapped_together((tree, noise, uncounted, decided))
+        # Where all roots of a batch are evaluated, step 0 is left out.
+        return Progress(tree, noise, jnp.where(any_lane(unevaluated), 0, 1), uncounted, decided, kept_visits, keys)
+
+    def advance(self, progress: "Progress[State]", params: Any = None, rounds: int | None = None) -> "Progress[State]":
+        """Run all rounds that are left of a search, or at most so many.
+
+        The evaluator makes most of a compiled search, so it stands in it once: where the root is not evaluated yet, it is the
+        leaf that step 0 of the loop selects, expands and backs up like any other; rounds of simulations are the steps after it.
+        For roots that are evaluated already step 0 changes nothing.
+        """
+        settings, leaves, num_simulations = self.settings, self.settings.leaves, self.settings.num_simulations
+        num_steps = 1 - (-num_simulations // leaves)
+        keys = jax.random.split(progress.keys[2], num_steps)
+        last = num_steps if rounds is None else jnp.minimum(num_steps, progress.step + rounds)
+
+        def goes_on(progress: "Progress[State]") -> Array:
+            # Of a batch, all go on together until the last is decided.
+            running = progress.step < last
+            return any_lane(running & ~progress.decided if settings.stop_early or settings.exact_endings else running)
+
+        def take_step(progress: "Progress[State]") -> "Progress[State]":
+            step, first, is_root = progress.step, (progress.step - 1) * leaves, any_lane(progress.step == 0)
+            # The last round may have fewer simulations left.
+            unevaluated = (progress.tree.num_nodes == 0).astype(jnp.int32)
+            count = jnp.where(step > 0, jnp.minimum(leaves, num_simulations - first), unevaluated)
+            count = jnp.where(progress.decided, 0, count)
+            tree = self.simulate(progress.tree, self._context(progress), first, keys[step], params, count, is_root)
+            noise = cond(is_root, lambda: self.rule.root_noise(tree.prior[ROOT], progress.keys[0]), lambda: progress.noise)
+            after = replace(progress, tree=tree, noise=noise, step=step + 1, num_simulations=progress.num_simulations + count)
+            if settings.stop_early:
+                remaining = num_simulations - step * leaves
+                is_decided = self.rule.is_decided(self._root_stats(tree), self._context(after), remaining)
+                after = replace(after, decided=after.decided | is_decided)
+            return replace(after, decided=after.decided | tree.proven[ROOT]) if settings.exact_endings else after
+
+        return while_loop(goes_on, take_step, progress)
+
+    def finish(self, progress: "Progress[State]") -> SearchOutput[State]:
+        """The output of a search, of the rounds that were run; at least the root must be evaluated."""
+        tree, stats = progress.tree, self._root_stats(progress.tree)
+        index, policy = self.rule.output(stats, self._context(progress), progress.keys[1])
+        return SearchOutput(
+            action=tree.candidates[ROOT, index],
+            candidates=tree.candidates[ROOT],
+            prior_probs=self.rule.prior_probs(stats.prior),
+            policy=policy,
+            value=tree.value_sum[ROOT] / tree.visits[ROOT].astype(jnp.float32),
+            action_index=index,
+            visits=child_stats(tree, jnp.int32(ROOT)).visits,
+            raw_value=tree.raw_value[ROOT],
+            truncated_prior=tree.truncated_prior[ROOT],
+            num_truncated=tree.num_truncated[ROOT],
+            num_simulations=progress.num_simulations,
+            tree=tree,
+        )
 
     def simulate(
         self,
@@ -153,6 +159,7 @@ class Search(Generic[State]):
         root: RootContext,
         first: Int32[Array, ""],
         key: PRNGKeyArray,
+        params: Any = None,
         count: Int32[Array, ""] | None = None,
         is_root: Bool[Array, ""] | bool = False,
     ) -> Tree[State]:
@@ -163,6 +170,7 @@ class Search(Generic[State]):
             root: what stays the same at the root.
             first: number of the first simulation.
             key: consumed.
+            params: parameters of the evaluator.
             count: number of simulations that change the tree, the first ones of the round; ``None`` for all.
             is_root: whether this evaluates roots; the same for a whole batch.
         """
@@ -174,7 +182,7 @@ class Search(Generic[State]):
         else:
             tree, paths = self._select_several(tree, root, first, active)
             keys = jax.random.split(key, leaves)
-        nodes = jax.vmap(self.expand, in_axes=(None, 0, 0, None))(tree, paths, keys, jnp.asarray(is_root))
+        nodes = jax.vmap(partial(self.expand, params, tree, jnp.asarray(is_root)))(paths, keys)
         tree = backup(tree, paths, nodes, active)
         if settings.exact_endings:
             # Only leaves that are over prove anything, and for most of a game there are none.
@@ -256,20 +264,20 @@ class Search(Generic[State]):
         after: Tree[State] = fori_loop(0, active.shape[0], step, tree)
         return after
 
-    def expand(self, tree: Tree[State], path: Path, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
+    def expand(self, params: Any, tree: Tree[State], is_root: Bool[Array, ""], path: Path, key: PRNGKeyArray) -> Node[State]:
         """The leaf of a path, evaluated; ``Game.apply`` leaves the root as it is where there is no candidate to follow."""
         state = self.game.apply(jax.tree.map(lambda leaf: leaf[path.parent], tree.state), path.action)
-        node = self.evaluate(state, key, is_root)
+        node = self.evaluate(params, state, key, is_root)
         if not self.settings.exact_endings:
             return node
         known = (path.child >= 0) & tree.proven[path.child]
         return replace(node, value=jnp.where(known, tree.raw_value[path.child], node.value))
 
-    def evaluate(self, state: State, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
+    def evaluate(self, params: Any, state: State, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
         """A position with its value and its candidates; a root has them from a larger pool."""
         game, settings = self.game, self.settings
         key_evaluator, key_candidates = jax.random.split(key)
-        logits, value = self.evaluator(state, key_evaluator)
+        logits, value = self.evaluator(params, state, key_evaluator)
 
         def sample(pool: int | None) -> Candidates:
             lookahead = settings.lookahead and game.has_lookahead
@@ -306,25 +314,28 @@ class Search(Generic[State]):
         stats = child_stats(tree, jnp.int32(ROOT))
         return without_refuted(tree, stats) if self.settings.exact_endings else stats
 
-    def _output(
-        self, tree: Tree[State], root: RootContext, num_simulations: Int32[Array, ""], key: PRNGKeyArray
-    ) -> SearchOutput[State]:
-        stats = self._root_stats(tree)
-        index, policy = self.rule.output(stats, root, key)
-        return SearchOutput(
-            action=tree.candidates[ROOT, index],
-            candidates=tree.candidates[ROOT],
-            prior_probs=self.rule.prior_probs(stats.prior),
-            policy=policy,
-            value=tree.value_sum[ROOT] / tree.visits[ROOT].astype(jnp.float32),
-            action_index=index,
-            visits=child_stats(tree, jnp.int32(ROOT)).visits,
-            raw_value=tree.raw_value[ROOT],
-            truncated_prior=tree.truncated_prior[ROOT],
-            num_truncated=tree.num_truncated[ROOT],
-            num_simulations=num_simulations,
-            tree=tree,
-        )
+    def _context(self, progress: "Progress[State]") -> RootContext:
+        return RootContext(progress.noise, progress.kept_visits, self.settings.num_simulations)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Progress(Generic[State]):
+    """A search under way."""
+
+    tree: Tree[State]
+    noise: Float32[Array, "K"]
+    """What ``SelectionRule.root_noise`` gave; 0 before the root is evaluated."""
+    step: Int32[Array, ""]
+    """Steps of the whole batch: the evaluation of the roots, then rounds of simulations."""
+    num_simulations: Int32[Array, ""]
+    """Simulations that changed the tree of this game; -1 before its root is evaluated."""
+    decided: Bool[Array, ""]
+    """Whether further simulations change nothing."""
+    kept_visits: Int32[Array, "K"]
+    """See ``RootContext``."""
+    keys: Key[Array, "3"]
+    """For the noise, the output and the rounds."""
 
 
 class _Descent(NamedTuple):
@@ -343,37 +354,3 @@ class _Descent(NamedTuple):
     """Depth of that node."""
     inside: Bool[Array, ""]
     """Whether the simulation goes on below that node."""
-
-
-def _milliseconds(step: Int32[Array, ""]) -> Int32[Array, ""]:
-    """The clock when this is evaluated: milliseconds since this module was imported.
-
-    It depends on the step, so that the compiler asks it at each, and on no game, so that a batch asks it once. What it depends
-    on must be carried by a loop of the search: asked before that, it would be asked once for all searches of an outer loop.
-    """
-
-    def look(step: Any) -> np.ndarray:
-        del step
-        return np.array((time.monotonic() - _STARTED) * 1000, np.int32)  # enough for 24 days
-
-    now: Array = jax.pure_callback(look, jax.ShapeDtypeStruct((), jnp.int32), step)
-    return now
-
-
-_STARTED = time.monotonic()
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class _Progress:
-    """A search under way."""
-
-    tree: Any
-    noise: Float32[Array, "K"]
-    step: Int32[Array, ""]
-    """Steps of the whole batch: the evaluation of the roots, then rounds of simulations."""
-    num_active: Int32[Array, ""]
-    """Evaluations that changed the tree of this game."""
-    decided: Bool[Array, ""]
-    begun: Int32[Array, ""]
-    """The clock at the first step, see ``_milliseconds``; -1 before it, and where no time is measured."""

@@ -48,19 +48,22 @@ class SubtreeReuse(Generic[State]):
         """The memory at the beginning of a game: an empty tree."""
         return self.search.init(state)
 
-    def act(self, memory: Tree[State], state: State, key: PRNGKeyArray) -> tuple[SearchOutput[State], Tree[State]]:
+    def act(
+        self, memory: Tree[State], state: State, key: PRNGKeyArray, params: Any = None
+    ) -> tuple[SearchOutput[State], Tree[State]]:
         """Search a position, on top of the memory where that is about it, else anew.
 
         Args:
             memory: the tree that ``init`` or ``advance`` gave.
             state: the position.
             key: consumed.
+            params: parameters of the evaluator.
 
         Returns:
             The output of the search and the memory after it.
         """
         tree = _where(_is_root(memory, state), memory, self.search.init(state))
-        output = self.search.extend(tree, key)
+        output = self.search.extend(tree, key, params)
         return output, output.tree
 
     def advance(self, memory: Tree[State], action: Int32[Array, ""]) -> Tree[State]:

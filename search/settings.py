@@ -74,9 +74,6 @@ class SearchSettings:
     virtual_loss: float = setting(0.0, 0)
     """With several leaves: what is taken off the mean value of a candidate for each of its visits that is under way. 0 counts
     these visits alone (WU-UCT, Liu et al. 2020), 1 takes them for losses."""
-    seconds: float | None = setting(None, 0)
-    """Time limit of a search, in seconds of wall time: it ends after the round that passes it, or after ``num_simulations``. A
-    batch of positions shares the time. Such a search is not reproducible, and compiled anew in each process."""
     exact_endings: bool = False
     """Whether proven values travel up the tree, and end the search once the root is proven (MCTS-Solver, Winands et al. 2008,
     here for any number of players)."""

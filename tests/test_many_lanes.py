@@ -18,8 +18,8 @@ import tilewe_jax
 from tests.search.tictactoe import TicTacToe
 from tests.support import rows
 from tilewe_jax import networks
+from tilewe_jax.agents import AgentSpec, agent
 from tilewe_jax.game import Game, observation_shape
-from tilewe_jax.search import AgentSpec, build
 
 pytestmark = pytest.mark.slow
 
@@ -136,7 +136,9 @@ def random_network(game: Game[Any]) -> Any:
 
 def search(game: Game[Any], text: str) -> Any:
     """A search as a function of a state and a key; its network, where it has one, is ``random_network``."""
-    return build(AgentSpec.parse(text), game, lambda game, name: partial(networks.predict, random_network(game)))
+    spec = AgentSpec.parse(text)
+    network = partial(networks.predict, random_network(game)) if spec.evaluator.network else None
+    return agent(spec, game, network=network).act
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

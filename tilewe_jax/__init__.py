@@ -7,6 +7,8 @@ The public names::
     Game                    the contract of every game
     rollout(game, key, n)   n games played to their ends in one compiled call
     Environment(game)       games stepped from outside, with auto-reset
+    agent(text, game)       what plays a game: "best", "level:3", a search with its settings, an engine
+    Agent                   what agent gives: act, search, name, and its host form
     IllegalActionError      what the host forms raise
 
 JAX is imported with the first name that needs it: ``from tilewe_jax import tilewe``, the host API, never does.
@@ -16,17 +18,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tilewe_jax.agents.agent import Agent, agent
     from tilewe_jax.batching import Environment, rollout
     from tilewe_jax.game import Game
     from tilewe_jax.host import IllegalActionError
     from tilewe_jax.registry import available_games, make, register
 
-__all__ = ["Environment", "Game", "IllegalActionError", "available_games", "make", "register", "rollout"]
+__all__ = ["Agent", "Environment", "Game", "IllegalActionError", "agent", "available_games", "make", "register", "rollout"]
 
 _MODULES = {
+    "Agent": "tilewe_jax.agents",
     "Environment": "tilewe_jax.batching",
     "Game": "tilewe_jax.game",
     "IllegalActionError": "tilewe_jax.host",
+    "agent": "tilewe_jax.agents",
     "available_games": "tilewe_jax.registry",
     "make": "tilewe_jax.registry",
     "register": "tilewe_jax.registry",

@@ -210,7 +210,7 @@ def measure(game: Game[Any], settings: Settings, model: Model, positions: replay
     evaluate = network_evaluator(game, weights.TrainedNetwork(model, settings.score_weight))
 
     def numbers(position: replay.Positions[Any]) -> Float32[Array, "numbers"]:
-        logits, value = evaluate(position.state, jax.random.key(0))
+        logits, value = evaluate(None, position.state, jax.random.key(0))
         valid = position.candidates >= 0
         log_probs = jax.nn.log_softmax(jnp.where(valid, logits(position.candidates), -jnp.inf))
         policy = -jnp.sum(jnp.where(valid, position.policy * log_probs, 0.0))
@@ -244,10 +244,10 @@ def microseconds(game: Game[Any], model: Model, positions: replay.Positions[Any]
         return 1e6 * float(np.median(times)) / BATCH
 
     def with_logits(state: Any, actions: Array) -> tuple[Array, Array]:
-        evaluation = evaluate(state, jax.random.key(0))
+        evaluation = evaluate(None, state, jax.random.key(0))
         return evaluation.logits(actions), evaluation.value
 
-    return timed(lambda state, actions: evaluate(state, jax.random.key(0)).value), timed(with_logits)
+    return timed(lambda state, actions: evaluate(None, state, jax.random.key(0)).value), timed(with_logits)
 
 
 def main(arguments: list[str] | None = None) -> None:

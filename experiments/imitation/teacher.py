@@ -23,13 +23,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
-from tilewe_jax.agents.levels import agent_of
+from tilewe_jax.agents import Agent, agent
 from tilewe_jax.cli.parsing import ArgumentError, assignments, parse
 from tilewe_jax.game import Game, state_shapes
 from tilewe_jax.game_options import Options, game_options, make_game
-from tilewe_jax.networks import weights
-from tilewe_jax.search import AgentSpec, Network, Search, build_search
-from tilewe_jax.search.exported import as_tree
+from tilewe_jax.search import Search, SearchOutput
 from tilewe_jax.search.settings import check_settings, setting
 from tilewe_jax.search.tree import ROOT, Tree, inner_visits
 from tilewe_jax.utils.files import replacing
@@ -112,7 +110,7 @@ Decide = Callable[[Any, Int32[Array, ""], Int32[Array, "G"], PRNGKeyArray], tupl
 def decide(
     game: Game[Any],
     settings: Settings,
-    network: Network | None,
+    teacher: Agent,
     state: Any,
     ply: Int32[Array, ""],
     random_plies: Int32[Array, ""],
@@ -120,9 +118,8 @@ def decide(
 ) -> tuple[_Ply, Any]:
     """Search a position, and choose an action. Returns what is kept, and the next position; for one game."""
     key_search, key_draw, key_random, key_action = jax.random.split(key, 4)
-    search = build_search(AgentSpec.parse(agent_of(game, settings.agent)), game, network)
-    assert isinstance(search, Search)
-    output = search(state, key_search)
+    output = teacher.search(state, key_search)
+    assert isinstance(output, SearchOutput)
     tree: Tree[Any] = output.tree
     node_visits, nodes = jax.lax.top_k(inner_visits(tree), settings.num_nodes)
     mean_value = tree.value_sum / jnp.maximum(tree.visits, 1).astype(jnp.float32)[:, None]
@@ -213,13 +210,12 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         settings = parse(Settings, sys.argv[1:] if arguments is None else arguments, "python -m experiments.imitation.teacher")
         game = make_game(settings.game, game_options(settings.game, assignments(settings.set, "--set", "OPTION")))
-        spec = AgentSpec.parse(agent_of(game, settings.agent))
-        network = weights.load(game, spec.evaluator.network) if spec.evaluator.network else None
-        if not isinstance(build_search(spec, game, network), Search):
+        teacher = agent(settings.agent, game)
+        if not isinstance(teacher.built(), Search):
             raise ValueError(f"positions are kept of games without hidden information, not of {game.id}")
         settings.out.mkdir(parents=True, exist_ok=True)
         compiled = jax.jit(jax.vmap(partial(decide, game, settings), in_axes=(None, 0, None, 0, 0)))
-        mapped = partial(compiled, None if network is None else as_tree(network))
+        mapped = partial(compiled, teacher)
         for number in range(settings.batches):
             path = settings.out / f"{number:06}.npz"
             if path.exists():

@@ -35,7 +35,7 @@ from experiments.ppo.policy_gradient import (
     update,
 )
 from tilewe_jax import networks
-from tilewe_jax.agents import HostPlayer, Player
+from tilewe_jax.agents import Agent, agent
 from tilewe_jax.arena import Match
 from tilewe_jax.arena.results import mean_and_ci95
 from tilewe_jax.batching.reset import init_batch
@@ -43,9 +43,6 @@ from tilewe_jax.cli.parsing import ArgumentError, parse
 from tilewe_jax.game import Game, Policy, state_shapes
 from tilewe_jax.networks import Model, weights
 from tilewe_jax.networks.weights import TrainedNetwork
-from tilewe_jax.search import AgentSpec, TreePlayer, build
-from tilewe_jax.search.exported import as_tree
-from tilewe_jax.training.agents import frozen_player
 from tilewe_jax.utils.files import replacing
 
 FILE = "ppo.npz"
@@ -142,10 +139,10 @@ def _opponent(game: Game[Any], settings: Settings) -> Policy | None:
     """The policy of the opponent in games to learn from, a pytree of its weights; ``None`` where there is none."""
     if not settings.opponent_fraction:
         return None
-    agent = frozen_player(game, settings.opponent).agent
-    if isinstance(agent, (HostPlayer, TreePlayer)):
+    opponent = agent(settings.opponent, game)
+    if opponent.player:
         raise ValueError(f"opponent must be an agent that decides on the device; {settings.opponent!r} plays on the host")
-    return as_tree(agent)
+    return jax.tree_util.Partial(Agent.act, opponent)
 
 
 def batches(index: NDArray[np.int64], settings: Settings, number: int) -> NDArray[np.int32]:
@@ -167,22 +164,18 @@ class Evaluation:
 
     def __init__(self, game: Game[Any], settings: Settings) -> None:
         self.game, self.settings = game, settings
-        self._opponent = replace(frozen_player(game, settings.opponent), name="opponent")
+        self._opponent = agent(settings.opponent, game, name="opponent").without_tree()
         self._match: Match | None = None
-        self._decide: Any = None
 
     def __call__(self, model: Model) -> dict[str, Any]:
         """The win rate, with its interval."""
-        network = TrainedNetwork(model, self.settings.score_weight)
+        actor = agent(AGENT, self.game, name=NETWORK, network=TrainedNetwork(model, self.settings.score_weight))
         if self._match is None:
-            policy = build(AgentSpec.parse(AGENT), self.game, lambda game, name: network)
-            assert isinstance(policy, jax.tree_util.Partial)
-            self._decide = policy.func
-            players = [Player(NETWORK, policy), *[self._opponent] * (self.game.num_players - 1)]
+            players = [actor, *[self._opponent] * (self.game.num_players - 1)]
             games = self.settings.eval_games
             batch = -(-games // -(-games // _BATCH))  # batches of equal size
             self._match = Match(self.game, players, batch, self.settings.seed, opening=self.settings.eval_opening)
-        self._match.replace(NETWORK, jax.tree_util.Partial(self._decide, network))
+        self._match.replace(actor)
         results = self._match.play(self.settings.eval_games)
         return mean_and_ci95("win_rate", results.by_start(results.shares()), bounds=(0.0, 1.0))
 

@@ -19,7 +19,7 @@ import jax
 from tyro.conf import arg
 
 from tilewe_jax import arena, presets, settings
-from tilewe_jax.agents import player as make_player
+from tilewe_jax.agents import agent as make_agent
 from tilewe_jax.cli.parsing import ArgumentError, assignments, parse
 from tilewe_jax.networks import weights
 from tilewe_jax.search.settings import check_settings, setting
@@ -158,7 +158,7 @@ def run_all(given: Settings) -> dict[str, Any]:
     game = configs[BASE].game.make()
     separator = "," if ":" in given.agent else ":"
     agents = {name: f"{given.agent}{separator}network={run['weights']}" for name, run in runs.items()}
-    players = [replace(make_player(game, agent), name=name) for name, agent in agents.items()]
+    players = [make_agent(agent, game, name=name) for name, agent in agents.items()]
     results = arena.play_match(game, players, given.games, given.batch, given.seed, opening=given.opening)
     rated = {row["agent"]: row for row in results.summary()["agents"]}
     rows = [{"variant": name, **run, **{key: rated[name][key] for key in ("elo", "elo_ci95")}} for name, run in runs.items()]

@@ -13,8 +13,9 @@ from experiments.imitation import imitation, teacher
 from tests.search.tictactoe import TicTacToe
 from tests.support import positions
 from tilewe_jax import networks
+from tilewe_jax.agents import agent
 from tilewe_jax.networks import weights
-from tilewe_jax.search import AgentSpec, build, network_evaluator
+from tilewe_jax.search import network_evaluator
 from tilewe_jax.search.exported import network_interface
 
 GAME = TicTacToe()
@@ -94,7 +95,7 @@ def test_a_network_learns_and_is_measured(folder: Path, tmp_path: Path, capsys: 
     assert 0 < row["excess"] < 0.2
     assert row["value"] < 0.045  # their variance is 0.056
     start = GAME.init(jax.random.key(0))
-    choose = build(AgentSpec.parse(f"puct:num_simulations=4,network={out}"), GAME, weights.load)
+    choose = agent(f"puct:num_simulations=4,network={out}", GAME).act
     assert bool(GAME.is_legal(start, choose(start, jax.random.key(1))))
 
 
@@ -109,7 +110,7 @@ def test_policy_of_an_untrained_perceptron_is_that_of_the_heuristics(architectur
     @jax.vmap
     def compare(state):
         actions = game.sample_actions(state, jax.random.key(0), 9)
-        logits = evaluate(state, jax.random.key(0)).logits(actions)
+        logits = evaluate(None, state, jax.random.key(0)).logits(actions)
         middle = model(game.encode(state)).logits + jax.random.normal(jax.random.key(2), (interface.num_logits,)) / 4
 
         def log_prob(weights):

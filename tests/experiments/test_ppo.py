@@ -192,8 +192,8 @@ def test_it_learns_to_beat_random_play(tmp_path: Path, capsys: pytest.CaptureFix
     # The folder is a network for agents; without search it plays what is evaluated.
     game = ppo.Program(settings(tmp_path / "another", TICTACTOE)).game
     assert weights.find(str(tmp_path)) == tmp_path / "weights" / "000030.npz"
-    searching = agents.player(game, f"puct:num_simulations=16,network={tmp_path}")
-    results = arena.play_match(game, [searching, agents.player(game, "random")], games=32, batch=32, seed=0)
+    searching = agents.agent(f"puct:num_simulations=16,network={tmp_path}", game)
+    results = arena.play_match(game, [searching, agents.agent("random", game)], games=32, batch=32, seed=0)
     assert results.shares().mean() > 0.85
 
 

@@ -1,7 +1,6 @@
-"""Players by name, searches of hidden information, and self-play from the command line."""
+"""Searches of hidden information, and self-play from the command line."""
 
 import json
-import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,7 @@ import tilewe_jax
 from tests.search.tictactoe import TicTacToe
 from tests.support import assert_same, batched, slow
 from tests.tilewe_jax.cli.test_cli import run
-from tilewe_jax import agents, arena
-from tilewe_jax.agents.agent_engine import AgentEngine
 from tilewe_jax.search import (
-    AgentSpec,
     Determinized,
     GumbelRule,
     InformationSetSearch,
@@ -26,13 +22,8 @@ from tilewe_jax.search import (
     Search,
     SearchSettings,
     SelectionRule,
-    build,
-    check_memory,
-    search_agents,
     uniform_evaluator,
 )
-from tilewe_jax.tilewe import Board
-from tilewe_jax.tilewe.engine import RandomEngine
 
 
 @pytest.mark.parametrize(
@@ -114,114 +105,6 @@ def test_one_tree_does_not_plan_with_what_it_cannot_know(rule: SelectionRule) ->
     sound = np.asarray(jax.jit(jax.vmap(tree))(states, keys).action)
     assert (fused != 3).all()
     assert (sound == 3).all()
-
-
-def test_engine_on_the_host_board() -> None:
-    """A search plays whole games on a board of the package's kind, against an engine of it."""
-    engine = AgentEngine(
-        "puct:num_simulations=8,num_playouts=0,num_candidates=8,candidate_pool=8,root_candidate_pool=8", "searcher"
-    )
-    board, other = Board(2), RandomEngine()
-    random.seed(0)
-    while not board.finished:
-        player = engine if board.current_player == 0 else other
-        board.push(player.search(board, 10.0))
-    assert engine.name == "searcher"
-    assert len(board.moves) > 20
-    assert board.scores[0] >= max(80, board.scores[1])  # of 89 cells; on a board for four there is room for two
-    with pytest.raises(ValueError, match="tilewe has no agent 'nobody'"):
-        AgentEngine("nobody")
-
-
-@pytest.mark.slow
-def test_a_search_beats_chance() -> None:
-    game = tilewe_jax.make("santorini", size=4)
-    players = [
-        agents.player(game, "search=gumbel:num_simulations=24,max_num_considered_actions=8,num_candidates=32"),
-        agents.player(game, "random"),
-    ]
-    results = arena.play_match(game, players, 64, 64, 0)
-    win_rate = {row["agent"]: row["win_rate"] for row in results.summary()["agents"]}
-    assert win_rate["search"] > 0.8
-    assert not results.all("forfeits").any()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("nobody", "duo has no agent 'nobody'; it has .*puct, gumbel"),
-        ("puct:num_simulations", "puct: num_simulations needs a value, such as num_simulations=64"),
-        ("puct:sims=3", "puct has no setting 'sims=3'; it has num_simulations=64"),
-        ("puct:gumbel_scale=1", "puct has no setting 'gumbel_scale=1' \\(gumbel has\\); it has num_simulations=64"),
-        ("puct:num_simulations=many", "puct: num_simulations must be an integer, not 'many'"),
-        ("puct:c_init=much", "puct: c_init must be a number, not 'much'"),
-        ("puct:c_init=nan", "puct: c_init must be a finite number, not nan"),
-        ("gumbel:gumbel_scale=inf", "gumbel: gumbel_scale must be a finite number, not inf"),
-        ("puct:priors=maybe", "puct: priors must be true or false, not 'maybe'"),
-        ("puct:max_depth=3,max_depth=4", "puct: max_depth is given twice"),
-        ("puct:num_simulations=0", "puct: num_simulations must be at least 1, not 0"),
-        ("gumbel:max_num_considered_actions=0", "gumbel: max_num_considered_actions must be at least 1, not 0"),
-        ("puct:num_candidates=0", "num_candidates must be at least 1, not 0"),
-        ("puct:num_samples=0", "num_samples must be at least 1, not 0"),
-        ("puct:num_determinizations=-1", "num_determinizations must be at least 0, not -1"),
-        ("puct:score_weight=2", "score_weight must be between 0 and 1, not 2.0"),
-        ("puct:playout_policy=nobody", "duo has no policy 'nobody'; it has .*random"),
-        ("puct:network=nowhere", "network 'nowhere': (No such file|not found)"),
-        ("puct:symmetries=1", "puct: symmetries are asked of a network; name one"),
-    ],
-)
-def test_agents_that_are_none(text: str, message: str) -> None:
-    duo = tilewe_jax.make("duo")
-    with pytest.raises(ValueError, match=message):
-        build(AgentSpec.parse(text), duo)
-    with pytest.raises(ValueError, match=message):
-        agents.player(duo, text)
-
-
-def test_simulations_of_a_decision() -> None:
-    duo, triominos = tilewe_jax.make("duo"), tilewe_jax.make("triominos")
-
-    def simulations(game: Any, text: str) -> int:
-        return AgentSpec.parse(text).num_simulations(game)
-
-    assert simulations(duo, "random") == 0
-    assert simulations(duo, "puct:num_simulations=12") == 12
-    assert simulations(triominos, "gumbel:num_simulations=12,num_determinizations=3") == 36
-    assert simulations(triominos, "puct:num_simulations=12,num_determinizations=0") == 12
-    check_memory(AgentSpec.parse("puct"), duo, 100)
-    with pytest.raises(MemoryError, match="40,000,000,000 trees of 65 nodes"):
-        check_memory(AgentSpec.parse("puct"), triominos, 10**10)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "random",
-        "puct",
-        "gumbel:network=module.sub:factory,symmetries=true",
-        "puct:num_simulations=7,score_weight=0.25,stop_early=false,c_init=1.5,num_playouts=0,num_determinizations=0",
-        "gumbel:candidate_pool=9,gumbel_scale=1.0,network=/some/folder/file.npz,reuse_subtree=false",
-        "puct:fpu_value=0.5,playout_policy=block_hoard",
-    ],
-)
-def test_specs_as_text(text: str) -> None:
-    assert str(AgentSpec.parse(text)) == text
-    assert AgentSpec.parse(str(AgentSpec.parse(text))) == AgentSpec.parse(text)
-
-
-def test_all_settings_have_defaults_that_parse() -> None:
-    for text in search_agents():
-        kind = text.partition(":")[0]
-        assert AgentSpec.parse(text) == AgentSpec(kind) == AgentSpec.parse(kind)
-        assert AgentSpec.parse(f"{kind}:priors=0,max_depth=32").evaluator.priors is False
-    assert AgentSpec("gumbel").rule == GumbelRule(gumbel_scale=0.0)
-    assert str(AgentSpec("puct", rule=PuctRule(temperature=1.0))) == "puct:temperature=1.0"
-    with pytest.raises(ValueError, match="the rule of puct is a PuctRule, not GumbelRule"):
-        AgentSpec("puct", rule=GumbelRule())
-    with pytest.raises(ValueError, match="'random' has no settings"):
-        AgentSpec.parse("random:num_simulations=3")
-    with pytest.raises(ValueError, match="random has no settings"):
-        AgentSpec("random", num_determinizations=3)
 
 
 def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,9 @@ from jax import export
 import tilewe_jax
 from tests.search.tictactoe import TicTacToe
 from tests.support import assert_same, positions, rows
+from tilewe_jax.agents import agent
 from tilewe_jax.game import observation_shape
-from tilewe_jax.search import AgentSpec, PuctRule, Search, SearchSettings, build, heuristic_evaluator, network_evaluator
+from tilewe_jax.search import PuctRule, Search, SearchSettings, heuristic_evaluator, network_evaluator
 from tilewe_jax.search import exported as networks
 from tilewe_jax.search.evaluators import EvaluatorSettings
 
@@ -45,7 +46,7 @@ def test_a_file_holds_the_network(tmp_path: Path) -> None:
             np.testing.assert_allclose(expected, result, rtol=1e-5, atol=1e-6)
     states, keys = midgame(4), jax.random.split(jax.random.key(3), 4)
     play = [
-        jax.jit(jax.vmap(build(AgentSpec.parse(f"gumbel:num_simulations=6,network={name}"), GAME)))
+        jax.jit(jax.vmap(agent(f"gumbel:num_simulations=6,network={name}", GAME).act))
         for name in (path, "tests.search.test_networks:factory")
     ]
     assert_same(*(choose(states, keys) for choose in play))
@@ -65,7 +66,7 @@ def test_a_file_holds_the_network(tmp_path: Path) -> None:
 )
 def test_what_is_no_network(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        build(AgentSpec.parse(f"puct:network={name}"), GAME)
+        networks.load(GAME, name)
 
 
 def test_a_file_that_has_expired_gives_the_reason_of_jax(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -110,7 +111,7 @@ def test_averaged_over_symmetries_it_says_the_same_of_all_of_them() -> None:
     @jax.jit
     @jax.vmap
     def ask(state):
-        logits, values = evaluate(state, jax.random.key(0))
+        logits, values = evaluate(None, state, jax.random.key(0))
         return logits(actions), values
 
     state = rows(midgame(4), 2)
@@ -127,7 +128,7 @@ def test_shares_turn_from_the_mover_to_seats() -> None:
     game = tilewe_jax.make("triominos", players=3, tiles=20, tray=3)
     evaluate = network_evaluator(game, lambda observation: (jnp.zeros(game.num_logits), jnp.array([0.7, 0.2, 0.1])))
     states = jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), 12))
-    values = jax.jit(jax.vmap(lambda state: evaluate(state, jax.random.key(0))[1]))(states)
+    values = jax.jit(jax.vmap(lambda state: evaluate(None, state, jax.random.key(0))[1]))(states)
     for player, shares in zip(np.asarray(states.current_player), np.asarray(values), strict=True):
         np.testing.assert_allclose(np.roll(shares, -player), [0.7, 0.2, 0.1])
     assert len(set(np.asarray(states.current_player).tolist())) > 1
@@ -155,9 +156,9 @@ def test_playouts_are_mixed_in_where_few_actions_are_legal() -> None:
     evaluate = settings.build(game, 0.0, network)
     state, values = game.init(jax.random.key(0)), []
     for action in (0, 3, 1, 4, 8):
-        values.append(np.asarray(evaluate(state, jax.random.key(1)).value)[int(state.current_player)])
+        values.append(np.asarray(evaluate(None, state, jax.random.key(1)).value)[int(state.current_player)])
         state = game.apply(state, jnp.int32(action))
-    values.append(np.asarray(evaluate(state, jax.random.key(1)).value)[int(state.current_player)])
+    values.append(np.asarray(evaluate(None, state, jax.random.key(1)).value)[int(state.current_player)])
     np.testing.assert_allclose(values[:5], 0.625)  # 9 to 5 legal actions
     assert values[5] in (0.3125, 0.5625, 0.8125)
     with pytest.raises(ValueError, match="playout_max_legal limits the playouts that playout_weight mixes"):

@@ -1,7 +1,7 @@
 """The public functions: their signatures, their examples, and what is compiled of them."""
 
-import inspect
-from dataclasses import fields
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -31,31 +31,12 @@ from tilewe_jax.search import (
 )
 
 
-@pytest.mark.parametrize(
-    ("policy", "settings", "others"),
-    [
-        (puct_policy, (SearchSettings, PuctRule), {}),
-        (gumbel_policy, (SearchSettings, GumbelRule), {}),
-        (determinized_policy, (SearchSettings,), {"rule": None, "num_determinizations": 4}),
-        (ismcts_policy, (SearchSettings,), {"rule": None}),
-    ],
-)
-def test_keywords_are_the_fields_of_the_settings(policy: Any, settings: tuple[Any, ...], others: dict[str, Any]) -> None:
-    parameters = list(inspect.signature(policy).parameters.values())
-    assert [item.name for item in parameters[:4]] == ["game", "evaluator", "state", "key"]
-    keywords = {item.name: item.default for item in parameters[4:]}
-    assert all(item.kind is inspect.Parameter.KEYWORD_ONLY for item in parameters[4:])
-    of_trees = (
-        {"root_candidate_pool", "leaves", "virtual_loss", "seconds", "exact_endings", "lookahead"}
-        if policy is ismcts_policy
-        else set()
-    )
-    names = {item.name: item.default for owner in settings for item in fields(owner) if item.name not in of_trees}
-    assert keywords == others | names
-    text = inspect.getdoc(policy)  # docstrings of Python 3.13 have lost their indentation already
-    assert text
-    for name in keywords:
-        assert f"\n    {name}: " in text
+def test_overrides_are_fields_of_the_settings() -> None:
+    game = TicTacToe()
+    with pytest.raises(TypeError, match="did you mean num_simulations"):
+        puct_policy(game, search.uniform_evaluator(game), game.init(None), jax.random.key(0), num_simulation=2)
+    with pytest.raises(ValueError, match="num_simulations must be at least 1"):
+        ismcts_policy(game, search.uniform_evaluator(game), game.init(None), jax.random.key(0), num_simulations=0)
 
 
 def test_policies_are_the_searches_of_their_settings() -> None:
@@ -65,7 +46,7 @@ def test_policies_are_the_searches_of_their_settings() -> None:
     given: dict[str, Any] = {"num_simulations": 12, "num_candidates": 5, "max_depth": 4, "stop_early": True}
     puct, gumbel = PuctRule(c_init=2.0, dirichlet_alpha=0.3, temperature=1.0), GumbelRule(4, gumbel_scale=1.0, value_scale=0.2)
     pairs = [
-        (puct_policy, {"c_init": 2.0, "dirichlet_alpha": 0.3, "temperature": 1.0}, Search(game, evaluator, puct, settings)),
+        (puct_policy, {"rule": replace(puct, c_init=1.0), "c_init": 2.0}, Search(game, evaluator, puct, settings)),
         (
             gumbel_policy,
             {"max_num_considered_actions": 4, "gumbel_scale": 1.0, "value_scale": 0.2},
@@ -87,17 +68,19 @@ def test_the_evaluator_is_compiled_once() -> None:
     """Evaluators are most of a compiled search: the root is evaluated by the same code as every leaf."""
     game = TicTacToe()
 
-    def evaluator(state: Any, key: Any) -> Evaluation:
+    def evaluator(params: Any, state: Any, key: Any) -> Evaluation:
         del key
         features = jnp.sin(jnp.outer(state.cells.astype(jnp.float32), jnp.arange(12.0)))
-        return Evaluation(uniform_logits, jnp.abs(features @ jnp.ones((12, 2)))[0])
+        return Evaluation(uniform_logits, jnp.abs(features @ params)[0])
 
     searcher = Search(game, evaluator, PuctRule(dirichlet_alpha=0.3), SearchSettings(8, 9))
     states = jax.vmap(lambda _: game.init(None))(jnp.arange(4))
     keys = jax.random.split(jax.random.key(0), 4)
     player = SubtreeReuse(searcher)
     memory = jax.vmap(player.init)(states)
-    for lowered in (jax.jit(jax.vmap(searcher)).lower(states, keys), jax.jit(jax.vmap(player.act)).lower(memory, states, keys)):
+    params = jnp.ones((12, 2))
+    searches = (jax.jit(jax.vmap(partial(call, params=params))) for call in (searcher, player.act))
+    for lowered in (next(searches).lower(states, keys), next(searches).lower(memory, states, keys)):
         assert lowered.as_text().count("stablehlo.dot_general") == 1
 
 

@@ -11,14 +11,12 @@ import tilewe_jax
 from tests.search.test_search import ZeroSum, check_laws, oracle
 from tests.support import assert_same, batched, rows
 from tilewe_jax.search import (
-    AgentSpec,
     GumbelRule,
     PuctRule,
     Search,
     SearchSettings,
     SelectionRule,
     SubtreeReuse,
-    build_subtree_reuse,
     uniform_evaluator,
 )
 
@@ -89,12 +87,7 @@ def test_batches_of_old_and_new_trees() -> None:
     assert_same(rows(together.policy_output, 1), rows(act(jax.vmap(player.init)(state), state, keys)[0].policy_output, 1))
 
 
-def test_of_agents() -> None:
-    santorini, triominos = tilewe_jax.make("santorini", size=3), tilewe_jax.make("triominos")
-    player = build_subtree_reuse(AgentSpec.parse("puct:num_simulations=8,num_playouts=0"), santorini)
-    assert player is not None
-    assert player.search.capacity == 17
-    for text, game in (("random", santorini), ("puct:reuse_subtree=false", santorini), ("puct", triominos)):
-        assert build_subtree_reuse(AgentSpec.parse(text), game) is None
+def test_trees_of_games_with_hidden_information_cannot_be_kept() -> None:
+    triominos = tilewe_jax.make("triominos")
     with pytest.raises(ValueError, match="triominos has hidden information"):
         SubtreeReuse(Search(triominos, uniform_evaluator(triominos), PuctRule()))

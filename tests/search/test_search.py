@@ -1,7 +1,7 @@
 """The search: against mctx, brute force, numbers worked out by hand, and its own laws."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,9 +47,9 @@ class ZeroSum(TicTacToe):
         return jnp.where(self.is_terminal(state), 2 * super().returns(state) - 1, 0.0)
 
 
-def oracle(state: State, key: Any) -> Evaluation:
+def oracle(params: Any, state: State, key: Any) -> Evaluation:
     """A made-up network: the same numbers for the same position, without ties."""
-    del key
+    del params, key
     powers = jnp.asarray(3 ** np.arange(9), jnp.int32)
     code = jnp.sum((state.cells.astype(jnp.int32) + 1) * powers, dtype=jnp.int32)
     noise = jnp.sin(code.astype(jnp.float32) * (1 + jnp.arange(10, dtype=jnp.float32)) * 0.37)
@@ -68,7 +68,7 @@ def opening(game: TicTacToe, plies: int, seed: int) -> State:
 
 def in_mctx(game: TicTacToe, state: State, policy: Any, **options: Any) -> Any:
     def look(state: State) -> tuple[jax.Array, jax.Array]:
-        logits, values = oracle(state, None)
+        logits, values = oracle(None, state, None)
         logits = logits(jnp.arange(9))
         masked = jnp.where(game.legal_action_mask(state), logits, -jnp.inf)
         masked = jnp.where(game.is_terminal(state), logits, masked)
@@ -150,7 +150,8 @@ def test_gumbel_does_what_mctx_does(simulations: int, considered: int) -> None:
 
     def recorded(state: State, key: Any, noise: jax.Array) -> Any:
         tree = search.simulate(search.init(state), at_root(9), jnp.int32(0), key)
-        return search.extend(tree, key, jnp.where(tree.candidates[0] >= 0, noise[tree.candidates[0]], 0.0))
+        noise = jnp.where(tree.candidates[0] >= 0, noise[tree.candidates[0]], 0.0)
+        return search.finish(search.advance(replace(search.begin(tree, key), noise=noise)))
 
     ours = jax.jit(jax.vmap(recorded))(state, jax.random.split(jax.random.key(1), BATCH), noise)
     np.testing.assert_array_equal(by_action(ours), np.asarray(theirs.search_tree.summary().visit_counts, int))
@@ -189,7 +190,7 @@ class Table(TicTacToe):
     def returns(self, state):
         return jnp.asarray(self.returned)[state]
 
-    def evaluate(self, state, key):
+    def evaluate(self, params, state, key):
         del key
         return Evaluation(dense_logits(jnp.zeros(2)), jnp.asarray(self.guessed)[state])
 
@@ -279,7 +280,7 @@ def several_leaves() -> tuple[TicTacToe, Any, Any]:
     game = TicTacToe()
     search = Search(game, playout_evaluator(game), PuctRule(), SearchSettings(45, 9, max_depth=9, leaves=5))
     root = RootContext(jnp.full(9, 1 / 9), jnp.zeros(9, jnp.int32), 45)
-    simulate = jax.jit(lambda tree, i, key, count: search.simulate(tree, root, i, key, count))
+    simulate = jax.jit(lambda tree, i, key, count: search.simulate(tree, root, i, key, None, count))
     return (
         game,
         lambda state: simulate(search.init(state), jnp.int32(0), jax.random.key(0), jnp.int32(1)),
@@ -500,19 +501,16 @@ def test_a_search_stops_once_it_is_settled() -> None:
     assert int(jax.jit(halving)(rows(states, 0), keys[0]).num_simulations) == 20
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.2])
-def test_searches_under_a_limit_of_time_each_have_it(seconds: float) -> None:
-    """Also in a loop around them, and never without a simulation."""
-    game = TicTacToe()
-    settings = SearchSettings(1 << 18, 9, max_depth=9, leaves=4, seconds=seconds)
-    search = Search(game, playout_evaluator(game), PuctRule(), settings, capacity=100)
-
-    def several(key: Any) -> Any:
-        return jax.lax.map(lambda key: search(game.init(None), key).num_simulations, jax.random.split(key, 3))
-
-    simulations = jax.jit(jax.vmap(several))(jax.random.split(jax.random.key(0), 2))
-    assert simulations.shape == (2, 3)
-    assert np.all(simulations == 4) if seconds == 0 else np.all(simulations > 40), simulations
+def test_parts_are_the_search() -> None:
+    """A search in parts is the search, whatever its parts, and whatever is mapped."""
+    game, keys = TicTacToe(), jax.random.split(jax.random.key(0), BATCH)
+    states = opening(game, 1, 0)
+    search = Search(game, playout_evaluator(game), GumbelRule(4, 1.0), SearchSettings(30, 9, max_depth=9, leaves=4))
+    progress = jax.jit(jax.vmap(lambda state, key: search.begin(search.init(state), key)))(states, keys)
+    advance = jax.jit(jax.vmap(partial(search.advance, rounds=3)))
+    for _ in range(3):
+        progress = advance(progress)
+    assert_same(jax.jit(jax.vmap(search.finish))(progress), jax.jit(jax.vmap(search))(states, keys))
 
 
 def test_memory_is_asked_for_before_it_is_taken() -> None:
@@ -570,7 +568,7 @@ def test_noise_temperature_and_forced_playouts() -> None:
     game = TicTacToe()
     state, keys = game.init(None), jax.random.split(jax.random.key(0), 64)
 
-    def evaluate(state: State, key: Any) -> Evaluation:
+    def evaluate(params: Any, state: State, key: Any) -> Evaluation:
         return Evaluation(dense_logits(jnp.zeros(9).at[4].set(2.0)), jnp.full(2, 0.5))
 
     def run(rule: PuctRule) -> Any:

@@ -20,6 +20,7 @@ import pytest
 
 import tilewe_jax
 from tilewe_jax import batching, records, search
+from tilewe_jax.agents import AgentSpec, agent
 from tilewe_jax.formats import blksgf, names
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
 from tilewe_jax.games.santorini.host import Place, Turn
@@ -27,7 +28,6 @@ from tilewe_jax.host_games import make_host_game
 from tilewe_jax.interop import alpha_zero_general
 from tilewe_jax.replay import recorded
 from tilewe_jax.search import (
-    AgentSpec,
     Determinized,
     GumbelRule,
     InformationSetSearch,
@@ -35,8 +35,6 @@ from tilewe_jax.search import (
     Search,
     SearchSettings,
     SubtreeReuse,
-    build,
-    build_player,
     evaluators,
 )
 from tilewe_jax.tilewe import Board
@@ -121,7 +119,7 @@ def objects() -> list[Any]:
         found += [environment, *environment.reset(key, 2)]
         for make in (evaluators.uniform_evaluator, evaluators.heuristic_evaluator, evaluators.playout_evaluator):
             found.append(Search(game, make(game), GumbelRule(), SearchSettings(2, 2)))
-        found += [build(AgentSpec.parse(text), game) for text in ("puct:num_simulations=2", "random")]
+        found += [agent(text, game) for text in ("puct:num_simulations=2", "random")]
     game = games[0]
     trajectory = jax.jit(lambda key: batching.trajectories(game, key, 2))(key)
     stream = batching.init_stream(game, key, 2, 1)
@@ -130,7 +128,7 @@ def objects() -> list[Any]:
     tree_search = Search(game, evaluators.heuristic_evaluator(game), PuctRule(), small)
     output = jax.jit(tree_search)(game.init(key), key)
     found += [trajectory, trajectory.rollout, stream, steps, tree_search, output, output.policy_output]
-    found += [SubtreeReuse(tree_search), build_player(AgentSpec.parse("puct:reuse_subtree=true"), game), AgentSpec("puct")]
+    found += [SubtreeReuse(tree_search), AgentSpec("puct")]
     hidden = games[2]
     found += [
         Determinized(Search(hidden, evaluators.uniform_evaluator(hidden), PuctRule(), small)),

@@ -13,20 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int32, Key, PRNGKeyArray, UInt32
 
-from tilewe_jax.agents.levels import agent_of, is_name
+from tilewe_jax.agents.agent import Agent, agent
+from tilewe_jax.agents.levels import is_name
+from tilewe_jax.agents.spec import AgentSpec, AnySearch
 from tilewe_jax.agents.timed_search import MAX_PARTS, parts_of
 from tilewe_jax.game import Game
-from tilewe_jax.host import HostGame
 from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Played, block_size
-from tilewe_jax.networks import weights
 from tilewe_jax.registry import make
-from tilewe_jax.search import AgentSpec, Determinized, InformationSetSearch, Search, SearchOutput, build_search, check_memory
+from tilewe_jax.search import Determinized, Search, SearchOutput
 from tilewe_jax.search.evaluators import best_of, play_out
-from tilewe_jax.search.exported import as_tree
 from tilewe_jax.search.settings import is_finite
-from tilewe_jax.search.spec import RULES, LoadNetwork
 from tilewe_jax.search.tree import ROOT, child_values, principal_variation
-from tilewe_jax.utils.words import did_you_mean
 
 VARIATION_LENGTH = 16
 """Maximum number of actions of a principal variation."""
@@ -42,7 +39,6 @@ _FIXED = {
 }
 """Settings of agents that a request cannot change, and why."""
 
-AnySearch = Search[Any] | Determinized[Any] | InformationSetSearch[Any]
 Compiling = Callable[[], AbstractContextManager[Any]]
 
 
@@ -132,64 +128,58 @@ class SearchProgram:
     is searched alike alone and among others.
 
     Args:
-        game: the game.
-        spec: the agent, one that searches.
+        agent: the agent, one that searches.
         max_seconds: limit of the seconds of a block; ``None`` for none.
         batch: maximum size of a block.
         seed: seed of the random numbers.
         score_playouts: playouts from which the score lead is estimated; 0 estimates none.
         compiling: gives a context in which everything is compiled.
-        load_network: finds the network.
 
     Raises:
-        ValueError: the agent does not search, or does not fit the game.
+        ValueError: the agent does not search, or cannot keep to a time.
         MemoryError: a single tree does not fit into memory.
     """
 
     def __init__(
         self,
-        game: Game[Any],
-        spec: AgentSpec,
+        agent: Agent,
         max_seconds: float | None = None,
         *,
         batch: int = 64,
         seed: int = 0,
         score_playouts: int = 16,
         compiling: Compiling = nullcontext,
-        load_network: LoadNetwork = weights.load,
     ) -> None:
-        if not spec.is_search:
-            policies = game.policies()
-            unknown = f"{game.id} has no agent {spec.kind!r}{did_you_mean(spec.kind, [*RULES, *policies])}"
-            known = unknown if spec.kind not in policies else f"{spec.kind} does not search"
-            raise ValueError(f"{known}; an analysis needs an agent that searches, like puct or gumbel")
-        self.game, self.max_seconds = game, max_seconds
-        self.spec = replace(spec, search=replace(spec.search, stop_early=False, exact_endings=False))
-        network = load_network(game, spec.evaluator.network) if spec.evaluator.network else None
-        self.note: str | None = getattr(network, "note", None)
-        """Something people should know about the network."""
-        self._network = None if network is None else as_tree(network)
-        search = build_search(self.spec, game, network)
-        if max_seconds is not None and not (isinstance(search, Search) and self.spec.kind == "puct"):
+        if agent.spec is None or not agent.is_search:
+            raise ValueError(f"{agent.name} does not search; an analysis needs an agent that searches, like puct or gumbel")
+        spec = replace(agent.spec, search=replace(agent.spec.search, stop_early=False, exact_endings=False))
+        self.agent, self.spec, self.game, self.max_seconds = replace(agent, spec=spec), spec, agent.game, max_seconds
+        search = self.agent.built()
+        if max_seconds is not None and not (isinstance(search, Search) and spec.kind == "puct"):
             raise ValueError("max_seconds can be kept by puct in games without hidden information only")
-        if spec.evaluator.playout_policy and spec.evaluator.playout_policy not in game.policies():
-            raise ValueError(f"{game.id} has no policy {spec.evaluator.playout_policy!r}")
-        check_memory(self.spec, game, 1)
+        if spec.evaluator.playout_policy and spec.evaluator.playout_policy not in self.game.policies():
+            raise ValueError(f"{self.game.id} has no policy {spec.evaluator.playout_policy!r}")
+        spec.check_memory(self.game, 1)
         settings = search.search.settings if isinstance(search, Determinized) else search.settings
         self._score_weight = settings.score_weight or 0.0
         self._num_parts, self._part_simulations = parts_of(settings.num_simulations)
         self._batch, self._compiling = batch, compiling
-        self._score_playouts = score_playouts if game.num_players > 1 else 0
+        self._score_playouts = score_playouts if self.game.num_players > 1 else 0
         self._key = jax.random.key(seed)
         self._starts: dict[str, Any] = {}
         self._compiled: dict[tuple[str, int], Any] = {}
+
+    @property
+    def note(self) -> str | None:
+        """Something that people should know about the network."""
+        return self.agent.note
 
     def analyze(self, positions: Sequence[Played]) -> list[Analysis]:
         """The analyses of positions, in blocks. Raises ``ValueError`` for a deal that is none of the game."""
         size = self._batch
         while size > 1:
             try:
-                check_memory(self.spec, self.game, size)
+                self.spec.check_memory(self.game, size)
                 break
             except MemoryError:
                 size //= 2
@@ -223,16 +213,16 @@ class SearchProgram:
     def _search_block(self, size: int, states: Any, keys: Key[Array, "B"]) -> tuple[RootReport, float]:
         """The reports of a block on the host, and the seconds of the search, without those of compilation."""
         if self.max_seconds is None:
-            search = self._function("search", size, self._search, self._network, states, keys)
+            search = self._function("search", size, self._search, self.agent, states, keys)
             begun = time.perf_counter()
-            report: RootReport = jax.device_get(search(self._network, states, keys))
+            report: RootReport = jax.device_get(search(self.agent, states, keys))
             return report, time.perf_counter() - begun
         trees = self._function("trees", size, self._trees, states)(states)
-        part = self._function("part", size, self._search_part, self._network, trees, keys, 0)
+        part = self._function("part", size, self._search_part, self.agent, trees, keys, 0)
         begun = time.perf_counter()
         last = begun
         for number in range(self._num_parts):
-            report, trees = part(self._network, trees, keys, number)
+            report, trees = part(self.agent, trees, keys, number)
             jax.block_until_ready(report)
             now = time.perf_counter()
             if now - begun + now - last > self.max_seconds:
@@ -260,23 +250,22 @@ class SearchProgram:
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(self._key, num_actions)
         return jnp.where(seeds == 0, keys, jax.vmap(jax.random.fold_in)(keys, seeds))
 
-    def _search(self, network: Any, states: Any, keys: Key[Array, "B"]) -> RootReport:
-        search = build_search(self.spec, self.game, network)
-        return jax.vmap(partial(search_report, search))(states, keys)
+    def _search(self, agent: Agent, states: Any, keys: Key[Array, "B"]) -> RootReport:
+        return jax.vmap(partial(search_report, agent.built()))(states, keys)
 
-    def _part_of_search(self, network: Any) -> Search[Any]:
+    def _part_of_search(self, agent: Agent) -> Search[Any]:
         """The search with a part of its simulations, in trees that have room for all."""
-        search = build_search(self.spec, self.game, network)
+        search = agent.built()
         assert isinstance(search, Search)
         settings = replace(search.settings, num_simulations=self._part_simulations)
         return replace(search, settings=settings, capacity=search.settings.num_simulations + 1)
 
     def _trees(self, states: Any) -> Any:
-        return jax.vmap(self._part_of_search(self._network).init)(states)
+        return jax.vmap(self._part_of_search(self.agent).init)(states)
 
-    def _search_part(self, network: Any, trees: Any, keys: Key[Array, "B"], number: Int32[Array, ""]) -> tuple[RootReport, Any]:
+    def _search_part(self, agent: Agent, trees: Any, keys: Key[Array, "B"], number: Int32[Array, ""]) -> tuple[RootReport, Any]:
         part_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, number)
-        outputs = jax.vmap(self._part_of_search(network).extend)(trees, part_keys)
+        outputs = jax.vmap(self._part_of_search(agent).extend)(trees, part_keys)
         return jax.vmap(_report_of_tree)(outputs), outputs.tree
 
     def _lead(self, states: Any, actions: Int32[Array, "B"], keys: Key[Array, "B"]) -> Float32[Array, "B P"]:
@@ -350,31 +339,27 @@ class AgentAnalyzer:
 
     def __init__(self, agent: str, batch: int = 64, others: Sequence[str] = (), **options: Any) -> None:
         self.batch = batch
-        self._agents = (agent, *others)
-        for text in self._agents:
-            if not is_name(text):  # names depend on the game
-                AgentSpec.parse(text)
+        self._agents = {text: None if is_name(text) else AgentSpec.parse(text) for text in (agent, *others)}
+        """The agents by their texts; ``None`` for names, which depend on the game."""
         self._options = options
         self._programs: dict[tuple[str, str, AgentSpec, float | None], SearchProgram] = {}
 
     @property
     def models(self) -> list[dict[str, Any]]:
         """The agents that requests may name besides levels, the default first, with their networks."""
-        specs = [None if is_name(text) else AgentSpec.parse(text) for text in self._agents]
         return [
             {"name": text, "network": (spec.evaluator.network or None) if spec else None, "max_batch_size": self.batch}
-            for text, spec in zip(self._agents, specs, strict=True)
+            for text, spec in self._agents.items()
         ]
 
     def prepare(self, game: GameSpec, settings: Mapping[str, Any] | None = None) -> SearchProgram:
         """The search of a game with some settings of the agent changed. Raises ``ValueError`` and ``MemoryError``."""
-        spec, max_seconds = self._changed(game.host, settings or {})
-        if settings and "max_visits" in settings:
-            spec = _with_visits(spec, make(game.host.id, **game.options), settings["max_visits"])
+        spec, max_seconds = self._changed(game, settings or {})
         key = game.host.id, json.dumps(dict(game.options), sort_keys=True), spec, max_seconds
         program = self._programs.pop(key, None)
         if program is None:
-            program = SearchProgram(make(game.host.id, **game.options), spec, max_seconds, batch=self.batch, **self._options)
+            played = make(game.host.id, **game.options)
+            program = SearchProgram(agent(str(spec), played), max_seconds, batch=self.batch, **self._options)
         self._programs[key] = program  # the last one that was asked for
         while len(self._programs) > MAX_PROGRAMS:
             del self._programs[next(iter(self._programs))]
@@ -384,23 +369,21 @@ class AgentAnalyzer:
         """The analyses of positions."""
         return search.analyze(positions)
 
-    def _agent(self, game: HostGame, text: Any) -> AgentSpec:
-        """The agent that a request names; no other than those that were offered, as a network is read from a file."""
-        if text in ("best", *self._agents):
-            return AgentSpec.parse(agent_of(game, text))
-        if not isinstance(text, str) or not text.startswith("level:"):
-            raise ValueError(f"agent must be level:N, best or one of {', '.join(self._agents)}, not {str(text)[:80]!r}")
-        return AgentSpec.parse(agent_of(game, text[:80]))
+    def _changed(self, game: GameSpec, settings: Mapping[str, Any]) -> tuple[AgentSpec, float | None]:
+        """The agent with other settings, and the limit of time, which is none of them. Raises ``ValueError``.
 
-    def _changed(self, game: HostGame, settings: Mapping[str, Any]) -> tuple[AgentSpec, float | None]:
-        """The agent with other settings, and the limit of time, which is none of them. Raises ``ValueError``."""
-        agent = self._agent(game, settings.get("agent", self._agents[0]))
-        texts: dict[str, str] = {}
+        A request names no other agents than those that were offered, levels and ``best``, as a network is read from a file.
+        """
+        text = settings.get("agent", next(iter(self._agents)))
+        if text not in ("best", *self._agents) and not (isinstance(text, str) and text.startswith("level:")):
+            raise ValueError(f"agent must be level:N, best or one of {', '.join(self._agents)}, not {str(text)[:80]!r}")
+        spec = AgentSpec.parse(text if text in self._agents else text[:80], game.host)
         max_seconds = settings.get("max_seconds")
         if max_seconds is not None and (
             type(max_seconds) not in (int, float) or not is_finite(max_seconds) or max_seconds <= 0
         ):
             raise ValueError("max_seconds must be a positive number")
+        texts: dict[str, str] = {}
         for name, value in settings.items():
             if name in _FIXED:
                 raise ValueError(f"{name} cannot be changed: {_FIXED[name]}")
@@ -408,20 +391,17 @@ class AgentAnalyzer:
                 raise ValueError(f"{name[:80]} must be a text, a number, true, false or null")
             if name not in ("agent", "max_seconds", "max_visits"):
                 texts[name] = str(value).lower() if value is None or isinstance(value, bool) else str(value)
-        if not texts:
-            return agent, max_seconds
-        if not agent.is_search:
-            raise ValueError(f"{agent.kind} has no settings, and does not search")
-        return agent.with_settings(texts), max_seconds
+        if not spec.is_search and (texts or "max_visits" in settings):
+            raise ValueError(f"{spec.kind} has no settings, and does not search")
+        if "max_visits" in settings:
+            texts["num_simulations"] = _simulations(spec.num_trees(make(game.host.id, **game.options)), settings["max_visits"])
+        return spec.with_settings(texts) if texts else spec, max_seconds
 
 
-def _with_visits(spec: AgentSpec, game: Game[Any], max_visits: Any) -> AgentSpec:
-    """An agent with at most this many simulations in all its trees together. Raises ``ValueError``."""
-    trees = spec.num_trees(game)
+def _simulations(trees: int, max_visits: Any) -> str:
+    """The simulations of each tree, of at most this many in all of them. Raises ``ValueError``."""
     if type(max_visits) is not int:
         raise ValueError(f"max_visits must be a positive integer, got {str(max_visits)[:80]}")
-    if not trees:
-        raise ValueError(f"{spec.kind} has no settings, and does not search")
     if max_visits < trees:
         raise ValueError(f"max_visits must be at least {trees}, the trees that the agent searches, got {max_visits}")
-    return spec.with_settings({"num_simulations": str(max_visits // trees)})
+    return str(max_visits // trees)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tilewe_jax.agents.players import ForfeitError, HostGame
+from tilewe_jax.agents.host_player import ForfeitError, HostGame
 from tilewe_jax.formats.blokus import PASS
 from tilewe_jax.formats.names import gtp_game
 from tilewe_jax.game import Game

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tilewe_jax.agents.players import ForfeitError, HostGame, HostPlayer
+from tilewe_jax.agents.host_player import ForfeitError, HostGame, HostPlayer
 from tilewe_jax.game import Game
 from tilewe_jax.tilewe import tournament
 from tilewe_jax.tilewe.board import Board

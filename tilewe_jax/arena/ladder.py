@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewe_jax.agents.players import Player, player
+from tilewe_jax.agents import Agent, AgentSpec
+from tilewe_jax.agents import agent as make_agent
 from tilewe_jax.arena.match import Opening, play_match
 from tilewe_jax.arena.ratings import ELO
 from tilewe_jax.arena.results import Results, mean_and_ci95, mean_interval
 from tilewe_jax.game import Game
-from tilewe_jax.search import AgentSpec
 
 _PENTOBI_20X20 = (1000, 1142, 1283, 1425, 1567, 1708, 1850, 1951, 2030)
 PENTOBI_ELO = {
@@ -114,13 +114,13 @@ def check_opponent(game: Game[Any], opponent: str, level: int | None) -> None:
     _close(_opponent(game, opponent, level))
 
 
-def _opponent(game: Game[Any], opponent: str, level: int | None) -> Player:
-    return replace(player(game, opponent.replace("{level}", str(level))), name="opponent")
+def _opponent(game: Game[Any], opponent: str, level: int | None) -> Agent:
+    return make_agent(opponent.replace("{level}", str(level)), game, name="opponent")
 
 
-def _close(rival: Player) -> None:
+def _close(rival: Agent) -> None:
     """End the processes of a player that has some."""
-    close = getattr(rival.agent, "close", None)
+    close = getattr(rival.player, "close", None)
     if close:
         close()
 
@@ -138,7 +138,7 @@ def climb(
 
     Args:
         game: the game, for two players or more.
-        agent: the agent, as ``tilewe_jax.agents.player`` takes it.
+        agent: the agent, as ``tilewe_jax.agent`` takes it.
         opponent: its opponent; ``{level}`` in it is replaced by the level.
         level: the level; ``None`` for an opponent without levels.
         settings: how they play.
@@ -152,7 +152,7 @@ def climb(
     """
     rival = _opponent(game, opponent, level)
     try:
-        own = replace(player(game, agent), name="agent")
+        own = make_agent(agent, game, name="agent")
         seats = game.num_players
         players = [own] * settings.own_seats + [rival] * (seats - settings.own_seats)
         rung = Rung(agent, level, is_equal_time)
@@ -238,7 +238,7 @@ def at_seconds_per_move(game: Game[Any], agent: str, seconds: float, opening: Op
     simulations = spec.search.num_simulations
     for _ in range(_CALIBRATIONS):
         search = replace(spec, search=replace(spec.search, num_simulations=simulations))
-        itself = replace(player(game, str(search)), name="agent")
+        itself = make_agent(search, game, name="agent")
         results = play_match(game, [itself] * game.num_players, batch, batch, seed, opening=opening)
         measured[simulations] = results.cpu_seconds_per_move("agent") or 0.0
         if abs(measured[simulations] / seconds - 1) <= _TIME_TOLERANCE or (simulations == 1 and measured[1] > seconds):
@@ -266,11 +266,10 @@ def _simulations_for(measured: dict[int, float], seconds: float) -> int:
 
 def _search_of(game: Game[Any], agent: str) -> tuple[str, AgentSpec]:
     """The name, empty where it has none, and the settings of a search. Raises ``ValueError`` for other agents."""
-    spec = player(game, agent).spec
-    if spec is None or not spec.is_search:
+    made = make_agent(agent, game)
+    if made.spec is None or not made.is_search:
         raise ValueError(f"agent {agent!r} is no search; only the simulations of a search can be chosen by its time")
-    head, equals, _ = agent.partition("=")
-    return (head if equals and ":" not in head else ""), spec
+    return ("" if made.name == agent else made.name), made.spec
 
 
 def _counts(results: Results) -> np.ndarray:

@@ -13,15 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from tilewe_jax import batching
-from tilewe_jax.agents.players import ForfeitError, HostGame, HostPlayer, ParallelHostPlayer, Player
+from tilewe_jax.agents import Agent, ForfeitError, HostGame, HostPlayer
+from tilewe_jax.agents.host_player import ParallelHostPlayer
 from tilewe_jax.arena.ratings import Sprt
 from tilewe_jax.arena.results import Batch, Results
-from tilewe_jax.game import Game, Policy, SharingPolicy
+from tilewe_jax.game import Game, SharingPolicy
 from tilewe_jax.lanes import chunk_size, some_set, where_needed
 from tilewe_jax.records import Record
 from tilewe_jax.registry import available_games, options
-from tilewe_jax.search import TreePlayer, check_memory, memory
-from tilewe_jax.search.exported import as_tree
+from tilewe_jax.search import memory
 from tilewe_jax.utils.schedule import balanced_schedule
 
 Progress = Callable[[Results], None]
@@ -32,7 +32,7 @@ Opening = int | Sequence[Sequence[int]] | None
 
 def play_match(
     game: Game[Any],
-    players: Sequence[Player],
+    players: Sequence[Agent],
     games: int,
     batch: int,
     seed: int,
@@ -74,8 +74,8 @@ class _Play:
     """Actions with which each game begins, -1 where it has fewer, ``[batch, actions]``."""
 
 
-Agents = dict[int, Policy]
-"""Policies on the device, by the index of the player."""
+Agents = dict[int, Agent]
+"""Agents by the index of the player."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Match:
     def __init__(
         self,
         game: Game[Any],
-        players: Sequence[Player],
+        players: Sequence[Agent],
         batch: int,
         seed: int,
         move_seconds: float = 60.0,
@@ -142,28 +142,25 @@ class Match:
         self._num_random = opening if isinstance(opening, int) else 0
         self._openings = _padded([[]] if opening is None or isinstance(opening, int) else opening)
         self.names = list(dict.fromkeys(player.name for player in players))
-        agents = [next(player.agent for player in players if player.name == name) for name in self.names]
+        agents = [_as_argument(next(player for player in players if player.name == name)) for name in self.names]
         self._entries = np.array([self.names.index(player.name) for player in players])
         # A player in one of n entries is to move in about one of n games.
         self._divisors = [len(players) // int((self._entries == index).sum()) for index in range(len(self.names))]
-        for player in players:
-            if player.spec:
-                keeps_tree = isinstance(player.agent, TreePlayer)
-                divisor = 1 if keeps_tree else self._divisors[self.names.index(player.name)]
-                check_memory(player.spec, game, -(-batch // divisor), keeps_tree)
-        self._host_players = {index: agent for index, agent in enumerate(agents) if isinstance(agent, HostPlayer)}
-        self._policies: Agents = {
-            index: as_tree(agent) for index, agent in enumerate(agents) if not isinstance(agent, (HostPlayer, TreePlayer))
-        }
-        self._tree_players = {index: _as_argument(agent) for index, agent in enumerate(agents) if isinstance(agent, TreePlayer)}
-        sharing: dict[type[Any], list[int]] = {}
-        for index, agent in enumerate(agents):
-            if isinstance(agent, SharingPolicy):
-                sharing.setdefault(type(agent), []).append(index)
+        for agent, divisor in zip(agents, self._divisors, strict=True):
+            if agent.spec:
+                keeps_tree = agent.keeps_tree
+                agent.spec.check_memory(game, batch if keeps_tree else -(-batch // divisor), keeps_tree)
+        self._host_players = {index: agent.player for index, agent in enumerate(agents) if agent.player}
+        self._tree_players = {index: agent for index, agent in enumerate(agents) if agent.keeps_tree}
+        on_host_or_tree = self._host_players.keys() | self._tree_players.keys()
+        self._policies: Agents = {index: agent for index, agent in enumerate(agents) if index not in on_host_or_tree}
+        sharing: dict[type[Any], dict[int, Any]] = {}
+        for index, agent in self._policies.items():
+            policy = getattr(agent.weights, "func", None)
+            if isinstance(policy, SharingPolicy):
+                sharing.setdefault(type(policy), {})[index] = policy
         self._together = {
-            tuple(indices): kind.together([agents[index] for index in indices])
-            for kind, indices in sharing.items()
-            if len(indices) > 1
+            tuple(policies): kind.together(list(policies.values())) for kind, policies in sharing.items() if len(policies) > 1
         }
         """Policies that are compiled together, by the indices of the players."""
         number, ply = jnp.zeros(batch, jnp.int32), jnp.int32(0)
@@ -200,9 +197,9 @@ class Match:
         leaves, structure = jax.tree.flatten(self._tree_players[index])
         return (structure, *((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)), self._divisors[index]
 
-    def replace(self, name: str, policy: Policy) -> None:
-        """Give a player another policy of the same kind: the same function with other weights (``jax.tree_util.Partial``)."""
-        self._policies[self.names.index(name)] = as_tree(policy)
+    def replace(self, agent: Agent) -> None:
+        """Give the player of this name another agent without a tree, which differs in its weights alone."""
+        self._policies[self.names.index(agent.name)] = _as_argument(agent)
 
     def play(
         self,
@@ -284,18 +281,18 @@ class Match:
             chosen = batching.split_over_devices(together, self.devices)(mine, play.state, keys, which)
             action = jnp.where(mine, chosen, action)
         shared = {index for indices in self._together for index in indices}
-        for index, policy in policies.items():
+        for index, agent in policies.items():
             if index in shared:
                 continue
             mine = mover == index
-            decide = batching.split_over_devices(partial(_policy_actions, self._divisors[index]), self.devices, shared=1)
-            action = jnp.where(mine, decide(policy, mine, play.state, keys), action)
+            decide = batching.split_over_devices(partial(_agent_actions, self._divisors[index]), self.devices, shared=1)
+            action = jnp.where(mine, decide(agent, mine, play.state, keys), action)
         return action, mover
 
     def _choose_in_tree(
         self,
         divisor: int,
-        agent: TreePlayer,
+        agent: Agent,
         tree: Any,
         action: jax.Array,
         mover: jax.Array,
@@ -440,19 +437,24 @@ class Match:
         return Batch(seating, scores, forfeits, plies, legal, records)
 
 
-def _as_argument(agent: TreePlayer) -> TreePlayer:
-    """The agent as an argument of compiled functions, which do not depend on where its network was loaded from."""
-    if agent.network is None:
-        return agent
-    return replace(agent, spec=replace(agent.spec, evaluator=replace(agent.spec.evaluator, network="loaded")))
+def _as_argument(agent: Agent) -> Agent:
+    """The agent as an argument of compiled functions, which do not depend on its name, nor on where its network is from."""
+    spec = agent.spec
+    if spec and agent.is_search and agent.weights is not None:
+        spec = replace(spec, evaluator=replace(spec.evaluator, network="loaded"))
+    return replace(agent, name="", spec=spec)
 
 
-def _init_trees(agent: TreePlayer, state: Any) -> Any:
+def _init_trees(agent: Agent, state: Any) -> Any:
     return jax.vmap(agent.init)(state)
 
 
-def _advance_trees(agent: TreePlayer, tree: Any, action: jax.Array) -> Any:
+def _advance_trees(agent: Agent, tree: Any, action: jax.Array) -> Any:
     return jax.vmap(agent.advance)(tree, action)
+
+
+def _agent_actions(divisor: int, agent: Agent, mine: jax.Array, state: Any, keys: jax.Array) -> jax.Array:
+    return _policy_actions(divisor, agent.act, mine, state, keys)
 
 
 def _policy_actions(
@@ -474,7 +476,7 @@ def _policy_actions(
 
 
 def _tree_actions(
-    divisor: int, agent: TreePlayer, mine: jax.Array, state: Any, keys: jax.Array, memory: Any
+    divisor: int, agent: Agent, mine: jax.Array, state: Any, keys: jax.Array, memory: Any
 ) -> tuple[jax.Array, Any]:
     """Actions of a player that keeps its tree, as ``_policy_actions`` gives them, and its memory after them."""
     impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
@@ -487,7 +489,7 @@ def _tree_actions(
         index = some_set(left, chunk)
         part = jax.tree.map(lambda leaf: jnp.take(leaf, index, axis=0, mode="clip"), (memory, state, words))
         some_memory, some_state, some_words = part
-        chosen, after = jax.vmap(agent.act)(some_memory, some_state, jax.random.wrap_key_data(some_words, impl=impl))
+        chosen, after = jax.vmap(agent.play)(some_memory, some_state, jax.random.wrap_key_data(some_words, impl=impl))
         memory = jax.tree.map(lambda leaf, new: leaf.at[index].set(new, mode="drop"), memory, after)
         return left.at[index].set(False, mode="drop"), action.at[index].set(chosen, mode="drop"), memory
 

@@ -17,16 +17,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from tilewe_jax.agents.levels import agent_of
+from tilewe_jax.agents import Agent
+from tilewe_jax.agents import agent as make_agent
 from tilewe_jax.formats.blokus import BlokusGame, blokus_game
 from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.notation import cells_of
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE
 from tilewe_jax.host_games import make_host_game
 from tilewe_jax.interop.gtp_client import CommandError, EngineError, GtpEngine
-from tilewe_jax.networks import weights
-from tilewe_jax.search import AgentSpec, build_search
-from tilewe_jax.search.exported import as_tree
 from tilewe_jax.utils.files import read_json, replacing
 
 FORMAT = "tilewe-jax-openings/1"
@@ -242,17 +240,16 @@ def _draw(names: BlokusGame, choice: random.Random) -> _Beginning:
 
 def _our_values(game: Game[Any], text: str, seed: int) -> _Values:
     """Values by a search of ours, on the scale of two players: half of what is won on average is a half."""
-    spec = AgentSpec.parse(agent_of(game, text))
-    network = as_tree(weights.load(game, spec.evaluator.network)) if spec.evaluator.network else None
-    build_search(spec, game, network)  # for errors
+    ours = make_agent(text, game)
+    ours.built()  # for errors
 
     @jax.jit
-    def values(network: Any, actions: jax.Array, keys: jax.Array) -> jax.Array:
+    def values(ours: Agent, actions: jax.Array, keys: jax.Array) -> jax.Array:
         def value(actions: jax.Array, key: jax.Array) -> jax.Array:
             state = game.init(key)
             for action in actions:
                 state = game.apply(state, action)
-            output: Any = build_search(spec, game, network)(state, key)
+            output = ours.search(state, key)
             best: jax.Array = output.value[game.current_player(state)]
             return best
 
@@ -263,7 +260,7 @@ def _our_values(game: Game[Any], text: str, seed: int) -> _Values:
             return []
         actions = np.resize(np.array(beginnings, np.int32), (_BATCH, len(beginnings[0])))  # one compiled shape
         keys = jax.random.split(jax.random.key(seed), _BATCH)
-        result: list[float] = (np.asarray(values(network, actions, keys)) * game.num_players / 2).tolist()
+        result: list[float] = (np.asarray(values(ours, actions, keys)) * game.num_players / 2).tolist()
         return result[: len(beginnings)]
 
     return of_beginnings

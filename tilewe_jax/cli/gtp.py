@@ -50,8 +50,8 @@ class Gtp(GameOptions, Trust):
             raise UsageError(f"--name must be printable text in one line, not {self.name!r}")
         from importlib.metadata import version
 
-        from tilewe_jax import agents
-        from tilewe_jax.agents.gtp_agent import PlayerAgent
+        from tilewe_jax.agents import agent as make_agent
+        from tilewe_jax.agents.host_agent import HostAgent
         from tilewe_jax.formats.names import GtpGame, gtp_game
         from tilewe_jax.interop.gtp import GtpError, GtpSession, serve
         from tilewe_jax.registry import make
@@ -59,12 +59,11 @@ class Gtp(GameOptions, Trust):
         game = self.make()
         games: dict[Any, Any] = {}
 
-        def agent(names: GtpGame) -> PlayerAgent:
+        def agent(names: GtpGame) -> HostAgent:
             played = games.get(names.config) or make(names.host.id)
             try:
-                player = agents.player(played, self.agent)
                 with progress(None, "", quiet=True):
-                    return PlayerAgent(played, player, self.seed, self.ponder)
+                    return make_agent(self.agent, played).host(self.seed, ponders=self.ponder)
             except (ValueError, MemoryError) as error:
                 raise GtpError(str(error)) from None
 

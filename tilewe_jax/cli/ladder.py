@@ -179,10 +179,10 @@ class Ladder(GameOptions, Trust):
 
     def _agents(self, game: Any, opening: Any) -> list[str]:
         """The agents, with as many simulations as --seconds-per-move asks for. Raises ``ValueError``."""
-        from tilewe_jax.agents import player
+        from tilewe_jax.agents import agent as make_agent
         from tilewe_jax.arena import ladder
 
-        print_notes([player(game, agent) for agent in self.agent])  # and raises errors before the first match
+        print_notes([make_agent(agent, game) for agent in self.agent])  # and raises errors before the first match
         for level in self._levels():
             ladder.check_opponent(game, self.opponent, level)
         if self.seconds_per_move is None:

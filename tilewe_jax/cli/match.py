@@ -80,7 +80,7 @@ class Arena(GameOptions, Trust):
         common.ask_for_devices(self.devices)
         from tilewe_jax import records
         from tilewe_jax.agents.levels import level_names
-        from tilewe_jax.search import search_agents
+        from tilewe_jax.agents.spec import search_agents
 
         game = self.make()
         if self.list:
@@ -114,10 +114,10 @@ class Arena(GameOptions, Trust):
 
 def _players(game: Any, agents: tuple[str, ...]) -> list[Any]:
     """The players that agents given as text stand for; notes on them go to standard error."""
-    from tilewe_jax.agents import player as make_player
+    from tilewe_jax.agents import agent
 
     try:
-        players = {text: make_player(game, text) for text in agents}
+        players = {text: agent(text, game) for text in agents}
     except ValueError as error:
         raise UsageError(str(error)) from None
     by_name: dict[str, str] = {}
@@ -370,8 +370,7 @@ def _players_of_run(game: Any, folder: Path, num_simulations: int) -> list[Any]:
     """
     from dataclasses import replace
 
-    from tilewe_jax.agents.players import spec_player
-    from tilewe_jax.search import AgentSpec
+    from tilewe_jax.agents import AgentSpec, agent
 
     # With noise, or the same two networks would play the same few games again and again.
     search = AgentSpec.parse(f"gumbel:num_simulations={num_simulations},gumbel_scale=1")
@@ -379,7 +378,7 @@ def _players_of_run(game: Any, folder: Path, num_simulations: int) -> list[Any]:
     for path in sorted((folder / "weights").glob("*.npz")):
         try:
             spec = replace(search, evaluator=replace(search.evaluator, network=str(path)))
-            players.append(spec_player(game, path.stem, spec))
+            players.append(agent(spec, game, name=path.stem))
         except ValueError as error:
             raise UsageError(str(error)) from None
     print_notes(players)

@@ -33,7 +33,7 @@ LogitsFn = Callable[[Int32[Array, "k"]], Float32[Array, "k"]]
 """The logits of legal actions of one position."""
 Evaluator = Callable[[Any, Any, PRNGKeyArray], tuple[LogitsFn, Float32[Array, "2"]]]
 """A function of parameters, one state and a key: the logits of its actions, and the expected outcome by seat, as
-``Game.returns`` has it. Those of the package ``search`` fit, once they take parameters."""
+``Game.returns`` has it. Those of ``tilewe_jax.search`` fit."""
 Sampler = Callable[[Game[Any], Any, LogitsFn, PRNGKeyArray, int], tuple[Any, ...]]
 """A function of game, state, logits, key and K: the candidates ``int32[K]``, -1 in places left over, and their logits
 ``float32[K]``; more may follow. ``search.candidates.sample_candidates`` is one."""

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from tilewe_jax.agents import HostPlayer, Player, player
+from tilewe_jax.agents import Agent, agent
 from tilewe_jax.game import Action, Game, Policy
 from tilewe_jax.networks import Model
 from tilewe_jax.networks.weights import TrainedNetwork
@@ -21,11 +21,9 @@ from tilewe_jax.search import (
     PolicyOutput,
     PuctRule,
     Search,
-    TreePlayer,
     playout_evaluator,
     sample_candidates,
 )
-from tilewe_jax.search.exported import as_tree
 from tilewe_jax.search.tree import Tree, inner_visits
 from tilewe_jax.training.config import SelfplayConfig
 from tilewe_jax.training.replay import UNKNOWN, TreeNode
@@ -43,9 +41,8 @@ class Decision(NamedTuple):
     """A position inside of the search tree; ``None`` in runs that record none."""
 
 
-Searcher = Callable[[Any, PRNGKeyArray], Decision]
-"""Maps one position and a key to a decision."""
-
+Searcher = Callable[..., Decision]
+"""``searcher(state, key, params=None)``: the decision in one position; ``params`` are those of its evaluator."""
 MIN_NODE_VISITS = 4
 """Minimum number of visits of a node of a search tree from whose value the network learns."""
 _NODE_STREAM = 0x40DE
@@ -63,10 +60,10 @@ def searcher(
     search = Search(game, evaluator, rule(config, explore), settings)
     if game.has_hidden_information:
         determinized = Determinized(search, determinizations)
-        return lambda state, key: Decision(determinized(state, key))
+        return lambda state, key, params=None: Decision(determinized(state, key, params))
 
-    def decide(state: Any, key: PRNGKeyArray) -> Decision:
-        output = search(state, key)
+    def decide(state: Any, key: PRNGKeyArray, params: Any = None) -> Decision:
+        output = search(state, key, params)
         node = draw_node(output.tree, jax.random.fold_in(key, _NODE_STREAM)) if config.tree_nodes else None
         return Decision(output.policy_output, node)
 
@@ -98,16 +95,20 @@ def rule(config: SelfplayConfig, explore: bool) -> GumbelRule | PuctRule:
     return config.puct if explore else replace(config.puct, dirichlet_alpha=0.0, forced_playouts=0.0)
 
 
-def model_evaluator(config: SelfplayConfig, game: Game[Any], model: Model) -> Evaluator:
-    """The network of a run as evaluator of leaves, with playouts mixed into its values where the run has them."""
-    weight = config.search.score_weight or 0.0
+def network_of(config: SelfplayConfig, model: Model) -> TrainedNetwork:
+    """The network of a run as searches ask it: the parameters of its ``evaluator``."""
+    return TrainedNetwork(model, config.search.score_weight or 0.0)
+
+
+def evaluator(config: SelfplayConfig, game: Game[Any]) -> Evaluator:
+    """The evaluator of a run: its network, which is a parameter, with playouts mixed into the values where the run has them."""
     settings = EvaluatorSettings(
         num_samples=config.warmup_samples,
         network="the network of the run",
         playout_weight=config.playout_weight,
         playout_max_legal=config.playout_max_legal,
     )
-    return settings.build(game, weight, TrainedNetwork(model, weight))
+    return settings.build(game, config.search.score_weight or 0.0)
 
 
 def check_warmup(config: SelfplayConfig, game: Game[Any]) -> None:
@@ -125,25 +126,12 @@ def opponent_policy(config: SelfplayConfig, game: Game[Any]) -> Policy | None:
         return None
     if game.num_players < 2:
         raise ValueError(f"selfplay.opponent needs a game of at least two players, and {game.id} has {game.num_players} here")
-    agent = frozen_player(game, config.opponent).agent
-    if isinstance(agent, (HostPlayer, TreePlayer)):
+    opponent = agent(config.opponent, game)
+    if opponent.player:
         raise ValueError(
             f"selfplay.opponent must be an agent that decides on the device; {config.opponent!r} plays on the host"
         )
-    return as_tree(agent)
-
-
-def frozen_player(game: Game[Any], text: str) -> Player:
-    """The player of the arena that a text stands for, as a policy: its searches begin anew at every move, and keep no tree.
-
-    Raises ``ValueError`` where there is no such player.
-    """
-    result = player(game, text)
-    if not isinstance(result.agent, TreePlayer):
-        return result
-    assert result.spec
-    policy = player(game, str(replace(result.spec, reuse_subtree=False)))
-    return replace(policy, name=result.name)
+    return jax.tree_util.Partial(Agent.act, opponent)
 
 
 def legal_action(game: Game[State], policy: Policy, state: State, key: PRNGKeyArray) -> Action:
@@ -174,7 +162,8 @@ def _heuristic(config: SelfplayConfig, game: Game[Any]) -> Searcher:
     """Draws from the game's heuristic logits; the policy to learn is their softmax over the candidates."""
     settings, unknown = config.search, jnp.full(game.num_players, UNKNOWN, jnp.float32)
 
-    def decide(state: Any, key: PRNGKeyArray) -> Decision:
+    def decide(state: Any, key: PRNGKeyArray, params: Any = None) -> Decision:
+        del params
         key_candidates, key_action = jax.random.split(key)
         logits = partial(game.heuristic_logits, state)
         candidates = sample_candidates(game, state, logits, key_candidates, settings.num_candidates, settings.candidate_pool)
@@ -191,7 +180,8 @@ def _imitation(config: SelfplayConfig, game: Game[Any]) -> Searcher:
     policy, unknown = _warmup_policy(config, game), jnp.full(game.num_players, UNKNOWN, jnp.float32)
     count = config.search.num_candidates
 
-    def decide(state: Any, key: PRNGKeyArray) -> Decision:
+    def decide(state: Any, key: PRNGKeyArray, params: Any = None) -> Decision:
+        del params
         key_action, key_others = jax.random.split(key)
         action = policy(state, key_action)
         others = game.sample_actions(state, key_others, count - 1)

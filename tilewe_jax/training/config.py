@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from tyro.conf import Suppress
 
 from tilewe_jax import settings
-from tilewe_jax.agents.players import names_code
+from tilewe_jax.agents.agent import names_code
 from tilewe_jax.arena.ratings import Sprt
 from tilewe_jax.game import Game, num_owned_cells
 from tilewe_jax.game_options import game_options, make_game

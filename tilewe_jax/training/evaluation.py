@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from tilewe_jax import records
-from tilewe_jax.agents import Player, player
+from tilewe_jax.agents import Agent, agent
 from tilewe_jax.arena import Match, Results, Sprt
 from tilewe_jax.game import Action, Game
 from tilewe_jax.networks import Model, weights
@@ -27,7 +27,7 @@ def check_evaluation(config: TrainConfig, game: Game[Any]) -> None:
     evaluation = config.evaluation
     for name in evaluation.opponents:
         if name != _LAST:
-            player(game, name)
+            agent(name, game)
     if evaluation.eval_opening > game.max_steps:
         raise ValueError(
             f"evaluation.eval_opening must be at most {game.max_steps}, the longest game, not {evaluation.eval_opening}"
@@ -57,7 +57,7 @@ class Evaluation:
     def __init__(self, config: TrainConfig, game: Game[Any], folder: Path, before: int | None = None) -> None:
         self.config, self.game, self.folder = config, game, folder
         opponents = config.evaluation.opponents
-        self._opponents = {name: None if name == _LAST else player(game, name) for name in opponents}
+        self._opponents = {name: None if name == _LAST else agent(name, game, name=name) for name in opponents}
         self._matches: dict[str, Match] = {}
         self._last = last_weights(config, game, folder, before)
 
@@ -70,7 +70,7 @@ class Evaluation:
         for name, opponent in self._opponents.items():
             if opponent is None and self._last is None:
                 continue
-            against = self._policy(self._last) if opponent is None else opponent.agent
+            against = self._agent(name, self._last) if opponent is None else opponent
             match = self._match(name, model, against)
             results = match.play(self.config.evaluation.eval_games, keep=True)
             figures[name] = _figures(results)
@@ -83,34 +83,34 @@ class Evaluation:
     def gate(self, model: Model, acting: Model) -> dict[str, Any]:
         """A sequential test of weights against those that play."""
         assert self.config.evaluation.gate
-        match = self._match(_GATE, model, self._policy(acting))
+        match = self._match(_GATE, model, self._agent(_GATE, acting))
         sprt = match.play(self.config.evaluation.eval_games, sprt=Sprt(*self.config.evaluation.gate)).sprt
         assert sprt
         return sprt
 
-    def _match(self, name: str, model: Model, against: Any) -> Match:
+    def _match(self, name: str, model: Model, against: Agent) -> Match:
         config = self.config.evaluation
-        policy = self._policy(model)
+        network = self._agent(_NAME, model)
         if name not in self._matches:
-            players = [Player(_NAME, policy), *[Player(name, against)] * max(1, self.game.num_players - 1)]
+            players = [network, *[against] * max(1, self.game.num_players - 1)]
             # A sequential test looks at the results after each batch.
             batch = min(config.eval_games, 32 if name == _GATE else 256)
             seats = max(1, self.game.num_players)
             self._matches[name] = Match(self.game, players[:seats], batch, self.config.seed, opening=config.eval_opening)
         match = self._matches[name]
-        match.replace(_NAME, policy)
+        match.replace(network)
         if name in (_LAST, _GATE):
-            match.replace(name, against)
+            match.replace(against)
         return match
 
-    def _policy(self, model: Model | None) -> Any:
+    def _agent(self, name: str, model: Model | None) -> Agent:
         """The agent that searches with a network, as it is evaluated."""
-        return jax.tree_util.Partial(self._decide, jax.device_put(model))
+        return agent(jax.tree_util.Partial(self._decide, jax.device_put(model)), self.game, name=name)
 
     def _decide(self, model: Model, state: Any, key: PRNGKeyArray) -> Action:
         selfplay, num_simulations = self.config.selfplay, self.config.evaluation.eval_simulations
-        evaluator = agents.model_evaluator(selfplay, self.game, model)
-        return agents.searcher(selfplay, self.game, evaluator, num_simulations, explore=False)(state, key).output.action
+        searcher = agents.searcher(selfplay, self.game, agents.evaluator(selfplay, self.game), num_simulations, explore=False)
+        return searcher(state, key, agents.network_of(selfplay, model)).output.action
 
 
 def _figures(results: Results) -> dict[str, Any]:

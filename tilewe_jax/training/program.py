@@ -17,6 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int32, PRNGKeyArray
 
 from tilewe_jax import networks
+from tilewe_jax.agents import agent
 from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.search import bytes_per_node
 from tilewe_jax.search.memory import device_memory
@@ -177,10 +178,11 @@ class Program:
         config, game = self.config.selfplay, self.game
         key = jax.random.fold_in(state.keys[0], state.iteration)
         if warm_up:
-            players = agents.warmup_agents(config, game)
+            players, network = agents.warmup_agents(config, game), None
         else:
-            players = agents.full_and_fast(config, game, agents.model_evaluator(config, game, state.learner.acting))
-        play = partial(selfplay.play, final_states=self.config.loss.needs_final_states)
+            players = agents.full_and_fast(config, game, agents.evaluator(config, game))
+            network = agents.network_of(config, state.learner.acting)
+        play = partial(selfplay.play, final_states=self.config.loss.needs_final_states, params=network)
         games, positions, ended, stats = play(config, game, players, state.games, key, *opponent)
         losses = self.config.loss
         buffer = replay.add(state.replay, positions, ended, losses.td_lambda, losses.short_term_lambda)
@@ -251,7 +253,7 @@ def memory_needed(config: TrainConfig, game: Game[Any], devices: int) -> dict[st
     position = replay.bytes_per_position(
         game, search.num_candidates, selfplay_config.tree_nodes, config.loss.needs_final_states
     )
-    rival = agents.frozen_player(game, selfplay_config.opponent).spec if selfplay_config.opponent else None
+    rival = agent(selfplay_config.opponent, game).spec if selfplay_config.opponent else None
     rival_trees = 0
     if rival and rival.is_search:
         rival_nodes = selfplay.chunk_of_games(games) * rival.num_trees(game) * (rival.search.num_simulations + 1)

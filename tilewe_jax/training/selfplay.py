@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -129,6 +129,7 @@ def play(
     key: PRNGKeyArray,
     opponent: Policy | None = None,
     final_states: bool = False,
+    params: Any = None,
 ) -> tuple[SelfplayState[State], Positions[State], Bool[Array, "T G"], SelfplayStats]:
     """Play ``config.unroll_length`` moves in every game; where a game ends, the next one starts.
 
@@ -142,10 +143,12 @@ def play(
         opponent: policy of the opponent, where ``config.opponent_fraction`` is positive. A move of it is recorded as a position
             with a single candidate, from which only values are learned.
         final_states: whether the state at the end of a game is recorded.
+        params: parameters of the agents.
 
     Returns the games, the positions searched, whether each of them was the last of its game, and statistics.
     """
-    full, fast = jax.vmap(agents[0]), jax.vmap(agents[1]) if agents[1] else None
+    full, fast = (jax.vmap(partial(agent, params=params)) if agent else None for agent in agents)
+    assert full
 
     def move(
         games: SelfplayState[State], key: PRNGKeyArray

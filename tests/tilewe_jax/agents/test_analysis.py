@@ -13,7 +13,7 @@ import tilewe_jax
 from tests.search.tictactoe import TicTacToe
 from tests.tilewe_jax.cli.test_cli import run
 from tilewe_jax import records
-from tilewe_jax.agents import review
+from tilewe_jax.agents import AgentSpec, agent, review
 from tilewe_jax.agents.analysis import AgentAnalyzer, SearchProgram
 from tilewe_jax.agents.levels import LEVELS
 from tilewe_jax.agents.timed_search import MAX_PARTS
@@ -22,7 +22,6 @@ from tilewe_jax.host import HostGame
 from tilewe_jax.host_games import make_host_game
 from tilewe_jax.interop import analysis
 from tilewe_jax.interop.analysis import Analysis, AnalysisSession, Defaults, GameSpec, Played, RequestError
-from tilewe_jax.search import AgentSpec, Search, build_search
 from tilewe_jax.search.tree import ROOT
 
 GAME = TicTacToe()
@@ -34,7 +33,7 @@ WIN = (0, 3, 1, 4)
 
 @pytest.fixture(scope="module")
 def program() -> SearchProgram:
-    return SearchProgram(GAME, AgentSpec.parse(AGENT), batch=16, score_playouts=8)
+    return SearchProgram(agent(AGENT, GAME), batch=16, score_playouts=8)
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +89,7 @@ def test_a_position_is_searched_alike_alone_and_among_others(
 
 def test_an_analysis_is_the_search(positions: dict[tuple[int, ...], Analysis]) -> None:
     """The visits and the action are those of ``Search`` with the same key."""
-    spec = AgentSpec.parse(AGENT + ",stop_early=false")
-    search = build_search(spec, GAME)
-    assert isinstance(search, Search)
+    search = agent(AGENT + ",stop_early=false", GAME).search
     state = GAME.apply(GAME.init(jax.random.key(0)), jax.numpy.int32(4))
     output = jax.jit(search)(state, jax.random.fold_in(jax.random.key(0), 1))
     visits = {candidate.action: candidate.visits for candidate in positions[4,].candidates}
@@ -108,13 +105,12 @@ def test_an_analysis_is_the_search(positions: dict[tuple[int, ...], Analysis]) -
 
 
 def test_a_limit_of_time() -> None:
-    spec = AgentSpec.parse(AGENT)
     for seconds, simulations in ((100.0, 40), (1e-9, 40 // MAX_PARTS)):
-        limited = SearchProgram(GAME, spec, seconds, score_playouts=0)
+        limited = SearchProgram(agent(AGENT, GAME), seconds, score_playouts=0)
         (found,) = limited.analyze([Played(None, WIN)])
         assert (found.num_simulations, found.action, found.score_lead) == (simulations, 2, None)
     with pytest.raises(ValueError, match="max_seconds can be kept by puct"):
-        SearchProgram(GAME, AgentSpec.parse("gumbel"), 1.0)
+        SearchProgram(agent("gumbel", GAME), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -178,14 +174,14 @@ def test_agents_of_requests() -> None:
 
 def test_the_seed_of_a_request() -> None:
     """Weak levels draw their moves: by their seed, whatever else is searched with them; 0 is the seed of the analyzer."""
-    agent = AgentSpec.parse(f"{AGENT},value_temperature=1.0")
-    program = SearchProgram(GAME, agent, batch=16, score_playouts=0)
+    weak = agent(f"{AGENT},value_temperature=1.0", GAME)
+    program = SearchProgram(weak, batch=16, score_playouts=0)
     seeds = [0, 1, 2, 3, 4, 5, 6, 7, 1]
     together = program.analyze([Played(None, (), seed) for seed in seeds])
     actions = [analysis.action for analysis in together]
     assert len(set(actions)) > 1
     assert actions[1] == actions[-1]
-    alone = SearchProgram(GAME, agent, batch=1, score_playouts=0)
+    alone = SearchProgram(weak, batch=1, score_playouts=0)
     assert alone.analyze([Played(None, ())])[0].action == actions[0]
 
 
@@ -201,12 +197,12 @@ class Fog(TicTacToe):
 def test_hidden_information(num_determinizations: int) -> None:
     """Both searches of such games report visits; what follows a candidate is not told."""
     game = Fog()
-    program = SearchProgram(game, AgentSpec.parse(f"{AGENT},num_determinizations={num_determinizations}"), score_playouts=4)
+    program = SearchProgram(agent(f"{AGENT},num_determinizations={num_determinizations}", game), score_playouts=4)
     (found,) = program.analyze([Played(None, WIN)])
     assert sum(item.visits for item in found.candidates) == found.num_simulations == 40 * max(1, num_determinizations)
     assert (found.action, found.candidates[0].value, found.score_lead) == (2, (1.0, 0.0), (1.0, -1.0))
     assert all(candidate.variation == (candidate.action,) for candidate in found.candidates)
-    output = jax.jit(build_search(program.spec, game))(GAME.init_from_deal(None), jax.random.fold_in(jax.random.key(0), 0))
+    output = jax.jit(program.agent.search)(GAME.init_from_deal(None), jax.random.fold_in(jax.random.key(0), 0))
     (start,) = program.analyze([Played(None, ())])
     assert start.action == int(output.action)
     assert np.allclose(output.value, start.value, atol=1e-6)
@@ -216,8 +212,8 @@ def test_hidden_information(num_determinizations: int) -> None:
 
 def test_hidden_tiles_make_no_difference() -> None:
     game = tilewe_jax.make("triominos", tiles=10, tray=3)
-    agent = "puct:num_simulations=4,num_candidates=4,num_playouts=0,num_determinizations=1"
-    program = SearchProgram(game, AgentSpec.parse(agent), score_playouts=0, batch=1)
+    text = "puct:num_simulations=4,num_candidates=4,num_playouts=0,num_determinizations=1"
+    program = SearchProgram(agent(text, game), score_playouts=0, batch=1)
     deal = game.deal(game.init(jax.random.key(1)))
     tiles, theirs = list(deal["tiles"]), 3 if deal["starter"] == 0 else 0
     tiles[theirs], tiles[9] = tiles[9], tiles[theirs]

@@ -173,12 +173,12 @@ def test_texts_that_are_wrong(text: str, message: str) -> None:
 
 
 def test_agents_as_text() -> None:
-    player = agents.player(DUO, f'fake=gtp:command="{fake()}",max_processes=2')
+    player = agents.agent(f'fake=gtp:command="{fake()}",max_processes=2', DUO)
     assert player.name == "fake"
-    assert isinstance(player.agent, GtpPlayer)
-    assert player.agent.max_processes == 2
+    assert isinstance(player.player, GtpPlayer)
+    assert player.player.max_processes == 2
     with pytest.raises(ValueError, match="triominos has no moves in GTP; the games that have are"):
-        agents.player(tilewe_jax.make("triominos"), f"gtp:command={fake()}")
+        agents.agent(f"gtp:command={fake()}", tilewe_jax.make("triominos"))
 
 
 def test_whole_games_of_santorini_and_deals_told_by_moves() -> None:

@@ -6,9 +6,9 @@ import pytest
 
 import tilewe_jax
 from tilewe_jax import agents
+from tilewe_jax.agents import AgentSpec
 from tilewe_jax.agents.levels import BEST, LEVELS, agent_of
 from tilewe_jax.networks import weights
-from tilewe_jax.search import AgentSpec, build_search
 
 
 @pytest.mark.parametrize("name", list(LEVELS))
@@ -19,9 +19,7 @@ def test_levels_are_agents_of_their_game_and_ever_stronger(name: str) -> None:
     assert ratings == sorted(set(ratings))
     for number, level in enumerate(LEVELS[name], 1):
         assert agent_of(game, f"level:{number}") == level.agent
-        spec = AgentSpec.parse(level.agent)
-        network = weights.load(game, spec.evaluator.network) if spec.evaluator.network else None
-        build_search(spec, game, network)
+        assert agents.agent(f"level:{number}", game).spec == AgentSpec.parse(level.agent)
 
 
 def test_networks_play_on_the_boards_that_they_fit() -> None:
@@ -34,17 +32,17 @@ def test_networks_play_on_the_boards_that_they_fit() -> None:
     for options, below in (({"placement": "random"}, -1), ({"size": 4}, -1), ({"placement": "chosen"}, -2)):
         game = tilewe_jax.make("santorini", **options)
         assert agent_of(game, f"level:{len(LEVELS['santorini'])}") == LEVELS["santorini"][below].agent
-        assert agents.player(game, f"level:{len(LEVELS['santorini'])}").spec is not None
+        assert agents.agent(f"level:{len(LEVELS['santorini'])}", game).spec is not None
 
 
 def test_players_by_level() -> None:
     game = tilewe_jax.make("duo_official")
-    player = agents.player(game, "easy=level:1")
+    player = agents.agent("easy=level:1", game)
     assert (player.name, str(player.spec)) == ("easy", str(AgentSpec.parse(LEVELS["duo_official"][0].agent)))
-    assert agents.player(game, "level:2").name == "level:2"
+    assert agents.agent("level:2", game).name == "level:2"
     for text in ("level:0", "level:99", "level:", "level:two", "level:-1"):
         with pytest.raises(ValueError, match="level:1 to level:"):
-            agents.player(game, text)
+            agents.agent(text, game)
     assert agent_of(game, "random") == "random"
     with pytest.raises(ValueError, match="has no levels"):
         agent_of(Nameless(), "level:1")
@@ -54,18 +52,18 @@ def test_best_is_the_search_with_the_shipped_network() -> None:
     assert sorted(BEST) == weights.names()  # the games for which something was trained
     for name, agent in BEST.items():
         game = tilewe_jax.make(name)
-        spec = AgentSpec.parse(agent_of(game, "best"))
+        spec = agents.agent("best", game).spec
+        assert spec
         assert spec == AgentSpec.parse(agent)
         assert spec.evaluator.network == ("" if name == "triominos" else name)
-        build_search(spec, game, weights.load(game, name) if spec.evaluator.network else None)
     game = tilewe_jax.make("duo_official")
-    spec = AgentSpec.parse(agent_of(game, "best:num_simulations=4,candidate_pool=64"))
+    spec = AgentSpec.parse("best:num_simulations=4,candidate_pool=64", game)
     plain = AgentSpec.parse(BEST["duo_official"])
     assert spec == plain.with_settings({"num_simulations": "4", "candidate_pool": "64"})
     with pytest.raises(ValueError, match="c_init is given twice"):
-        agents.player(game, "best:c_init=1,c_init=2")
+        agents.agent("best:c_init=1,c_init=2", game)
     with pytest.raises(ValueError, match="puct has no setting 'nosuch=1'"):
-        agents.player(game, "best:nosuch=1")
+        agents.agent("best:nosuch=1", game)
 
 
 def test_best_searches_without_a_network_where_none_fits() -> None:

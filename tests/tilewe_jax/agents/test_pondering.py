@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.bad_inputs import run
-from tests.tilewe_jax.agents.test_gtp_agent import AGENT, GAME, NAMES, answers
+from tests.tilewe_jax.agents.test_host_agent import AGENT, GAME, NAMES, answers
 from tilewe_jax import agents
-from tilewe_jax.agents.gtp_agent import PlayerAgent
+from tilewe_jax.agents.host_agent import HostAgent
 from tilewe_jax.agents.pondering import Pondering
 from tilewe_jax.interop.gtp import GtpSession, serve
 
@@ -61,18 +61,17 @@ def test_errors_of_a_thought_are_raised_once_by_who_waits() -> None:
 
 
 @pytest.fixture(scope="module")
-def agent() -> PlayerAgent:
-    return PlayerAgent(GAME, agents.player(GAME, AGENT), ponders=True)
+def agent() -> HostAgent:
+    return agents.agent(AGENT, GAME).host(ponders=True)
 
 
-def test_the_tree_grows_while_the_opponent_is_to_move(agent: PlayerAgent, monkeypatch: pytest.MonkeyPatch) -> None:
-    session, tree = GtpSession(NAMES, lambda names: agent), agent._tree
-    assert tree
+def test_the_tree_grows_while_the_opponent_is_to_move(agent: HostAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = GtpSession(NAMES, lambda names: agent)
     agent.set_seed(0)
     answers(session, "clear_board", "genmove b")
     wait_until(lambda: not is_pondering())
-    assert int(tree.memory.num_nodes) == tree.memory.capacity, "it ends where the tree is full"
-    searched = tree.memory.candidates[0][tree.memory.children[0] >= 0]
+    assert int(agent.memory.num_nodes) == agent.memory.capacity, "it ends where the tree is full"
+    searched = agent.memory.candidates[0][agent.memory.children[0] >= 0]
     kept: dict[bool, list[int]] = {False: [], True: []}
     for ponders, visits in kept.items():
         with monkeypatch.context() as patch:
@@ -83,13 +82,13 @@ def test_the_tree_grows_while_the_opponent_is_to_move(agent: PlayerAgent, monkey
                 answers(session, "clear_board", "genmove b")
                 wait_until(lambda: not is_pondering())
                 answers(session, f"play w {NAMES.move_text(action)}")
-                agent._follow(session.actions)
-                visits.append(int(tree.memory.visits[0]))
+                agent.follow(session.actions)
+                visits.append(int(agent.memory.visits[0]))
     assert all(more >= fewer for more, fewer in zip(kept[True], kept[False], strict=True))
     assert sum(kept[True]) > sum(kept[False])
 
 
-def test_commands_are_answered_while_it_thinks(agent: PlayerAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_are_answered_while_it_thinks(agent: HostAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     entered, goes_on = threading.Event(), threading.Event()
 
     def slow_part(agent: Any, memory: Any, state: Any, key: Any) -> tuple[Any, Any]:
@@ -109,7 +108,7 @@ def test_commands_are_answered_while_it_thinks(agent: PlayerAgent, monkeypatch: 
     assert answers(session, "genmove b") != ["pass"]
 
 
-def test_what_goes_wrong_in_the_thread_is_an_answer(agent: PlayerAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_goes_wrong_in_the_thread_is_an_answer(agent: HostAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing_part(*arguments: Any) -> None:
         raise MemoryError("too many trees")
 
@@ -125,7 +124,7 @@ def test_what_goes_wrong_in_the_thread_is_an_answer(agent: PlayerAgent, monkeypa
 
 
 @pytest.mark.parametrize("commands", [b"genmove b\nquit\n", b"genmove b\n"])
-def test_the_thread_ends_with_the_session(agent: PlayerAgent, commands: bytes) -> None:
+def test_the_thread_ends_with_the_session(agent: HostAgent, commands: bytes) -> None:
     agent.new_game()
     out = io.BytesIO()
     serve(GtpSession(NAMES, lambda names: agent), io.BytesIO(commands), out)

@@ -19,7 +19,6 @@ from tilewe_jax import agents, arena, batching, records
 from tilewe_jax.arena import ratings
 from tilewe_jax.arena.results import Batch
 from tilewe_jax.cli import main as cli
-from tilewe_jax.search import AgentSpec, TreePlayer
 from tilewe_jax.tilewe import Board, Move, engine, piece_tiles
 from tilewe_jax.tilewe.convert import action_of_move, moves_of_action, state_of_board
 
@@ -51,7 +50,7 @@ PACKAGE = {
 @cache
 def tournament() -> arena.Results:
     """All ten engines, compiled once."""
-    players = [agents.player(GAME, name) for name in HOST]
+    players = [agents.agent(name, GAME) for name in HOST]
     return arena.play_match(GAME, players, 300, 300, 0, keep=True)
 
 
@@ -200,7 +199,7 @@ SMALL = tilewe_jax.make("tilewe", players=2)
 @pytest.mark.untyped  # beartype itself draws random numbers
 def test_host_engines_and_policies_meet_and_forfeit() -> None:
     texts = ["largest_piece", f"{__name__}:First", f"{__name__}:Illegal", f"{__name__}:bad_policy"]
-    players = [agents.player(SMALL, text) for text in texts]
+    players = [agents.agent(text, SMALL) for text in texts]
     before = random.getstate()
     results = arena.play_match(SMALL, players, 24, 24, 0, keep=True)
     assert random.getstate() == before, "the global random numbers are as they were"
@@ -236,7 +235,7 @@ class Lowest:
 def test_host_players_of_any_game() -> None:
     """They see the position that the actions lead to, and forfeit by saying why."""
     game = TicTacToe()
-    players = [agents.Player("lowest", Lowest()), agents.player(game, "random")]
+    players = [agents.agent(Lowest(), game), agents.agent("random", game)]
     results = arena.play_match(game, players, 48, 16, 0, keep=True)
     rows = {row["agent"]: row for row in results.summary()["agents"]}
     cornered = [record for record in results.records if record.actions[0] == 8]
@@ -253,7 +252,7 @@ def test_host_players_of_any_game() -> None:
 
 def test_games_follow_from_the_seed_in_batches_of_any_size() -> None:
     game = tilewe_jax.make("santorini", size=4)
-    players = [agents.Player(name, game.sample_action) for name in ("first", "second")]
+    players = [agents.agent(game.sample_action, game, name=name) for name in ("first", "second")]
 
     def games(batch: int, seed: int) -> list[tuple[int, ...]]:
         return [record.actions for record in arena.play_match(game, players, 8, batch, seed, keep=True).records]
@@ -271,10 +270,10 @@ def test_players_that_are_none() -> None:
         (duo, f"{__name__}:First", "engine of tilewe"),
     ]:
         with pytest.raises(ValueError, match=message):
-            agents.player(game, text)
-    assert agents.player(SMALL, "mine=largest_piece").name == "mine"
+            agents.agent(text, game)
+    assert agents.agent("mine=largest_piece", SMALL).name == "mine"
     with pytest.raises(ValueError, match="played by 2 here, and 1 agent"):
-        arena.play_match(SMALL, [agents.player(SMALL, "random")], 1, 1, 0)
+        arena.play_match(SMALL, [agents.agent("random", SMALL)], 1, 1, 0)
 
 
 def test_ratings_find_the_strengths_that_made_the_games() -> None:
@@ -341,7 +340,7 @@ def test_arena_command(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatc
 def test_paired_games_begin_alike() -> None:
     """The players change seats, and chance deals and opens as before."""
     game = tilewe_jax.make("santorini", size=4, placement="random")
-    players = [agents.player(game, name) for name in ("random", "greedy")]
+    players = [agents.agent(name, game) for name in ("random", "greedy")]
     results = arena.play_match(game, players, 12, 12, 0, keep=True, opening=3)
     records, seating = results.records, results.all("seating")
     for first, second in zip(range(0, 12, 2), range(1, 12, 2), strict=True):
@@ -358,14 +357,14 @@ def test_paired_games_begin_alike() -> None:
 
 
 def test_agents_go_on_in_their_trees() -> None:
-    """A match plays what ``TreePlayer`` plays alone, told of every action; without the tree other actions are played."""
+    """A match plays what ``Agent.play`` plays alone, told of every action; without the tree other actions are played."""
     game, seed = TicTacToe(), 3
-    text = "gumbel:num_simulations=24,num_candidates=9,num_playouts=0,gumbel_scale=1"
-    players = agents.player(game, text), agents.player(game, "random")
-    assert isinstance(players[0].agent, TreePlayer)
+    text = "gumbel:num_simulations=12,num_candidates=9,num_playouts=1,gumbel_scale=1"
+    players = agents.agent(text, game), agents.agent("random", game)
+    assert players[0].keeps_tree
     records = arena.play_match(game, players, 4, 4, seed, keep=True).records
-    tree_player = players[0].agent
-    act, advance, step = jax.jit(tree_player.act), jax.jit(tree_player.advance), jax.jit(game.step)
+    tree_player = players[0]
+    play, advance, step = jax.jit(tree_player.play), jax.jit(tree_player.advance), jax.jit(game.step)
     reused = 0
     for number, record in enumerate(records):
         key = jax.random.fold_in(jax.random.key(seed), number)
@@ -374,15 +373,15 @@ def test_agents_go_on_in_their_trees() -> None:
         for ply, action in enumerate(record.actions):
             if record.players[int(game.current_player(state))] == text:
                 reused += int(memory.visits[0]) > 0
-                chosen, memory = act(memory, state, jax.random.split(jax.random.fold_in(key, ply))[0])
+                chosen, memory = play(memory, state, jax.random.split(jax.random.fold_in(key, ply))[0])
                 assert int(chosen) == action
             memory = advance(memory, jnp.int32(action))
             state = step(state, jnp.int32(action))
         assert bool(game.is_terminal(state))
     assert reused > 4
-    alone = agents.player(game, f"{text},reuse_subtree=false")
-    assert not isinstance(alone.agent, TreePlayer)
-    assert arena.play_match(game, (alone, agents[1]), 4, 4, seed, keep=True).records != records
+    alone = players[0].without_tree()
+    assert not alone.keeps_tree
+    assert arena.play_match(game, (alone, players[1]), 4, 4, seed, keep=True).records != records
 
 
 def preference(logits: jax.Array, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -394,8 +393,9 @@ def test_networks_share_a_program_on_several_devices() -> None:
     game = TicTacToe()
     players = []
     for name, logits in (("first", -jnp.arange(9.0)), ("last", jnp.arange(9.0))):
-        spec = AgentSpec.parse(f"puct:num_simulations=1,num_candidates=9,num_playouts=0,network={name}")
-        players.append(agents.Player(name, TreePlayer(jax.tree_util.Partial(preference, logits), spec, game), spec))
+        spec = agents.AgentSpec.parse(f"puct:num_simulations=1,num_candidates=9,num_playouts=0,network={name}")
+        network = jax.tree_util.Partial(preference, logits)
+        players.append(agents.agent(spec, game, name=name, network=network))
     match = arena.Match(game, players, 4, 0, devices=2)
     assert len(match._tree_programs) == 1
     for record in match.play(4, keep=True).records:

@@ -83,7 +83,7 @@ def test_openings_as_lists_are_played_from_every_seat() -> None:
     game = SANTORINI
     first = [position_actions(game, count) for count in (1, 3)]
     results = arena.play_match(
-        game, [agents.player(game, name) for name in ("random", "greedy")], 8, 8, 0, keep=True, opening=first
+        game, [agents.agent(name, game) for name in ("random", "greedy")], 8, 8, 0, keep=True, opening=first
     )
     seating = results.all("seating")
     for index, record in enumerate(results.records):

@@ -30,7 +30,7 @@ SHIPPED = weights.FOLDER / "santorini.npz"
 with np.load(SHIPPED) as _arrays:
     SHAPE, COUNT = _arrays["w0"].shape, len(_arrays.files) - 1
 """The shape of its first array, and how many it holds besides the text about it."""
-HOST = "tests.tilewe_jax.agents.test_gtp_agent:Lowest"
+HOST = "tests.tilewe_jax.agents.test_host_agent:Lowest"
 HUGE = 10**30
 DIGITS = "9" * 5000
 START = Run.start

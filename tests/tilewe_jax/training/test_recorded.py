@@ -24,7 +24,7 @@ PLAYED = 70
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Random games in two files, one of them in a folder within."""
     folder = tmp_path_factory.mktemp("recorded")
-    players = [agents.player(GAME, "random")] * 2
+    players = [agents.agent("random", GAME)] * 2
     games = arena.play_match(GAME, players, PLAYED, PLAYED, seed=1, opening=0, keep=True).records
     (folder / "more").mkdir()
     records.write(folder / "a.jsonl", GAME, games[:66])

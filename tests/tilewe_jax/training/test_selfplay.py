@@ -33,9 +33,9 @@ CONFIG = SelfplayConfig(
 )
 
 
-def uniform(state: Any, key: Any) -> Any:
+def uniform(params: Any, state: Any, key: Any) -> Any:
     """An evaluator that prefers actions by their number."""
-    del state, key
+    del params, state, key
     return Evaluation(dense_logits(jnp.linspace(0.0, 1.0, 9)), jnp.full(2, 0.5))
 
 

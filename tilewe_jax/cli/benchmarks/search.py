@@ -79,8 +79,8 @@ def made_up(actions: int) -> tuple[Any, Any]:
             shift = (state.hash & 1).astype(jnp.int32)
             return (jnp.arange(k, dtype=jnp.int32) + shift) % actions
 
-    def evaluate(state: State, key: Any) -> Evaluation:
-        del key
+    def evaluate(params: Any, state: State, key: Any) -> Evaluation:
+        del params, key
         noise = (hash32(state.hash, jnp.arange(actions, dtype=jnp.int32)) >> 8).astype(jnp.float32) / 2**24
         return Evaluation(dense_logits(4 * noise), jnp.stack([noise[0], 1 - noise[0]]))
 
@@ -177,11 +177,7 @@ def _mctx(search: Any) -> Callable[[Any, Any], Any]:
 
     settings = search.settings
 
-    def evaluate(params: Any, state: Any, key: Any) -> Any:
-        del params
-        return search.evaluator(state, key)
-
-    candidates = CandidateSearch(search.game, settings.num_candidates, evaluate, sample_candidates)
+    candidates = CandidateSearch(search.game, settings.num_candidates, search.evaluator, sample_candidates)
 
     def run(states: Any, keys: Any) -> Any:
         key_root, key = jax.random.split(keys[0])

@@ -17,11 +17,10 @@ import numpy as np
 from jaxtyping import Array, Int32, PRNGKeyArray
 
 from tilewe_jax import make
+from tilewe_jax.agents import Agent, AgentSpec, agent
 from tilewe_jax.batching import Trajectory, trajectories
 from tilewe_jax.game import Game
-from tilewe_jax.networks import weights
 from tilewe_jax.search import (
-    AgentSpec,
     Determinized,
     EvaluatorSettings,
     GumbelRule,
@@ -30,7 +29,6 @@ from tilewe_jax.search import (
     Search,
     SearchOutput,
     SearchSettings,
-    build,
     heuristic_evaluator,
     playout_evaluator,
 )
@@ -172,7 +170,7 @@ def _network(setup: Setup) -> str:
     """The actions played by searches with the shipped weights: ``puct``, ``gumbel``."""
     game = setup.make()
     states, keys = _positions(game), jax.random.split(jax.random.key(3), POSITIONS)
-    decide = jax.jit(jax.vmap(lambda player, state, key: player(state, key), in_axes=(None, 0, 0)))
+    decide = jax.jit(jax.vmap(Agent.act, in_axes=(None, 0, 0)))
     specs = [
         AgentSpec(
             rule,
@@ -183,7 +181,7 @@ def _network(setup: Setup) -> str:
         )
         for rule in setup.networks
     ]
-    return digest([decide(build(spec, game, weights.load), states, keys) for spec in specs])
+    return digest([decide(agent(spec, game), states, keys) for spec in specs])
 
 
 @cache

@@ -99,8 +99,8 @@ def main() -> None:
         answers.write(json.dumps(values) + "\n")
         answers.flush()
 
-    from tilewe_jax.agents import player as make_player
-    from tilewe_jax.agents.gtp_agent import PlayerAgent
+    from tilewe_jax.agents import agent as make_agent
+    from tilewe_jax.agents.host_agent import HostAgent
     from tilewe_jax.game_options import make_game
     from tilewe_jax.interop.gtp import GtpError
     from tilewe_jax.utils.factories import import_module
@@ -109,15 +109,14 @@ def main() -> None:
     for name in setup["imports"]:
         import_module(name)
     game = make_game(setup["game"], setup["options"])
-    agents: dict[str, PlayerAgent] = {}
+    agents: dict[str, HostAgent] = {}
     for line in sys.stdin:
         question = json.loads(line)
         text, actions = question["agent"], question["actions"]
         try:
             if text not in agents:
                 answer(agent=text, state="compiling")
-                player = make_player(game, text, setup["trust"])
-                agents[text] = PlayerAgent(game, player, setup["seed"], deal=setup["deal"])
+                agents[text] = make_agent(text, game, trust=setup["trust"]).host(setup["seed"], setup["deal"])
             action = None if actions is None else agents[text].choose(actions)
             answer(agent=text, state="ready", actions=actions, action=action)
         except (GtpError, ValueError, MemoryError) as error:

@@ -85,25 +85,24 @@ def _search(name: str, game: Any, batch: int, network: str, num_simulations: int
     config = SelfplayConfig(num_games=batch, unroll_length=STEPS)
     config = replace(config, search=replace(config.search, num_simulations=num_simulations, num_candidates=num_candidates))
 
-    def evaluator(model: Any) -> Any:
-        def predict(observation: Any) -> Any:
-            with jax.named_scope(NETWORK):
-                return networks.predict(model, observation, dtype=jnp.bfloat16)
+    def predict(model: Any, observation: Any) -> Any:
+        with jax.named_scope(NETWORK):
+            return networks.predict(model, observation, dtype=jnp.bfloat16)
 
-        return network_evaluator(game, predict)
-
+    evaluator = network_evaluator(game)
     turns = num_simulations + 1, DESCENT_TURNS
     if name == "search":
 
         def search(model: Any, state: Any, key: Any) -> Any:
-            searcher = agents.searcher(config, game, evaluator(model), num_simulations)
-            return jax.vmap(searcher)(state, jax.random.split(key, batch))
+            searcher, network = agents.searcher(config, game, evaluator, num_simulations), jax.tree_util.Partial(predict, model)
+            return jax.vmap(lambda state, key: searcher(state, key, network))(state, jax.random.split(key, batch))
 
         state = jax.eval_shape(lambda key: init_batch(game, key, batch), key)
         return Program(name, search, (model, state, key), batch, turns, loops_to_step=1)
 
     def play(model: Any, games: Any, key: Any) -> Any:
-        return selfplay.play(config, game, agents.full_and_fast(config, game, evaluator(model)), games, key)
+        network = jax.tree_util.Partial(predict, model)
+        return selfplay.play(config, game, agents.full_and_fast(config, game, evaluator), games, key, params=network)
 
     games = jax.eval_shape(lambda key: selfplay.begin(config, game, key, batch), key)
     return Program(name, play, (model, games, key), batch, turns, donated=(1,), loops_to_step=1)

@@ -15,7 +15,6 @@ from tests.bad_inputs import run
 from tests.tilewe_jax.formats.test_blksgf import random_record
 from tilewe_jax import agents, records
 from tilewe_jax.agents.analysis import SearchProgram
-from tilewe_jax.agents.gtp_agent import PlayerAgent
 from tilewe_jax.agents.timed_search import MAX_PARTS
 from tilewe_jax.cli import gtp as commands
 from tilewe_jax.formats import blksgf
@@ -49,33 +48,31 @@ def answers(session: GtpSession, *lines: str) -> list[str]:
 
 
 def test_a_search_plays_keeps_its_tree_and_keeps_to_a_time() -> None:
-    agent = PlayerAgent(GAME, agents.player(GAME, AGENT))
-    tree = agent._tree
-    assert tree
+    agent = agents.agent(AGENT, GAME).host()
     session = GtpSession(NAMES, lambda names: agent)
     (first,) = answers(session, "genmove b")
-    assert int(tree.memory.visits[0]) == 17, "the root, and a visit for each simulation"
+    assert int(agent.memory.visits[0]) == 17, "the root, and a visit for each simulation"
     reply, *_, again = answers(session, "genmove w", "undo", "undo", "clear_board", "set_random_seed 0", "genmove b")
     assert first == again
     action = agent.choose(session.actions)
     answers(session, f"play w {NAMES.move_text(action)}")
     assert reply
-    agent._follow(session.actions)
-    assert int(tree.memory.visits[0]) > 1, "the subtree is kept"
+    agent.follow(session.actions)
+    assert int(agent.memory.visits[0]) > 1, "the subtree is kept"
     visits: dict[float, int] = {}
     for seconds in (0, 1000):
         answers(session, "clear_board", f"time_settings 0 {seconds} 1", "genmove b")
-        visits[seconds] = int(tree.memory.visits[0])
+        visits[seconds] = int(agent.memory.visits[0])
     assert (visits[0] - 1) * MAX_PARTS == visits[1000] - 1 == 16, "no time is time for one part, much time for all simulations"
     answers(session, "clear_board", "time_settings 0 1 0")
     assert session.answer("get_value").startswith("? no move of this game")
-    move, *_ = answers(session, "genmove b", f"param num_simulations {agent._agent.spec.search.num_simulations}")
+    move, *_ = answers(session, "genmove b", f"param num_simulations {agent.parameters['num_simulations']}")
     root, rows = agent.last_search(), [row.split() for row in answers(session, "move_values")[0].split("\n")]
     assert root
     assert sum(int(row[0]) for row in rows) == 16
     assert max(rows, key=lambda row: int(row[0]))[3] == move
     mean = sum(item.visits * item.value for item in root.moves) / 16
-    assert abs(17 * root.value - 16 * mean - float(tree.memory.raw_value[0, 0])) < 1e-4, "the root's own value and its visits"
+    assert abs(17 * root.value - 16 * mean - float(agent.memory.raw_value[0, 0])) < 1e-4, "the root's own value and its visits"
     assert (
         answers(session, "play w " + answers(session, "all_legal w")[0].split("\n")[0], "get_value")[1] == f"{root.value:.6f}"
     )
@@ -85,7 +82,7 @@ def test_a_search_plays_keeps_its_tree_and_keeps_to_a_time() -> None:
 
 
 def test_policies_and_players_on_the_host_are_agents_too() -> None:
-    agent = PlayerAgent(GAME, agents.player(GAME, "random"))
+    agent = agents.agent("random", GAME).host()
     moves = []
     for seed in range(8):
         agent.set_seed(seed % 4)
@@ -97,7 +94,7 @@ def test_policies_and_players_on_the_host_are_agents_too() -> None:
     with pytest.raises(GtpError, match="random keeps no search tree"):
         agent.last_search()
     assert agent.parameters == {}
-    host = PlayerAgent(GAME, agents.Player("lowest", Lowest()))
+    host = agents.agent(Lowest(), GAME).host()
     assert host.choose(()) == NAMES.start().legal_actions()[0]
     host.set_time(7)
     with pytest.raises(GtpError, match="seven is too few"):

@@ -1,0 +1,196 @@
+"""Agents by text: pure functions for all games, the host form with its tree, and settings as text."""
+
+import random
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import tilewe_jax
+from tests.support import slow
+from tilewe_jax import agents, arena
+from tilewe_jax.agents import AgentSpec
+from tilewe_jax.agents.agent_engine import AgentEngine
+from tilewe_jax.agents.spec import search_agents
+from tilewe_jax.search import GumbelRule, PuctRule, SubtreeReuse
+from tilewe_jax.tilewe import Board
+from tilewe_jax.tilewe.engine import RandomEngine
+
+
+@pytest.mark.parametrize("name", ["santorini", *(slow(name) for name in tilewe_jax.available_games() if name != "santorini")])
+def test_the_best_agent_plays_every_game_under_vmap(name: str) -> None:
+    game = tilewe_jax.make(name)
+    agent = tilewe_jax.agent("best:num_simulations=2", game)
+    states, keys = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 2)), jax.random.split(jax.random.key(1), 2)
+    output = jax.jit(jax.vmap(agent.search))(states, keys)
+    assert jax.vmap(game.is_legal)(states, output.action).all()
+    assert (output.candidates == output.action[:, None]).any(axis=1).all()
+
+
+def test_an_agent_is_a_pytree_of_its_weights() -> None:
+    """Its methods are arguments of compiled functions, with the weights beside them."""
+    game = tilewe_jax.make("santorini", size=3)
+    agent = agents.agent("mine=puct:num_simulations=2,network=santorini", game)
+    assert (agent.name, agent.is_search, agent.keeps_tree) == ("mine", True, True)
+    states, keys = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 2)), jax.random.split(jax.random.key(1), 2)
+    act = jax.jit(jax.vmap(agents.Agent.act, in_axes=(None, 0, 0)))
+    np.testing.assert_array_equal(act(agent, states, keys), jax.jit(jax.vmap(agent.search))(states, keys).action)
+    assert len(jax.tree.leaves(agent)) > 2
+    policy = agents.agent(game.sample_action, game, name="chance")
+    assert (policy.name, policy.is_search) == ("chance", False)
+    assert jax.vmap(game.is_legal)(states, act(policy, states, keys)).all()
+    with pytest.raises(ValueError, match="chance does not search"):
+        jax.vmap(policy.search)(states, keys)
+
+
+def test_the_host_form_plays_a_whole_game_in_its_tree() -> None:
+    """Its actions are those of ``SubtreeReuse``, told of every action of both players."""
+    game = tilewe_jax.make("santorini")
+    text = "puct:num_simulations=16,num_candidates=8,num_playouts=0"
+    player, position, actions = tilewe_jax.agent(text, game).host(seed=3), game.host(game.init(jax.random.key(0))), list[int]()
+    reuse = SubtreeReuse(tilewe_jax.agent(text, game).built())  # type: ignore[arg-type]
+    play, advance, step = jax.jit(reuse.act), jax.jit(reuse.advance), jax.jit(game.step)
+    state, key, kept = game.init(jax.random.key(0)), jax.random.key(3), 0
+    memory = reuse.init(state)
+    while not position.is_terminal:
+        key, move_key = jax.random.split(key)
+        output, memory = play(memory, state, move_key)
+        actions.append(player.choose(actions))
+        assert actions[-1] == int(output.action)
+        kept += int(memory.visits[0]) > 17
+        state, memory = step(state, output.action), advance(memory, output.action)
+        position = position.after(actions[-1])
+    assert bool(game.is_terminal(state))
+    assert kept > 10
+
+
+class Patient:
+    """A player on the host that counts the games that it is asked about."""
+
+    name = "patient"
+
+    def __init__(self) -> None:
+        self.games: list[Any] = []
+
+    def choose(self, game: agents.HostGame, seconds: float, seed: str) -> int:
+        self.games += [] if any(known is game for known in self.games) else [game]
+        return game.position.legal_actions()[0]
+
+
+def test_players_on_the_host_have_the_same_form() -> None:
+    game, patient = tilewe_jax.make("santorini", size=3), Patient()
+    agent = agents.agent(patient, game)
+    player, actions = agent.host(), list[int]()
+    for _ in range(4):
+        actions.append(player.choose(actions))
+    player.choose(actions[:1])
+    assert len(patient.games) == 2, "a game that goes on is the same one"
+    with pytest.raises(ValueError, match="patient decides on the host"):
+        agent.act(game.init(jax.random.key(0)), jax.random.key(0))
+
+
+def test_engine_on_the_host_board() -> None:
+    """A search plays whole games on a board of the package's kind, against an engine of it."""
+    engine = AgentEngine(
+        "puct:num_simulations=8,num_playouts=0,num_candidates=8,candidate_pool=8,root_candidate_pool=8", "searcher"
+    )
+    board, other = Board(2), RandomEngine()
+    random.seed(0)
+    while not board.finished:
+        player = engine if board.current_player == 0 else other
+        board.push(player.search(board, 10.0))
+    assert engine.name == "searcher"
+    assert len(board.moves) > 20
+    assert board.scores[0] >= max(80, board.scores[1])  # of 89 cells; on a board for four there is room for two
+    with pytest.raises(ValueError, match="tilewe has no agent 'nobody'"):
+        AgentEngine("nobody")
+
+
+@pytest.mark.slow
+def test_a_search_beats_chance() -> None:
+    game = tilewe_jax.make("santorini", size=4)
+    players = [
+        agents.agent("search=gumbel:num_simulations=24,max_num_considered_actions=8,num_candidates=32", game),
+        agents.agent("random", game),
+    ]
+    results = arena.play_match(game, players, 64, 64, 0)
+    win_rate = {row["agent"]: row["win_rate"] for row in results.summary()["agents"]}
+    assert win_rate["search"] > 0.8
+    assert not results.all("forfeits").any()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nobody", "duo has no agent 'nobody'; it has .*puct, gumbel"),
+        ("puct:num_simulations", "puct: num_simulations needs a value, such as num_simulations=64"),
+        ("puct:sims=3", "puct has no setting 'sims=3'; it has num_simulations=64"),
+        ("puct:gumbel_scale=1", "puct has no setting 'gumbel_scale=1' \\(gumbel has\\); it has num_simulations=64"),
+        ("puct:num_simulations=many", "puct: num_simulations must be an integer, not 'many'"),
+        ("puct:c_init=much", "puct: c_init must be a number, not 'much'"),
+        ("puct:c_init=nan", "puct: c_init must be a finite number, not nan"),
+        ("gumbel:gumbel_scale=inf", "gumbel: gumbel_scale must be a finite number, not inf"),
+        ("puct:priors=maybe", "puct: priors must be true or false, not 'maybe'"),
+        ("puct:max_depth=3,max_depth=4", "puct: max_depth is given twice"),
+        ("puct:num_simulations=0", "puct: num_simulations must be at least 1, not 0"),
+        ("gumbel:max_num_considered_actions=0", "gumbel: max_num_considered_actions must be at least 1, not 0"),
+        ("puct:num_candidates=0", "num_candidates must be at least 1, not 0"),
+        ("puct:num_samples=0", "num_samples must be at least 1, not 0"),
+        ("puct:num_determinizations=-1", "num_determinizations must be at least 0, not -1"),
+        ("puct:score_weight=2", "score_weight must be between 0 and 1, not 2.0"),
+        ("puct:playout_policy=nobody", "duo has no policy 'nobody'; it has .*random"),
+        ("puct:network=nowhere", "network 'nowhere': (No such file|not found)"),
+        ("puct:symmetries=1", "puct: symmetries are asked of a network; name one"),
+    ],
+)
+def test_agents_that_are_none(text: str, message: str) -> None:
+    duo = tilewe_jax.make("duo")
+    with pytest.raises(ValueError, match=message):
+        agents.agent(text, duo)
+
+
+def test_simulations_of_a_decision() -> None:
+    duo, triominos = tilewe_jax.make("duo"), tilewe_jax.make("triominos")
+
+    def simulations(game: Any, text: str) -> int:
+        return AgentSpec.parse(text).num_simulations(game)
+
+    assert simulations(duo, "random") == 0
+    assert simulations(duo, "puct:num_simulations=12") == 12
+    assert simulations(triominos, "gumbel:num_simulations=12,num_determinizations=3") == 36
+    assert simulations(triominos, "puct:num_simulations=12,num_determinizations=0") == 12
+    AgentSpec.parse("puct").check_memory(duo, 100)
+    with pytest.raises(MemoryError, match="40,000,000,000 trees of 65 nodes"):
+        AgentSpec.parse("puct").check_memory(triominos, 10**10)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "random",
+        "puct",
+        "gumbel:network=module.sub:factory,symmetries=true",
+        "puct:num_simulations=7,score_weight=0.25,stop_early=false,c_init=1.5,num_playouts=0,num_determinizations=0",
+        "gumbel:candidate_pool=9,gumbel_scale=1.0,network=/some/folder/file.npz,reuse_subtree=false",
+        "puct:fpu_value=0.5,playout_policy=block_hoard",
+    ],
+)
+def test_specs_as_text(text: str) -> None:
+    assert str(AgentSpec.parse(text)) == text
+    assert AgentSpec.parse(str(AgentSpec.parse(text))) == AgentSpec.parse(text)
+
+
+def test_all_settings_have_defaults_that_parse() -> None:
+    for text in search_agents():
+        kind = text.partition(":")[0]
+        assert AgentSpec.parse(text) == AgentSpec(kind) == AgentSpec.parse(kind)
+        assert AgentSpec.parse(f"{kind}:priors=0,max_depth=32").evaluator.priors is False
+    assert AgentSpec("gumbel").rule == GumbelRule(gumbel_scale=0.0)
+    assert str(AgentSpec("puct", rule=PuctRule(temperature=1.0))) == "puct:temperature=1.0"
+    with pytest.raises(ValueError, match="the rule of puct is a PuctRule, not GumbelRule"):
+        AgentSpec("puct", rule=GumbelRule())
+    with pytest.raises(ValueError, match="'random' has no settings"):
+        AgentSpec.parse("random:num_simulations=3")
+    with pytest.raises(ValueError, match="random has no settings"):
+        AgentSpec("random", num_determinizations=3)
