@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from tilewe_jax.game import Game, check_state
 from tilewe_jax.lanes import any_lane
 from tilewe_jax.search.candidates import sample_candidates
-from tilewe_jax.search.evaluators import Evaluator, terminal_value
+from tilewe_jax.search.evaluators import Evaluator, check_evaluation, terminal_value
 from tilewe_jax.search.output import PolicyOutput
 from tilewe_jax.search.rules import ChildStats, RootContext, SelectionRule
 from tilewe_jax.search.settings import SearchSettings
@@ -162,7 +162,7 @@ class InformationSetSearch(Generic[State]):
             key, step_key = jax.random.split(descent.key)
             key_evaluator, key_candidates = jax.random.split(step_key)
             state, node = descent.state, descent.node
-            logits, _ = self.evaluator(params, state, key_evaluator)
+            logits, _ = check_evaluation(game, self.evaluator, self.evaluator(params, state, key_evaluator))
             sampled = sample_candidates(game, state, logits, key_candidates, settings.num_candidates, settings.candidate_pool)
             stored = self.rule.store_logits(sampled.logits)
             stats, children = _stats(tree, node, game.current_player(state), sampled.actions, stored)
@@ -223,7 +223,7 @@ class InformationSetSearch(Generic[State]):
         return stored if noise is ordered else jnp.zeros_like(noise).at[ascending].set(noise)
 
     def _evaluate(self, params: Any, leaf: "_Descent") -> Float32[Array, "P"]:
-        _, value = self.evaluator(params, leaf.state, leaf.key)
+        _, value = check_evaluation(self.game, self.evaluator, self.evaluator(params, leaf.state, leaf.key))
         end = terminal_value(self.game, leaf.state, self.settings.score_weight)
         return jnp.where(self.game.is_terminal(leaf.state), end, value)
 

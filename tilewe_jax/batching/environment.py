@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from tilewe_jax.batching.reset import auto_reset, init_batch
-from tilewe_jax.game import Game, check_state
+from tilewe_jax.game import Game, check_own_game, check_state
 from tilewe_jax.lanes import typed_key
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.checks import check_choice, check_count
@@ -93,6 +93,7 @@ class Environment(Generic[S]):
     def reset(self, key: PRNGKeyArray, batch: int) -> tuple[EnvironmentState[S], TimeStep]:
         """Start ``batch`` new games. Raises ``ValueError`` for fewer than one, ``TypeError`` for other values than integers."""
         require_backend()
+        check_own_game(self.game)
         batch = check_count("batch", batch)
         key, init_key = jax.random.split(typed_key(key))
         state = init_batch(self.game, init_key, batch)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tilewe_jax.batching.environment import zero_sum
 from tilewe_jax.batching.reset import auto_reset
-from tilewe_jax.game import Game, Policy, as_action, observation_shape
+from tilewe_jax.game import Game, Policy, chosen_by, observation_shape
 from tilewe_jax.interop import single
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.checks import check_choice, check_count, checked_action
@@ -335,7 +335,7 @@ class _Rules:
                 return built_in(state, key)
             assert not isinstance(self.opponent, str)
             policy_key, random_key = jax.random.split(key)
-            action = as_action(self.opponent(state, policy_key))
+            action = chosen_by(self.opponent, state, policy_key)
             return jnp.where(self.game.is_legal(state, action), action, self.game.sample_action(state, random_key))
 
         def play(carry: tuple[Any, PRNGKeyArray]) -> tuple[Any, PRNGKeyArray]:

@@ -40,10 +40,9 @@ def check_tree(source: str, value: Any, expected: Any, batch: tuple[int, ...] = 
             if not is_free:
                 chex.assert_type(leaf, spec.dtype, exception_type=TypeError)
         except (TypeError, ValueError) as error:
-            name = jax.tree_util.keystr(path).lstrip(".")
-            dtype = getattr(leaf, "dtype", spec.dtype)
-            text = f"{source}: expected {name or 'an array'} {_described(spec.dtype, shape)}, got {_described(dtype, np.shape(leaf))}"
-            raise type(error)(text) from None
+            name = jax.tree_util.keystr(path, simple=True, separator=".") or "an array"
+            got = _described(getattr(leaf, "dtype", spec.dtype), np.shape(leaf))
+            raise type(error)(f"{source}: expected {name} {_described(spec.dtype, shape)}, got {got}") from None
 
 
 def check_result(kind: str, function: Any, value: Any, expected: Any) -> None:
