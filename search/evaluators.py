@@ -13,6 +13,8 @@ from tilewe_jax.game import Action, Game, Policy, state_shapes
 from tilewe_jax.search.exported import Network, network_interface
 from tilewe_jax.search.made import made_again
 from tilewe_jax.settings import check_number, setting, validate
+from tilewe_jax.utils.boundaries import array, check_result, check_tree, name_of
+from tilewe_jax.utils.checks import shown
 from tilewe_jax.utils.loops import while_loop
 
 State = TypeVar("State")
@@ -32,6 +34,25 @@ class Evaluation(NamedTuple):
 Evaluator = Callable[[Any, Any, PRNGKeyArray], Evaluation]
 """``evaluator(params, state, key) -> Evaluation``, for one position; the key is consumed. ``params`` is any pytree, such as the
 weights of a network: what a search is given as ``params``. Evaluators without parameters ignore it."""
+
+
+def check_evaluation(game: Game[Any], evaluator: Any, evaluation: Any) -> Evaluation:
+    """Check what an evaluator gave: a function of actions, and a value for each seat.
+
+    Raises ``TypeError`` or ``ValueError`` that names the evaluator; also when its logits are asked for.
+    """
+    source, by_seat = f"result of the evaluator {name_of(evaluator)}", array(jnp.float32, game.num_players)
+    if not (isinstance(evaluation, tuple) and len(evaluation) == 2 and callable(evaluation[0])):
+        raise TypeError(f"{source}: expected Evaluation(a function of actions, {by_seat}), got {shown(evaluation)}")
+    logits, value = evaluation
+    check_tree(source, {"value": value}, {"value": by_seat})
+
+    def checked(actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
+        scores = logits(actions)
+        check_tree(source, {"logits": scores}, {"logits": array(jnp.float32, *actions.shape)})
+        return scores
+
+    return Evaluation(logits if logits is uniform_logits else checked, value)
 
 
 def uniform_logits(actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
@@ -171,14 +192,13 @@ def network_evaluator(game: Game[Any], network: Network | None = None, symmetrie
 
     def predict(network: Network, state: Any) -> tuple[Array, Array]:
         interface, player = network_interface(game, network), game.current_player(state)
-        logits, value = network(interface.observe(state, player))
-        if logits.shape != (interface.num_logits,) or value.shape != (game.num_players,):
-            raise ValueError(
-                f"the network gives logits {logits.shape} and values {value.shape}; {game.id} needs ({interface.num_logits},)"
-                f" and ({game.num_players},)"
-            )
+        output = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), network(interface.observe(state, player)))
+        named = {"logits": output[0], "values": output[1]} if isinstance(output, tuple) and len(output) == 2 else output
+        expected = {"logits": array(jnp.float32, interface.num_logits), "values": array(jnp.float32, game.num_players)}
+        check_result("network", network, named, expected)
+        logits, value = output
         seats = (jnp.arange(game.num_players, dtype=jnp.int32) - player) % game.num_players
-        return logits.astype(jnp.float32), value.astype(jnp.float32)[seats]
+        return logits, value[seats]
 
     if network is not None:  # for errors, before it is compiled
         jax.eval_shape(partial(predict, network), state_shapes(game))

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from tilewe_jax.game import Game, check_state
 from tilewe_jax.lanes import any_lane
 from tilewe_jax.search.candidates import sample_candidates
-from tilewe_jax.search.evaluators import Evaluator, terminal_value
+from tilewe_jax.search.evaluators import Evaluator, check_evaluation, terminal_value
 from tilewe_jax.search.output import PolicyOutput
 from tilewe_jax.search.rules import ChildStats, RootContext, SelectionRule
 from tilewe_jax.search.settings import SearchSettings
@@ -108,7 +108,7 @@ class InformationSetSearch(Generic[State]):
             key_determinize, key_select = jax.random.split(keys[simulation])
             determinization = self.game.determinize(state, observer, key_determinize)
             path = self._select(params, tree, determinization, simulation, key_noise, key_select)
-            _, value = self.evaluator(params, path.state, path.key)
+            _, value = check_evaluation(self.game, self.evaluator, self.evaluator(params, path.state, path.key))
             end = terminal_value(self.game, path.state, self.settings.score_weight)
             value = jnp.where(self.game.is_terminal(path.state), end, value)
             tree = _backup(tree, path, value, ~decided)
@@ -161,7 +161,7 @@ class InformationSetSearch(Generic[State]):
             key, step_key = jax.random.split(descent.key)
             key_evaluator, key_candidates = jax.random.split(step_key)
             state, node = descent.state, descent.node
-            logits, _ = self.evaluator(params, state, key_evaluator)
+            logits, _ = check_evaluation(game, self.evaluator, self.evaluator(params, state, key_evaluator))
             sampled = sample_candidates(game, state, logits, key_candidates, settings.num_candidates, settings.candidate_pool)
             stored = self.rule.store_logits(sampled.logits)
             stats, children = _stats(tree, node, game.current_player(state), sampled.actions, stored)

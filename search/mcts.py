@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
-from tilewe_jax.game import Game, check_state
+from tilewe_jax.game import Game, check_own_game, check_state
 from tilewe_jax.lanes import any_lane, mapped_together
 from tilewe_jax.search.candidates import Candidates, sample_candidates
-from tilewe_jax.search.evaluators import Evaluator, terminal_value
+from tilewe_jax.search.evaluators import Evaluator, check_evaluation, terminal_value
 from tilewe_jax.search.output import SearchOutput
 from tilewe_jax.search.rules import ChildStats, RootContext, SelectionRule
 from tilewe_jax.search.settings import SearchSettings
@@ -79,6 +79,7 @@ class Search(Generic[State]):
     def init(self, state: State) -> Tree[State]:
         """The tree of a position before anything is evaluated. Raises ``TypeError`` or ``ValueError`` for another game's."""
         require_backend()
+        check_own_game(self.game)
         check_state(self.game, state)
         return init_tree(state, self.game.num_players, self.settings.num_candidates, self.num_nodes)
 
@@ -285,7 +286,7 @@ class Search(Generic[State]):
         """A position with its value and its candidates; a root has them from a larger pool."""
         game, settings = self.game, self.settings
         key_evaluator, key_candidates = jax.random.split(key)
-        logits, value = self.evaluator(params, state, key_evaluator)
+        logits, value = check_evaluation(game, self.evaluator, self.evaluator(params, state, key_evaluator))
 
         def sample(pool: int | None) -> Candidates:
             lookahead = settings.lookahead and game.has_lookahead

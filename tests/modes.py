@@ -49,10 +49,10 @@ def play(game: Any) -> Any:
     stream = init_stream(game, jax.random.key(1), BATCH, 2)
     _, steps = jax.jit(lambda stream: run_stream(game, stream, 3))(stream)
     environment = tilewe_jax.Environment(game)
-    states = environment.reset(jax.random.key(2), BATCH)
+    states, _ = environment.reset(jax.random.key(2), BATCH)
     actions = jax.vmap(game.sample_action)(states.state, keys(3))
-    _, transition = jax.jit(environment.step)(states, actions)
-    return ends, steps, transition
+    _, timestep = jax.jit(environment.step)(states, actions)
+    return ends, steps, timestep
 
 
 def policies(game: Any) -> Any:
@@ -98,7 +98,7 @@ def legacy(game: Any) -> Any:
     state = game.init(key)
     action = game.sample_action(state, key)
     ends = jax.jit(lambda key: tilewe_jax.rollout(game, key, BATCH))(key)
-    games = tilewe_jax.Environment(game).reset(key, BATCH)
+    games, _ = tilewe_jax.Environment(game).reset(key, BATCH)
     actions = jnp.zeros(BATCH, jnp.int32)
     return game.step(state, action), ends, jax.jit(tilewe_jax.Environment(game).step)(games, actions)
 
@@ -113,14 +113,14 @@ def split(game: Any) -> Any:
         state, several = jax.vmap(game.init)(keys), jax.vmap(jax.random.split)(keys)[:, 0]
         actions = jax.vmap(game.sample_action)(state, several)
         state = jax.vmap(game.step)(state, actions)
-        games = environment.reset(keys[0], keys.shape[0])
-        games, transition = environment.step(games, jax.vmap(game.sample_action)(games.state, several))
+        games, _ = environment.reset(keys[0], keys.shape[0])
+        games, timestep = environment.step(games, jax.vmap(game.sample_action)(games.state, several))
         ends = tilewe_jax.rollout(game, keys[0], keys.shape[0], list(game.policies().values())[-1])
         stream = init_stream(game, keys[0], keys.shape[0], 2)
         _, steps = run_stream(game, stream, 3)
         searches = (gumbel_policy, puct_policy, *([ismcts_policy] if game.has_hidden_information else []))
         outputs = [jax.vmap(partial(search, game, evaluator, **SEARCH))(state, keys) for search in searches]
-        return actions, state, transition, ends, steps, [getattr(output, "policy_output", output) for output in outputs]
+        return actions, state, timestep, ends, steps, [getattr(output, "policy_output", output) for output in outputs]
 
     function = jax.shard_map(of_part, mesh=mesh, in_specs=jax.P("data"), out_specs=jax.P("data"))
     return jax.jit(function)(keys(4, 2 * BATCH))

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tilewe_jax.game import Game
+from tilewe_jax.game import Game, check_contract
 from tilewe_jax.host import HostPosition
 from tilewe_jax.registry import available_games, make
 
@@ -138,27 +138,10 @@ def check_state(game: Game[Any], max_state_bytes: int | None) -> None:
     if game.fixed_start:
         _require_same(game.init(jax.random.key(1)), state, "fixed_start, but another key gives another initial state")
         _require(game.deal(state) is None, "fixed_start, but the initial state has a deal")
-    players, actions = (game.num_players,), (game.num_actions,)
-    for name, dtype, shape in (
-        ("current_player", jnp.int32, ()),
-        ("is_terminal", jnp.bool_, ()),
-        ("is_truncated", jnp.bool_, ()),
-        ("num_legal", jnp.int32, ()),
-        ("legal_action_mask", jnp.bool_, actions),
-        ("scores", jnp.int32, players),
-        ("returns", jnp.float32, players),
-        ("heuristic_value", jnp.float32, players),
-    ):
-        _require_like(name, jax.eval_shape(getattr(game, name), state), dtype, shape)
-    _require_like("is_legal", jax.eval_shape(game.is_legal, state, jnp.int32(0)), jnp.bool_, ())
-    _require_like("sample_action", jax.eval_shape(game.sample_action, state, jax.random.key(0)), jnp.int32, ())
-    ownership = jax.eval_shape(game.ownership, state)
-    _require_like("ownership", ownership, jnp.int32, ownership.shape[:1])
-    observation = jax.eval_shape(game.observe, state, jnp.int32(0))
-    _require_like("observe", observation, jnp.float32, observation.shape)
-    after = jax.eval_shape(game.apply, state, jnp.int32(-1))
-    same = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), (after, jax.eval_shape(lambda: state)))
-    _require(same[0] == same[1], "apply changes the shapes or dtypes of the state")
+    try:
+        check_contract(game)
+    except (TypeError, ValueError) as error:
+        raise ConformanceError(str(error)) from error
     _require(bool(game.text(state)), "text is empty")
     _require(game.svg(state).startswith("<svg"), "svg is no SVG text")
 
@@ -412,11 +395,6 @@ def _row(tree: Any, index: int) -> Any:
 def _require(condition: Any, law: str) -> None:
     if not condition:
         raise ConformanceError(law)
-
-
-def _require_like(name: str, result: Any, dtype: Any, shape: tuple[int, ...]) -> None:
-    is_like = (result.dtype, result.shape) == (dtype, shape)
-    _require(is_like, f"{name} must give {jnp.dtype(dtype).name}{list(shape)}, not {result.dtype}{list(result.shape)}")
 
 
 def _require_equal(left: Any, right: Any, law: str) -> None:

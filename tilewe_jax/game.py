@@ -18,7 +18,8 @@ from tilewe_jax.draw.pictures import draw
 from tilewe_jax.host import HostPosition, require_no_deal
 from tilewe_jax.lanes import random_words
 from tilewe_jax.utils.backends import require_backend
-from tilewe_jax.utils.checks import action_id, shown
+from tilewe_jax.utils.boundaries import array, check_result, check_tree, name_of
+from tilewe_jax.utils.checks import action_id
 from tilewe_jax.utils.loops import while_loop
 
 State = TypeVar("State")
@@ -62,6 +63,15 @@ def as_action(action: ActionLike) -> Action:
     return as_action_ids(array)
 
 
+def chosen_by(policy: Policy, state: Any, key: PRNGKeyArray) -> Action:
+    """The action of a policy of a user, as ``as_action`` gives it. Its errors name the policy."""
+    action = policy(state, key)
+    try:
+        return as_action(action)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"result of the policy {name_of(policy)}: {error}") from None
+
+
 def as_action_ids(actions: Array) -> Array:
     """Integers of any dtype as int32; -1 for those outside of the range of int32, where a cast alone would wrap."""
     if jnp.iinfo(actions.dtype).max > _MAX_ACTION:
@@ -97,32 +107,56 @@ def check_state(game: Any, state: Any, batch: tuple[int, ...] = ()) -> None:
     if game in _shaping:  # ``init`` plays actions while it is traced for its shapes
         return
     x64: bool = jax.config.jax_enable_x64  # type: ignore[attr-defined]
-    paths, structure = _state_leaves(game, x64)
-    leaves, given = jax.tree.flatten(state)
-    if given != structure:
-        raise TypeError(f"a state of {game.id} must be {shown(structure)}, got {shown(given)}")
-    for (path, needed), leaf in zip(paths, leaves, strict=True):
-        shape, dtype = np.shape(leaf), getattr(leaf, "dtype", needed.dtype)
-        if shape != (*batch, *needed.shape):
-            raise ValueError(
-                f"the state is not one of this {game.id}: its leaf {path} must have the shape {(*batch, *needed.shape)},"
-                f" got {shape}; a state belongs to a game of the same options"
-            )
-        if dtype != needed.dtype and not jnp.issubdtype(needed.dtype, jax.dtypes.prng_key):
-            raise TypeError(f"the state is not one of {game.id}: its leaf {path} must be {needed.dtype}, got {dtype}")
+    check_tree(f"state of {game.id} with these options", state, _state_shapes(game, x64), batch)
 
 
 @lru_cache(maxsize=64)
-def _state_leaves(game: Any, x64: bool) -> tuple[list[tuple[str, Any]], Any]:
-    """The leaves of a state with their paths, and its structure. ``x64`` is the mode, which may decide the dtypes."""
+def _state_shapes(game: Any, x64: bool) -> Any:
+    """``state_shapes``, computed once. ``x64`` is the mode, which may decide the dtypes."""
     del x64
     _shaping.add(game)
     try:
-        shapes = state_shapes(game)
+        return state_shapes(game)
     finally:
         _shaping.discard(game)
-    leaves = jax.tree_util.tree_leaves_with_path(shapes)
-    return [(jax.tree_util.keystr(path).lstrip("."), leaf) for path, leaf in leaves], jax.tree.structure(shapes)
+
+
+@lru_cache(maxsize=64)
+def check_own_game(game: Any) -> None:
+    """Check once what the functions of a game of a user give that every loop calls, as ``check_contract`` does."""
+    if not type(game).__module__.startswith("tilewe_jax."):
+        _check_required(game)
+
+
+def _check_required(game: Any) -> None:
+    _check_function(game, "current_player", array(jnp.int32))
+    _check_function(game, "is_terminal", array(jnp.bool_))
+    _check_function(game, "legal_action_mask", array(jnp.bool_, game.num_actions))
+    _check_function(game, "returns", array(jnp.float32, game.num_players))
+    _check_function(game, "apply", state_shapes(game), array(jnp.int32))
+
+
+def check_contract(game: Any) -> None:
+    """Check the shapes and dtypes of what all functions of a game give.
+
+    Raises ``TypeError`` or ``ValueError`` that names the function, and any error of a function that is traced.
+    """
+    _check_required(game)
+    state, scalar, flag = state_shapes(game), array(jnp.int32), array(jnp.bool_)
+    observation, ownership = jax.eval_shape(game.observe, state, scalar), jax.eval_shape(game.ownership, state)
+    _check_function(game, "observe", array(jnp.float32, *observation.shape), scalar)
+    _check_function(game, "is_legal", flag, scalar)
+    _check_function(game, "sample_action", scalar, jax.eval_shape(lambda: jax.random.key(0)))
+    _check_function(game, "is_truncated", flag)
+    _check_function(game, "num_legal", scalar)
+    _check_function(game, "scores", array(jnp.int32, game.num_players))
+    _check_function(game, "heuristic_value", array(jnp.float32, game.num_players))
+    _check_function(game, "ownership", array(jnp.int32, *ownership.shape[:1]))
+
+
+def _check_function(game: Any, name: str, expected: Any, *arguments: Any) -> None:
+    function = getattr(game, name)
+    check_result("game function", function, jax.eval_shape(function, state_shapes(game), *arguments), expected)
 
 
 @lru_cache(maxsize=64)

@@ -127,25 +127,26 @@ def test_the_environment_restarts_and_keeps_the_last_observation_of_each_game() 
     chex.clear_trace_counter()
     environment = batching.Environment(GAME)
     batch, functions = BATCH, batched(GAME)
-    games = jax.jit(environment.reset, static_argnums=1)(jax.random.key(0), batch)
+    games, timestep = jax.jit(environment.reset, static_argnums=1)(jax.random.key(0), batch)
     step = jax.jit(chex.assert_max_traces(environment.step, n=1))
     sample = jax.jit(jax.vmap(GAME.sample_action))
     initial = GAME.init(jax.random.key(0))
     ends = np.zeros(batch, int)
     for i in range(90):
-        before = games
+        before, mover = games, timestep.current_player
         action = sample(games.state, jax.random.split(jax.random.key(i), batch))
-        games, transition = step(games, action)
+        games, timestep = step(games, action)
         after = functions.step(before.state, action)
         over = np.asarray(functions.is_terminal(after))
-        np.testing.assert_array_equal(transition.terminated, over)
-        assert not np.asarray(transition.truncated).any()
-        assert not np.asarray(transition.illegal).any()
-        np.testing.assert_array_equal(transition.player, before.state.current_color)
-        assert_same(transition.returns, functions.returns(after))
-        assert_same(transition.final_observation, functions.observe(after, transition.player))
-        assert_same(transition.observation, functions.observe(games.state, games.state.current_color))
-        assert_same(transition.scores, functions.scores(after))
+        np.testing.assert_array_equal(timestep.terminated, over)
+        assert not np.asarray(timestep.truncated).any()
+        assert not np.asarray(timestep.illegal).any()
+        np.testing.assert_array_equal(timestep.current_player, games.state.current_color)
+        np.testing.assert_allclose(timestep.rewards, np.where(over[:, None], 2 * functions.returns(after) - 1, 0), atol=1e-6)
+        assert_same(timestep.last_observation, functions.observe(after, mover))
+        assert_same(timestep.observation, functions.observe(games.state, timestep.current_player))
+        assert_same(timestep.legal_action_mask, functions.legal_action_mask(games.state))
+        assert_same(timestep.scores, functions.scores(after))
         for row in range(batch):
             assert_same(rows(games.state, row), initial if over[row] else rows(after, row))
             assert int(games.steps[row]) == (0 if over[row] else int(before.steps[row]) + 1)
@@ -153,13 +154,31 @@ def test_the_environment_restarts_and_keeps_the_last_observation_of_each_game() 
     assert (ends >= 2).all()
 
 
+def test_rewards_are_zero_sum_or_shares_of_the_win() -> None:
+    game = tilewe_jax.make("tilewe", size=5, players=3, pieces=["O1", "I2"])
+    totals = {}
+    for rewards in ("zero_sum", "win_shares"):
+        environment = batching.Environment(game, rewards)
+        step, given = jax.jit(environment.step), []
+        games, timestep = environment.reset(jax.random.key(0), 2)
+        while not given:
+            games, timestep = step(games, timestep.legal_action_mask.argmax(axis=1))
+            assert not timestep.rewards[~timestep.terminated].any()
+            given += list(timestep.rewards[timestep.terminated])
+        totals[rewards] = np.array(given)
+    np.testing.assert_allclose(totals["win_shares"].sum(axis=-1), 1, rtol=1e-6)
+    np.testing.assert_allclose(totals["zero_sum"], (3 * totals["win_shares"] - 1) / 2, atol=1e-6)
+    with pytest.raises(ValueError, match="rewards must be one of zero_sum, win_shares, not 'points'"):
+        batching.Environment(game, rewards="points")
+
+
 @pytest.mark.untyped
 def test_the_environment_reports_illegal_actions_and_refuses_nonsense() -> None:
     environment = batching.Environment(GAME)
-    games = environment.reset(jax.random.key(0), BATCH)
+    games, _ = environment.reset(jax.random.key(0), BATCH)
     legal = int(GAME.legal_list(GAME.init(jax.random.key(0)), 1)[0])
-    after, transition = jax.jit(environment.step)(games, jnp.array([legal, -1, GAME.num_actions] + [0] * 13, jnp.int32))
-    assert transition.illegal.tolist() == [False] + [True] * 15
+    after, timestep = jax.jit(environment.step)(games, jnp.array([legal, -1, GAME.num_actions] + [0] * 13, jnp.int32))
+    assert timestep.illegal.tolist() == [False] + [True] * 15
     assert after.steps.tolist() == [1] + [0] * 15
     assert_same(rows(after.state, slice(1, None)), rows(games.state, slice(1, None)))
     with pytest.raises(ValueError, match=r"shape \(16,\)"):

@@ -88,7 +88,7 @@ class Broken(TicTacToe):
 @pytest.mark.parametrize(
     ("fault", "law"),
     [
-        ("scores", r"scores must give int32\[2\], not float32\[2\]"),
+        ("scores", r"scores.*: expected an array int32\[2\], got float32\[2\]"),
         ("returns", "returns must sum to 1 at the end"),
         ("is_legal", "is_legal must be false for what is no action id"),
         ("apply", "a random game goes on after max_steps = 9 actions"),

@@ -117,21 +117,18 @@ def objects() -> list[Any]:
         host = make_host_game(game.id, **game.options)
         found += [host, host.init_from_deal(game.deal(state))]
         environment = batching.Environment(game)
-        states = environment.reset(key, 2)
-        found += [environment, states]
+        found += [environment, *environment.reset(key, 2)]
         for make in (evaluators.uniform_evaluator, evaluators.heuristic_evaluator, evaluators.playout_evaluator):
             found.append(Search(game, make(game), GumbelRule(), SearchSettings(2, 2)))
         found += [agent(text, game) for text in ("puct:num_simulations=2", "random")]
     game = games[0]
-    states = batching.Environment(game).reset(key, 2)
-    _, transition = jax.jit(batching.Environment(game).step)(states, jnp.zeros(2, jnp.int32))
     trajectory = jax.jit(lambda key: batching.trajectories(game, key, 2))(key)
     stream = batching.init_stream(game, key, 2, 1)
     stream, steps = jax.jit(lambda stream: batching.run_stream(game, stream, 2))(stream)
     small = SearchSettings(2, 2)
     tree_search = Search(game, evaluators.heuristic_evaluator(game), PuctRule(), small)
     output = jax.jit(tree_search)(game.init(key), key)
-    found += [transition, trajectory, trajectory.rollout, stream, steps, tree_search, output, output.policy_output]
+    found += [trajectory, trajectory.rollout, stream, steps, tree_search, output, output.policy_output]
     found += [SubtreeReuse(tree_search), AgentSpec("puct")]
     hidden = games[2]
     found += [

@@ -4,7 +4,7 @@ Every array that enters or leaves this package is batch-first, ``[batch, ...]``.
 axis, see ``tilewe_jax.lanes``.
 """
 
-from tilewe_jax.batching.environment import Environment, EnvironmentState, Transition
+from tilewe_jax.batching.environment import Environment, EnvironmentState, TimeStep, zero_sum
 from tilewe_jax.batching.reset import auto_reset
 from tilewe_jax.batching.rollout import Rollout, Trajectory, rollout, trajectories
 from tilewe_jax.batching.sharding import over_devices, split_over_devices
@@ -16,8 +16,8 @@ __all__ = [
     "Rollout",
     "Stream",
     "StreamSteps",
+    "TimeStep",
     "Trajectory",
-    "Transition",
     "auto_reset",
     "init_stream",
     "over_devices",
@@ -26,4 +26,5 @@ __all__ = [
     "split_over_devices",
     "stream_states",
     "trajectories",
+    "zero_sum",
 ]

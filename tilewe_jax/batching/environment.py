@@ -1,17 +1,17 @@
 """Games to be stepped from outside, thousands at a time, with auto-reset that keeps the last observation."""
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from tilewe_jax.batching.reset import auto_reset, init_batch
-from tilewe_jax.game import Game, check_state
+from tilewe_jax.game import Game, check_own_game, check_state
 from tilewe_jax.lanes import typed_key
 from tilewe_jax.utils.backends import require_backend
-from tilewe_jax.utils.checks import check_count
+from tilewe_jax.utils.checks import check_choice, check_count
 
 S = TypeVar("S")
 
@@ -31,25 +31,42 @@ class EnvironmentState(Generic[S]):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Transition:
-    """What one step of an ``Environment`` gives back."""
+class TimeStep:
+    """The result of a reset or a step. Under ``jit`` a loop pays only for the fields that it uses."""
 
-    player: Int32[Array, "batch"]
-    """The player who was to move."""
-    illegal: Bool[Array, "batch"]
-    """Whether the action was illegal, and so left the game as it was."""
+    observation: Float32[Array, "batch ..."]
+    """Observation of ``current_player``, after any reset."""
+    legal_action_mask: Bool[Array, "batch num_actions"]
+    """The legal actions of that player."""
+    current_player: Int32[Array, "batch"]
+    """The player to move, from 0."""
+    rewards: Float32[Array, "batch players"]
+    """Outcomes by seat of the games that ended with this step, see ``Environment.rewards``; zero in all others."""
     terminated: Bool[Array, "batch"]
     """Whether the step ended the game by its rules."""
     truncated: Bool[Array, "batch"]
     """Whether the step ended the game by a cap."""
-    returns: Float32[Array, "batch players"]
-    """Returns of the games that ended with this step, else zero."""
+    last_observation: Float32[Array, "batch ..."]
+    """Observation of the player who has just moved, before any reset; the last one of a game that ended."""
+    illegal: Bool[Array, "batch"]
+    """Whether the action was illegal, which leaves the game unchanged."""
     scores: Int32[Array, "batch players"]
-    """Scores after the step, before any reset."""
-    final_observation: Float32[Array, "batch ..."]
-    """Observation of ``player`` after the step, before any reset; at the end of a game its last one."""
-    observation: Float32[Array, "batch ..."]
-    """Observation of the player now to move, after any reset."""
+    """Points of the game by seat, before any reset."""
+
+
+def zero_sum(returns: Any, is_terminal: Any) -> Any:
+    """Convert ``Game.returns`` into outcomes by seat that sum to 0, as most packages define them; NumPy or JAX arrays.
+
+    Among several players a win alone is 1, a loss -1 / (players - 1), and ties lie between, so that two players have 1, 0 and
+    -1. A single player has the fraction of the best possible score, as in ``returns``.
+
+    Args:
+      returns: ``[..., players]``.
+      is_terminal: whether the game is over, ``[...]``; before the end the outcome is 0.
+    """
+    players = returns.shape[-1]
+    outcome = returns if players == 1 else (players * returns - 1) / (players - 1)
+    return outcome * is_terminal[..., None]
 
 
 @dataclass(frozen=True)
@@ -59,25 +76,32 @@ class Environment(Generic[S]):
     Both methods are pure functions, to be compiled by the caller.
 
     >>> import jax, tilewe_jax
-    >>> game = tilewe_jax.make("santorini", size=3)
-    >>> environment = tilewe_jax.Environment(game)
-    >>> games = environment.reset(jax.random.key(0), batch=4)
-    >>> actions = jax.vmap(game.sample_action)(games.state, jax.random.split(jax.random.key(1), 4))
-    >>> games, transition = jax.jit(environment.step)(games, actions)
-    >>> transition.player.tolist(), transition.illegal.any().item()
-    ([0, 0, 0, 0], False)
+    >>> environment = tilewe_jax.Environment(tilewe_jax.make("santorini", size=3))
+    >>> games, timestep = environment.reset(jax.random.key(0), batch=4)
+    >>> games, timestep = jax.jit(environment.step)(games, timestep.legal_action_mask.argmax(axis=1))
+    >>> timestep.current_player.tolist(), timestep.illegal.any().item()
+    ([1, 1, 1, 1], False)
     """
 
     game: Game[S]
+    rewards: Literal["zero_sum", "win_shares"] = "zero_sum"
+    """Rewards at the end of a game: ``zero_sum``, between -1 and 1, or the shares of one win, ``Game.returns``."""
 
-    def reset(self, key: PRNGKeyArray, batch: int) -> EnvironmentState[S]:
+    def __post_init__(self) -> None:
+        check_choice("rewards", self.rewards, ("zero_sum", "win_shares"))
+
+    def reset(self, key: PRNGKeyArray, batch: int) -> tuple[EnvironmentState[S], TimeStep]:
         """Start ``batch`` new games. Raises ``ValueError`` for fewer than one, ``TypeError`` for other values than integers."""
         require_backend()
+        check_own_game(self.game)
         batch = check_count("batch", batch)
         key, init_key = jax.random.split(typed_key(key))
-        return EnvironmentState(init_batch(self.game, init_key, batch), jnp.zeros(batch, jnp.int32), key)
+        state = init_batch(self.game, init_key, batch)
+        no = jnp.zeros(batch, jnp.bool_)
+        timestep = self._timestep(state, state, jax.vmap(self.game.current_player)(state), no, no)
+        return EnvironmentState(state, jnp.zeros(batch, jnp.int32), key), timestep
 
-    def step(self, games: EnvironmentState[S], action: Int32[Array, "batch"]) -> tuple[EnvironmentState[S], Transition]:
+    def step(self, games: EnvironmentState[S], action: Int32[Array, "batch"]) -> tuple[EnvironmentState[S], TimeStep]:
         """Play one action in every game.
 
         Raises ``ValueError`` or ``TypeError`` for actions of another shape or dtype than ``int32[batch]``, and for states of
@@ -95,18 +119,26 @@ class Environment(Generic[S]):
         player = jax.vmap(game.current_player)(games.state)
         state = jax.vmap(game.apply)(games.state, jnp.where(legal, action, -1))
         ended = jax.vmap(game.is_terminal)(state)
-        truncated = ended & jax.vmap(game.is_truncated)(state)
 
         key, reset_key = jax.random.split(games.key)
         restarted = auto_reset(game, jax.random.split(reset_key, batch), ended, state)
-        transition = Transition(
-            player=player,
-            illegal=~legal,
+        steps = jnp.where(ended, 0, games.steps + legal.astype(jnp.int32))
+        return EnvironmentState(restarted, steps, key), self._timestep(restarted, state, player, ended, ~legal)
+
+    def _timestep(self, state: S, last: S, mover: Array, ended: Array, illegal: Array) -> TimeStep:
+        """The timestep of states after any reset, and of the ``last`` ones before it, which ``mover`` has led to."""
+        game = self.game
+        truncated = ended & jax.vmap(game.is_truncated)(last)
+        returns = jax.vmap(game.returns)(last)  # zero before the end
+        player = jax.vmap(game.current_player)(state)
+        return TimeStep(
+            observation=jax.vmap(game.observe)(state, player),
+            legal_action_mask=jax.vmap(game.legal_action_mask)(state),
+            current_player=player,
+            rewards=zero_sum(returns, ended.astype(jnp.float32)) if self.rewards == "zero_sum" else returns,
             terminated=ended & ~truncated,
             truncated=truncated,
-            returns=jax.vmap(game.returns)(state),  # zero before the end
-            scores=jax.vmap(game.scores)(state),
-            final_observation=jax.vmap(game.observe)(state, player),
-            observation=jax.vmap(lambda state: game.observe(state, game.current_player(state)))(restarted),
+            last_observation=jax.vmap(game.observe)(last, mover),
+            illegal=illegal,
+            scores=jax.vmap(game.scores)(last),
         )
-        return EnvironmentState(restarted, jnp.where(ended, 0, games.steps + legal.astype(jnp.int32)), key), transition

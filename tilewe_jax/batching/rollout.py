@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
 from tilewe_jax.batching.reset import batch_first
-from tilewe_jax.game import Game, Policy, as_action
+from tilewe_jax.game import Game, Policy, check_own_game, chosen_by
 from tilewe_jax.lanes import typed_key
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.checks import check_count, shown
@@ -80,6 +80,7 @@ def rollout(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None 
 def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None = None) -> Trajectory[S]:
     """Play a batch of games to their ends and keep every action; arguments as in ``rollout``."""
     require_backend()
+    check_own_game(game)
     batch = check_count("batch", batch)
     key, init_key, action_key = jax.random.split(typed_key(key), 3)
     initial = jax.vmap(game.init, out_axes=-1)(jax.random.split(init_key, batch))
@@ -125,7 +126,7 @@ def choose_and_move(game: Game[S], policy: Policy | None) -> tuple[Callable[[S, 
         return each(game.sample_action), each(game.apply_deferred)
 
     def legal_or_none(state: S, key: PRNGKeyArray) -> Array:
-        action = as_action(policy(state, key))
+        action = chosen_by(policy, state, key)
         return jnp.where(game.is_legal(state, action), action, -1)
 
     return each(legal_or_none), each(game.apply)

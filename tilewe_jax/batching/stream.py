@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
 from tilewe_jax.batching.reset import auto_reset_lanes, batch_first
 from tilewe_jax.batching.rollout import choose_and_move, each
-from tilewe_jax.game import Game, Policy, check_state
+from tilewe_jax.game import Game, Policy, check_own_game, check_state
 from tilewe_jax.lanes import typed_key
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.checks import check_count
@@ -63,6 +63,7 @@ def init_stream(
     Raises ``ValueError`` or ``TypeError`` for a batch that is not an integer of at least 1.
     """
     require_backend()
+    check_own_game(game)
     batch = check_count("batch", batch)
     key, init_key, action_key = jax.random.split(typed_key(key), 3)
     state = jax.vmap(game.init, out_axes=-1)(jax.random.split(init_key, batch))

@@ -20,11 +20,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 from numpy.typing import NDArray
 
+from tilewe_jax.batching.environment import zero_sum
 from tilewe_jax.batching.reset import auto_reset
-from tilewe_jax.game import Game, Policy, as_action, observation_shape
+from tilewe_jax.game import Game, Policy, chosen_by, observation_shape
 from tilewe_jax.interop import single
 from tilewe_jax.utils.backends import require_backend
-from tilewe_jax.utils.checks import check_count, checked_action
+from tilewe_jax.utils.checks import check_choice, check_count, checked_action
 from tilewe_jax.utils.extras import optional_import
 from tilewe_jax.utils.loops import while_loop
 
@@ -72,7 +73,7 @@ class GameVectorEnv(VectorEnv):
     Observations are ``float32[num_envs, ...]``, from the seat of the learner. Each reset and step gives
     ``info["action_mask"]``, ``int8[num_envs, num_actions]``: the legal actions, or all at the end of a game, where any will do;
     and ``info["seat"]``.
-    Rewards are given at the end of a game, from -1 to 1, see ``single.zero_sum``.
+    Rewards are given at the end of a game, from -1 to 1, see ``batching.zero_sum``.
 
     A game that ends before the learner has had a turn ends with the learner's next step, whatever its action.
 
@@ -111,11 +112,11 @@ class GameVectorEnv(VectorEnv):
     ) -> None:
         self.game = single.as_game(game, options)
         mode = getattr(autoreset_mode, "value", autoreset_mode)
-        single.check_choice("autoreset_mode", mode, AUTORESET_MODES)
-        single.check_choice("illegal", illegal, ILLEGAL)
+        check_choice("autoreset_mode", mode, AUTORESET_MODES)
+        check_choice("illegal", illegal, ILLEGAL)
         if isinstance(opponent, str):
-            single.check_choice("opponent", opponent, tuple(self.game.policies()))
-        single.check_choice("render_mode", render_mode, (*RENDER_MODES, None))
+            check_choice("opponent", opponent, tuple(self.game.policies()))
+        check_choice("render_mode", render_mode, (*RENDER_MODES, None))
         num_envs = check_count("num_envs", num_envs)
         seat = None if seat is None else check_count("seat", seat, 0, self.game.num_players - 1)
         self.num_envs = num_envs
@@ -294,7 +295,7 @@ class _Rules:
         states = self._play_opponents(states, games.seat, play_key)
         over = jax.vmap(game.is_terminal)(states)
         truncated = over & jax.vmap(game.is_truncated)(states) & ~waiting
-        rewards = single.zero_sum(jax.vmap(game.returns)(states), over.astype(jnp.float32))
+        rewards = zero_sum(jax.vmap(game.returns)(states), over.astype(jnp.float32))
         reward = jnp.take_along_axis(rewards, games.seat[:, None], axis=1)[:, 0]
         outcome = Outcome(
             reward=jnp.where(waiting, 0.0, jnp.where(lost, ILLEGAL_REWARD, reward)),
@@ -334,7 +335,7 @@ class _Rules:
                 return built_in(state, key)
             assert not isinstance(self.opponent, str)
             policy_key, random_key = jax.random.split(key)
-            action = as_action(self.opponent(state, policy_key))
+            action = chosen_by(self.opponent, state, policy_key)
             return jnp.where(self.game.is_legal(state, action), action, self.game.sample_action(state, random_key))
 
         def play(carry: tuple[Any, PRNGKeyArray]) -> tuple[Any, PRNGKeyArray]:

@@ -22,8 +22,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
+from tilewe_jax.batching.environment import zero_sum
 from tilewe_jax.game import Game, as_action, check_state
-from tilewe_jax.interop import single
 from tilewe_jax.utils.checks import check_count
 from tilewe_jax.utils.extras import optional_import
 
@@ -98,7 +98,7 @@ class CandidateSearch:
         was_over, mover = game.is_terminal(node.state), game.current_player(node.state)
         after = game.apply(node.state, node.actions[index])
         is_over = game.is_terminal(after)
-        outcome = single.zero_sum(game.returns(after), (is_over & ~was_over).astype(jnp.float32))
+        outcome = zero_sum(game.returns(after), (is_over & ~was_over).astype(jnp.float32))
         goes_on = jnp.where(game.current_player(after) == mover, 1.0, -1.0)
         return after, outcome[mover], jnp.where(is_over, 0.0, goes_on)
 

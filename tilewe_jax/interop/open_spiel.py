@@ -75,7 +75,7 @@ A ``pyspiel.Game`` loses its Python attributes when it passes through C++, as it
 
 
 class SpielGame(GameBase):
-    """A game for OpenSpiel; utilities are as in ``single.zero_sum``."""
+    """A game for OpenSpiel; utilities are as in ``batching.zero_sum``."""
 
     def __init__(self, game: Game[Any], parameters: Mapping[str, Any]) -> None:
         rules = _Rules(game, game.chance())

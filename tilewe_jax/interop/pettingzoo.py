@@ -19,7 +19,7 @@ from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.host import IllegalActionError
 from tilewe_jax.interop import single
 from tilewe_jax.utils.backends import require_backend
-from tilewe_jax.utils.checks import checked_action, shown
+from tilewe_jax.utils.checks import check_choice, checked_action, shown
 from tilewe_jax.utils.extras import optional_import
 
 spaces = optional_import("gymnasium.spaces")
@@ -68,14 +68,14 @@ class GameEnv(AECEnv):
     Agents are ``player_0``, ``player_1`` and so on, by seat. A player who is passed over is never selected, and one who moves
     again is selected again. Observations are ``{"observation": float32[...], "action_mask": int8[num_actions]}``, from the seat
     of the agent and with what that agent may see alone; the mask is zero for those who are not to move. Rewards are given at
-    the end, see ``single.zero_sum``. A game that a cap has ended is truncated, others are terminated.
+    the end, see ``batching.zero_sum``. A game that a cap has ended is truncated, others are terminated.
 
     Unlike in ``env`` an illegal action raises ``IllegalActionError`` and leaves the game as it is.
     """
 
     def __init__(self, game: Game[Any] | str, /, *, render_mode: str | None = None, **options: Any) -> None:
         super().__init__()
-        single.check_choice("render_mode", render_mode, (*RENDER_MODES, None))
+        check_choice("render_mode", render_mode, (*RENDER_MODES, None))
         self.game = single.as_game(game, options)
         self.render_mode = render_mode
         self.metadata = {

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
+from tilewe_jax.batching.environment import zero_sum
 from tilewe_jax.draw.pictures import draw, draw_grid
 from tilewe_jax.draw.shapes import Options, el
 from tilewe_jax.game import Game, as_action, observation_shape
@@ -139,7 +140,7 @@ class PgxEnv(Env):
     """A game as an environment of Pgx.
 
     As in the games of Pgx, seats are dealt to the players at random in each game, ``current_player`` is a player, and
-    ``rewards`` are by player: 1 for a win alone, see ``single.zero_sum``. An illegal action ends the game with a reward of -1
+    ``rewards`` are by player: 1 for a win alone, see ``batching.zero_sum``. An illegal action ends the game with a reward of -1
     for its player.
     """
 
@@ -180,7 +181,7 @@ class PgxEnv(Env):
         after = self.game.step(state._x, action)
         is_over = self.game.is_terminal(after)
         truncated = is_over & self.game.is_truncated(after)
-        rewards = single.zero_sum(self.game.returns(after), is_over.astype(jnp.float32))
+        rewards = zero_sum(self.game.returns(after), is_over.astype(jnp.float32))
         return state.replace(
             current_player=_player_of(state._seat_of, self.game.current_player(after)),
             rewards=rewards[state._seat_of],

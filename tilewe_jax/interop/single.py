@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 from numpy.typing import NDArray
 
+from tilewe_jax.batching.environment import zero_sum
 from tilewe_jax.draw.pictures import draw
 from tilewe_jax.game import Game
 from tilewe_jax.host import IllegalActionError
@@ -37,7 +38,7 @@ class Position:
     is_truncated: bool
     """Whether a cap ended the game."""
     rewards: NDArray[np.float32]
-    """Outcome by seat, see ``zero_sum``; zero before the end."""
+    """Outcome by seat, see ``batching.zero_sum``; zero before the end."""
 
 
 def as_game(game: Game[Any] | str, options: dict[str, Any]) -> Game[Any]:
@@ -57,21 +58,6 @@ def registered_ids() -> Iterator[tuple[str, str]]:
         yield name, f"tilewe_jax/{name}-v{make_description(name, {}).version}"
 
 
-def zero_sum(returns: Any, is_terminal: Any) -> Any:
-    """The outcome of a game by seat as most packages have it, from ``Game.returns``; NumPy or JAX arrays.
-
-    Among several players a win alone is 1, a loss -1 / (players - 1), and ties lie between, so that all sum to 0; two players
-    have 1, 0 and -1. A single player has the fraction of the best possible score, as in ``returns``.
-
-    Args:
-      returns: ``[..., players]``.
-      is_terminal: whether the game is over, ``[...]``; before the end the outcome is 0.
-    """
-    players = returns.shape[-1]
-    outcome = returns if players == 1 else (players * returns - 1) / (players - 1)
-    return outcome * is_terminal[..., None]
-
-
 def checked_actions(actions: Any, batch: int, num_actions: int) -> NDArray[np.integer[Any]]:
     """The actions of a batch of games that a caller in Python gives: integers ``[batch]``.
 
@@ -86,12 +72,6 @@ def checked_actions(actions: Any, batch: int, num_actions: int) -> NDArray[np.in
     if outside := array[(array < 0) | (array >= num_actions)].tolist():
         raise IllegalActionError(f"action {outside[0]} is illegal: {out_of_range(num_actions)}")
     return array
-
-
-def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    """Raise ``ValueError`` for an argument of this name that is none of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}, not {value!r}")
 
 
 def pixels(view: Mapping[str, Any]) -> NDArray[np.uint8]:

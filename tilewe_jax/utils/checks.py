@@ -71,3 +71,9 @@ def check_count(name: str, value: Any, minimum: int = 1, maximum: int | None = N
         limits = f"at least {minimum}" if maximum is None else f"{minimum} to {maximum}"
         raise ValueError(f"{name} must be {limits}, got {count}")
     return count
+
+
+def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    """Raise ``ValueError`` for an argument of this name outside of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}, not {value!r}")
