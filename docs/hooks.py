@@ -19,9 +19,10 @@ PAGES = {
     "tilewe_jax/games/triominos/README.md": "games/triominos.md",
     "tilewe_jax/tilewe/README.md": "games/tilewe.md",
     "search/README.md": "depth/search.md",
-    "experiments/README.md": "depth/training.md",
     "tilewe_jax/weights/README.md": "depth/weights.md",
     "tilewe_jax/web/README.md": "depth/server.md",
+    "experiments/README.md": "experiments/index.md",
+    **{str(path.relative_to(ROOT)): f"experiments/{path.parent.name}.md" for path in ROOT.glob("experiments/*/README.md")},
     "CHANGELOG.md": "changelog.md",
 }
 """Files of the repository and the pages that they become; ``index.md`` has a text of its own."""

@@ -64,7 +64,6 @@ CASES = {
     ("render", "f", "--out", "x.svg", "--theme", "drak"): "not 'drak' (did you mean dark?)",
     ("bench", "--game", "duo", "--policy", "radnom"): "did you mean random?",
     ("bench", "--signature", "--game", "dou"): "did you mean duo?",
-    ("bench", "--compile-for", "H-100"): "did you mean h100?",
 }
 
 
