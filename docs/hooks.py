@@ -27,9 +27,6 @@ PAGES = {
 }
 """Files of the repository and the pages that they become; ``index.md`` has a text of its own."""
 
-COVER = [f"experiments/results/{game}.svg" for game in ("tilewe", "santorini", "triominos")]
-"""Pictures of the first page."""
-
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _IMAGE = re.compile(r'(<img[^>]*src=")([^"]+)(")')
 _CODE = re.compile(r"(```.*?```)", re.DOTALL)
@@ -40,8 +37,6 @@ def on_files(files: Files, *, config: Any) -> Files:
     for source, page in PAGES.items():
         if files.get_file_from_path(page) is None:
             files.append(File.generated(config, page, content=_fit((ROOT / source).read_text(), source, page, files, config)))
-    for picture in COVER:
-        files.append(File.generated(config, f"pictures/{picture}", abs_src_path=str(ROOT / picture)))
     return files
 
 
