@@ -19,15 +19,13 @@ PAGES = {
     "tilewe_jax/games/triominos/README.md": "games/triominos.md",
     "tilewe_jax/tilewe/README.md": "games/tilewe.md",
     "search/README.md": "depth/search.md",
-    "experiments/README.md": "depth/training.md",
     "tilewe_jax/weights/README.md": "depth/weights.md",
     "tilewe_jax/web/README.md": "depth/server.md",
+    "experiments/README.md": "experiments/index.md",
+    **{str(path.relative_to(ROOT)): f"experiments/{path.parent.name}.md" for path in ROOT.glob("experiments/*/README.md")},
     "CHANGELOG.md": "changelog.md",
 }
 """Files of the repository and the pages that they become; ``index.md`` has a text of its own."""
-
-COVER = [f"experiments/results/{game}.svg" for game in ("tilewe", "santorini", "triominos")]
-"""Pictures of the first page."""
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _IMAGE = re.compile(r'(<img[^>]*src=")([^"]+)(")')
@@ -39,8 +37,6 @@ def on_files(files: Files, *, config: Any) -> Files:
     for source, page in PAGES.items():
         if files.get_file_from_path(page) is None:
             files.append(File.generated(config, page, content=_fit((ROOT / source).read_text(), source, page, files, config)))
-    for picture in COVER:
-        files.append(File.generated(config, f"pictures/{picture}", abs_src_path=str(ROOT / picture)))
     return files
 
 

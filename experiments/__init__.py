@@ -1,1 +1,1 @@
-"""Rollouts, benchmarks and the command line: where everything is put together."""
+"""The laboratory: one folder an experiment, see README.md."""

@@ -630,7 +630,6 @@ class Inputs:
             "bench": "game form policy search signature train num-simulations num-candidates batch seconds cores seed json",
             "perft": "depth players set game json",
             "train": "preset set resume devices list json num-processes coordinator process-id",
-            "exploit": "game players agent minutes games init preset set resume json",
             "replay": "json",
             "show": "number brief svg",
             "render": "out format number move theme numbers analyses",

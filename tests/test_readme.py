@@ -24,8 +24,9 @@ PAGES = (
     "tilewe_jax/web",
 )
 OTHERS = [(ROOT / page / "README.md").read_text() for page in PAGES]
+EXPERIMENTS = [path.read_text() for path in sorted(ROOT.glob("experiments/*/README.md"))]
 SITE = {path.relative_to(ROOT): path.read_text() for path in sorted((ROOT / "docs").rglob("*.md"))}
-TEXT = "".join([README, *OTHERS, *SITE.values()])
+TEXT = "".join([README, *OTHERS, *EXPERIMENTS, *SITE.values()])
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", TEXT, re.DOTALL)
 QUICK = ("README.md", "tilewe_jax/tilewe", "tilewe_jax/games/santorini", "tilewe_jax/games/triominos")
 """Pages whose code is tried at every run; that of the others is with the slow tests."""

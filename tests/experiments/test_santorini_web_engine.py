@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.examples import santorini_web_engine
-from experiments.examples.santorini_web_engine import CONSTANTS, FILES, NETWORK, WebAgent, load_proxy
+from experiments.santorini_web import engine
+from experiments.santorini_web.engine import CONSTANTS, FILES, NETWORK, WebAgent, load_proxy
 from tilewe_jax.formats.names import gtp_game
 from tilewe_jax.formats.santorini import santorini_game
 from tilewe_jax.games.santorini.config import TURN_162
@@ -142,7 +142,7 @@ def test_the_program_answers_and_their_prints_do_not(checkout: Path, monkeypatch
     out = io.BytesIO()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"set_game santorini\ngenmove b\n")))
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=out))
-    santorini_web_engine.main([str(checkout)])
+    engine.main([str(checkout)])
     assert out.getvalue() == b"= \n\n= c2-d1*e1\n\n"
 
 
@@ -169,7 +169,7 @@ def test_what_is_missing_is_named(
     elif damage == "no runtime":
         monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(SystemExit) as end:
-        santorini_web_engine.main([str(checkout), "--simulations", "1" if damage == "one simulation" else "50"])
+        engine.main([str(checkout), "--simulations", "1" if damage == "one simulation" else "50"])
     assert end.value.code == 2
     error = capsys.readouterr().err
     assert message in error

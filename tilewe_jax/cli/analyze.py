@@ -46,7 +46,7 @@ class Analyze(GameOptions, Trust):
 
     A request names a game and its moves, as in {"id": "a", "game": "duo", "moves": ["W5n-a1e5"]}; the answer has the values of
     all players, and for each candidate its visits, prior, values and principal variation. Requests that wait are searched
-    together. All fields are explained in experiments/README.md.
+    together. docs/guides/analyze.md explains all fields.
     """
 
     agent: Annotated[str, arg(metavar="AGENT")] = AGENT

@@ -31,9 +31,8 @@ _OF_PLAY = ("form", "policy", "cores")
 _OF_SIGNATURE = ("signature", "game", "json")
 _OF_ALL = ("all", "minutes", "out", "seconds", "seed", "json")
 _OF_PROTOCOL = ("protocol", "game", "players", "set", "batch", "seconds", "seed", "json")
-_OF_COMPILING = ("programs", "network")
 _OF_SERVING = ("serve", "games", "seconds", "seed", "json")
-_COMPILED = ("compile_for", *_OF_COMPILING, *_OF_SEARCH, "game", "players", "set", "batch", "json")
+_OF_GPU = ("gpu", "game", "players", "set", "seconds", "seed", "json")
 
 
 @dataclass(frozen=True)
@@ -67,14 +66,8 @@ class Bench(GameOptions):
     """Folder for --all; what is measured in it already is left out."""
     serve: Flag = False
     """Measure the game server with --games under way, half of them against engines, instead of games."""
-    compile_for: Annotated[str | None, arg(metavar="DEVICE", help_behavior_hint="")] = None
-    """Measure nothing, but compile for a GPU that need not be there, one of h100, h200, a100, rtx4090, and print what programs
-    launch, move and compute, with an estimate of their speed."""
-    programs: str = "stream,step,mask,search,selfplay"
-    """Programs that --compile-for compiles: the stream of games, the public step, the dense mask of legal actions, a search,
-    and a round of self-play."""
-    network: str = "medium"
-    """Size of the network in the searches of --compile-for."""
+    gpu: Flag = False
+    """Measure play, the protocol of Pgx and searches at the batches of a GPU, which must be there."""
     games: int = 200
     """Number of games at once, for --serve."""
     num_simulations: int = 64
@@ -100,7 +93,7 @@ class Bench(GameOptions):
         # Measurements of their own kind: whether one is asked for, the options that it takes, and what makes it.
         alone = (
             (self.signature, "with --signature, which plays fixed games", _OF_SIGNATURE, self._signature),
-            (self.compile_for is not None, "with --compile-for, which measures nothing", _COMPILED, self._compile),
+            (self.gpu, "with --gpu", _OF_GPU, self._on_gpu),
             (self.all, "with --all", _OF_ALL, self._everything),
             (self.protocol == "pgx", "with --protocol pgx", _OF_PROTOCOL, self._by_protocol_of_pgx),
             (self.serve, "with --serve", _OF_SERVING, self._measure),
@@ -110,7 +103,6 @@ class Bench(GameOptions):
                 check_unused(self, when, *(field.name for field in fields(self) if field.name not in (*options, "import_")))
                 measure()
                 return
-        check_unused(self, "without --compile-for", *_OF_COMPILING)
         check_unused(self, "without --all", "minutes", "out")
         check_unused(self, "without --serve", "games")
         self._measure()
@@ -224,42 +216,18 @@ class Bench(GameOptions):
             table.add(name, actions, *figures)
         table.print(out)
 
-    def _compile(self) -> None:
-        from tilewe_jax.cli.benchmarks.gpu import measure
-        from tilewe_jax.cli.benchmarks.gpu.programs import PROGRAMS
-        from tilewe_jax.cli.benchmarks.gpu.targets import TARGETS
-        from tilewe_jax.networks import SIZES
+    def _on_gpu(self) -> None:
+        from tilewe_jax.cli.benchmarks import gpu
 
-        device = self.compile_for
-        if device is None or device not in TARGETS:
-            raise UsageError(
-                f"--compile-for must be one of {', '.join(TARGETS)}, not {device!r}{did_you_mean(device or '', TARGETS)}"
-            )
-        chosen = tuple(self.programs.split(","))
-        if unknown := [name for name in chosen if name not in PROGRAMS]:
-            raise UsageError(
-                f"--programs must be names among {', '.join(PROGRAMS)}, with commas between them, not {unknown[0]!r}"
-            )
-        if self.network not in SIZES:
-            hint = did_you_mean(self.network, SIZES)
-            raise UsageError(f"--network must be one of {', '.join(SIZES)}, not {self.network!r}{hint}")
-        check_positive(num_simulations=self.num_simulations, num_candidates=self.num_candidates)
-        if self.batch is not None:
-            check_positive(batch=self.batch)
+        check_seed(self.seed)
+        check_positive(seconds=self.seconds)
         options = replace(self, game=self.game or "tilewe")
         options.make()  # for the error, before a process is started
-        settings = chosen, self.batch, self.network, self.num_simulations, self.num_candidates
         try:
-            with progress(None, "", "compiling", quiet=self.json):
-                figures = measure.measure(device, options.game, options.options(), *settings)
+            for figures in gpu.measure(options.game, options.options(), self.seconds, self.seed):
+                print(json.dumps(figures), flush=True)
         except RuntimeError as error:
             raise FailedError(str(error)) from None
-        if self.json:
-            print(json.dumps(figures))
-            return
-        for table in measure.tables(figures):
-            table.print(out)
-        out.print(f"{measure.NOTE}; loops of unknown length run as often as assumed, see docs/gpu.md")
 
     def _figures(self, batch: int) -> dict[str, Any]:
         if self.serve:

@@ -33,7 +33,6 @@ COMMANDS = {
     "train": "train:Train",
     "report": "train:Report",
     "export": "export:Export",
-    "exploit": "exploit:Exploit",
     "analyze": "analyze:Analyze",
     "rate": "analyze:Rate",
     "play": "play:Play",
@@ -43,6 +42,9 @@ COMMANDS = {
     "bench": "bench:Bench",
 }
 """The dataclass of each command, as ``module:name`` in ``tilewe_jax.cli``."""
+
+MOVED = {"exploit": "python -m experiments.exploitability, in the repository"}
+"""What takes the place of the commands of earlier versions."""
 
 DESCRIPTION = "Tile-placing board games in JAX, thousands of games at once: play them, search them, and train networks."
 
@@ -124,6 +126,8 @@ def _parse(arguments: list[str]) -> Any:
     if name not in COMMANDS:
         if name.startswith("-"):
             _fail(f"expected a command before {name}; see tilewe-jax --help", 2)
+        if name in MOVED:
+            _fail(f"the command {name} is now {MOVED[name]}", 2)
         hint = did_you_mean(name, COMMANDS) or f" (expected one of {', '.join(COMMANDS)})"
         _fail(f"there is no command {name!r}{hint}; see tilewe-jax --help", 2)
     kind = _command(name)

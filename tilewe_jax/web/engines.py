@@ -1,6 +1,6 @@
 """Engines in processes of their own, so that no search holds up the server, and a crash loses nothing but its time.
 
-A process speaks the protocol of ``tilewe-jax analyze`` (experiments/README.md): requests and answers in JSON lines. It searches
+A process speaks the protocol of ``tilewe-jax analyze`` (docs/guides/analyze.md): JSON lines. It searches
 all that wait for the same game and agent in one batch, so questions are handed over as they come; ``terminate`` takes back
 those that nobody waits for any more.
 """

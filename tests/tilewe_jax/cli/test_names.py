@@ -37,7 +37,6 @@ CASES = {
     (*ARENA, "gtp"): 'gtp:command="program -option"',
     ("selfplay", "--game", "santorini", "--agent", "gumble"): "did you mean gumbel?",
     ("analyze", "--agent", "pcut"): "did you mean puct?",
-    ("exploit", "--game", "santorini", "--agent", "radnom", "--out", "new"): "did you mean random?",
     # levels that a ladder would reach later
     ("ladder", "--game", "santorini", "--agent", "random", "--opponent", "level:{level}", "--levels", "6-8"): "no level '8'",
     ("ladder", "--game", "santorini", "--agent", "random", "pcut", "--opponent", "random"): "did you mean puct?",
@@ -65,7 +64,6 @@ CASES = {
     ("render", "f", "--out", "x.svg", "--theme", "drak"): "not 'drak' (did you mean dark?)",
     ("bench", "--game", "duo", "--policy", "radnom"): "did you mean random?",
     ("bench", "--signature", "--game", "dou"): "did you mean duo?",
-    ("bench", "--compile-for", "H-100"): "did you mean h100?",
 }
 
 

@@ -106,7 +106,7 @@ def test_settings_in_a_file_run_nothing(name: str, value: Any) -> None:
         read_config(Path("run"))
     assert str(caught.value).startswith(f"run/config.json: {name}")
     assert str(text[0] if isinstance(text, list) else text) in str(caught.value)
-    for command in ("train --out run --resume", "eval --run run --agents random random", "exploit --out run --resume"):
+    for command in ("train --out run --resume", "eval --run run --agents random random"):
         outcome = run(*command.split())
         refuses(outcome, "--trust")
         assert outcome.code == 1

@@ -1,6 +1,6 @@
 """The weights of the heuristics, ``(start, slope)`` by name, see ``heuristics.weights``.
 
-Printed by ``experiments.heuristics.heuristics``, which learned them; not to be edited by hand.
+Printed by ``experiments.heuristics``, which learned them; not to be edited by hand.
 """
 
 TWO_COLOR_WEIGHTS = {

@@ -2,7 +2,7 @@
 
 The logit of a placement is linear in named features, most of them counts of its cells, of its edge neighbours and of its
 diagonal neighbours on bitboards of the position, and in a term of its piece. The weights stand in ``heuristic_weights``;
-``experiments.heuristics.heuristics`` learns them. Functions of lanes, see ``tilewe_jax.lanes``.
+``experiments.heuristics`` learns them. Functions of lanes, see ``tilewe_jax.lanes``.
 """
 
 from collections.abc import Callable

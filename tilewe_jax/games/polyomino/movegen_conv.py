@@ -2,7 +2,7 @@
 
 A placement is legal where the convolution of the piece with the cells that are not free is zero and that with the corners is
 not. On GPUs the two are channels of one convolution, for the tensor cores. Much slower than ``movegen`` on a CPU, and
-``docs/gpu.md`` compares them on GPUs. The functions take the results of ``boards.planes``, with lanes last.
+``experiments/gpu/README.md`` compares them on GPUs. The functions take the results of ``boards.planes``, with lanes last.
 """
 
 import jax.numpy as jnp

@@ -101,7 +101,7 @@ LOGIT_WEIGHTS = {
     "opponent_steps_up": -0.76,
     "replies": -2.68,
 }
-"""Printed by ``experiments.heuristics.heuristics``, which learned them; not to be edited by hand."""
+"""Printed by ``experiments.heuristics``, which learned them; not to be edited by hand."""
 _MAX_LOGIT = 8.0
 _NEIGHBOURS = np.uint32(sum(1 << CENTRE + WINDOW * row + column for row, column in DIRECTIONS))
 

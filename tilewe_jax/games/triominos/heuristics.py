@@ -73,7 +73,7 @@ LOGIT_FEATURES = (
     "pass",
 )
 """What the logit of an action is linear in; of a placement the first five, all others being zero."""
-# Printed by ``experiments.heuristics.heuristics``, which learned them; not to be edited by hand. ``(start, slope)`` by name.
+# Printed by ``experiments.heuristics``, which learned them; not to be edited by hand. ``(start, slope)`` by name.
 TWO_PLAYER_WEIGHTS = {
     "score": (0.53, 0.42),
     "kept_value": (-0.16, 0.34),

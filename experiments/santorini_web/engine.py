@@ -2,7 +2,7 @@
 
     git clone https://github.com/cestpasphoto/cestpasphoto.github.io web
     pip install onnxruntime
-    python -m experiments.examples.santorini_web_engine web --simulations 50
+    python -m experiments.santorini_web.engine web --simulations 50
 
 The page runs Python code, rules and search, in the browser, and asks a network in ONNX form. This program runs the same files
 from a checkout, nothing of which is part of this repository: their search with their settings, one evaluation at a time.

@@ -1,0 +1,1 @@
+"""Programs compiled for a GPU that is not there."""

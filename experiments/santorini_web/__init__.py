@@ -1,0 +1,1 @@
+"""Santorini against the player of a web page."""

@@ -1,1 +1,0 @@
-"""Programs compiled for a GPU that is not there: what they launch, move and compute."""
