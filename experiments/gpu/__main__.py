@@ -66,7 +66,7 @@ def program(given: Settings, name: str, batch: int) -> Program:
 
     from tilewe_jax import batching, networks
     from tilewe_jax.batching.reset import init_batch
-    from tilewe_jax.game_options import game_options, make_game
+    from tilewe_jax.registry import game_options, make_game
     from tilewe_jax.search import gumbel_policy, network_evaluator
 
     game = make_game(given.game, game_options(given.game, dict(text.split("=", 1) for text in given.set)))
@@ -86,7 +86,8 @@ def program(given: Settings, name: str, batch: int) -> Program:
     model = jax.eval_shape(lambda key: networks.make(game, "default", given.network, key), key)
 
     def search(model: Any, states: Any, key: Any) -> Any:
-        evaluator = network_evaluator(game, lambda observation: networks.predict(model, observation, dtype=jnp.bfloat16))
+        network = jax.tree_util.Partial(networks.predict, model, dtype=jnp.bfloat16)
+        evaluator = network_evaluator(game, network)
 
         def one(state: Any, key: Any) -> Any:
             sizes: dict[str, Any] = {"num_simulations": given.num_simulations, "num_candidates": given.num_candidates}

@@ -13,7 +13,7 @@ search can use it. The *critic* is needed in training only, and may see all obse
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
@@ -31,10 +31,10 @@ from tilewe_jax import agents, arena, batching, networks
 from tilewe_jax.arena.results import mean_interval
 from tilewe_jax.batching.reset import init_batch
 from tilewe_jax.game import Game, state_shapes
-from tilewe_jax.game_options import game_options, make_game
 from tilewe_jax.networks import SIZES, Model, evaluate, weights
 from tilewe_jax.networks.layers import BFloat16Linear, RMSNorm, ValueHead
 from tilewe_jax.networks.mlp import DenseResidualBlock
+from tilewe_jax.registry import game_options, make_game
 from tilewe_jax.search.exported import network_interface
 
 
@@ -291,7 +291,7 @@ def evaluation(game: Game[Any], settings: Settings, path: Path) -> str:
     """Play a policy without search against the opponent, and return the result in words."""
     text, seats = f"puct:num_simulations=1,reuse_subtree=false,network={path}", game.num_players
     text += ",num_determinizations=1" if game.has_hidden_information else ""
-    actor, opponent = (replace(agents.player(game, agent), name=agent) for agent in (text, settings.opponent))
+    actor, opponent = (agents.agent(agent, game, name=agent) for agent in (text, settings.opponent))
     games = -(-settings.eval_games // seats) * seats
     results = arena.play_match(game, [actor, *[opponent] * (seats - 1)], games, games, settings.seed)
     mean, low, high = mean_interval(results.by_start(results.shares()), bounds=(0.0, 1.0))

@@ -118,7 +118,7 @@ def sweep(given: Settings) -> dict[str, Any]:
             finished.write_text(json.dumps({**runs[name], "settings": text}))
         print(f"{name}: {runs[name]['iterations']} iterations, {runs[name]['cpu_seconds']:.0f} CPU s", flush=True)
         separator = "," if ":" in given.agent else ":"
-        players.append(replace(agents.player(game, f"{given.agent}{separator}network={folder}"), name=name))
+        players.append(agents.agent(f"{given.agent}{separator}network={folder}", game, name=name))
     results = arena.play_match(game, players, given.games, given.batch, given.seed, opening=given.opening)
     rated = {row["agent"]: row for row in results.summary()["agents"]}
     rows = [{"variant": name, **run, **{key: rated[name][key] for key in ("elo", "elo_ci95")}} for name, run in runs.items()]
