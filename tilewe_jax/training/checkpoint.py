@@ -25,7 +25,7 @@ from tilewe_jax import settings
 from tilewe_jax.training.config import TrainConfig
 from tilewe_jax.utils.files import naming, open_input, read_input, read_json, replacing
 
-FORMAT = 7
+FORMAT = 8
 """Raised whenever the state of a run or its settings change their form."""
 WITHOUT_CHECKSUMS = 6
 """The format before, with the same state and without ``CHECKSUMS``. Such checkpoints are restored without verification."""

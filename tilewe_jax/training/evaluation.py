@@ -110,7 +110,7 @@ class Evaluation:
     def _decide(self, model: Model, state: Any, key: PRNGKeyArray) -> Action:
         selfplay, num_simulations = self.config.selfplay, self.config.evaluation.eval_simulations
         evaluator = agents.model_evaluator(selfplay, self.game, model)
-        return agents.searcher(selfplay, self.game, evaluator, num_simulations, explore=False)(state, key).output.action
+        return agents.searcher(selfplay, self.game, evaluator, num_simulations, explore=False)(state, key).action
 
 
 def _figures(results: Results) -> dict[str, Any]:

@@ -122,12 +122,7 @@ class Log:
         # Positions of unfinished games count as 0 in the mean losses, so the means are divided by the fraction of the others.
         fraction = float(np.sum([part.calibration[0] for part in losses])) / max(1, len(row["returns"]))
         if fraction > 0:
-            weights = self.config.loss
-            learned = ["policy", "outcome", "score"]
-            learned += ["soft_policy"] if weights.soft_policy_weight else []
-            learned += ["ownership"] if weights.ownership_loss_weight else []
-            learned += ["short_term"] if weights.short_term_loss_weight else []
-            for name in learned:
+            for name in ("policy", "outcome", "score", *(["ownership"] if self.config.loss.ownership_loss_weight else [])):
                 row[f"{name}_loss"] = float(np.sum([getattr(part, name) for part in losses])) / fraction
             row["policy_entropy"] = float(np.sum([part.entropy for part in losses])) / fraction
             row["agreement"] = float(np.sum([part.agreement for part in losses])) / fraction

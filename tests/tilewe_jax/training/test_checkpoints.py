@@ -141,7 +141,7 @@ def test_on_several_devices_it_plays_the_same_games(program: Program, halfway: P
     assert int(state.iteration) == 3
     state, losses = four.learn(state)
     assert all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(losses))
-    assert len(state.replay.positions.finished.sharding.device_set) == 4
+    assert len(state.replay.positions.game_index.sharding.device_set) == 4
     with pytest.raises(ValueError, match=r"selfplay\.num_games must be a multiple of the number of devices, 3, not 64"):
         Program(SHORT, 3)
 
