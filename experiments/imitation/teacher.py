@@ -96,12 +96,15 @@ def decide(
     visits, nodes = jax.lax.top_k(inner_visits(tree), settings.num_nodes)
     inside, count = tree.value_sum[nodes] / jnp.maximum(visits, 1).astype(jnp.float32)[:, None], len(output.candidates)
     only, shape = jnp.arange(count, dtype=jnp.int32) == 0, (settings.num_nodes, count)
-    total = jnp.maximum(jnp.sum(output.visits), 1).astype(jnp.float32)
+    visited = output.visits.astype(jnp.float32)
+    total = jnp.maximum(jnp.sum(visited), 1.0)
     value = jnp.concatenate([output.value[None], inside])
     positions = Positions(
         state=jax.tree.map(lambda root, leaf: jnp.concatenate([root[None], leaf[nodes]]), state, tree.state),
         candidates=jnp.concatenate([output.candidates[None], jnp.broadcast_to(jnp.where(only, 0, -1), shape)]),
-        policy=jnp.concatenate([output.visits[None] / total, jnp.broadcast_to(only.astype(jnp.float32), shape)]),
+        policy=jnp.concatenate(
+            [output.visits[None].astype(jnp.float32) / total, jnp.broadcast_to(only.astype(jnp.float32), shape)]
+        ),
         root_value=value,
         surprise=jnp.where(jnp.arange(len(value), dtype=jnp.int32) == 0, 0.0, -1.0),
         game_index=jnp.zeros(len(value), jnp.int32),

@@ -135,7 +135,8 @@ def check_finished(folder: Path, config: TrainConfig, is_finished: bool) -> None
     """Raise ``ValueError`` where the run in a folder was interrupted, or has other settings."""
     if not is_finished:
         raise ValueError(f"{folder} has a run that was interrupted; delete the folder, and it is made again")
-    if different := settings.differences(config, read_config(folder, known=config)):
+    known = {name: value for name, _, _, value in settings.leaves(config)}
+    if different := settings.differences(config, read_config(folder, known=known)):
         raise ValueError(f"{folder} has a run with other settings: {', '.join(different)}; choose another folder")
 
 

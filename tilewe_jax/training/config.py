@@ -235,6 +235,9 @@ class TrainConfig:
     """Games against fixed opponents while the run goes on."""
     checkpoint: CheckpointConfig = field(default=CheckpointConfig())
     """Checkpoints, from which a run is resumed."""
+    tensorboard: bool = setting(False, may_change=True)
+    """Whether events for TensorBoard are written beside the JSON lines, which hold the same values; needs the extra
+    ``tensorboard``."""
     iterations: int = setting(1000, minimum=1, may_change=True)
     """Number of iterations of self-play and learning."""
     max_minutes: float = setting(0.0, minimum=0, may_change=True)

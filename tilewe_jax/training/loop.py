@@ -24,6 +24,7 @@ from tilewe_jax.training.evaluation import Evaluation, check_evaluation, last_we
 from tilewe_jax.training.loss import Losses
 from tilewe_jax.training.metrics import Log
 from tilewe_jax.training.program import Program, SlimState, TrainState, check_memory, memory_needed, slim
+from tilewe_jax.utils.extras import optional_import
 from tilewe_jax.utils.files import replacing
 from tilewe_jax.utils.progress import Progress
 
@@ -47,11 +48,14 @@ def is_free(folder: Path) -> bool:
 class Run:
     """A run in a folder, of a program for these settings.
 
-    Raises ``ValueError`` where the game has no such opponent or policy, ``MemoryError`` where memory does not suffice.
+    Raises ``ValueError`` where the game has no such opponent or policy, ``MemoryError`` where memory does not suffice,
+    ``MissingExtraError`` without an extra that a setting asks for.
     """
 
     def __init__(self, config: TrainConfig, folder: Path, program: Program) -> None:
         self.config, self.folder, self.program, self.game = config, folder, program, program.game
+        if config.tensorboard:
+            optional_import("tensorboardX", "tensorboard")
         check_warmup(config.selfplay, self.game)
         check_evaluation(config, self.game)
         check_memory(config, self.game, program.mesh.devices.size)

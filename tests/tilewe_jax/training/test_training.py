@@ -112,7 +112,9 @@ def test_a_report_before_any_game_has_ended(toy_run: Path, tmp_path: Path) -> No
     shutil.copy(toy_run / "config.json", tmp_path)
     first = {**metrics.read(toy_run / metrics.METRICS)[0], "games": 0, "plies": 0, "returns": [0.0, 0.0]}
     (tmp_path / metrics.METRICS).write_text(json.dumps(first) + "\n")
-    assert "Length of games" in report.write(tmp_path).read_text()
+    text = report.write(tmp_path).read_text()
+    assert "Seats" in text
+    assert "Calibration" not in text
 
 
 def test_training_in_python_shows_progress_unless_it_is_quiet(
@@ -133,15 +135,6 @@ def test_training_in_python_shows_progress_unless_it_is_quiet(
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert "lacks the rows of iteration 1;" in err
-
-
-def test_curves_leave_out_the_zeros_of_older_runs(toy_run: Path) -> None:
-    rows = metrics.read(toy_run / metrics.METRICS)
-    zeros = {name: 0.0 for name in rows[-1] if name.endswith("_loss")}
-    zeros |= {"policy_entropy": 0.0, "agreement": 0.0, "calibration": [[0.0] * loss.BINS] * 3}
-    assert not metrics.is_learned({**rows[0], **zeros})
-    assert metrics.is_learned(rows[-1])
-    assert report._learning([{**rows[0], **zeros}]) == []
 
 
 class _Outside(HTMLParser):
