@@ -161,8 +161,7 @@ class Run:
             listed = ", ".join(map(str, available)) or "none"
             raise checkpoint.CheckpointError(f"{self._checkpoints} has no checkpoint of iteration {number}; it has {listed}")
         try:
-            if not checkpoint.verify(self._checkpoints, chosen):
-                self.notes.append(f"checkpoint {chosen} was written without checksums, so that damage in it may go unnoticed")
+            checkpoint.verify(self._checkpoints, chosen)
         except checkpoint.CheckpointError as error:
             earlier = checkpoint.newest_whole(self._checkpoints, chosen)
             advice = "no earlier checkpoint is whole"

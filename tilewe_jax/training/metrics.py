@@ -259,8 +259,9 @@ _LEARNED = "outcome_loss", "score_loss", "policy_entropy", "agreement", "calibra
 _COUNT, _NUMBER = (_is_count, "an integer of at least 0"), (_is_number, "a number of at least 0")
 _FIELDS: dict[str, dict[str, tuple[Callable[[Any], bool], str]]] = {
     METRICS: {
-        **dict.fromkeys(("iteration", "games", "moves", "simulations", "plies"), _COUNT),
+        "iteration": _COUNT,
         **dict.fromkeys(("seconds", "play_seconds", "learn_seconds"), _NUMBER),
+        **dict.fromkeys(("games", "moves", "simulations", "plies"), _COUNT),
         "returns": (lambda value: isinstance(value, list) and all(map(_is_number, value)), "a list of numbers"),
     },
     EVALUATIONS: {

@@ -137,6 +137,14 @@ def test_training_in_python_shows_progress_unless_it_is_quiet(
     assert "lacks the rows of iteration 1;" in err
 
 
+def test_names_of_opponents_are_shown_as_they_are(tmp_path: Path) -> None:
+    figures = {"win_rate": 0.5, "standard_error": 0.1, "seating": [[0, 1], [1, 0]], "results": [[1, 0], [0, 1]]}
+    opponents = {r"a$\q$": figures, "_own": figures}
+    row = {"iteration": 1, "seconds": 1.0, "games_before": 2, "opponents": opponents}
+    (tmp_path / metrics.EVALUATIONS).write_text(json.dumps(row) + "\n")
+    assert all(f"<!-- {name} -->" in report.curve(tmp_path) for name in opponents)
+
+
 class _Outside(HTMLParser):
     """The addresses that a page would fetch."""
 
