@@ -37,6 +37,7 @@ TOY = TrainConfig(
     optimizer=OptimizerConfig(batch_size=128, learning_rate=5e-3, warmup_steps=20, ema_decay=0.98),
     evaluation=EvaluationConfig(eval_every=10, eval_games=16, eval_simulations=4, opponents=("random", "last")),
     checkpoint=CheckpointConfig(checkpoint_every=10),
+    tensorboard=True,
     iterations=20,
 )
 GAME = TOY.game.make()

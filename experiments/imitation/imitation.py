@@ -12,14 +12,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float32, PRNGKeyArray
 
 from experiments.imitation import teacher
@@ -28,10 +26,12 @@ from tilewe_jax.game import Game
 from tilewe_jax.networks import Model, weights
 from tilewe_jax.registry import game_options, make_game
 from tilewe_jax.search import network_evaluator
-from tilewe_jax.search.exported import network_interface
 from tilewe_jax.settings import assignments, from_arguments, setting, validate
-from tilewe_jax.training import replay
-from tilewe_jax.training.loss import divergence, entropy
+from tilewe_jax.training import loss
+from tilewe_jax.training.config import LossConfig, OptimizerConfig
+from tilewe_jax.training.learner import Learner, start, update
+from tilewe_jax.training.loss import Losses, entropy
+from tilewe_jax.training.replay import Positions
 
 T = TypeVar("T")
 
@@ -76,8 +76,6 @@ class Settings:
     """Weight of the loss of the value of the search, against that of the final outcome and score."""
     value_weight: float = setting(4.0, 0)
     """Weight of the losses of values, against that of the policy."""
-    min_visits: int = setting(4, 1)
-    """Positions inside of trees that were visited less are left out."""
     score_weight: float = setting(0.3, 0, 1)
     """Weight of the score in the values of the search."""
     seed: int = setting(0, 0)
@@ -103,38 +101,10 @@ class Row(NamedTuple):
     """The same for the value of the search."""
 
 
-def read(game: Game[Any], path: Path, min_visits: int) -> replay.Positions[Any]:
-    """The positions in a file of games, as those of a replay buffer, ``[N, ...]``, in NumPy arrays.
-
-    The policy of a position inside of a tree is not known: it has one candidate, and so no loss.
-    """
-    games = teacher.load(game, path)
-    kept = np.flatnonzero(games.value_visits >= min_visits)
-    state, value, _, candidates, visits, index = (_rows(part, kept) for part in games[:-1])
-    outcomes = jax.jit(jax.vmap(lambda state: (game.returns(state), game.heuristic_value(state))))
-    returns, scores = map(np.asarray, outcomes(games.final))
-    searched = visits.max(axis=1, keepdims=True) > 0
-    is_first = np.arange(visits.shape[1])[None] == 0
-    policy = np.where(searched, visits, is_first).astype(np.float32)
-    fields: dict[str, Any] = {
-        "state": state,
-        "candidates": np.where(searched, candidates, np.where(is_first, 0, -1)),
-        "policy": policy / policy.sum(axis=1, keepdims=True),
-        "root_value": value,
-        "surprise": np.where(searched[:, 0], 0, -1).astype(np.float32),
-        "game_index": index,
-        "returns": returns[index],
-        "outcome_target": returns[index],
-        "short_term_target": returns[index],
-        "score_value": scores[index],
-        "finished": np.ones(len(kept), np.bool_),
-    }
-    return replay.Positions(**fields)
-
-
-def _read_all(game: Game[Any], paths: list[Path], min_visits: int) -> replay.Positions[Any]:
-    files = [read(game, path, min_visits) for path in paths]
-    positions: replay.Positions[Any] = jax.tree.map(lambda *leaves: np.concatenate(leaves), *files)
+def read(game: Game[Any], paths: list[Path]) -> Positions[Any]:
+    """The positions in files of games, ``[N, ...]``, in NumPy arrays."""
+    files = [teacher.load(game, path) for path in paths]
+    positions: Positions[Any] = jax.tree.map(lambda *leaves: np.concatenate(leaves), *files)
     return positions
 
 
@@ -144,71 +114,45 @@ def _rows(tree: T, index: Any) -> T:
     return rows
 
 
-def loss(
-    game: Game[Any], settings: Settings, model: Model, positions: replay.Positions[Any], key: PRNGKeyArray
-) -> Float32[Array, ""]:
-    """The mean loss of positions, each seen through a random symmetry of the game.
-
-    The value of a position is learned from that of the search; for those that were searched also from the outcome and the score
-    of the game, which did not go through the others.
-    """
-    weight = settings.root_value_weight
-
-    def loss_of_one(position: replay.Positions[Any], key: PRNGKeyArray) -> Float32[Array, ""]:
-        symmetry = jax.random.randint(key, (), 0, game.num_symmetries, jnp.int32)
-        state, actions = game.transform(position.state, symmetry), position.candidates
-        actions = jnp.where(actions >= 0, jnp.asarray(game.action_symmetries)[symmetry][jnp.maximum(actions, 0)], -1)
-        player, interface = game.current_player(state), network_interface(game, model)
-        outputs = networks.evaluate(model, interface.observe(state, player))
-        seats = (
-            player + jnp.arange(game.num_players, dtype=jnp.int32)
-        ) % game.num_players  # outputs are relative to the player to move
-
-        logits = jnp.where(actions >= 0, interface.gather_logits(state, outputs.logits, actions), -1e9)
-        policy = divergence(position.policy, jax.nn.log_softmax(logits))
-        outcome, score = jax.nn.log_softmax(outputs.outcome_logits), jax.nn.log_softmax(outputs.score_logits)
-        mixed = jnp.log((1 - settings.score_weight) * jnp.exp(outcome) + settings.score_weight * jnp.exp(score))
-        final = divergence(position.returns[seats], outcome) + divergence(position.score_value[seats], score) / 2
-        value = weight * divergence(position.root_value[seats], mixed)
-        searched = (position.surprise >= 0).astype(jnp.float32)
-        return searched * (policy + settings.value_weight * (1 - weight) * final) + settings.value_weight * value
-
-    return jnp.mean(jax.vmap(loss_of_one)(positions, jax.random.split(key, settings.batch_size)))
-
-
-def learn(game: Game[Any], settings: Settings, positions: replay.Positions[Any]) -> tuple[Model, float]:
-    """A network that has learned from positions, and its mean loss in the last tenth of the steps."""
-    count = len(positions.finished)
+def learn(game: Game[Any], settings: Settings, positions: Positions[Any]) -> tuple[Model, float]:
+    """A network that has learned from positions, and its mean loss of the policy in the last tenth of the steps."""
+    count = len(positions.surprise)
     steps = max(1, round(settings.epochs * count / settings.batch_size))
-    model = networks.make(game, settings.architecture, settings.size, jax.random.key(settings.seed))
-    highest = settings.learning_rate
-    rate = optax.warmup_cosine_decay_schedule(0.0, highest, min(200, steps - 1), steps, highest / 30)
-    adam = optax.adamw(rate, weight_decay=settings.weight_decay, mask=partial(jax.tree.map, lambda leaf: leaf.ndim > 1))
-    optimizer = optax.chain(optax.clip_by_global_norm(1.0), adam)
+    warmup = max(1, min(200, steps - 1))
+    optimizer = OptimizerConfig(
+        learning_rate=settings.learning_rate,
+        warmup_steps=warmup,
+        decay_steps=max(1, steps - warmup),
+        weight_decay=settings.weight_decay,
+    )
+    targets = LossConfig(
+        outcome_loss_weight=settings.value_weight,
+        score_loss_weight=settings.value_weight / 2 * (1 - settings.root_value_weight),
+        root_value_weight=settings.root_value_weight,
+    )
 
     @jax.jit
-    def step(model: Model, state: Any, batch: replay.Positions[Any], key: PRNGKeyArray) -> tuple[Model, Any, Array]:
-        value, grads = jax.value_and_grad(lambda model: loss(game, settings, model, batch, key))(model)
-        with jax.numpy_dtype_promotion("standard"):  # optax mixes integers and floats
-            updates, state = optimizer.update(grads, state, model)
-        return optax.apply_updates(model, updates), state, value
+    def step(learner: Learner, batch: Positions[Any], key: PRNGKeyArray) -> tuple[Learner, Losses]:
+        grads, losses = loss.gradients(targets, game, learner, batch, key)
+        return update(optimizer, learner, grads), losses
 
-    state, rng, key = optimizer.init(model), np.random.default_rng(settings.seed), jax.random.key(settings.seed)
-    losses = []
+    learner = start(optimizer, networks.make(game, settings.architecture, settings.size, jax.random.key(settings.seed)))
+    rng, key = np.random.default_rng(settings.seed), jax.random.key(settings.seed)
+    policy = []
     for number in range(steps):
         batch = _rows(positions, rng.integers(count, size=settings.batch_size))
-        model, state, value = step(model, state, batch, jax.random.fold_in(key, number))
+        learner, losses = step(learner, batch, jax.random.fold_in(key, number))
         if number >= 0.9 * steps:
-            losses.append(value)
-    return model, float(np.mean(jax.device_get(losses)))
+            policy.append(losses.policy)
+    return learner.average, float(np.mean(jax.device_get(policy)))
 
 
-def measure(game: Game[Any], settings: Settings, model: Model, positions: replay.Positions[Any]) -> list[Row]:
+def measure(game: Game[Any], settings: Settings, model: Model, positions: Positions[Any]) -> list[Row]:
     """What the network knows of the searched ones of these positions: of quarters by legal actions, most first, and of all."""
     positions = _rows(positions, positions.surprise >= 0)
     evaluate = network_evaluator(game, weights.TrainedNetwork(model, settings.score_weight))
 
-    def numbers(position: replay.Positions[Any]) -> Float32[Array, "numbers"]:
+    def numbers(position: Positions[Any]) -> Float32[Array, "numbers"]:
         logits, value = evaluate(None, position.state, jax.random.key(0))
         valid = position.candidates >= 0
         log_probs = jax.nn.log_softmax(jnp.where(valid, logits(position.candidates), -jnp.inf))
@@ -218,7 +162,7 @@ def measure(game: Game[Any], settings: Settings, model: Model, positions: replay
         player = game.current_player(position.state)
         return jnp.concatenate([jnp.stack([policy, policy - entropy(position.policy)]), jnp.square(differences)[:, player]])
 
-    compiled, count = jax.jit(jax.vmap(numbers)), len(positions.finished)
+    compiled, count = jax.jit(jax.vmap(numbers)), len(positions.surprise)
     batches = [np.minimum(np.arange(start, start + 512), count - 1) for start in range(0, count, 512)]
     results = np.concatenate([np.asarray(compiled(_rows(positions, batch))) for batch in batches])[:count]
     legal = np.asarray(jax.jit(jax.vmap(game.num_legal))(positions.state))
@@ -227,10 +171,10 @@ def measure(game: Game[Any], settings: Settings, model: Model, positions: replay
     return [Row(int(part.sum()), *results[part].mean(axis=0).tolist()) for part in parts if part.any()]
 
 
-def microseconds(game: Game[Any], model: Model, positions: replay.Positions[Any]) -> tuple[float, float]:
+def microseconds(game: Game[Any], model: Model, positions: Positions[Any]) -> tuple[float, float]:
     """CPU time of the value of a position, in batches of ``BATCH``, and of the value with the logits of ``ACTIONS`` actions."""
     evaluate = network_evaluator(game, weights.TrainedNetwork(model, 0.0))
-    states = _rows(positions.state, np.linspace(0, len(positions.finished) - 1, BATCH).astype(int))
+    states = _rows(positions.state, np.linspace(0, len(positions.surprise) - 1, BATCH).astype(int))
     sample = jax.jit(jax.vmap(lambda state, key: game.sample_actions(state, key, ACTIONS)))
     actions = sample(states, jax.random.split(jax.random.key(0), BATCH))
 
@@ -258,16 +202,13 @@ def main(arguments: list[str] | None = None) -> None:
         if len(paths) <= settings.held_out:
             raise ValueError(f"{settings.games} has {len(paths)} files of games, too few to hold {settings.held_out} out")
         last = settings.held_out + settings.files if settings.files else len(paths)
-        positions = _read_all(game, paths[settings.held_out : last], settings.min_visits)
-        start = time.process_time()
+        positions, clock = read(game, paths[settings.held_out : last]), time.process_time()
         model, last_loss = learn(game, settings, positions)
-        seconds, learned = time.process_time() - start, len(positions.finished)
+        seconds, learned = time.process_time() - clock, len(positions.surprise)
         name, size = settings.architecture, settings.size
-        print(
-            f"{name} {size}, {networks.num_parameters(model)} weights: loss {last_loss:.4f} after {learned} positions", end=""
-        )
-        print(f" {settings.epochs:g} times, {seconds:.0f} CPU s", flush=True)
-        held_out = _read_all(game, paths[: settings.held_out], settings.min_visits)
+        print(f"{name} {size}, {networks.num_parameters(model)} weights: policy loss {last_loss:.4f}", end="")
+        print(f" after {learned} positions {settings.epochs:g} times, {seconds:.0f} CPU s", flush=True)
+        held_out = read(game, paths[: settings.held_out])
         value, logits = microseconds(game, model, held_out)
         print(f"{value:.1f} CPU us for a value in batches of {BATCH}, {logits:.1f} with the logits of {ACTIONS} actions")
         print("  ".join(f"{name:>15}" for name in Row._fields))

@@ -1,4 +1,4 @@
-"""Games of a search against itself, kept in files: positions, what the search made of them, and how their games ended.
+"""Games of a search against itself, kept in files as positions to learn from.
 
     python -m experiments.imitation.teacher --game duo_official --out teacher
 
@@ -11,24 +11,24 @@ these, and there are many more of them.
 import sys
 import time
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
-from numpy.typing import NDArray
+from jaxtyping import Array, Bool, Int32, PRNGKeyArray
 
 from tilewe_jax.agents import Agent, agent
-from tilewe_jax.game import Game, state_shapes
+from tilewe_jax.game import Game
 from tilewe_jax.registry import game_options, make_game
 from tilewe_jax.search import Search, SearchOutput
-from tilewe_jax.search.tree import ROOT, Tree, inner_visits
+from tilewe_jax.search.tree import Tree, inner_visits
 from tilewe_jax.settings import assignments, from_arguments, setting, validate
+from tilewe_jax.training import replay
+from tilewe_jax.training.replay import Positions
 from tilewe_jax.utils.files import replacing
 
 
@@ -62,48 +62,13 @@ class Settings:
     """Probability that an action is random all the same."""
     num_nodes: int = setting(4, 0)
     """Number of positions inside of each tree that are kept."""
+    min_visits: int = setting(4, 1)
+    """Number of visits from which on they are kept."""
     seed: int = setting(0, 0)
     """Seed of the games."""
 
     def __post_init__(self) -> None:
         validate(self)
-
-
-class Positions(NamedTuple):
-    """Positions as NumPy arrays; N of them, P players, K candidates."""
-
-    state: Any
-    """States, ``[N, ...]``."""
-    value: NDArray[np.float32]
-    """``[N, P]``: mean value in the search, by seat."""
-    value_visits: NDArray[np.int32]
-    """``[N]``: number of the evaluations of which it is the mean."""
-    candidates: NDArray[np.int32]
-    """``[N, K]``: actions, -1 in places left over, as in all places of positions inside of trees."""
-    visits: NDArray[np.uint16]
-    """``[N, K]``: visits of the candidates."""
-    game: NDArray[np.int32]
-    """``[N]``: index of the game; that of the root for positions inside of its tree."""
-    final: Any
-    """States at the ends of the games, ``[G, ...]``."""
-
-
-class _Ply(NamedTuple):
-    """What is kept of a ply of G games: their roots, and M positions inside of each tree."""
-
-    state: Any
-    value: Float32[Array, "G P"]
-    value_visits: Int32[Array, "G"]
-    candidates: Int32[Array, "G K"]
-    visits: Int32[Array, "G K"]
-    kept: Bool[Array, "G"]
-    """Whether the position is one to keep: the game was not over, and its random beginning was."""
-    node_state: Any
-    node_value: Float32[Array, "G M P"]
-    node_visits: Int32[Array, "G M"]
-
-
-Decide = Callable[[Any, Int32[Array, ""], Int32[Array, "G"], PRNGKeyArray], tuple[_Ply, Any]]
 
 
 def decide(
@@ -114,92 +79,91 @@ def decide(
     ply: Int32[Array, ""],
     random_plies: Int32[Array, ""],
     key: PRNGKeyArray,
-) -> tuple[_Ply, Any]:
-    """Search a position, and choose an action. Returns what is kept, and the next position; for one game."""
+) -> tuple[Positions[Any], Bool[Array, "N"], Any]:
+    """Search a position of one game, and choose an action.
+
+    Returns the position and those inside of its tree, which of them to keep, and the position after the action. The policy in
+    positions inside of the tree is not known: they have a single candidate, and their surprise is -1.
+    """
     key_search, key_draw, key_random, key_action = jax.random.split(key, 4)
     output = teacher.search(state, key_search)
     assert isinstance(output, SearchOutput)
     tree: Tree[Any] = output.tree
-    node_visits, nodes = jax.lax.top_k(inner_visits(tree), settings.num_nodes)
-    mean_value = tree.value_sum / jnp.maximum(tree.visits, 1).astype(jnp.float32)[:, None]
-    kept = _Ply(
-        state=state,
-        value=output.value,
-        value_visits=tree.visits[ROOT],
-        candidates=output.candidates,
-        visits=output.visits,
-        kept=~game.is_terminal(state) & (ply >= random_plies),
-        node_state=jax.tree.map(lambda leaf: leaf[nodes], tree.state),
-        node_value=mean_value[nodes],
-        node_visits=node_visits,
+    visits, nodes = jax.lax.top_k(inner_visits(tree), settings.num_nodes)
+    inside, count = tree.value_sum[nodes] / jnp.maximum(visits, 1).astype(jnp.float32)[:, None], len(output.candidates)
+    only, shape = jnp.arange(count, dtype=jnp.int32) == 0, (settings.num_nodes, count)
+    visited = output.visits.astype(jnp.float32)
+    total = jnp.maximum(jnp.sum(visited), 1.0)
+    value = jnp.concatenate([output.value[None], inside])
+    positions = Positions(
+        state=jax.tree.map(lambda root, leaf: jnp.concatenate([root[None], leaf[nodes]]), state, tree.state),
+        candidates=jnp.concatenate([output.candidates[None], jnp.broadcast_to(jnp.where(only, 0, -1), shape)]),
+        policy=jnp.concatenate(
+            [output.visits[None].astype(jnp.float32) / total, jnp.broadcast_to(only.astype(jnp.float32), shape)]
+        ),
+        root_value=value,
+        surprise=jnp.where(jnp.arange(len(value), dtype=jnp.int32) == 0, 0.0, -1.0),
+        game_index=jnp.zeros(len(value), jnp.int32),
+        returns=jnp.full_like(value, replay.UNKNOWN),
+        outcome_target=value,
+        score_value=jnp.zeros_like(value),
+    )
+    is_searched = jnp.max(output.visits) > 0
+    kept = (
+        jnp.concatenate([is_searched[None], visits >= settings.min_visits]) & ~game.is_terminal(state) & (ply >= random_plies)
     )
     drawn = output.candidates[jax.random.categorical(key_draw, jnp.log(output.visits.astype(jnp.float32)))]
-    action = jnp.where((ply < settings.temperature_plies) & (jnp.max(output.visits) > 0), drawn, output.action)
+    action = jnp.where((ply < settings.temperature_plies) & is_searched, drawn, output.action)
     is_random = (ply < random_plies) | (jax.random.uniform(key_random, dtype=jnp.float32) < settings.random_move_prob)
     action = jnp.where(is_random, game.sample_action(state, key_action), action)
-    return kept, game.apply(state, action)
+    return positions, kept, game.apply(state, action)
 
 
-def play(game: Game[Any], settings: Settings, number: int, decide: Decide) -> Positions:
-    """Play a batch of games to their ends.
+def play(game: Game[Any], settings: Settings, number: int, decide: Any) -> Positions[Any]:
+    """The positions, ``[N, ...]``, of the games of a batch, which ``decide``, compiled for a batch, plays to their ends.
 
-    Args:
-        game: the game.
-        settings: the settings.
-        number: number of the batch.
-        decide: ``decide``, compiled for a batch.
+    Positions inside of trees are learned from for the value of the search alone, since the game did not go through them.
     """
     key_init, key_plies, key = jax.random.split(jax.random.fold_in(jax.random.key(settings.seed), number), 3)
     state = jax.vmap(game.init)(jax.random.split(key_init, settings.batch))
     random_plies = jax.random.randint(key_plies, (settings.batch,), 0, settings.random_plies + 1, jnp.int32)
-    over, plies = jax.jit(jax.vmap(game.is_terminal)), list[_Ply]()
+    over, parts, games = jax.jit(jax.vmap(game.is_terminal)), list[Any](), list[Any]()
     while not bool(jnp.all(over(state))):
-        keys = jax.random.split(jax.random.fold_in(key, len(plies)), settings.batch)
-        kept, state = decide(state, jnp.int32(len(plies)), random_plies, keys)
-        plies.append(jax.device_get(kept))
-    return _positions(plies, jax.device_get(state))
-
-
-def _positions(plies: list[_Ply], final: Any) -> Positions:
-    """The kept positions of a batch: those that were searched, then those inside of trees."""
-    ply: _Ply = jax.tree.map(lambda *leaves: np.stack(leaves), *plies)
-    roots, inside = ply.kept, ply.kept[..., None] & (ply.node_visits > 0)
-    games = np.broadcast_to(np.arange(roots.shape[1], dtype=np.int32), roots.shape)
-    nothing = (np.count_nonzero(inside), ply.candidates.shape[-1])
-
-    def join(root: Any, node: Any) -> Any:
-        return jax.tree.map(lambda a, b: np.concatenate([a[roots], b[inside]]), root, node)
-
-    return Positions(
-        state=join(ply.state, ply.node_state),
-        value=join(ply.value, ply.node_value),
-        value_visits=join(ply.value_visits, ply.node_visits),
-        candidates=np.concatenate([ply.candidates[roots], np.full(nothing, -1, np.int32)]),
-        visits=np.concatenate([ply.visits[roots], np.zeros(nothing)]).astype(np.uint16),
-        game=join(games, np.broadcast_to(games[..., None], inside.shape)),
-        final=final,
+        keys = jax.random.split(jax.random.fold_in(key, len(parts)), settings.batch)
+        positions, kept, state = decide(state, jnp.int32(len(parts)), random_plies, keys)
+        positions, kept = jax.device_get((positions, kept))
+        parts.append(jax.tree.map(lambda leaf, kept=kept: leaf[kept], positions))
+        games.append(np.nonzero(kept)[0])
+    all_positions: Positions[Any] = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    index: Any = np.concatenate(games).astype(np.int32)
+    returns, scores = jax.device_get(jax.jit(jax.vmap(lambda state: (game.returns(state), game.heuristic_value(state))))(state))
+    searched = np.asarray(all_positions.surprise)[:, None] >= 0
+    return replace(
+        all_positions,
+        game_index=index,
+        returns=returns[index],
+        outcome_target=np.where(searched, returns[index], all_positions.root_value),  # type: ignore[arg-type]
+        score_value=np.where(searched, scores[index], 0).astype(np.float32),  # type: ignore[arg-type]
     )
 
 
-def save(path: Path, positions: Positions) -> None:
+def save(path: Path, positions: Positions[Any]) -> None:
     """Write positions to a file."""
-    arrays = {f"a{index}": leaf for index, leaf in enumerate(jax.tree.leaves(positions))}
     with replacing(path, "wb") as file:
-        np.savez_compressed(file, **arrays)
+        np.savez_compressed(file, **{f"a{index}": leaf for index, leaf in enumerate(jax.tree.leaves(positions))})
 
 
-def load(game: Game[Any], path: Path) -> Positions:
+def load(game: Game[Any], path: Path) -> Positions[Any]:
     """The positions in a file. Raises ``ValueError`` where it holds none of this game."""
-    states = state_shapes(game)
-    tree = jax.tree.structure((states, *[0] * (len(Positions._fields) - 2), states))
+    like = jax.eval_shape(lambda: replay.empty(game, 1, 1, 1).positions)
     try:
         with np.load(path, allow_pickle=False) as archive:
             leaves = [archive[f"a{index}"] for index in range(len(archive.files))]
-            positions = Positions(*jax.tree.unflatten(tree, leaves))
+            positions: Positions[Any] = jax.tree.unflatten(jax.tree.structure(like), leaves)
     except (EOFError, KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile):
         raise ValueError(f"{path} is not what this program has written of {game.id}, or is damaged") from None
     given = [(leaf.shape[1:], leaf.dtype) for leaf in jax.tree.leaves(positions.state)]
-    if given != [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(states)]:
+    if given != [(leaf.shape[2:], leaf.dtype) for leaf in jax.tree.leaves(like.state)]:
         raise ValueError(f"{path} has positions of another game than {game.id}, or of other options")
     return positions
 
@@ -214,16 +178,14 @@ def main(arguments: list[str] | None = None) -> None:
             raise ValueError(f"positions are kept of games without hidden information, not of {game.id}")
         settings.out.mkdir(parents=True, exist_ok=True)
         compiled = jax.jit(jax.vmap(partial(decide, game, settings), in_axes=(None, 0, None, 0, 0)))
-        mapped = partial(compiled, teacher)
         for number in range(settings.batches):
-            path = settings.out / f"{number:06}.npz"
+            path, start = settings.out / f"{number:06}.npz", time.process_time()
             if path.exists():
                 continue
-            start = time.process_time()
-            positions = play(game, settings, number, mapped)
+            positions = play(game, settings, number, partial(compiled, teacher))
             save(path, positions)
-            searched = int(np.sum(positions.visits.max(axis=1) > 0))
-            inside, seconds = len(positions.game) - searched, time.process_time() - start
+            searched, seconds = int(np.sum(positions.surprise >= 0)), time.process_time() - start
+            inside = len(positions.surprise) - searched
             print(f"{path.name}  {searched} positions and {inside} inside of trees, {seconds:.0f} CPU s", flush=True)
     except (OSError, ValueError) as error:
         sys.exit(str(error))

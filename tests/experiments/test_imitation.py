@@ -31,27 +31,29 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def play(out: Path) -> None:
-    given = {"game": ID, "agent": "puct:num_simulations=12,num_candidates=9", "batches": 4, "batch": 64, "num-nodes": 2}
+    given = {
+        "game": ID,
+        "agent": "puct:num_simulations=12,num_candidates=9",
+        "batches": 4,
+        "batch": 64,
+        "num-nodes": 2,
+        "min-visits": 1,
+    }
     teacher.main(["--out", str(out), *(text for name, value in given.items() for text in (f"--{name}", str(value)))])
 
 
 def test_files_hold_what_was_searched_and_how_games_ended(folder: Path) -> None:
-    games = teacher.load(GAME, folder / "000000.npz")
-    searched = games.visits.max(axis=1) > 0
+    positions = teacher.load(GAME, folder / "000000.npz")
+    searched = positions.surprise >= 0
     assert 150 < searched.sum() < len(searched) - 150
-    assert len(games.final.cells) == 64
-    assert (games.visits[searched].sum(axis=1) <= 12).all()
-    # A search of a position with one legal action ends before its first simulation.
-    assert ((games.candidates[~searched] >= 0).sum(axis=1) <= 1).all()
-    np.testing.assert_allclose(games.value.sum(axis=1), 1, atol=1e-4)
-    over = jax.vmap(GAME.is_terminal)
-    assert bool(jnp.all(over(games.final)))
-    assert not bool(jnp.any(over(games.state)))
-    # A game goes through its own positions, and not through all of those inside of trees.
-    at_end = games.final.cells[games.game]
-    departs = ((games.state.cells >= 0) & (games.state.cells != at_end)).any(axis=1)
-    assert not departs[searched].any()
-    assert departs[~searched].any()
+    assert positions.game_index.max() == 63
+    np.testing.assert_allclose(positions.policy.sum(axis=1), 1, rtol=1e-5)
+    assert ((positions.candidates[~searched] >= 0).sum(axis=1) == 1).all()
+    np.testing.assert_allclose(positions.root_value.sum(axis=1), 1, atol=1e-4)
+    assert not bool(jnp.any(jax.vmap(GAME.is_terminal)(positions.state)))
+    # A game goes through its own positions, which are learned from for its outcome; positions inside of trees are not.
+    assert (positions.outcome_target == np.where(searched[:, None], positions.returns, positions.root_value)).all()
+    assert not positions.score_value[~searched].any()
 
 
 def test_the_same_command_goes_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +78,7 @@ def test_games_with_options(tmp_path: Path) -> None:
     few = ["--agent", agent, "--batches", "1", "--batch", "2", "--num-nodes", "0", "--out", str(tmp_path)]
     teacher.main(["--game", "santorini", "--set", "size=3", "placement=random", *few])
     games = teacher.load(tilewe_jax.make("santorini", size=3, placement="random"), tmp_path / "000000.npz")
-    assert len(games.game) > 2
+    assert len(games.game_index) > 2
     for program in (["teacher", *few], ["imitation", "--games", str(tmp_path)]):
         main = {"teacher": teacher.main, "imitation": imitation.main}[program[0]]
         with pytest.raises(SystemExit, match=r"^santorini has no option tiles"):
@@ -86,7 +88,7 @@ def test_games_with_options(tmp_path: Path) -> None:
 def test_a_network_learns_and_is_measured(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "network.npz"
     given = ["--games", str(folder), "--game", ID, "--size", "tiny", "--batch-size", "32", "--epochs", "40"]
-    imitation.main([*given, "--min-visits", "1", "--out", str(out)])
+    imitation.main([*given, "--out", str(out)])
     printed = capsys.readouterr().out.splitlines()
     names, numbers = printed[2].split(), [float(text) for text in printed[-1].split()]
     assert names == list(imitation.Row._fields)

@@ -1,5 +1,6 @@
 """Commands that measure strength against the levels of an opponent: ladders, and the balanced openings that they begin with."""
 
+import contextlib
 import json
 import re
 import shlex
@@ -75,7 +76,7 @@ class Ladder(GameOptions, Trust):
     move_seconds: float = 600.0
     """Seconds that a player on the host may take for a move."""
     out: OptionalFolder = None
-    """Folder to write to: ladder.json, ladder.svg, and the games of every match as records. It is created."""
+    """Folder to write to: ladder.json, ladder.svg (extra `plots`), and the games of every match as records. It is created."""
     json: Flag = False
     """Print one JSON object and nothing else."""
 
@@ -275,13 +276,14 @@ class _Report:
             out.print(f"written to {self._command.out}")
 
     def _write(self, folder: Path) -> None:
+        from tilewe_jax.utils.extras import MissingExtraError
         from tilewe_jax.utils.files import replacing
 
         summary = self.summary()
         with replacing(folder / "ladder.json") as file:
             file.write(json.dumps(summary, indent=1) + "\n")
         if any(row["level"] is not None for entry in summary["agents"] for row in entry["levels"]):
-            with replacing(folder / "ladder.svg") as file:
+            with contextlib.suppress(MissingExtraError), replacing(folder / "ladder.svg") as file:
                 file.write(plot(summary))
 
 
@@ -320,28 +322,25 @@ def _milliseconds(seconds: float | None) -> str:
 
 def plot(summary: dict[str, Any]) -> str:
     """Win rates by level with their intervals, as the text of an SVG file."""
-    import io
+    from tilewe_jax.utils.plots import new_figure, svg
 
-    import matplotlib.figure
-
-    figure = matplotlib.figure.Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure, handles, names = new_figure(6.4, 4.2), [], []
     axes = figure.add_subplot()
     for entry in summary["agents"]:
         rows = entry["levels"]
         rates = [row["win_rate"] for row in rows]
         errors = [[abs(row["win_rate_ci95"][end] - row["win_rate"]) for row in rows] for end in (0, 1)]
-        name = entry["agent"] if len(entry["agent"]) <= 60 else f"{entry['agent'][:59]}…"
-        axes.errorbar([row["level"] for row in rows], rates, errors, label=name, marker="o", capsize=3)
+        names.append(entry["agent"] if len(entry["agent"]) <= 60 else f"{entry['agent'][:59]}…")
+        handles.append(axes.errorbar([row["level"] for row in rows], rates, errors, marker="o", capsize=3))
     rows = summary["agents"][0]["levels"]
     axes.axhline(rows[0]["equal_players"], color="#999", linewidth=1)
     axes.set_xticks(sorted({row["level"] for entry in summary["agents"] for row in entry["levels"]}))
     axes.set(xlabel="level of the opponent", ylabel="win rate, 95 % intervals", ylim=(0, 1))
     axes.set_title(summary["game"])
     axes.grid(color="#eee")
-    figure.legend(loc="outside lower center", fontsize="small", frameon=False)
-    text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()
+    # Labels of their own that begin with an underscore would be left out.
+    figure.legend(handles, names, loc="outside lower center", fontsize="small", frameon=False)
+    return svg(figure)
 
 
 @dataclass(frozen=True)

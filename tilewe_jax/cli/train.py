@@ -107,9 +107,11 @@ class Train(Trust):
 
     def _train(self) -> dict[str, Any]:
         """Train, and return the figures of the run."""
+        from tilewe_jax import presets
         from tilewe_jax.training import processes
         from tilewe_jax.training import run as training
         from tilewe_jax.training.checkpoint import CheckpointError
+        from tilewe_jax.utils.extras import MissingExtraError
         from tilewe_jax.utils.trust import UntrustedError
 
         assert self.out
@@ -119,12 +121,12 @@ class Train(Trust):
             if self._is_one_of_several:
                 self._join()
             with processes.telling():
-                config = training.configured(self.preset, given, self.out, self.resume)
+                config = presets.configured(self.preset, given, self.out, self.resume)
             self._print_note()
             return training.train(
                 config, self.out, self.resume, self.devices, err, minutes, self.json, from_checkpoint=self.checkpoint
             )
-        except (CheckpointError, UntrustedError, processes.MissingProcessError) as error:
+        except (CheckpointError, MissingExtraError, UntrustedError, processes.MissingProcessError) as error:
             raise FailedError(str(error)) from None
         except (ValueError, MemoryError) as error:
             raise UsageError(str(error)) from None
@@ -185,6 +187,7 @@ class Report(Imports):
 
     def run(self) -> None:
         from tilewe_jax.training import report
+        from tilewe_jax.utils.extras import MissingExtraError
         from tilewe_jax.utils.files import replacing
 
         check_writable(self.curve)
@@ -193,6 +196,8 @@ class Report(Imports):
             if self.curve:
                 with replacing(self.curve) as file:
                     file.write(report.curve(self.folder))
+        except MissingExtraError as error:
+            raise FailedError(str(error)) from None
         except ValueError as error:
             raise UsageError(str(error)) from None
         print(json.dumps({"report": str(path)}) if self.json else path)

@@ -11,14 +11,10 @@ architecture ``module:factory`` in a file is refused unless the caller trusts th
 import json
 import math
 import os
-import struct
 import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import equinox as eqx
 import jax
@@ -106,7 +102,7 @@ def read(game: Game[Any], path: Path, any_game: bool = False, trust: bool = Fals
 
 def _read(game: Game[Any], path: Path, file: BinaryIO, any_game: bool, known: str) -> Weights:
     """The weights in an opened file, see ``read``."""
-    archive = _Archive(file)
+    archive = _open(file)
     about = _about(archive)
     try:
         description, version = _description(about), about["game_version"]
@@ -208,90 +204,54 @@ class _DamagedError(ValueError):
     """A file is not an archive of arrays as ``save`` writes it."""
 
 
-class _Archive:
-    """The arrays of an ``.npz`` file that somebody else may have written.
+class _OtherArrayError(ValueError):
+    """An array has another shape or dtype; the message follows its name."""
 
-    Only headers are read at first; the data of an array is read once its shape has been checked. Nothing is unpickled.
 
-    Args:
-        file: the opened file.
+def _open(file: BinaryIO) -> zipfile.ZipFile:
+    """The archive in an ``.npz`` file. Raises ``_DamagedError`` where it is none, or not one as NumPy writes it."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _ZIP_TAIL))
+    tail = file.read()
+    # NumPy writes no comment, and no 64-bit directory, which comes with more than 65,535 arrays.
+    if tail[-22:-18] != b"PK\5\6" or tail[-42:-38] == b"PK\6\7":
+        raise _DamagedError("it is not an .npz archive")
+    if int.from_bytes(tail[-10:-6], "little") > _DIRECTORY_LIMIT:
+        raise _DamagedError("it holds too many arrays")
+    try:
+        archive = zipfile.ZipFile(file)
+    except Exception as error:  # a damaged directory raises many kinds, not all of them documented
+        raise _DamagedError(f"it is not an .npz archive: {error}") from None
+    if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in archive.infolist()):
+        raise _DamagedError("it is compressed in another way than NumPy does it")  # zipfile unpacks those without a bound
+    return archive
 
-    Raises ``_DamagedError`` where the file is no such archive.
+
+def _array(archive: zipfile.ZipFile, name: str, shape: tuple[int, ...], kind: str) -> np.ndarray:
+    """An array, which must have this shape and kind of dtype; no more of it is unpacked than such an array has.
+
+    Raises ``_OtherArrayError`` where its header says otherwise, ``_DamagedError`` where it is missing or damaged.
     """
-
-    def __init__(self, file: BinaryIO) -> None:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _ZIP_TAIL))
-        tail = file.read()
-        # NumPy writes no comment, and no 64-bit directory, which comes with more than 65,535 arrays.
-        if tail[-22:-18] != b"PK\5\6" or tail[-42:-38] == b"PK\6\7":
-            raise _DamagedError("it is not an .npz archive")
-        if int.from_bytes(tail[-10:-6], "little") > _DIRECTORY_LIMIT:
-            raise _DamagedError("it holds too many arrays")
-        with _damage():
-            self._zip = zipfile.ZipFile(file)
-        self._members = {info.filename: info for info in self._zip.infolist()}
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-    def header(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        """Shape and dtype of an array. Raises ``_DamagedError`` where there is none, or where its size is another."""
-        with self._open(name) as member:
-            return self._header(name, member)
-
-    def read(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
-        """An array, which must have this shape. Raises ``_DamagedError`` where it is damaged."""
-        with self._open(name) as member:
-            given, dtype = self._header(name, member)
-            if given != shape:
-                raise _DamagedError(f"array {name} has shape {given}, not {shape}")
-            data = member.read()
-        return np.frombuffer(data, dtype).reshape(shape)
-
-    @contextmanager
-    def _open(self, name: str) -> Iterator[IO[bytes]]:
-        info = self._members.get(f"{name}.npy")
-        if info is None:
-            raise _DamagedError(f"it has no array {name}")
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise _DamagedError(f"array {name} is compressed in another way than NumPy does it")
-        with _damage(), self._zip.open(info) as member:
-            yield member
-
-    def _header(self, name: str, member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        """Read the header, after which the data follow."""
-        try:
+    try:
+        with archive.open(f"{name}.npy") as member:
             if np.lib.format.read_magic(member) != (1, 0):
                 raise ValueError("another version of the format")
-            shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(member)
-        except Exception as error:  # it evaluates a Python literal, and what that raises is not documented
-            raise _DamagedError(f"array {name} has no valid header: {error}") from None
-        if fortran_order and len(shape) > 1:
-            raise _DamagedError(f"array {name} is in Fortran order")
-        if dtype.kind not in "fU" or dtype.byteorder == ">":
-            raise _DamagedError(f"array {name} has dtype {dtype}; weights are real floating-point numbers")
-        if self._members[f"{name}.npy"].file_size != member.tell() + math.prod(shape) * dtype.itemsize:
-            raise _DamagedError(f"array {name} does not have the size that its shape {shape} says")
-        return shape, dtype
+            given, fortran, dtype = np.lib.format.read_array_header_1_0(member)
+            fits = given == shape and dtype.kind == kind and dtype.itemsize <= JSON_LIMIT
+            size = math.prod(shape) * dtype.itemsize
+            data = member.read(size + 1) if fits else b""
+        if fits and len(data) != size:
+            raise ValueError(f"it does not have the size that its shape {shape} says")
+        if fits:
+            return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+    except Exception as error:  # zipfile, zlib and the header's Python literal raise many kinds, not all of them documented
+        raise _DamagedError(f"array {name} cannot be read: {error or type(error).__name__}") from None
+    raise _OtherArrayError(f"has shape {given}" if given != shape else f"has dtype {dtype}")
 
 
-@contextmanager
-def _damage() -> Iterator[None]:
-    """Raise ``_DamagedError`` in place of all that ``zipfile`` raises for damaged and for encrypted archives."""
-    try:
-        yield
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, struct.error) as error:
-        raise _DamagedError(str(error) or type(error).__name__) from None
-
-
-def _about(archive: _Archive) -> dict[str, Any]:
+def _about(archive: zipfile.ZipFile) -> dict[str, Any]:
     """What a file says of itself."""
-    shape, dtype = archive.header(_ABOUT)
-    if shape or dtype.kind != "U" or dtype.itemsize > JSON_LIMIT:
-        raise _DamagedError(f"{_ABOUT} is no text")
     try:
-        about = parse_json(str(archive.read(_ABOUT, ())))
+        about = parse_json(str(_array(archive, _ABOUT, (), "U")))
     except ValueError as error:
         raise _DamagedError(f"{_ABOUT}: {error}") from None
     if not isinstance(about, dict):
@@ -325,9 +285,9 @@ def _registered_by(about: dict[str, Any]) -> str:
 
 
 def _fill(
-    game: Game[Any], description: Description, archive: _Archive, problem: str, note: str | None, registered_by: str
+    game: Game[Any], description: Description, archive: zipfile.ZipFile, problem: str, note: str | None, registered_by: str
 ) -> Model:
-    """The described network for a game, with the arrays of a file as its weights, which are read once all shapes fit."""
+    """The described network for a game, with the arrays of a file as its weights."""
     why = f" ({note})" if note else ""
     try:
         like = jax.eval_shape(lambda: make(game, description.architecture, description.size, jax.random.key(0), registered_by))
@@ -335,21 +295,19 @@ def _fill(
         raise ValueError(f"{problem}: {error}{why}") from None
     wanted, tree = jax.tree_util.tree_flatten_with_path(like)
     network = f"a network {description.architecture} {description.size} for {_name(game)}"
-    if len(wanted) != len(archive) - 1:
-        raise ValueError(f"{problem}: it holds {len(archive) - 1} arrays, and {network} has {len(wanted)}{why}")
-    names = [jax.tree_util.keystr(place).lstrip(".") for place, _ in wanted]
-    for index, (_, leaf) in enumerate(wanted):
-        shape, dtype = archive.header(f"w{index}")
-        if leaf.shape != shape:
-            raise ValueError(f"{problem}: its {names[index]} has shape {shape}, that of {network} {leaf.shape}{why}")
-        if dtype.kind != "f":
-            raise ValueError(f"{problem}: its {names[index]} has dtype {dtype}; weights are floating-point numbers")
+    count = len(archive.namelist()) - 1
+    if len(wanted) != count:
+        raise ValueError(f"{problem}: it holds {count} arrays, and {network} has {len(wanted)}{why}")
     arrays = []
-    for index, (_, leaf) in enumerate(wanted):
-        with np.errstate(over="ignore"):
-            array = archive.read(f"w{index}", leaf.shape).astype(np.float32)
+    for index, (place, leaf) in enumerate(wanted):
+        its = f"{problem}: its {jax.tree_util.keystr(place).lstrip('.')}"
+        try:
+            with np.errstate(over="ignore"):
+                array = _array(archive, f"w{index}", leaf.shape, "f").astype(np.float32)
+        except _OtherArrayError as error:
+            raise ValueError(f"{its} {error}, that of {network} shape {leaf.shape} and floating-point numbers{why}") from None
         if not np.isfinite(array).all():
-            raise ValueError(f"{problem}: its {names[index]} has values that are not finite")
+            raise ValueError(f"{its} has values that are not finite")
         arrays.append(jnp.asarray(array))
     model: Model = jax.tree.unflatten(tree, arrays)
     return model

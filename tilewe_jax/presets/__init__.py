@@ -3,8 +3,10 @@
 import importlib
 import pkgutil
 import runpy
+from pathlib import Path
 
-from tilewe_jax.training.config import TrainConfig
+from tilewe_jax.training.config import TrainConfig, changed
+from tilewe_jax.training.run import read_config
 from tilewe_jax.utils import factories
 from tilewe_jax.utils.files import open_input
 from tilewe_jax.utils.words import did_you_mean
@@ -44,5 +46,25 @@ def load(name: str) -> TrainConfig:
             f"there is no preset {name!r}{did_you_mean(name, names())}; there are {known}, or give a file of Python"
         )
     if not isinstance(config, TrainConfig):
-        raise ValueError(f"preset {name} must define CONFIG, an tilewe_jax.training.config.TrainConfig, not {config!r}")
+        raise ValueError(f"preset {name} must define CONFIG, a tilewe_jax.training.config.TrainConfig, not {config!r}")
     return config
+
+
+def configured(preset: str | None, given: dict[str, str], folder: Path, resume: bool, trust: bool = False) -> TrainConfig:
+    """The settings of a preset, or of the run in a folder that is to be resumed, with those that are given as text.
+
+    With ``resume``, a preset that is a file of Python only registers its architectures and games, and changes no settings.
+    ``trust`` allows the settings of the run to name code, see ``read_config``; ``given`` may name code.
+
+    Raises ``ValueError`` for wrong or untrusted settings, ``CheckpointError`` if the folder has no run.
+    """
+    if not resume:
+        return changed(load(preset) if preset else TrainConfig(), given)
+    if preset and not preset.endswith(".py"):
+        raise ValueError(
+            "--resume goes on with the settings of the run; beside it, --preset can only be a file of Python, for the"
+            f" architectures and games that it registers, not {preset!r}"
+        )
+    if preset:
+        load(preset)
+    return changed(read_config(folder, trust, given), given)

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from tilewe_jax.presets import duo_official_cpu
+from tilewe_jax.presets.duo_official_cpu import CONFIG as BASE
 from tilewe_jax.training.config import GameConfig
 
-CONFIG = replace(duo_official_cpu.CONFIG, game=GameConfig("classic_2"))
+CONFIG = replace(BASE, game=GameConfig("classic_2"))
 """No weights are shipped for this game, and those of others have other numbers of players."""

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from tilewe_jax.presets import duo_official_cpu
+from tilewe_jax.presets.duo_official_cpu import CONFIG as BASE
 from tilewe_jax.training.config import GameConfig, NetworkConfig
 
 CONFIG = replace(
-    duo_official_cpu.CONFIG,
+    BASE,
     game=GameConfig("duo"),
     network=NetworkConfig(architecture="placement_policy_mlp", size="nano", init="duo"),
-    selfplay=replace(duo_official_cpu.CONFIG.selfplay, warmup_iterations=0),
+    selfplay=replace(BASE.selfplay, warmup_iterations=0),
     max_minutes=30.0,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -24,29 +24,18 @@ from tilewe_jax.search import (
     playout_evaluator,
     sample_candidates,
 )
-from tilewe_jax.search.tree import Tree, inner_visits
 from tilewe_jax.training.config import SelfplayConfig
-from tilewe_jax.training.replay import UNKNOWN, TreeNode
+from tilewe_jax.training.replay import UNKNOWN
 from tilewe_jax.utils.words import did_you_mean
 
 State = TypeVar("State")
 
 
-class Decision(NamedTuple):
-    """What an agent of a run decides in a position."""
+Searcher = Callable[..., PolicyOutput]
+"""``searcher(state, key, params=None)``: an action with an improved policy and a value; the evaluator takes ``params``."""
+Agents = tuple[Searcher, Searcher | None]
+"""A full and a fast search."""
 
-    output: PolicyOutput
-    """An action with an improved policy and a value."""
-    node: TreeNode[Any] | None = None
-    """A position inside of the search tree; ``None`` in runs that record none."""
-
-
-Searcher = Callable[..., Decision]
-"""``searcher(state, key, params=None)``: the decision in one position; ``params`` are those of its evaluator."""
-MIN_NODE_VISITS = 4
-"""Minimum number of visits of a node of a search tree from whose value the network learns."""
-_NODE_STREAM = 0x40DE
-"""Folded into the key of a search to draw a node of its tree."""
 HEURISTIC = "heuristic"
 """Names the warm-up policy that draws from ``Game.heuristic_logits``."""
 
@@ -59,33 +48,8 @@ def searcher(
     settings = replace(config.search, num_simulations=max(1, num_simulations // determinizations))
     search = Search(game, evaluator, rule(config, explore), settings)
     if game.has_hidden_information:
-        determinized = Determinized(search, determinizations)
-        return lambda state, key, params=None: Decision(determinized(state, key, params))
-
-    def decide(state: Any, key: PRNGKeyArray, params: Any = None) -> Decision:
-        output = search(state, key, params)
-        node = draw_node(output.tree, jax.random.fold_in(key, _NODE_STREAM)) if config.tree_nodes else None
-        return Decision(output.policy_output, node)
-
-    return decide
-
-
-def draw_node(tree: Tree[State], key: PRNGKeyArray) -> TreeNode[State]:
-    """A node of a tree, drawn in proportion to its visits, with its mean value; one without a value where there is none.
-
-    Neither the root, which is recorded anyway, nor proven nodes, from which nothing is to be learned, nor those of fewer than
-    ``MIN_NODE_VISITS`` visits, whose value says little more than the network's own.
-    """
-    visits = inner_visits(tree)
-    visits = jnp.where(visits >= MIN_NODE_VISITS, visits, 0).astype(jnp.float32)
-    index = jax.random.categorical(key, jnp.log(visits))
-    value = jnp.where(visits[index] > 0, tree.value_sum[index] / jnp.maximum(visits[index], 1.0), UNKNOWN)
-    return TreeNode(jax.tree.map(lambda leaf: leaf[index], tree.state), value)
-
-
-def without_node(config: SelfplayConfig, state: Any, output: PolicyOutput) -> Decision:
-    """The decision of an agent that does not search, with a node without a value in runs that record nodes."""
-    return Decision(output, TreeNode(state, jnp.full_like(output.value, UNKNOWN)) if config.tree_nodes else None)
+        return Determinized(search, determinizations)
+    return lambda state, key, params=None: search(state, key, params).policy_output
 
 
 def rule(config: SelfplayConfig, explore: bool) -> GumbelRule | PuctRule:
@@ -141,13 +105,13 @@ def legal_action(game: Game[State], policy: Policy, state: State, key: PRNGKeyAr
     return jnp.where(game.is_legal(state, action), action, game.sample_action(state, key_random))
 
 
-def full_and_fast(config: SelfplayConfig, game: Game[Any], evaluator: Evaluator) -> tuple[Searcher, Searcher | None]:
+def full_and_fast(config: SelfplayConfig, game: Game[Any], evaluator: Evaluator) -> Agents:
     """The full search, and the fast one where there is one."""
     fast = searcher(config, game, evaluator, config.fast_simulations, explore=False) if config.fast_simulations else None
     return searcher(config, game, evaluator, config.search.num_simulations), fast
 
 
-def warmup_agents(config: SelfplayConfig, game: Game[Any]) -> tuple[Searcher, Searcher | None]:
+def warmup_agents(config: SelfplayConfig, game: Game[Any]) -> Agents:
     """Agents of the warm-up, as ``full_and_fast`` gives them: searches with playouts, or a policy without search."""
     if not config.warmup_policy:
         weight = config.search.score_weight or 0.0
@@ -162,15 +126,14 @@ def _heuristic(config: SelfplayConfig, game: Game[Any]) -> Searcher:
     """Draws from the game's heuristic logits; the policy to learn is their softmax over the candidates."""
     settings, unknown = config.search, jnp.full(game.num_players, UNKNOWN, jnp.float32)
 
-    def decide(state: Any, key: PRNGKeyArray, params: Any = None) -> Decision:
+    def decide(state: Any, key: PRNGKeyArray, params: Any = None) -> PolicyOutput:
         del params
         key_candidates, key_action = jax.random.split(key)
         logits = partial(game.heuristic_logits, state)
         candidates = sample_candidates(game, state, logits, key_candidates, settings.num_candidates, settings.candidate_pool)
         policy = jnp.where(candidates.actions >= 0, jax.nn.softmax(candidates.logits), 0.0)
         chosen = jax.random.categorical(key_action, candidates.logits)
-        output = PolicyOutput(candidates.actions[chosen], candidates.actions, policy, policy, unknown)
-        return without_node(config, state, output)
+        return PolicyOutput(candidates.actions[chosen], candidates.actions, policy, policy, unknown)
 
     return decide
 
@@ -180,7 +143,7 @@ def _imitation(config: SelfplayConfig, game: Game[Any]) -> Searcher:
     policy, unknown = _warmup_policy(config, game), jnp.full(game.num_players, UNKNOWN, jnp.float32)
     count = config.search.num_candidates
 
-    def decide(state: Any, key: PRNGKeyArray, params: Any = None) -> Decision:
+    def decide(state: Any, key: PRNGKeyArray, params: Any = None) -> PolicyOutput:
         del params
         key_action, key_others = jax.random.split(key)
         action = policy(state, key_action)
@@ -188,8 +151,7 @@ def _imitation(config: SelfplayConfig, game: Game[Any]) -> Searcher:
         actions = jnp.concatenate([action[None], jnp.where(others == action, -1, others)])
         valid = (actions >= 0).astype(jnp.float32)
         target = valid * (jnp.arange(count, dtype=jnp.int32) == 0).astype(jnp.float32)
-        output = PolicyOutput(action, actions, valid / jnp.maximum(jnp.sum(valid), 1.0), target, unknown)
-        return without_node(config, state, output)
+        return PolicyOutput(action, actions, valid / jnp.maximum(jnp.sum(valid), 1.0), target, unknown)
 
     return decide
 

@@ -25,10 +25,8 @@ from tilewe_jax import settings
 from tilewe_jax.training.config import TrainConfig
 from tilewe_jax.utils.files import naming, open_input, read_input, read_json, replacing
 
-FORMAT = 7
+FORMAT = 8
 """Raised whenever the state of a run or its settings change their form."""
-WITHOUT_CHECKSUMS = 6
-"""The format before, with the same state and without ``CHECKSUMS``. Such checkpoints are restored without verification."""
 CHECKSUMS = "SHA256SUMS"
 """File with the checksums of all other files of a checkpoint."""
 
@@ -183,19 +181,16 @@ def set_aside(folder: Path, after: int) -> list[Path]:
     return renamed
 
 
-def verify(folder: Path, number: int) -> bool:
-    """Compare every file of a checkpoint with its checksum. Returns whether the checkpoint has checksums.
+def verify(folder: Path, number: int) -> None:
+    """Compare every file of a checkpoint with its checksum.
 
-    Checkpoints of the previous format have no checksums. Raises ``CheckpointError`` if the checkpoint is damaged, or if its
-    folder contains something else.
+    Raises ``CheckpointError`` if the checkpoint is damaged, or if its folder contains something else.
     """
     path = folder / f"{number:06d}"
     try:
         text = read_input(path / CHECKSUMS, _BLOCK << 6).decode()
     except FileNotFoundError:
-        about = _about(path)
-        if about is not None and about.get("format") != FORMAT:
-            return False  # of another version, which ``restore`` judges by its number
+        _check_format(path, _about(path) or {"format": FORMAT})
         raise CheckpointError(f"{path} is damaged: {CHECKSUMS} is missing") from None
     except (OSError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} is damaged: {CHECKSUMS}: {_reason(error)}") from None
@@ -215,7 +210,12 @@ def verify(folder: Path, number: int) -> bool:
     except OSError as error:
         name = os.path.relpath(error.filename, path) if error.filename else path.name
         raise CheckpointError(f"{path} is damaged: {name}: {_reason(error)}") from None
-    return True
+
+
+def _check_format(path: Path, about: dict[str, Any]) -> None:
+    if about.get("format") != FORMAT:
+        wanted = f"has format {about.get('format')}, and this version reads {FORMAT}"
+        raise CheckpointError(f"{path} {wanted}; its weights can still begin a new run (network.init)")
 
 
 def _reason(error: Exception) -> str:
@@ -284,11 +284,7 @@ def restore(folder: Path, number: int, like: Any, config: TrainConfig, game_vers
     about = _about(path)
     if about is None:
         raise CheckpointError(f"{path} is no checkpoint")
-    if about.get("format") not in (FORMAT, WITHOUT_CHECKSUMS):
-        raise CheckpointError(
-            f"{path} has format {about.get('format')}, and this version reads {WITHOUT_CHECKSUMS} and {FORMAT}; its weights can"
-            " still begin a new run (network.init)"
-        )
+    _check_format(path, about)
     try:
         # The other game is not made: its id may name code.
         game = config.game.id

@@ -104,9 +104,6 @@ class SelfplayConfig:
     """Fraction of the games that are played against ``opponent``; in the others the network that learns plays all seats."""
     random_opening: int = setting(0, minimum=0)
     """Half of the games begin with random actions, one to so many of them, which are not recorded; 0 for none."""
-    tree_nodes: bool = setting(False)
-    """Whether beside each position one from inside of its search tree is recorded, drawn in proportion to its visits, from
-    whose mean value the network learns as well (Cohen-Solal 2020); not where information is hidden."""
     warmup_iterations: int = setting(0, minimum=0)
     """Number of iterations at the beginning in which games are played without the network, by ``warmup_policy`` or by searches
     with playouts."""
@@ -152,27 +149,11 @@ class LossConfig:
     """Lambda of the targets of the outcome, TD(lambda): 1 learns from the final outcome, less of it from the values of the
     searches of the moves that follow, each counting lambda times as much as the one before it, and from the outcome for the
     rest."""
-    soft_policy_weight: float = setting(0.0, minimum=0, may_change=True)
-    """Weight of the loss of the soft policy, against that of the policy: both the improved policy and the policy of the network
-    at ``soft_policy_temperature``, so that the order of worse actions is learned as well (after KataGo, which has a head of its
-    own for it)."""
-    soft_policy_temperature: float = setting(4.0, positive=True, may_change=True)
-    """Temperature of the soft policy: probabilities are raised to one divided by it, and normalised."""
     ownership_loss_weight: float = setting(0.0, minimum=0)
     """Weight of the loss of ``Game.ownership`` at the end of the game, a mean over the cells, against that of the policy (Wu
     2019). It is learned by a head that training alone has, and that is no part of the weights that are kept."""
-    short_term_loss_weight: float = setting(0.0, minimum=0)
-    """Weight of the loss of the short-term value, which the searches of the next moves give, against that of the policy (after
-    KataGo). It is learned by a head that training alone has, too."""
-    short_term_lambda: float = setting(0.8, minimum=0, maximum=1, may_change=True)
-    """The ``td_lambda`` of the short-term value: it looks one divided by (1 - lambda) moves ahead, on average."""
     augment: bool = setting(True, may_change=True)
     """Whether a position is learned from as seen through a random symmetry of the game."""
-
-    @property
-    def needs_final_states(self) -> bool:
-        """Whether positions are learned from with the state at the end of their game."""
-        return self.ownership_loss_weight > 0
 
 
 @dataclass(frozen=True)
@@ -252,6 +233,9 @@ class TrainConfig:
     """Games against fixed opponents while the run goes on."""
     checkpoint: CheckpointConfig = field(default=CheckpointConfig())
     """Checkpoints, from which a run is resumed."""
+    tensorboard: bool = setting(False, may_change=True)
+    """Whether events for TensorBoard are written beside the JSON lines, which hold the same values; needs the extra
+    ``tensorboard``."""
     iterations: int = setting(1000, minimum=1, may_change=True)
     """Number of iterations of self-play and learning."""
     max_minutes: float = setting(0.0, minimum=0, may_change=True)
@@ -281,10 +265,6 @@ class TrainConfig:
             raise ValueError("selfplay.playout_max_legal limits playouts that selfplay.playout_weight mixes in; set that too")
         if self.loss.td_lambda < 1 and self.game.make().num_players < 2:
             raise ValueError("loss.td_lambda below 1 needs a game of at least two players, whose outcomes sum to 1")
-        if self.loss.short_term_loss_weight and self.game.make().num_players < 2:
-            raise ValueError("loss.short_term_loss_weight needs a game of at least two players, whose outcomes sum to 1")
-        if self.selfplay.tree_nodes and self.game.make().has_hidden_information:
-            raise ValueError(f"selfplay.tree_nodes needs a game without hidden information, not {self.game.id}")
         if self.loss.ownership_loss_weight and not num_owned_cells(self.game.make()):
             raise ValueError(f"loss.ownership_loss_weight needs a game whose cells have owners, not {self.game.id}")
         if self.evaluation.gate is not None:

@@ -110,7 +110,7 @@ class Evaluation:
     def _decide(self, model: Model, state: Any, key: PRNGKeyArray) -> Action:
         selfplay, num_simulations = self.config.selfplay, self.config.evaluation.eval_simulations
         searcher = agents.searcher(selfplay, self.game, agents.evaluator(selfplay, self.game), num_simulations, explore=False)
-        return searcher(state, key, agents.network_of(selfplay, model)).output.action
+        return searcher(state, key, agents.network_of(selfplay, model)).action
 
 
 def _figures(results: Results) -> dict[str, Any]:

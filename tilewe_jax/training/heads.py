@@ -1,17 +1,16 @@
-"""Heads that only training has: they read the features of a network, and are no part of the weights that are kept."""
+"""The head of ownership, which only training has: it reads the features of a network, and is no part of the weights kept."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Float32
+from jaxtyping import Array, Float, Float32, Int32
 
 from tilewe_jax.game import Game, num_owned_cells
 from tilewe_jax.networks import Model, evaluate
 from tilewe_jax.networks.layers import Linear
 from tilewe_jax.search.exported import network_interface, observation_spec
-from tilewe_jax.training.config import LossConfig
 
 
 class OwnershipHead(eqx.Module):
@@ -32,41 +31,20 @@ class OwnershipHead(eqx.Module):
     def __call__(self, features: Float[Array, "*features"]) -> Float32[Array, "cells owners"]:
         return self.linear(features).astype(jnp.float32).reshape(-1, self.owners)
 
-
-class ShortTermHead(eqx.Module):
-    """Logits of the outcome as searches see it some moves later, by seat from that of the player to move on.
-
-    A board of features is averaged over its cells. It begins with equal logits.
-    """
-
-    linear: Linear
-
-    def __init__(self, game: Game[Any], features: jax.ShapeDtypeStruct) -> None:
-        self.linear = Linear(features.shape[-1], game.num_players, jax.random.key(0), scale=0.0)
-
-    def __call__(self, features: Float[Array, "*features"]) -> Float32[Array, "P"]:
-        return self.linear(jnp.mean(features, axis=tuple(range(features.ndim - 1)))).astype(jnp.float32)
+    def loss(self, game: Game[Any], features: Any, final: Any, seats: Int32[Array, "P"]) -> Float32[Array, ""]:
+        """Divergence from the owners in a final state, a mean over the cells; 0 where the game was resigned before its end."""
+        owners = game.ownership(final)
+        relative = jnp.where(owners < 0, game.num_players, (owners - seats[0]) % game.num_players)
+        log_owners = jax.nn.log_softmax(self(features))
+        known = game.is_terminal(final).astype(jnp.float32)
+        return -known * jnp.mean(jnp.take_along_axis(log_owners, relative[:, None], axis=1))
 
 
-class Heads(NamedTuple):
-    """The heads of a run; ``None`` for what it does not learn."""
-
-    ownership: OwnershipHead | None = None
-    short_term: ShortTermHead | None = None
-
-
-NO_HEADS = Heads()
-
-
-def make_heads(config: LossConfig, game: Game[Any], model: Model) -> Heads:
-    """The heads that these losses need. Raises ``ValueError`` where the network gives no features for them."""
-    owners, short_term = config.ownership_loss_weight > 0, config.short_term_loss_weight > 0
-    if not (owners or short_term):
-        return NO_HEADS
+def ownership_head(game: Game[Any], model: Model) -> OwnershipHead:
+    """A new head for a network. Raises ``ValueError`` where the network gives no features for it."""
     spec = observation_spec(network_interface(game, model), game)
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), spec)
     features: Any = jax.eval_shape(lambda: evaluate(model, zeros)).features
     if features is None:
-        name = "ownership" if owners else "short_term"
-        raise ValueError(f"loss.{name}_loss_weight needs a network that gives its features (networks.Outputs.features)")
-    return Heads(OwnershipHead(game, features) if owners else None, ShortTermHead(game, features) if short_term else None)
+        raise ValueError("loss.ownership_loss_weight needs a network that gives its features (networks.Outputs.features)")
+    return OwnershipHead(game, features)

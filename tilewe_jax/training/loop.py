@@ -24,6 +24,7 @@ from tilewe_jax.training.evaluation import Evaluation, check_evaluation, last_we
 from tilewe_jax.training.loss import Losses
 from tilewe_jax.training.metrics import Log
 from tilewe_jax.training.program import Program, SlimState, TrainState, check_memory, memory_needed, slim
+from tilewe_jax.utils.extras import optional_import
 from tilewe_jax.utils.files import replacing
 from tilewe_jax.utils.progress import Progress
 
@@ -47,11 +48,14 @@ def is_free(folder: Path) -> bool:
 class Run:
     """A run in a folder, of a program for these settings.
 
-    Raises ``ValueError`` where the game has no such opponent or policy, ``MemoryError`` where memory does not suffice.
+    Raises ``ValueError`` where the game has no such opponent or policy, ``MemoryError`` where memory does not suffice,
+    ``MissingExtraError`` without an extra that a setting asks for.
     """
 
     def __init__(self, config: TrainConfig, folder: Path, program: Program) -> None:
         self.config, self.folder, self.program, self.game = config, folder, program, program.game
+        if config.tensorboard:
+            optional_import("tensorboardX", "tensorboard")
         check_warmup(config.selfplay, self.game)
         check_evaluation(config, self.game)
         check_memory(config, self.game, program.mesh.devices.size)
@@ -157,8 +161,7 @@ class Run:
             listed = ", ".join(map(str, available)) or "none"
             raise checkpoint.CheckpointError(f"{self._checkpoints} has no checkpoint of iteration {number}; it has {listed}")
         try:
-            if not checkpoint.verify(self._checkpoints, chosen):
-                self.notes.append(f"checkpoint {chosen} was written without checksums, so that damage in it may go unnoticed")
+            checkpoint.verify(self._checkpoints, chosen)
         except checkpoint.CheckpointError as error:
             earlier = checkpoint.newest_whole(self._checkpoints, chosen)
             advice = "no earlier checkpoint is whole"

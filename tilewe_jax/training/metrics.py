@@ -1,7 +1,6 @@
-"""The log of a run: JSON lines, TensorBoard events, and a line for people."""
+"""The log of a run: JSON lines, TensorBoard events on demand, and a line for people."""
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -10,11 +9,11 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from tensorboardX import SummaryWriter
 
 from tilewe_jax.training.config import TrainConfig
-from tilewe_jax.training.loss import BINS, Losses
+from tilewe_jax.training.loss import Losses
 from tilewe_jax.training.selfplay import SelfplayStats
+from tilewe_jax.utils.extras import optional_import
 from tilewe_jax.utils.files import naming, parse_json, read_input, replacing
 from tilewe_jax.utils.progress import Progress
 
@@ -56,7 +55,10 @@ class Log:
         self.games = sum(row["games"] for row in self.lines)
         if missing := missing_iterations(self.lines, iteration):
             self.notes.append(f"{self._paths[0]} lacks the rows of {missing}; their games and seconds are not counted")
-        self._events = SummaryWriter(str(folder / "events"), purge_step=iteration)
+        self._events: Any = None
+        if config.tensorboard:
+            module = optional_import("tensorboardX", "tensorboard")
+            self._events = module.SummaryWriter(str(folder / "events"), purge_step=iteration)
 
     def _resumed(self, path: Path, iteration: int) -> list[dict[str, Any]]:
         """The rows of a file up to an iteration, the others being dropped from the file."""
@@ -76,7 +78,8 @@ class Log:
 
     def close(self) -> None:
         """Write what is buffered."""
-        self._events.close()
+        if self._events:
+            self._events.close()
 
     def add_iteration(
         self,
@@ -122,19 +125,14 @@ class Log:
         # Positions of unfinished games count as 0 in the mean losses, so the means are divided by the fraction of the others.
         fraction = float(np.sum([part.calibration[0] for part in losses])) / max(1, len(row["returns"]))
         if fraction > 0:
-            weights = self.config.loss
-            learned = ["policy", "outcome", "score"]
-            learned += ["soft_policy"] if weights.soft_policy_weight else []
-            learned += ["ownership"] if weights.ownership_loss_weight else []
-            learned += ["short_term"] if weights.short_term_loss_weight else []
-            for name in learned:
+            for name in ("policy", "outcome", "score", *(["ownership"] if self.config.loss.ownership_loss_weight else [])):
                 row[f"{name}_loss"] = float(np.sum([getattr(part, name) for part in losses])) / fraction
             row["policy_entropy"] = float(np.sum([part.entropy for part in losses])) / fraction
             row["agreement"] = float(np.sum([part.agreement for part in losses])) / fraction
             row["calibration"] = np.mean([part.calibration for part in losses], axis=0).round(5).tolist()
         self.lines.append(row)
         _append(self._paths[0], row)
-        for name, value in row.items():
+        for name, value in row.items() if self._events else ():
             if isinstance(value, (int, float)) and name != "iteration":
                 self._events.add_scalar(name, value, iteration)
         self.progress.update(iteration, partial(self._figures, row), "training")
@@ -145,7 +143,8 @@ class Log:
         self.evaluations.append(row)
         _append(self._paths[1], row)
         for opponent, result in figures["opponents"].items():
-            self._events.add_scalar(f"win_rate/{opponent}", result["win_rate"], iteration)
+            if self._events:
+                self._events.add_scalar(f"win_rate/{opponent}", result["win_rate"], iteration)
             if self.console:
                 rate, error = result["win_rate"], result["standard_error"]
                 self.console.print(f"iteration {iteration}: against {opponent} {rate:.1%} ± {error:.1%}", markup=False)
@@ -195,68 +194,45 @@ def missing_iterations(rows: Sequence[dict[str, Any]], last: int | None = None) 
     return ", ".join(_range(a + 1, b - 1) for a, b in pairwise(numbers) if b > a + 1)
 
 
-def is_learned(row: dict[str, Any]) -> bool:
-    """Whether the network learned in an iteration. In older files losses are 0 before the first game ended."""
-    return "policy_loss" in row and (np.sum(row["calibration"][0]) > 0 or row["policy_loss"] != 0)
-
-
 def _range(first: int, last: int) -> str:
     return f"iteration {first}" if first == last else f"iterations {first} to {last}"
 
 
 def _read_lines(path: Path) -> tuple[list[tuple[bytes, dict[str, Any]]], bool]:
     """The lines of a file and their rows, and whether a last line was cut off."""
-    fields = _METRICS if path.name == METRICS else _EVALUATIONS
     try:
-        lines = read_input(path, _LIMIT).split(b"\n")
+        *lines, rest = read_input(path, _LIMIT).split(b"\n")
     except FileNotFoundError:
         return [], False
-    if not lines[-1]:
-        lines.pop()
-        is_ended = True
-    else:
-        is_ended = False
     rows: list[tuple[bytes, dict[str, Any]]] = []
-    for number, line in enumerate(lines, 1):
-        place = f"{path}, line {number}"
+    for number, line in enumerate([*lines, rest] if rest else lines, 1):
         try:
             row = parse_json(line)
-        except ValueError as error:
-            if number == len(lines) and not is_ended:
+            _check(path.name, row, rows[-1][1]["iteration"] if rows else 0)
+        except json.JSONDecodeError as error:
+            if number > len(lines):
                 return rows, True
-            raise ValueError(f"{place} is damaged: {_in_short(error)}") from None
-        if problem := _problem(fields, row, rows[-1][1]["iteration"] if rows else 0):
-            raise ValueError(f"{place} is damaged: {problem}")
+            raise ValueError(f"{path}, line {number} is damaged: it is not JSON ({error.msg}, column {error.colno})") from None
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number} is damaged: {error}") from None
         rows.append((line, row))
     return rows, False
 
 
-def _in_short(error: ValueError) -> str:
-    return f"it is not JSON ({error.msg}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else str(error)
-
-
-def _problem(fields: "_Fields", row: Any, before: int) -> str:
-    """The problem of a row, in words; empty for a valid row."""
+def _check(file: str, row: Any, before: int) -> None:
+    """Raise ``ValueError`` for a row of a file that lacks what every reader needs."""
     if not isinstance(row, dict):
-        return "it is not a JSON object"
-    for name, (is_needed, accepts, wanted) in fields.items():
+        raise ValueError("it is not a JSON object")
+    for name, (accepts, wanted) in _FIELDS[file].items():
         if name not in row:
-            if is_needed:
-                return f"{name} is missing"
-        elif not accepts(row[name]):
-            return f"{name} must be {wanted}, not {_shown(row[name])}"
+            raise ValueError(f"{name} is missing")
+        if not accepts(row[name]):
+            raise ValueError(f"{name} must be {wanted}, not {row[name]!r:.60}")
     if row["iteration"] <= before:
-        return f"iteration {row['iteration']} comes after iteration {before}"
-    for group in (_LEARNED, _AGAINST):
-        present, missing = [name for name in group if name in row], [name for name in group if name not in row]
-        if present and missing:
-            return f"{missing[0]} is missing beside {present[0]}"
-    return ""
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
+        raise ValueError(f"iteration {row['iteration']} comes after iteration {before}")
+    missing = [name for name in _LEARNED if name not in row]
+    if "policy_loss" in row and missing:
+        raise ValueError(f"{missing[0]} is missing beside policy_loss")
 
 
 def _is_count(value: Any) -> bool:
@@ -264,71 +240,40 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) <= 1e300
-
-
-def _is_positive(value: Any) -> bool:
-    return _is_number(value) and value >= 0
-
-
-def _is_loss(value: Any) -> bool:
-    """A learner that diverges has losses that are not finite."""
-    return _is_number(value) or (type(value) is float and not math.isfinite(value))
-
-
-def _is_table(value: Any, accepts: Callable[[Any], bool], rows: int | None = None, columns: int | None = None) -> bool:
-    """Whether a value is a list of lists of the same length, with at least one entry."""
-    if not isinstance(value, list) or not value or (rows is not None and len(value) != rows):
-        return False
-    width = columns or (len(value[0]) if isinstance(value[0], list) else 0)
-    return width > 0 and all(isinstance(row, list) and len(row) == width and all(map(accepts, row)) for row in value)
+    return type(value) in (int, float) and 0 <= value <= 1e300
 
 
 def _is_figures(value: Any) -> bool:
     """Whether a value has the figures of the games against an opponent."""
-    if not isinstance(value, dict) or not {"win_rate", "standard_error", "seating", "results"} <= value.keys():
+    try:
+        seating, results = np.asarray(value["seating"]), np.asarray(value["results"], np.float64)
+        numbers = value["win_rate"], value["standard_error"]
+    except (LookupError, OverflowError, TypeError, ValueError):
         return False
-    seating, results = value["seating"], value["results"]
-    return (
-        _is_positive(value["win_rate"])
-        and _is_positive(value["standard_error"])
-        and _is_table(seating, lambda seat: _is_count(seat) and seat <= 1)
-        and _is_table(results, _is_number, len(seating), len(seating[0]))
-    )
+    same = seating.dtype.kind == "i" and seating.ndim == 2 and seating.shape == results.shape
+    return same and bool(np.isin(seating, (0, 1)).all() and np.isfinite(results).all()) and all(map(_is_number, numbers))
 
 
-_Fields = dict[str, tuple[bool, Callable[[Any], bool], str]]
-"""Whether a field is needed, the check of its value, and its valid values in words."""
-_COUNT = _is_count, "an integer of at least 0"
-_NUMBER = _is_number, "a number"
-_POSITIVE = _is_positive, "a number of at least 0"
-_LOSS = _is_loss, "a number"
-_LEARNED = "policy_loss", "outcome_loss", "score_loss", "policy_entropy", "agreement", "calibration"
-"""Fields of iterations in which the network learned; a row has all of them or none."""
-_AGAINST = "opponent_games", "opponent_moves", "learner_returns"
-"""Fields of iterations with games against an opponent."""
-_METRICS: _Fields = {
-    "iteration": (True, *_COUNT),
-    **dict.fromkeys(("seconds", "play_seconds", "learn_seconds"), (True, *_POSITIVE)),
-    **dict.fromkeys(("games", "moves", "simulations", "plies"), (True, *_COUNT)),
-    "returns": (True, lambda value: _is_table([value], _is_number), "a list of numbers"),
-    **dict.fromkeys(("search_entropy", "surprise"), (True, *_LOSS)),
-    "opponent_games": (False, *_COUNT),
-    "opponent_moves": (False, *_COUNT),
-    "learner_returns": (False, *_NUMBER),
-    **dict.fromkeys(_LEARNED, (False, *_LOSS)),
-    "calibration": (False, lambda value: _is_table(value, _is_number, 3, BINS), f"3 lists of {BINS} numbers"),
+_LEARNED = "outcome_loss", "score_loss", "policy_entropy", "agreement", "calibration"
+"""Fields beside ``policy_loss``, in iterations in which the network learned."""
+_COUNT, _NUMBER = (_is_count, "an integer of at least 0"), (_is_number, "a number of at least 0")
+_FIELDS: dict[str, dict[str, tuple[Callable[[Any], bool], str]]] = {
+    METRICS: {
+        "iteration": _COUNT,
+        **dict.fromkeys(("seconds", "play_seconds", "learn_seconds"), _NUMBER),
+        **dict.fromkeys(("games", "moves", "simulations", "plies"), _COUNT),
+        "returns": (lambda value: isinstance(value, list) and all(map(_is_number, value)), "a list of numbers"),
+    },
+    EVALUATIONS: {
+        **dict.fromkeys(("iteration", "games_before"), _COUNT),
+        "seconds": _NUMBER,
+        "opponents": (
+            lambda value: isinstance(value, dict) and all(map(_is_figures, value.values())),
+            "an object with win_rate, standard_error, seating and results of each opponent",
+        ),
+    },
 }
-_EVALUATIONS: _Fields = {
-    "iteration": (True, *_COUNT),
-    "seconds": (True, *_POSITIVE),
-    "games_before": (True, *_COUNT),
-    "opponents": (
-        True,
-        lambda value: isinstance(value, dict) and all(map(_is_figures, value.values())),
-        "an object with win_rate, standard_error, seating and results of each opponent",
-    ),
-}
+"""The fields that every row of a file has, each with the check of its value and its valid values in words."""
 
 
 def _append(path: Path, row: dict[str, Any]) -> None:

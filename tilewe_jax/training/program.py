@@ -21,9 +21,10 @@ from tilewe_jax.agents import agent
 from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.search import bytes_per_node
 from tilewe_jax.search.memory import device_memory
-from tilewe_jax.training import agents, loss, recorded, replay, selfplay
+from tilewe_jax.training import agents, learner, loss, recorded, replay, selfplay
 from tilewe_jax.training.config import TrainConfig
-from tilewe_jax.training.loss import Learner, Losses
+from tilewe_jax.training.learner import Learner
+from tilewe_jax.training.loss import Losses
 from tilewe_jax.training.replay import Positions, Replay
 from tilewe_jax.training.selfplay import SelfplayState, SelfplayStats
 
@@ -165,8 +166,7 @@ class Program:
                 config.replay.replay_size,
                 num_games,
                 config.selfplay.search.num_candidates,
-                tree_nodes=config.selfplay.tree_nodes,
-                final_states=config.loss.needs_final_states,
+                final_states=config.loss.ownership_loss_weight > 0,
             ),
             keys=jax.random.split(key_run),
             iteration=jnp.int32(0),
@@ -182,20 +182,31 @@ class Program:
         else:
             players = agents.full_and_fast(config, game, agents.evaluator(config, game))
             network = agents.network_of(config, state.learner.acting)
-        play = partial(selfplay.play, final_states=self.config.loss.needs_final_states, params=network)
-        games, positions, ended, stats = play(config, game, players, state.games, key, *opponent)
-        losses = self.config.loss
-        buffer = replay.add(state.replay, positions, ended, losses.td_lambda, losses.short_term_lambda)
+        play = partial(selfplay.play, final_states=self.config.loss.ownership_loss_weight > 0, params=network)
+        games, positions, stats = play(config, game, players, state.games, key, *opponent)
+        buffer = replay.add(state.replay, positions, self.config.loss.td_lambda)
         after = replace(state, games=games, replay=buffer, iteration=state.iteration + 1)
         return after, jax.lax.psum(stats, _AXIS)
 
     def _learn(self, *arguments: Any) -> tuple[TrainState, Losses]:
-        """A step of learning; the arguments are the positions of recorded games, where there are any, and the state."""
+        """A step of learning, each device with its part of the batch from its part of the buffer.
+
+        The arguments are the positions of recorded games, of which a part of the batch is drawn, where there are any, and the
+        state. Steps are not scanned: in a loop, XLA's CPU compiler makes gradients of convolutions thirty times as slow.
+        """
         *positions, state = arguments
+        config, count = self.config, self.config.optimizer.batch_size // self.mesh.devices.size
+        from_records = round(config.replay.records_fraction * count) if positions else 0
         key = jax.random.fold_in(state.keys[1], state.learner.steps)
-        devices = self.mesh.devices.size
-        learner, losses = loss.learn(self.config, self.game, state.learner, state.replay, key, _AXIS, devices, *positions)
-        return replace(state, learner=learner), losses
+        key_sample, key_loss = jax.random.split(jax.random.fold_in(key, jax.lax.axis_index(_AXIS)))
+        index = replay.sample(state.replay, key_sample, count - from_records, config.replay.surprise_fraction)
+        batch = replay.take(state.replay, index)
+        for recorded_games in positions:
+            key_records, available = jax.random.fold_in(key_sample, 1), len(recorded_games.game_index)
+            drawn = jax.random.randint(key_records, (from_records,), 0, available, jnp.int32)
+            batch = jax.tree.map(lambda leaf, more, i=drawn: jnp.concatenate([leaf, more[i]]), batch, recorded_games)
+        grads, losses = jax.lax.pmean(loss.gradients(config.loss, self.game, state.learner, batch, key_loss), _AXIS)
+        return replace(state, learner=learner.update(config.optimizer, state.learner, grads)), losses
 
 
 def _recorded_positions(config: TrainConfig, game: Game[Any]) -> Positions[Any] | None:
@@ -209,8 +220,7 @@ def _recorded_positions(config: TrainConfig, game: Game[Any]) -> Positions[Any] 
             Path(given.records),
             given.replay_size * selfplay_config.num_games,
             selfplay_config.search.num_candidates,
-            tree_nodes=selfplay_config.tree_nodes,
-            final_states=config.loss.needs_final_states,
+            final_states=config.loss.ownership_loss_weight > 0,
         )
     except OSError as error:
         raise ValueError(f"replay.records: {error.filename}: {error.strerror}") from None
@@ -250,9 +260,7 @@ def memory_needed(config: TrainConfig, game: Game[Any], devices: int) -> dict[st
     size = networks.SIZES[network.size]
     rows = int(np.prod(observation_shape(game)[-2:], dtype=np.int64))
     activations = 4 * size.channels * rows * (4 * size.blocks + 4) * (config.optimizer.batch_size // devices)
-    position = replay.bytes_per_position(
-        game, search.num_candidates, selfplay_config.tree_nodes, config.loss.needs_final_states
-    )
+    position = replay.bytes_per_position(game, search.num_candidates, config.loss.ownership_loss_weight > 0)
     rival = agent(selfplay_config.opponent, game).spec if selfplay_config.opponent else None
     rival_trees = 0
     if rival and rival.is_search:

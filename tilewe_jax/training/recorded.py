@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from tilewe_jax import records
 from tilewe_jax.game import Game
 from tilewe_jax.records import Record
 from tilewe_jax.replay import recorded
-from tilewe_jax.training.replay import UNKNOWN, Positions, TreeNode
+from tilewe_jax.training.replay import UNKNOWN, Positions
 
 State = TypeVar("State")
 
@@ -21,9 +22,7 @@ _BATCH = 64
 """Number of games replayed side by side."""
 
 
-def read(
-    game: Game[State], path: Path, limit: int, num_candidates: int, tree_nodes: bool = False, final_states: bool = False
-) -> Positions[State]:
+def read(game: Game[State], path: Path, limit: int, num_candidates: int, final_states: bool = False) -> Positions[State]:
     """The positions of recorded games before each move, ``[N, ...]``, on the host.
 
     All that is known of them is how the game ended, so values are learned from them and the policy is not: the move that was
@@ -34,7 +33,6 @@ def read(
         path: a file of games, or a folder with files ``*.jsonl``, ``*.blksgf`` or ``*.sgf`` of games, at any depth.
         limit: maximum number of positions.
         num_candidates: number of places for candidates.
-        tree_nodes: whether positions have a place for one inside of a search tree, which is left empty.
         final_states: whether positions have the last one of the game with them.
 
     Raises ``OSError`` where a file cannot be read, and ``ValueError``, which names the file, for games that are damaged or of
@@ -66,8 +64,7 @@ def read(
             raise ValueError(f"{place}: {verdict}")
     parts = list(_positions(game, games, num_candidates))
     joined: Positions[Any] = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    node = TreeNode(joined.state, np.full_like(joined.returns, UNKNOWN)) if tree_nodes else None  # type: ignore[arg-type]
-    return Positions(**{**vars(joined), "node": node, "final": joined.final if final_states else None})
+    return joined if final_states else replace(joined, final=None)
 
 
 def _files(path: Path) -> list[Path]:
@@ -103,8 +100,6 @@ def _positions(game: Game[Any], games: list[Record], num_candidates: int) -> Ite
             game_index=np.zeros(len(ply), np.int32),  # type: ignore[arg-type]
             returns=returns,  # type: ignore[arg-type]
             outcome_target=returns,  # type: ignore[arg-type]
-            short_term_target=returns,  # type: ignore[arg-type]
             score_value=score_value[which],
-            finished=np.ones(len(ply), np.bool_),  # type: ignore[arg-type]
             final=jax.tree.map(lambda leaf, which=which: leaf[which], final),
         )

@@ -1,14 +1,12 @@
 """The report of a run: one HTML file with everything in it, pictures and games too, that loads nothing from elsewhere."""
 
 import html
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-import matplotlib.figure
 import numpy as np
 
 from tilewe_jax import records
@@ -18,6 +16,7 @@ from tilewe_jax.replay.page import game_element, script_element
 from tilewe_jax.training import metrics
 from tilewe_jax.training.loss import BINS
 from tilewe_jax.utils.files import check_regular, read_json, replacing
+from tilewe_jax.utils.plots import new_figure, svg
 
 _GAMES = 6
 """Maximum number of example games."""
@@ -88,18 +87,18 @@ def _config(folder: Path) -> dict[str, Any]:
 
 @_of_damaged_files
 def write(folder: Path) -> Path:
-    """Write ``report.html`` of the run in a folder, and give its path. Raises ``ValueError`` where there is no whole run."""
+    """Write ``report.html`` of the run in a folder, and give its path.
+
+    Raises ``ValueError`` where there is no whole run, and ``MissingExtraError`` without the extra ``plots``.
+    """
     config = _config(folder)
     check_regular(folder)
     rows, evaluations = metrics.read(folder / metrics.METRICS), metrics.read(folder / metrics.EVALUATIONS)
     parts = [_summary(config, rows, evaluations)]
     if rows:
-        parts.append(_section("Learning", _learning(rows)))
+        parts.append(_section("Self-play", _learning(rows)))
     if evaluations:
         parts.append(_section("Strength", _strength(evaluations)))
-    if rows:
-        parts.append(_section("Games and search", _playing(rows)))
-        parts.append(_section("Throughput", _throughput(rows)))
     if games := _games(folder):
         parts.append(f'<h2>Games of the evaluations</h2><div class="games">{"".join(games)}</div>')
     settings = "".join(f"<tr><td>{_text(name)}<td>{_text(value)}" for name, value in _flat(config))
@@ -180,22 +179,8 @@ def _summary(config: dict[str, Any], rows: list[dict[str, Any]], evaluations: li
 
 
 def _learning(rows: list[dict[str, Any]]) -> list[str]:
-    learned = [row for row in rows if metrics.is_learned(row)]
-    if not learned:
-        return []
-    x = [row["iteration"] for row in learned]
-
-    def losses(axes: Any) -> None:
-        for name in ("policy", "outcome", "score"):
-            axes.plot(x, _smooth([row[f"{name}_loss"] for row in learned]), label=name)
-        axes.set_xlabel("iteration")
-        axes.set_ylabel("loss above the entropy of its target, nats")
-        axes.legend()
-
-    def agreement(axes: Any) -> None:
-        axes.plot(x, _smooth([row["agreement"] for row in learned]))
-        axes.set_xlabel("iteration")
-        axes.set_ylabel("first choice is that of the search")
+    """Whether expected outcomes come true, and what each seat wins; ``tilewe-jax serve --runs`` shows the curves."""
+    learned = [row for row in rows if "policy_loss" in row]
 
     def calibration(axes: Any) -> None:
         sums = np.sum([row["calibration"] for row in learned[-max(1, len(learned) // 5) :]], axis=0)
@@ -205,24 +190,34 @@ def _learning(rows: list[dict[str, Any]]) -> list[str]:
         axes.set_xlabel(f"outcome that the network expects for a seat, in {BINS} bins")
         axes.set_ylabel("mean outcome of these seats")
 
-    return [
-        _plot("Losses", losses),
-        _plot("Agreement with the search", agreement),
-        _plot("Calibration, last fifth of the run", calibration),
-    ]
+    def seats(axes: Any) -> None:
+        last = rows[-max(1, len(rows) // 5) :]
+        games = max(1, sum(row["games"] for row in last))
+        rate = np.sum([row["returns"] for row in last], axis=0) / games
+        error = 1.96 * np.sqrt(np.maximum(rate * (1 - rate), 0) / games)
+        axes.bar(np.arange(len(rate)) + 1, rate, yerr=error, capsize=4)
+        axes.set_xticks(np.arange(len(rate)) + 1)
+        axes.set_xlabel(f"seat, last {games:,} games of self-play")
+        axes.set_ylabel("win rate, 95 % intervals")
+
+    shown = [_plot("Calibration, last fifth of the run", calibration)] if learned else []
+    return [*shown, _plot("Seats", seats)]
 
 
 def _strength(evaluations: list[dict[str, Any]]) -> list[str]:
     def win_rates(axes: Any) -> None:
-        for name in dict.fromkeys(name for evaluation in evaluations for name in evaluation["opponents"]):
+        names = list(dict.fromkeys(name for evaluation in evaluations for name in evaluation["opponents"]))
+        handles: list[Any] = []
+        for name in names:
             points = [(row["games_before"], row["opponents"][name]) for row in evaluations if name in row["opponents"]]
             x, y = [games for games, _ in points], [figures["win_rate"] for _, figures in points]
             error = [figures["standard_error"] for _, figures in points]
-            axes.errorbar(x, y, 1.96 * np.array(error), label=_short(name), capsize=3)
+            handles.append(axes.errorbar(x, y, 1.96 * np.array(error), capsize=3))
         axes.set_xlabel("games of self-play")
         axes.set_ylabel("win rate, 95 % intervals")
         axes.set_ylim(0, 1.03)
-        axes.legend(loc="lower right", fontsize=8)
+        # Named here, since matplotlib leaves labels that begin with an underscore out.
+        axes.legend(handles, [_short(name) for name in names], loc="lower right", fontsize=8)
 
     rated = {name: (rating, ci95) for name, rating, ci95 in elo(evaluations)}
     own = [evaluation for evaluation in evaluations if str(evaluation["iteration"]) in rated]
@@ -248,56 +243,6 @@ def _strength(evaluations: list[dict[str, Any]]) -> list[str]:
     return plots
 
 
-def _playing(rows: list[dict[str, Any]]) -> list[str]:
-    x = [row["iteration"] for row in rows]
-
-    def entropy(axes: Any) -> None:
-        axes.plot(x, _smooth([row["search_entropy"] for row in rows]), label="search")
-        learned = [row for row in rows if metrics.is_learned(row)]
-        axes.plot([row["iteration"] for row in learned], _smooth([row["policy_entropy"] for row in learned]), label="network")
-        axes.plot(x, _smooth([row["surprise"] for row in rows]), label="surprise: search against network")
-        axes.set_xlabel("iteration")
-        axes.set_ylabel("nats")
-        axes.legend()
-
-    def length(axes: Any) -> None:
-        ended = [row for row in rows if row["games"]]
-        axes.plot([row["iteration"] for row in ended], _smooth([row["plies"] / row["games"] for row in ended]))
-        axes.set_xlabel("iteration")
-        axes.set_ylabel("moves of a game")
-
-    def seats(axes: Any) -> None:
-        last = rows[-max(1, len(rows) // 5) :]
-        games = max(1, sum(row["games"] for row in last))
-        rate = np.sum([row["returns"] for row in last], axis=0) / games
-        error = 1.96 * np.sqrt(np.maximum(rate * (1 - rate), 0) / games)
-        axes.bar(np.arange(len(rate)) + 1, rate, yerr=error, capsize=4)
-        axes.set_xticks(np.arange(len(rate)) + 1)
-        axes.set_xlabel(f"seat, last {games:,} games of self-play")
-        axes.set_ylabel("win rate, 95 % intervals")
-
-    return [_plot("Entropy of the policy", entropy), _plot("Length of games", length), _plot("Seats", seats)]
-
-
-def _throughput(rows: list[dict[str, Any]]) -> list[str]:
-    x = [row["seconds"] / 3600 for row in rows]
-
-    def simulations(axes: Any) -> None:
-        axes.plot(x, [row["simulations"] / max(row["play_seconds"], 1e-9) for row in rows])
-        axes.set_xlabel("hours")
-        axes.set_ylabel("simulations a second of self-play")
-
-    def time(axes: Any) -> None:
-        axes.plot(x, _smooth([row["play_seconds"] for row in rows]), label="self-play")
-        axes.plot(x, _smooth([row["learn_seconds"] for row in rows]), label="learning")
-        axes.set_xlabel("hours")
-        axes.set_ylabel("seconds of an iteration")
-        axes.set_ylim(bottom=0)
-        axes.legend()
-
-    return [_plot("Simulations", simulations), _plot("Time", time)]
-
-
 def _games(folder: Path) -> list[str]:
     """Games of the last evaluations, to step through."""
     shown: list[str] = []
@@ -314,27 +259,17 @@ def _games(folder: Path) -> list[str]:
 
 
 def _plot(title: str, draw: Callable[[Any], None]) -> str:
-    figure = matplotlib.figure.Figure(figsize=(5.6, 3.6), layout="constrained")
+    figure = new_figure(5.6, 3.6)
     axes = figure.add_subplot()
     draw(axes)
     axes.set_title(title)
     axes.grid(color="#eee")
-    text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()[text.getvalue().index("<svg") :]
+    text = svg(figure)
+    return text[text.index("<svg") :]
 
 
 def _section(title: str, plots: list[str]) -> str:
     return f"<h2>{title}</h2><div class=plots>{''.join(plots)}</div>" if plots else ""
-
-
-def _smooth(values: Sequence[float]) -> np.ndarray:
-    """A running mean over a fiftieth of the run."""
-    if not len(values):
-        return np.zeros(0)
-    width = max(1, len(values) // 50)
-    padded = np.pad(np.asarray(values, float), (width - 1, 0), mode="edge")
-    return np.convolve(padded, np.ones(width) / width, mode="valid")
 
 
 def _short(name: str) -> str:

@@ -17,7 +17,7 @@ import filelock
 import jax
 from rich.console import Console
 
-from tilewe_jax import presets, settings
+from tilewe_jax import settings
 from tilewe_jax.training import config, processes, report
 from tilewe_jax.training.checkpoint import CheckpointError
 from tilewe_jax.training.config import TrainConfig
@@ -25,6 +25,7 @@ from tilewe_jax.training.loop import LOCK, Run, is_free
 from tilewe_jax.training.metrics import Log
 from tilewe_jax.training.program import Program
 from tilewe_jax.utils import interrupts
+from tilewe_jax.utils.extras import MissingExtraError
 from tilewe_jax.utils.files import check_regular, read_json
 from tilewe_jax.utils.progress import Progress
 from tilewe_jax.utils.trust import check, trusting
@@ -200,11 +201,14 @@ def _train(
         figures = {"iterations": int(state.iteration), "interrupted": run.is_stopped or bool(stopped)}
         if not log:
             return figures
-        path = report.write(folder)
+        try:
+            path = str(report.write(folder))
+        except MissingExtraError as error:
+            path = f"none, {error}"
     if console:
         console.print(f"{int(state.iteration):,} iterations, {log.games:,} games, {log.seconds / 60:.1f} min; report: {path}")
     figures["interrupted"] |= bool(stopped)
-    return {**figures, "games": log.games, "seconds": round(log.seconds, 1), "report": str(path)}
+    return {**figures, "games": log.games, "seconds": round(log.seconds, 1), "report": path}
 
 
 @contextlib.contextmanager
@@ -221,61 +225,27 @@ def _handling(stop: Any) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def configured(preset: str | None, given: dict[str, str], folder: Path, resume: bool, trust: bool = False) -> TrainConfig:
-    """The settings of a preset, or of the run in a folder that is to be resumed, with those that are given as text.
-
-    With ``resume``, a preset that is a file of Python only registers its architectures and games, and changes no settings.
-    ``trust`` allows the settings of the run to name code, see ``read_config``; ``given`` may name code.
-
-    Raises ``ValueError`` for wrong or untrusted settings, ``CheckpointError`` if the folder has no run.
-    """
-    if not resume:
-        return config.changed(presets.load(preset) if preset else TrainConfig(), given)
-    if preset and not preset.endswith(".py"):
-        raise ValueError(
-            "--resume goes on with the settings of the run; beside it, --preset can only be a file of Python, for the"
-            f" architectures and games that it registers, not {preset!r}"
-        )
-    if preset:
-        presets.load(preset)
-    path, content = _read_config(folder)
-    return config.changed(_parsed(path, content, given, trust), given)
-
-
-def read_config(folder: Path, trust: bool = False, known: TrainConfig | None = None) -> TrainConfig:
+def read_config(folder: Path, trust: bool = False, known: Mapping[str, Any] | None = None) -> TrainConfig:
     """The settings of the run in a folder.
 
-    Settings that name code (``training.config.code_in_settings``) are refused, unless they are the same in ``known``, or
-    ``trust`` says that the file may name code.
+    Settings that name code (``training.config.code_in_settings``) are refused, unless they are the same in ``known``, a mapping
+    of dotted names, or ``trust`` says that the file may name code. A setting that names code and has another value in ``known``
+    gets its default.
 
     Raises ``CheckpointError`` for a missing run or a run of another version, ``UntrustedError`` for settings that name code.
     """
-    path, content = _read_config(folder)
-    values = {} if known is None else {name: value for name, _, _, value in settings.leaves(known)}
-    return _parsed(path, content, values, trust)
-
-
-def _read_config(folder: Path) -> tuple[Path, Any]:
-    """The file of a run's settings, and its content. Raises ``CheckpointError``."""
     path = folder / "config.json"
     try:
-        return path, read_json(path)
+        content = read_json(path)
     except FileNotFoundError:
         raise CheckpointError(f"{folder} has no run: there is no {path.name} in it") from None
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}") from None
     except ValueError as error:
         raise CheckpointError(f"{path}: {error}") from None
-
-
-def _parsed(path: Path, content: Any, known: Mapping[str, Any], trust: bool) -> TrainConfig:
-    """The settings in the JSON of a file. Those with the same value in ``known``, by dotted name, may name code.
-
-    A setting that names code and has another value in ``known`` gets its default.
-    """
     with trusting(trust):
         for name, text in list(config.code_in_settings(content)):
-            value = known.get(name)
+            value = (known or {}).get(name)
             if value is None:
                 check(path, name, text)
             elif text != value and not (isinstance(value, tuple) and text in value):

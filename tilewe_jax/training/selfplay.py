@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from tilewe_jax.batching.reset import Start, init_batch
 from tilewe_jax.game import Game, Policy
 from tilewe_jax.lanes import chunk_size, some_set
 from tilewe_jax.search import PolicyOutput
-from tilewe_jax.training.agents import Decision, Searcher, legal_action, without_node
+from tilewe_jax.training.agents import Agents, legal_action
 from tilewe_jax.training.config import SelfplayConfig
 from tilewe_jax.training.loss import entropy
 from tilewe_jax.training.replay import UNKNOWN, Positions
@@ -124,13 +124,13 @@ def begin(config: SelfplayConfig, game: Game[State], key: PRNGKeyArray, num_game
 def play(
     config: SelfplayConfig,
     game: Game[State],
-    agents: tuple[Searcher, Searcher | None],
+    agents: Agents,
     games: SelfplayState[State],
     key: PRNGKeyArray,
     opponent: Policy | None = None,
     final_states: bool = False,
     params: Any = None,
-) -> tuple[SelfplayState[State], Positions[State], Bool[Array, "T G"], SelfplayStats]:
+) -> tuple[SelfplayState[State], Positions[State], SelfplayStats]:
     """Play ``config.unroll_length`` moves in every game; where a game ends, the next one starts.
 
     Args:
@@ -145,95 +145,179 @@ def play(
         final_states: whether the state at the end of a game is recorded.
         params: parameters of the agents.
 
-    Returns the games, the positions searched, whether each of them was the last of its game, and statistics.
+    Returns the games, the positions searched, and statistics.
     """
+
+    def move(games: SelfplayState[State], key: PRNGKeyArray) -> tuple[SelfplayState[State], Any]:
+        keys = jax.vmap(partial(jax.random.split, num=4))(games.key)
+        searched = _search(config, game, agents, params, opponent, games, keys[:, 0], key)
+        action = jax.vmap(partial(_choose, config))(searched.output, games.ply, keys[:, 1])
+        moved = _apply(config, game, games, action, searched.output.value)
+        recorded = _record(games, searched, moved, final_states)
+        return _restart(config, game, games, moved, keys[:, 2], keys[:, 3]), recorded
+
+    games, (positions, stats) = lax.scan(move, games, jax.random.split(key, config.unroll_length))
+    return games, positions, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), stats)
+
+
+class _Searched(NamedTuple):
+    """What was decided in G games."""
+
+    output: PolicyOutput
+    in_full: Bool[Array, ""]
+    """Whether the searches were full ones."""
+    learns: Bool[Array, "G"]
+    """Whether the network that learns is to move, and not the opponent."""
+
+
+class _Moved(NamedTuple):
+    """The G games after a move."""
+
+    state: Any
+    ended: Bool[Array, "G"]
+    resigned: Bool[Array, "G"]
+    returns: Float32[Array, "G P"]
+    score_value: Float32[Array, "G P"]
+    winner: Int32[Array, "G"]
+    """As in ``SelfplayState``."""
+
+
+def _search(
+    config: SelfplayConfig,
+    game: Game[State],
+    agents: Agents,
+    params: Any,
+    opponent: Policy | None,
+    games: SelfplayState[State],
+    keys: Key[Array, "G"],
+    key: PRNGKeyArray,
+) -> _Searched:
+    """Search all positions, in full or fast; where the opponent is to move, it decides."""
     full, fast = (jax.vmap(partial(agent, params=params)) if agent else None for agent in agents)
     assert full
+    in_full = jax.random.uniform(key, dtype=jnp.float32) < config.full_search_prob if fast else jnp.asarray(True)
+    arguments: tuple[Any, ...] = games.state, keys
+    search: list[Callable[..., PolicyOutput]] = [full, fast] if fast else [full]
+    learns = jnp.ones_like(games.ply, jnp.bool_)
+    if opponent is not None:
+        assert games.learner_seat is not None
+        learns = (games.learner_seat < 0) | (jax.vmap(game.current_player)(games.state) == games.learner_seat)
+        arguments = learns, *arguments, _opponent_moves(config, game, opponent, ~learns, *arguments)
+        search = [partial(_where_needed, agent) for agent in search]
+    output = lax.cond(in_full, *search, *arguments) if fast else search[0](*arguments)
+    return _Searched(output, in_full, learns)
 
-    def move(
-        games: SelfplayState[State], key: PRNGKeyArray
-    ) -> tuple[SelfplayState[State], tuple[Positions[State], Array, SelfplayStats]]:
-        keys = jax.vmap(partial(jax.random.split, num=4))(games.key)
-        in_full = jax.random.uniform(key, dtype=jnp.float32) < config.full_search_prob if fast else jnp.asarray(True)
-        if opponent is None:
-            decision: Decision = (
-                lax.cond(in_full, full, fast, games.state, keys[:, 0]) if fast else full(games.state, keys[:, 0])
-            )
-            learns = jnp.ones_like(games.ply, jnp.bool_)
-        else:
-            seat = games.learner_seat
-            assert seat is not None
-            learns = (seat < 0) | (jax.vmap(game.current_player)(games.state) == seat)
-            replies = _opponent_moves(config, game, opponent, ~learns, games.state, keys[:, 0])
-            search = [partial(_where_needed, agent) for agent in (full, fast) if agent]
-            arguments = learns, games.state, keys[:, 0], replies
-            decision = lax.cond(in_full, *search, *arguments) if fast else search[0](*arguments)
-        result: PolicyOutput = decision.output
-        action = jax.vmap(partial(_draw, config))(result, games.ply, keys[:, 1])
-        state = jax.vmap(game.apply)(games.state, action)
-        over = jax.vmap(game.is_terminal)(state)
-        returns = jax.vmap(game.returns)(state)
-        score_value = jax.vmap(game.heuristic_value)(state)
 
-        best = jnp.argmax(result.value, axis=1).astype(jnp.int32)
-        decided = (jnp.max(result.value, axis=1) >= config.resign_threshold) & (config.resign_threshold > 0)
-        played_out = games.game_index % _PLAYED_OUT_DIVISOR == 0
-        resigns = decided & ~played_out & ~over
-        winner = jnp.where(decided & played_out & (games.winner < 0), best, games.winner)
-        returns = jnp.where(resigns[:, None], jax.nn.one_hot(best, game.num_players), returns)
-        score_value = jnp.where(resigns[:, None], result.value, score_value)
-        ended = over | resigns
+def _opponent_moves(
+    config: SelfplayConfig, game: Game[State], opponent: Policy, needed: Bool[Array, "G"], state: State, keys: Key[Array, "G"]
+) -> PolicyOutput:
+    """The moves of the opponent, each as the only candidate; a random one where it chose an illegal action."""
+    count, decide = config.search.num_candidates, jax.vmap(partial(legal_action, game, opponent))
+    action = _where_needed(decide, needed, state, keys, jnp.full(needed.shape, -1, jnp.int32))
+    only = jnp.arange(count, dtype=jnp.int32)[None] == 0
+    policy = jnp.broadcast_to(only, (len(action), count)).astype(jnp.float32)
+    values = jnp.full((len(action), game.num_players), UNKNOWN, jnp.float32)
+    return PolicyOutput(action, jnp.where(only, action[:, None], -1), policy, policy, values)
 
-        surprise = jax.vmap(_surprise)(result)
-        positions = Positions(
-            state=games.state,
-            candidates=result.candidates,
-            policy=result.policy,
-            root_value=result.value,
-            surprise=jnp.where(in_full, surprise, -1.0),
-            game_index=games.game_index,
-            returns=jnp.where(ended[:, None], returns, 0.0),
-            score_value=jnp.where(ended[:, None], score_value, 0.0),
-            outcome_target=jnp.zeros_like(returns),
-            short_term_target=jnp.zeros_like(returns),
-            finished=ended,
-            node=decision.node,
-            final=state if final_states else None,
-        )
-        count, ends = partial(jnp.sum, dtype=jnp.int32), ended.astype(jnp.int32)
-        checked = ended & (winner >= 0)
-        won = jnp.take_along_axis(returns, jnp.maximum(winner, 0)[:, None], axis=1)[:, 0]
-        weight = in_full.astype(jnp.float32)
-        stats = SelfplayStats(
-            moves=count(jnp.ones_like(ended)),
-            full_searches=count(in_full & learns),
-            entropy=weight * jnp.sum(jax.vmap(entropy)(result.policy)),
-            surprise=weight * jnp.sum(surprise),
-            games=count(ends),
-            plies=count(ends * (games.ply + 1)),
-            returns=jnp.sum(positions.returns, axis=0),
-            resigned=count(resigns),
-            resignations_checked=count(checked),
-            false_resignations=count(checked & (won < 1)),
-            opponent_moves=count(~learns),
-            **_against_opponent(games.learner_seat, ended, positions.returns),
-        )
-        next_seat = games.learner_seat
-        if next_seat is not None:
-            drawn = jax.vmap(partial(_learner_seat, config.opponent_fraction, game.num_players))(keys[:, 3])
-            next_seat = jnp.where(ended, drawn, next_seat)
-        games = SelfplayState(
-            auto_reset(openings(config, game), keys[:, 2], ended, state),
-            keys[:, 3],
-            jnp.where(ended, 0, games.ply + 1),
-            games.game_index + ends,
-            jnp.where(ended, -1, winner),
-            next_seat,
-        )
-        return games, (positions, ended, stats)
 
-    games, (positions, ended, stats) = lax.scan(move, games, jax.random.split(key, config.unroll_length))
-    return games, positions, ended, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), stats)
+def _choose(config: SelfplayConfig, output: PolicyOutput, ply: Int32[Array, ""], key: PRNGKeyArray) -> Int32[Array, ""]:
+    """The action to play: in the first plies drawn from the improved policy, later the one that the search chooses."""
+    logits = jnp.where(output.policy > 0, jnp.log(output.policy), -jnp.inf) / config.temperature
+    drawn = output.candidates[jax.random.categorical(key, logits)]
+    return jnp.where((ply < config.temperature_plies) & jnp.any(output.policy > 0), drawn, output.action)
+
+
+def _apply(
+    config: SelfplayConfig,
+    game: Game[State],
+    games: SelfplayState[State],
+    action: Int32[Array, "G"],
+    value: Float32[Array, "G P"],
+) -> _Moved:
+    """Play the actions; where the search gives a seat the game, the others resign."""
+    state = jax.vmap(game.apply)(games.state, action)
+    over, best = jax.vmap(game.is_terminal)(state), jnp.argmax(value, axis=1).astype(jnp.int32)
+    decided = (jnp.max(value, axis=1) >= config.resign_threshold) & (config.resign_threshold > 0)
+    played_out = games.game_index % _PLAYED_OUT_DIVISOR == 0
+    resigned = decided & ~played_out & ~over
+    wins = jax.nn.one_hot(best, game.num_players)
+    return _Moved(
+        state=state,
+        ended=over | resigned,
+        resigned=resigned,
+        returns=jnp.where(resigned[:, None], wins, jax.vmap(game.returns)(state)),
+        score_value=jnp.where(resigned[:, None], value, jax.vmap(game.heuristic_value)(state)),
+        winner=jnp.where(decided & played_out & (games.winner < 0), best, games.winner),
+    )
+
+
+def _record(
+    games: SelfplayState[State], searched: _Searched, moved: _Moved, final_states: bool
+) -> tuple[Positions[State], SelfplayStats]:
+    """The positions before the moves, with the outcomes of games that ended, and statistics."""
+    output, ended = searched.output, moved.ended
+    surprise = jax.vmap(_surprise)(output)
+    positions = Positions(
+        state=games.state,
+        candidates=output.candidates,
+        policy=output.policy,
+        root_value=output.value,
+        surprise=jnp.where(searched.in_full, surprise, -1.0),
+        game_index=games.game_index,
+        returns=jnp.where(ended[:, None], moved.returns, UNKNOWN),
+        outcome_target=jnp.zeros_like(moved.returns),
+        score_value=jnp.where(ended[:, None], moved.score_value, 0.0),
+        final=moved.state if final_states else None,
+    )
+    count, returns = partial(jnp.sum, dtype=jnp.int32), jnp.where(ended[:, None], moved.returns, 0.0)
+    checked = ended & (moved.winner >= 0)
+    weight = searched.in_full.astype(jnp.float32)
+    against = jnp.zeros_like(ended) if games.learner_seat is None else ended & (games.learner_seat >= 0)
+    stats = SelfplayStats(
+        moves=count(jnp.ones_like(ended)),
+        full_searches=count(searched.in_full & searched.learns),
+        entropy=weight * jnp.sum(jax.vmap(entropy)(output.policy)),
+        surprise=weight * jnp.sum(surprise),
+        games=count(ended),
+        plies=count(jnp.where(ended, games.ply + 1, 0)),
+        returns=jnp.sum(returns, axis=0),
+        resigned=count(moved.resigned),
+        resignations_checked=count(checked),
+        false_resignations=count(checked & (_of_seat(returns, moved.winner) < 1)),
+        opponent_moves=count(~searched.learns),
+        opponent_games=count(against),
+        learner_returns=jnp.sum(jnp.where(against, _of_seat(returns, games.learner_seat), 0.0)),
+    )
+    return positions, stats
+
+
+def _restart(
+    config: SelfplayConfig,
+    game: Game[State],
+    games: SelfplayState[State],
+    moved: _Moved,
+    keys: Key[Array, "G"],
+    next_keys: Key[Array, "G"],
+) -> SelfplayState[State]:
+    """The games after the move, and new ones in place of those that ended."""
+    ended, seat = moved.ended, games.learner_seat
+    if seat is not None:
+        drawn = jax.vmap(partial(_learner_seat, config.opponent_fraction, game.num_players))(next_keys)
+        seat = jnp.where(ended, drawn, seat)
+    return SelfplayState(
+        state=auto_reset(openings(config, game), keys, ended, moved.state),
+        key=next_keys,
+        ply=jnp.where(ended, 0, games.ply + 1),
+        game_index=games.game_index + ended.astype(jnp.int32),
+        winner=jnp.where(ended, -1, moved.winner),
+        learner_seat=seat,
+    )
+
+
+def _of_seat(returns: Float32[Array, "G P"], seat: Int32[Array, "G"] | None) -> Float32[Array, "G"]:
+    """The returns of a seat in each game; those of the first one for -1, and where there are no seats."""
+    index = jnp.zeros(len(returns), jnp.int32) if seat is None else jnp.maximum(seat, 0)
+    return jnp.take_along_axis(returns, index[:, None], axis=1)[:, 0]
 
 
 def _learner_seat(opponent_fraction: float, num_players: int, key: PRNGKeyArray) -> Int32[Array, ""]:
@@ -241,35 +325,6 @@ def _learner_seat(opponent_fraction: float, num_players: int, key: PRNGKeyArray)
     key_fraction, key_seat = jax.random.split(jax.random.fold_in(key, _SEAT_STREAM))
     seat = jax.random.randint(key_seat, (), 0, num_players, jnp.int32)
     return jnp.where(jax.random.uniform(key_fraction, dtype=jnp.float32) < opponent_fraction, seat, -1)
-
-
-def _against_opponent(
-    seat: Int32[Array, "G"] | None, ended: Bool[Array, "G"], returns: Float32[Array, "G P"]
-) -> dict[str, Array]:
-    """Statistics of the games against the opponent among those that have ended."""
-    if seat is None:
-        return {"opponent_games": jnp.int32(0), "learner_returns": jnp.float32(0)}
-    counts = ended & (seat >= 0)
-    mine = jnp.take_along_axis(returns, jnp.maximum(seat, 0)[:, None], axis=1)[:, 0]
-    return {"opponent_games": jnp.sum(counts, dtype=jnp.int32), "learner_returns": jnp.sum(jnp.where(counts, mine, 0.0))}
-
-
-def _opponent_moves(
-    config: SelfplayConfig,
-    game: Game[State],
-    opponent: Policy,
-    needed: Bool[Array, "G"],
-    state: State,
-    keys: Key[Array, "G"],
-) -> Decision:
-    """The moves of the opponent, each as the only candidate of a decision; a random one where it chose an illegal action."""
-    count, decide = config.search.num_candidates, jax.vmap(partial(legal_action, game, opponent))
-    action = _where_needed(decide, needed, state, keys, jnp.full(needed.shape, -1, jnp.int32))
-    only = jnp.arange(count, dtype=jnp.int32)[None] == 0
-    policy = jnp.broadcast_to(only, (len(action), count)).astype(jnp.float32)
-    values = jnp.full((len(action), game.num_players), UNKNOWN, jnp.float32)
-    output = PolicyOutput(action, jnp.where(only, action[:, None], -1), policy, policy, values)
-    return without_node(config, state, output)
 
 
 def chunk_of_games(num_games: int) -> int:
@@ -296,13 +351,6 @@ def _where_needed(
         return left.at[index].set(False, mode="drop"), output
 
     return lax.while_loop(lambda carry: jnp.any(carry[0]), decide, (needed, otherwise))[1]
-
-
-def _draw(config: SelfplayConfig, result: PolicyOutput, ply: Int32[Array, ""], key: PRNGKeyArray) -> Int32[Array, ""]:
-    """The action to play: in the first plies drawn from the improved policy, later the one that the search chooses."""
-    logits = jnp.where(result.policy > 0, jnp.log(result.policy), -jnp.inf) / config.temperature
-    drawn = result.candidates[jax.random.categorical(key, logits)]
-    return jnp.where((ply < config.temperature_plies) & jnp.any(result.policy > 0), drawn, result.action)
 
 
 def _surprise(result: PolicyOutput) -> Float32[Array, ""]:

@@ -141,7 +141,7 @@ def test_on_several_devices_it_plays_the_same_games(program: Program, halfway: P
     assert int(state.iteration) == 3
     state, losses = four.learn(state)
     assert all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(losses))
-    assert len(state.replay.positions.finished.sharding.device_set) == 4
+    assert len(state.replay.positions.game_index.sharding.device_set) == 4
     with pytest.raises(ValueError, match=r"selfplay\.num_games must be a multiple of the number of devices, 3, not 64"):
         Program(SHORT, 3)
 
@@ -243,7 +243,7 @@ def test_only_what_is_ours_is_deleted(program: Program, tmp_path: Path) -> None:
 def test_a_flipped_bit_in_any_file_of_a_checkpoint_is_found(program: Program, halfway: Path, tmp_path: Path) -> None:
     run, chance = shutil.copytree(halfway, tmp_path / "run"), random.Random(0)
     folder = run / "checkpoints"
-    assert checkpoint.verify(folder, 3)
+    checkpoint.verify(folder, 3)
     files = [path for path in (folder / "000003").rglob("*") if path.is_file() and path.stat().st_size]
     assert len(files) > 5
     for path in files:
@@ -290,9 +290,7 @@ def test_damage_names_the_newest_whole_checkpoint_from_which_the_run_can_go_on(
         going.resume()
 
 
-def test_a_checkpoint_without_checksums_is_restored_with_a_note(
-    program: Program, halfway: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_checkpoint_of_another_format_is_refused(program: Program, halfway: Path, tmp_path: Path) -> None:
     run = shutil.copytree(halfway, tmp_path / "run")
     folder = run / "checkpoints" / "000003"
     (folder / checkpoint.CHECKSUMS).unlink()
@@ -300,20 +298,9 @@ def test_a_checkpoint_without_checksums_is_restored_with_a_note(
     with pytest.raises(CheckpointError, match="000003 is damaged: SHA256SUMS is missing"):
         going.resume()
     about = json.loads((folder / "about" / "metadata").read_text())
-    for number, matches in ((checkpoint.WITHOUT_CHECKSUMS, None), (5, "has format 5")):
-        (folder / "about" / "metadata").write_text(json.dumps({**about, "format": number}))
-        if matches:
-            with pytest.raises(CheckpointError, match=matches):
-                going.resume()
-        else:
-            assert int(going.resume().iteration) == 3
-            assert len(going.notes) == 1
-    (folder / "about" / "metadata").write_text(json.dumps({**about, "format": checkpoint.WITHOUT_CHECKSUMS}))
-    damage(lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]))(run)
-    with pytest.raises(CheckpointError, match="000003 is damaged") as error:
+    (folder / "about" / "metadata").write_text(json.dumps({**about, "format": 5}))
+    with pytest.raises(CheckpointError, match="has format 5"):
         going.resume()
-    assert "\n" not in str(error.value)
-    assert capfd.readouterr().err == "", "the threads of Orbax say nothing"
 
 
 def test_unfinished_checkpoints_are_deleted_before_a_save_and_by_a_resumed_run(
@@ -333,7 +320,7 @@ def test_unfinished_checkpoints_are_deleted_before_a_save_and_by_a_resumed_run(
     cut_off()
     checkpoint.save(folder, 5, state, SHORT, 1)
     assert sorted(path.name for path in folder.iterdir()) == ["000003", "000005"]
-    assert checkpoint.verify(folder, 5)
+    checkpoint.verify(folder, 5)
 
 
 @pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "checkpoints/000003/about/metadata", "report.html", "new"])
@@ -432,6 +419,6 @@ def test_losses_are_logged_from_the_first_position_that_is_learned_from(program:
         log.add_iteration(iteration, 1.0, 1.0, 1.0, stats, losses)
     log.close()
     first, second = metrics.read(tmp_path / metrics.METRICS)
-    assert not metrics.is_learned(first)
+    assert "policy_loss" not in first
     assert "agreement" not in first
     assert second["policy_loss"] == pytest.approx(2.0), "of the positions that are learned from alone"

@@ -18,10 +18,9 @@ from tests.support import batched, positions, rows
 from tilewe_jax import networks
 from tilewe_jax.game import observation_shape
 from tilewe_jax.search import Evaluation, GumbelRule, SearchSettings, dense_logits
-from tilewe_jax.search.tree import init_tree
 from tilewe_jax.training import agents, loss, replay, selfplay
 from tilewe_jax.training.config import LossConfig, SelfplayConfig
-from tilewe_jax.training.heads import make_heads
+from tilewe_jax.training.heads import ownership_head
 from tilewe_jax.training.replay import Positions
 
 GAME = TicTacToe()
@@ -48,7 +47,7 @@ def played(config: SelfplayConfig, seed: int = 0, opponent: Any = None) -> Any:
 
 def test_positions_follow_from_each_other() -> None:
     """Each column is one game after another by the rules, and the outcome of a game stands with its last move."""
-    games, moved, ended, stats = jax.device_get(played(CONFIG))
+    games, moved, stats = jax.device_get(played(CONFIG))
     step, over, first = jax.jit(GAME.step), GAME.is_terminal, GAME.init(jax.random.key(0))
     finished = 0
     for lane in range(CONFIG.num_games):
@@ -65,14 +64,14 @@ def test_positions_follow_from_each_other() -> None:
             assert moved.game_index[t, lane] == number
             after = rows(rows(moved, t + 1), lane).state if t + 1 < CONFIG.unroll_length else rows(games, lane).state
             ends = [a for a in legal if bool(over(step(state, jnp.int32(a))))]
-            if ended[t, lane]:
+            if moved.finished[t, lane]:
                 results = {tuple(np.asarray(GAME.returns(step(state, jnp.int32(a)))).tolist()) for a in ends}
                 assert tuple(moved.returns[t, lane].tolist()) in results
                 number, ply, finished = number + 1, 0, finished + 1
             else:
                 nexts = [jax.device_get(step(state, jnp.int32(a))) for a in legal]
                 assert any(jax.tree.all(jax.tree.map(np.array_equal, after, following)) for following in nexts)
-                assert (moved.returns[t, lane] == 0).all()
+                assert (moved.returns[t, lane] == replay.UNKNOWN).all()
                 ply += 1
         assert games.game_index[lane] == number
         assert games.ply[lane] == ply
@@ -83,7 +82,7 @@ def test_positions_follow_from_each_other() -> None:
 
 
 def test_fast_searches_are_not_learned_from() -> None:
-    _, moved, _, stats = jax.device_get(played(replace(CONFIG, fast_simulations=2, full_search_prob=0.3)))
+    _, moved, stats = jax.device_get(played(replace(CONFIG, fast_simulations=2, full_search_prob=0.3)))
     full = (moved.surprise >= 0).all(axis=1)
     assert ((moved.surprise >= 0) == full[:, None]).all()  # all games alike
     assert 0 < full.sum() < CONFIG.unroll_length
@@ -92,7 +91,7 @@ def test_fast_searches_are_not_learned_from() -> None:
 
 def test_seats_resign_and_every_tenth_game_is_played_out() -> None:
     """With half a win as threshold everybody resigns at once; but every tenth game of a column is played out."""
-    games, moved, ended, stats = jax.device_get(played(replace(CONFIG, resign_threshold=0.5)))
+    games, moved, stats = jax.device_get(played(replace(CONFIG, resign_threshold=0.5)))
     assert stats.resigned > 0
     assert stats.resignations_checked >= CONFIG.num_games
     assert 0 < stats.false_resignations <= stats.resignations_checked
@@ -100,7 +99,7 @@ def test_seats_resign_and_every_tenth_game_is_played_out() -> None:
     lengths = first.sum(axis=0)
     assert (lengths >= 5).all()  # no game of tic-tac-toe is shorter
     assert ((moved.game_index == 1).sum(axis=0) == 1).all()
-    assert set(moved.returns[ended].ravel().tolist()) <= {0.0, 0.5, 1.0}
+    assert set(moved.returns[moved.finished].ravel().tolist()) <= {0.0, 0.5, 1.0}
     assert (games.winner[games.game_index % 10 != 0] == -1).all()
 
 
@@ -116,7 +115,7 @@ def first_legal(state: Any, key: Any) -> Any:
 
 def test_the_moves_of_an_opponent_are_not_learned_as_policy() -> None:
     """Each game has one seat of the learner, whose moves alone have a searched policy; the opponent's are what it plays."""
-    games, moved, ended, stats = jax.device_get(played(AGAINST, opponent=first_legal))
+    games, moved, stats = jax.device_get(played(AGAINST, opponent=first_legal))
     mover, cells = moved.state.current_player, moved.state.cells
     searched = moved.root_value[..., 0] != replay.UNKNOWN
     lowest = np.argmax(cells < 0, axis=-1)
@@ -126,7 +125,7 @@ def test_the_moves_of_an_opponent_are_not_learned_as_policy() -> None:
     assert (moved.surprise[~searched] == 0).all()
     legal = (cells < 0).sum(axis=-1)
     assert ((moved.candidates >= 0).sum(axis=-1)[searched] == legal[searched]).all()
-    np.testing.assert_array_equal(cells[1:][~searched[:-1] & ~ended[:-1]].max(), 1)  # there are such moves
+    np.testing.assert_array_equal(cells[1:][~searched[:-1] & ~moved.finished[:-1]].max(), 1)  # there are such moves
 
     seats, won, finished = [], 0.0, 0
     for column in range(AGAINST.num_games):
@@ -137,12 +136,12 @@ def test_the_moves_of_an_opponent_are_not_learned_as_policy() -> None:
             if number < games.game_index[column]:
                 assert len(seat) == 1
                 seats += seat
-                won += moved.returns[rows_of_game & ended[:, column], column, seats[-1]].item()
+                won += moved.returns[rows_of_game & moved.finished[:, column], column, seats[-1]].item()
                 finished += 1
             elif seat:
                 assert seat == {games.learner_seat[column]}
         for t in range(AGAINST.unroll_length - 1):  # what is recorded is what was played
-            if not searched[t, column] and not ended[t, column]:
+            if not searched[t, column] and not moved.finished[t, column]:
                 after = cells[t].copy()[column]
                 after[lowest[t, column]] = mover[t, column]
                 np.testing.assert_array_equal(cells[t + 1, column], after)
@@ -155,7 +154,7 @@ def test_the_moves_of_an_opponent_are_not_learned_as_policy() -> None:
 
 def test_a_fraction_of_the_games_is_played_against_the_opponent() -> None:
     config = replace(AGAINST, opponent_fraction=0.25)
-    games, moved, _, stats = jax.device_get(played(config, opponent=first_legal))
+    games, moved, stats = jax.device_get(played(config, opponent=first_legal))
     against = stats.opponent_games / stats.games
     assert abs(against - 0.25) < 4 * (0.25 * 0.75 / stats.games) ** 0.5
     alone = (moved.game_index == games.game_index[None]) & (games.learner_seat < 0)[None]
@@ -166,8 +165,8 @@ def test_a_fraction_of_the_games_is_played_against_the_opponent() -> None:
 def test_games_without_the_opponent_are_those_of_plain_selfplay() -> None:
     """Where no game is drawn for the opponent, positions and decisions are bit for bit the same, fast searches included."""
     config = replace(AGAINST, opponent_fraction=0.0, fast_simulations=2, full_search_prob=0.5)
-    _, plain, _, before = jax.device_get(played(config))
-    _, moved, _, after = jax.device_get(played(replace(config, opponent_fraction=1e-9), opponent=first_legal))
+    _, plain, before = jax.device_get(played(config))
+    _, moved, after = jax.device_get(played(replace(config, opponent_fraction=1e-9), opponent=first_legal))
     jax.tree.map(np.testing.assert_array_equal, plain, moved)
     assert after.opponent_moves == after.opponent_games == before.opponent_moves == 0
     assert after.full_searches == before.full_searches > 0
@@ -180,13 +179,13 @@ def test_seats_of_the_learner_are_drawn_anew_for_every_game() -> None:
     assert (abs(counts - 2000) < 4 * (8000 * 0.25 * 0.75) ** 0.5).all()
 
 
-ADD = jax.jit(replay.add, static_argnums=(3, 4))
+ADD = jax.jit(replay.add, static_argnums=2)
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
-    """Against a list of games, whatever their lengths, over several turns of the ring; so do both TD(lambda) targets."""
+    """Against a list of games, whatever their lengths, over several turns of the ring; so do the TD(lambda) targets."""
     size, more, lanes = 6, 3, 2
     td_lambda = data.draw(st.sampled_from([1.0, 0.7, 0.0]))
 
@@ -219,11 +218,10 @@ def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
             final=replace(new.final, cells=jnp.broadcast_to(cells[..., None], new.final.cells.shape)),
             root_value=jnp.asarray(values),
             game_index=jnp.asarray(game, jnp.int32),
-            returns=jnp.asarray(won),
+            returns=jnp.asarray(np.where(ended[..., None], won, replay.UNKNOWN)),
             score_value=jnp.asarray(won),
-            finished=jnp.asarray(ended),
         )
-        ring = add(ring, new, jnp.asarray(ended), td_lambda, 0.5)
+        ring = add(ring, new, td_lambda)
         history += [(game[t], values[t], ended[t], won[t]) for t in range(more)]
     kept = {time % size: time for time in range(max(0, len(history) - size), len(history))}
     for row in range(size):
@@ -237,43 +235,13 @@ def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
             over = game < number[lane]
             assert int(ring.positions.game_index[row, lane]) == game
             assert bool(ring.positions.finished[row, lane]) == over
-            np.testing.assert_allclose(ring.positions.returns[row, lane, 0], 1 / (game + 2) if over else 0, rtol=1e-6)
+            np.testing.assert_allclose(
+                ring.positions.returns[row, lane, 0], 1 / (game + 2) if over else replay.UNKNOWN, rtol=1e-6
+            )
             if over:
-                targets = ring.positions.outcome_target[row, lane], ring.positions.short_term_target[row, lane]
-                expected = [target(history, time, lane, weight) for weight in (td_lambda, 0.5)]
-                np.testing.assert_allclose(targets, expected, atol=1e-6)
+                expected = target(history, time, lane, td_lambda)
+                np.testing.assert_allclose(ring.positions.outcome_target[row, lane], expected, atol=1e-6)
                 assert (np.asarray(ring.positions.final.cells[row, lane]) == game).all()
-
-
-def test_nodes_of_the_search_trees_are_recorded_with_their_values() -> None:
-    """A node lies below its position, and its value is that of the tree; the rest of self-play does not change."""
-    config = replace(CONFIG, tree_nodes=True, search=replace(CONFIG.search, num_simulations=24))
-    _, plain, _, _ = jax.device_get(played(replace(config, tree_nodes=False)))
-    _, moved, _, _ = jax.device_get(played(config))
-    jax.tree.map(np.testing.assert_array_equal, plain, replace(moved, node=None))
-    known = moved.node.value[..., 0] != replay.UNKNOWN
-    assert known.mean() > 0.5
-    filled = (moved.state.cells >= 0).sum(axis=-1), (moved.node.state.cells >= 0).sum(axis=-1)
-    kept = ((moved.state.cells < 0) | (moved.state.cells == moved.node.state.cells)).all(axis=-1)
-    assert kept[known].all()
-    assert (filled[1] > filled[0])[known].all()
-    np.testing.assert_allclose(moved.node.value[known].sum(axis=-1), 1, rtol=1e-5)
-    # A tree with too few simulations has no node of four visits.
-    _, moved, _, _ = jax.device_get(played(replace(CONFIG, tree_nodes=True)))
-    assert (moved.node.value[..., 0] != replay.UNKNOWN).mean() < 0.5
-
-
-def test_a_node_is_drawn_in_proportion_to_its_visits() -> None:
-    tree = jax.eval_shape(lambda: init_tree(GAME.init(jax.random.key(0)), 2, 9, 5))
-    tree = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), tree)
-    visits, total = jnp.asarray([40, 18, 3, 12, 6]), jnp.arange(10.0).reshape(5, 2)
-    tree = replace(tree, visits=visits, value_sum=total, proven=jnp.arange(5) == 3)
-    nodes = jax.vmap(lambda key: agents.draw_node(tree, key))(jax.random.split(jax.random.key(0), 2000))
-    first = np.isclose(nodes.value, total[1] / 18).all(axis=1)
-    assert (first | np.isclose(nodes.value, total[4] / 6).all(axis=1)).all()
-    assert abs(first.mean() - 0.75) < 4 * (0.75 * 0.25 / 2000) ** 0.5
-    none = agents.draw_node(replace(tree, visits=visits // 20), jax.random.key(0))
-    assert (np.asarray(none.value) == replay.UNKNOWN).all()
 
 
 def test_half_of_the_games_begin_with_random_actions() -> None:
@@ -283,21 +251,21 @@ def test_half_of_the_games_begin_with_random_actions() -> None:
     assert plies[4:].sum() == 0
     assert (abs(plies[:4] - 512 * np.array([3, 1, 1, 1]) / 6) < 4 * (512 * 0.25) ** 0.5).all()
     # So do the games after them.
-    _, moved, ended, _ = jax.device_get(played(replace(config, num_games=8)))
-    starts = (moved.state.cells[1:] >= 0).sum(axis=-1)[ended[:-1]]
+    _, moved, _ = jax.device_get(played(replace(config, num_games=8)))
+    starts = (moved.state.cells[1:] >= 0).sum(axis=-1)[moved.finished[:-1]]
     assert set(starts.tolist()) == {0, 1, 2, 3}
 
 
 def test_positions_are_drawn_by_surprise() -> None:
     ring = replay.empty(GAME, 4, 2, 9)
     surprise = jnp.asarray([[0.0, 1.0], [3.0, -1.0], [9.0, 0.0], [0.0, 0.0]])
-    finished = jnp.asarray([[True, True], [True, True], [False, True], [False, False]])
-    ring = replace(ring, positions=replace(ring.positions, surprise=surprise, finished=finished))
+    returns = jnp.asarray([[1.0, 1.0], [1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]])[..., None].repeat(2, -1)
+    ring = replace(ring, positions=replace(ring.positions, surprise=surprise, returns=returns))
     draw = jax.jit(replay.sample, static_argnums=(2, 3))
     drawn = np.asarray(draw(ring, jax.random.key(0), 40_000, 0.5))
     shares = np.bincount(drawn, minlength=8) / 40_000
     np.testing.assert_allclose(shares, [0.125, 0.25, 0.5, 0, 0, 0.125, 0, 0], atol=0.01)
-    none = replace(ring, positions=replace(ring.positions, finished=finished & False))
+    none = replace(ring, positions=replace(ring.positions, returns=returns * 0 + replay.UNKNOWN))
     assert (np.asarray(draw(none, jax.random.key(0), 10, 0.5)) == -1).all()
 
 
@@ -411,9 +379,7 @@ def test_losses_are_those_of_the_candidates_and_of_the_right_seats() -> None:
         jnp.int32(0),
         jnp.asarray([0.0, 1.0]),
         jnp.asarray([0.1, 0.9]),
-        jnp.asarray([0.5, 0.5]),
         jnp.asarray([0.2, 0.8]),
-        jnp.asarray(True),
     )
     total, parts = loss.position_loss(config, GAME, lambda observation: outputs, position, jax.random.key(0))
 
@@ -429,25 +395,7 @@ def test_losses_are_those_of_the_candidates_and_of_the_right_seats() -> None:
     np.testing.assert_allclose(total, policy + 2 * outcome + 0.5 * score, rtol=1e-5)
     assert float(parts.agreement) == 1
     assert np.asarray(parts.calibration)[0].sum() == 2
-    softer, parts = loss.position_loss(
-        replace(config, soft_policy_weight=3.0, soft_policy_temperature=2.0),
-        GAME,
-        lambda observation: outputs,
-        position,
-        jax.random.key(0),
-    )
-    roots = np.sqrt([0.5, 0.25, 0.25])
-    np.testing.assert_allclose(parts.soft_policy, divergence(list(roots / roots.sum()), [4.0, 0.0, 1.0]), rtol=1e-5)
-    np.testing.assert_allclose(softer, total + 3 * parts.soft_policy, rtol=1e-5)
-    node = replay.TreeNode(GAME.step(state, jnp.int32(8)), jnp.asarray([0.2, 0.8]))
-    with_node = replace(position, node=node)
-    more, parts = loss.position_loss(config, GAME, lambda observation: outputs, with_node, jax.random.key(0))
-    np.testing.assert_allclose(parts.node, divergence([0.2, 0.8], [1.0, 0.0]), rtol=1e-5)  # seat 0 is to move there
-    np.testing.assert_allclose(more, total + 2 * parts.node, rtol=1e-5)
-    unknown = replace(position, node=replace(node, value=jnp.full(2, replay.UNKNOWN)))
-    less, _ = loss.position_loss(config, GAME, lambda observation: outputs, unknown, jax.random.key(0))
-    np.testing.assert_allclose(less, total, rtol=1e-6)
-    unfinished = replace(position, finished=jnp.asarray(False))
+    unfinished = replace(position, returns=jnp.full(2, replay.UNKNOWN))
     nothing, _ = loss.position_loss(config, GAME, lambda observation: outputs, unfinished, jax.random.key(0))
     assert float(nothing) == 0
 
@@ -473,8 +421,7 @@ def test_the_owners_of_cells_are_learned_from_the_seat_of_the_mover() -> None:
         share,
         jnp.float32(0),
         jnp.int32(0),
-        *[share] * 4,
-        jnp.asarray(True),
+        *[share] * 3,
         final=final,
     )
 
@@ -485,10 +432,10 @@ def test_the_owners_of_cells_are_learned_from_the_seat_of_the_mover() -> None:
         return vector(observation)._replace(features=jnp.moveaxis(observation, 0, -1))
 
     def learned(model: Any, position: Any, config: LossConfig, seed: int = 0) -> tuple[Any, Any, Any]:
-        heads = make_heads(config, game, model)
-        weight = jax.random.normal(jax.random.key(3), heads.ownership.linear.weight.shape)
-        heads = eqx.tree_at(lambda heads: heads.ownership.linear.weight, heads, weight)
-        total, parts = loss.position_loss(config, game, model, position, jax.random.key(seed), heads)
+        head = ownership_head(game, model)
+        weight = jax.random.normal(jax.random.key(3), head.linear.weight.shape)
+        head = eqx.tree_at(lambda head: head.linear.weight, head, weight)
+        total, parts = loss.position_loss(config, game, model, position, jax.random.key(seed), head)
         return total, parts, weight
 
     total, parts, weight = learned(vector, position, config)
@@ -508,34 +455,7 @@ def test_the_owners_of_cells_are_learned_from_the_seat_of_the_mover() -> None:
         turned = learned(board, position, replace(config, augment=True), seed)[1].ownership
         np.testing.assert_allclose(turned, plain, rtol=1e-5)
     with pytest.raises(ValueError, match="needs a network that gives its features"):
-        make_heads(config, game, lambda observation: vector(observation)._replace(features=None))
-
-
-def test_the_short_term_value_is_learned_from_the_seat_of_the_mover() -> None:
-    """Worked out with NumPy, from features of a board, which are averaged over the cells."""
-    config = LossConfig(short_term_loss_weight=0.5, augment=False)
-    state = GAME.step(GAME.init(jax.random.key(0)), jnp.int32(4))  # seat 1 is to move
-    share, target = jnp.asarray([0.5, 0.5]), jnp.asarray([0.3, 0.7])
-    scalars = jnp.float32(0), jnp.int32(0)
-    actions = jnp.asarray([8, 0])
-    position = Positions(state, actions, share, share, *scalars, share, share, target, share, jnp.asarray(True))
-    features = jnp.arange(12.0).reshape(2, 3, 2)
-
-    def model(observation: Any) -> networks.Outputs:
-        return networks.Outputs(jnp.zeros(9), jnp.zeros(2), jnp.zeros(2), features)
-
-    heads = make_heads(config, GAME, model)
-    assert heads.ownership is None
-    weight = jnp.asarray([[0.1, -0.2], [0.3, 0.1]])
-    heads = eqx.tree_at(lambda heads: heads.short_term.linear.weight, heads, weight)
-    total, parts = loss.position_loss(config, GAME, model, position, jax.random.key(0), heads)
-    logits = np.asarray([5.0, 6.0]) @ np.asarray(weight)
-    expected = np.asarray([0.7, 0.3]) @ (np.log([0.7, 0.3]) - logits + np.log(np.exp(logits).sum()))
-    np.testing.assert_allclose(parts.short_term, expected, rtol=1e-5)
-    without = loss.position_loss(config, GAME, model, position, jax.random.key(0))[0]
-    np.testing.assert_allclose(total, without + 0.5 * parts.short_term, rtol=1e-5)
-    with pytest.raises(ValueError, match=r"loss\.short_term_loss_weight needs a network that gives its features"):
-        make_heads(config, GAME, lambda observation: model(observation)._replace(features=None))
+        ownership_head(game, lambda observation: vector(observation)._replace(features=None))
 
 
 def test_a_symmetry_renames_what_is_learned() -> None:
@@ -558,8 +478,7 @@ def test_a_symmetry_renames_what_is_learned() -> None:
         jnp.full(2, 0.5),
         jnp.float32(0),
         jnp.int32(0),
-        *[jnp.full(2, 0.5)] * 4,
-        jnp.asarray(True),
+        *[jnp.full(2, 0.5)] * 3,
     )
     for seed in range(4):
         key = jax.random.key(seed)

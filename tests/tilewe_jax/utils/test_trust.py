@@ -20,9 +20,10 @@ from tilewe_jax.cli.common import GameOptions, Imports, Trust
 from tilewe_jax.interop.analysis import AnalysisSession, Defaults
 from tilewe_jax.networks import make, register_architecture, weights
 from tilewe_jax.networks.registry import registered_by, resolve
+from tilewe_jax.presets import configured
 from tilewe_jax.training import checkpoint
 from tilewe_jax.training.config import TrainConfig, changed, code_in_settings
-from tilewe_jax.training.run import configured, read_config
+from tilewe_jax.training.run import read_config
 from tilewe_jax.utils import factories
 from tilewe_jax.utils.trust import UntrustedError, trusting
 
