@@ -123,7 +123,7 @@ class Search(Generic[State]):
 
         def goes_on(progress: "Progress[State]") -> Array:
             # Of a batch, all go on together until the last is decided.
-            running = progress.step < last
+            running: Array = progress.step < last
             return any_lane(running & ~progress.decided if settings.stop_early or settings.exact_endings else running)
 
         def take_step(progress: "Progress[State]") -> "Progress[State]":
