@@ -26,7 +26,8 @@ seat.
 
 An action also has its ``id`` and ``name``.
 
-``draw`` and ``draw_grid`` draw views; ``tilewe_jax.replay`` draws states of games on the device.
+``draw`` and ``draw_grid`` draw views, by what the folder of each game has registered for its kind (``pictures.register``);
+``tilewe_jax.replay`` draws states of games on the device.
 """
 
 from tilewe_jax.draw.pictures import draw, draw_grid

@@ -11,7 +11,7 @@ Modules in the order in which they build on each other::
     heuristics             action logits and position values without lookahead; ``heuristic_weights`` are learned
     one_ply, policies      the sample engines of ``tilewe``
     observation, symmetry  planes for networks; symmetries of the board
-    notation, figures      names of actions; text
-    position               positions in plain Python, and the rule that an action breaks
+    notation, drawing      names of actions; pictures
+    position, offers       positions in plain Python, the rule that an action breaks; how people are offered the games
     game                   all of it as a ``Game``
 """
