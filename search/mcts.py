@@ -124,7 +124,8 @@ class Search(Generic[State]):
         def goes_on(progress: "Progress[State]") -> Array:
             # Of a batch, all go on together until the last is decided.
             running: Array = progress.step < last
-            return any_lane(running & ~progress.decided if settings.stop_early or settings.exact_endings else running)
+            going: Array = any_lane(running & ~progress.decided if settings.stop_early or settings.exact_endings else running)
+            return going
 
         def take_step(progress: "Progress[State]") -> "Progress[State]":
             step, first, is_root = progress.step, (progress.step - 1) * leaves, any_lane(progress.step == 0)
