@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tilewe_jax.agents.agent import Agent, agent
+    from tilewe_jax.agents.base import Agent, agent
     from tilewe_jax.batching import Environment, rollout
     from tilewe_jax.game import Game
     from tilewe_jax.host import IllegalActionError

@@ -1,6 +1,6 @@
 """Agents of the device as engines of ``tilewe_jax.tilewe``, the way back from ``host_players``."""
 
-from tilewe_jax.agents.agent import agent
+from tilewe_jax.agents.base import agent
 from tilewe_jax.agents.host_agent import HostAgent
 from tilewe_jax.registry import make
 from tilewe_jax.tilewe.board import Board

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int32, Key, PRNGKeyArray, UInt32
 
-from tilewe_jax.agents.agent import Agent, agent
+from tilewe_jax.agents.base import Agent, agent
 from tilewe_jax.agents.levels import is_name
 from tilewe_jax.agents.spec import AgentSpec, AnySearch
 from tilewe_jax.agents.timed_search import timed

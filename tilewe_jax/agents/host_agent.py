@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from tilewe_jax.agents.agent import Agent
+from tilewe_jax.agents.base import Agent
 from tilewe_jax.agents.host_player import ForfeitError, HostGame, HostPlayer
 from tilewe_jax.agents.pondering import Pondering
 from tilewe_jax.agents.timed_search import parts_of, timed

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tilewe_jax import settings
-from tilewe_jax.agents.agent import names_code
+from tilewe_jax.agents.base import names_code
 from tilewe_jax.arena.ratings import Sprt
 from tilewe_jax.game import Game, num_owned_cells
 from tilewe_jax.networks.registry import registered_by
