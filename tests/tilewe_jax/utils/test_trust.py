@@ -13,8 +13,8 @@ import pytest
 from tests.bad_inputs import Outcome, run, stopped_before_work
 from tilewe_jax import make as make_game
 from tilewe_jax import settings
-from tilewe_jax.agents.base import names_code
 from tilewe_jax.agents.analysis import AgentAnalyzer
+from tilewe_jax.agents.base import names_code
 from tilewe_jax.cli import main as cli
 from tilewe_jax.cli.common import GameOptions, Imports, Trust
 from tilewe_jax.interop.analysis import AnalysisSession, Defaults
