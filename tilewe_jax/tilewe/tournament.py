@@ -174,7 +174,8 @@ class TournamentResults:
 
     def write_records(self, path: str | Path) -> None:
         """Write the games to a file that ``tilewe-jax replay`` and ``show`` read. Raises ``OSError``; needs JAX."""
-        from tilewe_jax import make, records  # noqa: PLC0415 - nothing else here needs JAX
+        from tilewe_jax import records  # noqa: PLC0415 - nothing else here needs JAX
+        from tilewe_jax.registry import make  # noqa: PLC0415
         from tilewe_jax.tilewe.convert import record_of_board  # noqa: PLC0415
 
         if not self.match_data:
