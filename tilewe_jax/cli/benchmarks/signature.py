@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int32, PRNGKeyArray
 
-from tilewe_jax import make
 from tilewe_jax.agents import Agent, AgentSpec, agent
 from tilewe_jax.batching import Trajectory, trajectories
 from tilewe_jax.game import Game
+from tilewe_jax.registry import make
 from tilewe_jax.search import (
     Determinized,
     EvaluatorSettings,
