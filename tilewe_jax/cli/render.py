@@ -40,8 +40,8 @@ class Render(Imports):
 
     file: Annotated[Path, arg(metavar="FILE")]
     """A file of games: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file."""
-    out: Annotated[Path, arg(metavar="FILE")]
-    """File to write."""
+    out: OptionalFile = None
+    """File to write. Required."""
     format: Annotated[Format | None, arg(metavar="FORMAT", help_behavior_hint="")] = None
     """svg, gif, animated-svg, html or grid; by default what the name of --out says."""
     number: int = 1
@@ -63,6 +63,8 @@ class Render(Imports):
         from tilewe_jax.utils.extras import MissingExtraError
         from tilewe_jax.utils.files import replacing
 
+        if self.out is None:
+            raise UsageError("--out is needed, the file to write")
         check_positive(number=self.number)
         check_writable(self.out)
         kind = self.format or _SUFFIXES.get(self.out.suffix.lower())
