@@ -48,7 +48,7 @@ def check_evaluation(game: Game[Any], evaluator: Any, evaluation: Any) -> Evalua
     check_tree(source, {"value": value}, {"value": by_seat})
 
     def checked(actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        scores: Array = logits(actions)
+        scores: Float32[Array, "k"] = logits(actions)
         check_tree(source, {"logits": scores}, {"logits": array(jnp.float32, *actions.shape)})
         return scores
 

@@ -24,3 +24,12 @@ def test_importing_takes_little_beyond_jax() -> None:
         "import time, jax, jax.numpy, numpy; begun = time.process_time(); import tilewe_jax;print(time.process_time() - begun)"
     )
     assert min(float(run(code)) for _ in range(3)) < 0.3
+
+
+@pytest.mark.parametrize("module", ["tilewe_jax.registry", "tilewe_jax.batching", "tilewe_jax.search"])
+def test_games_and_search_import_nothing_of_training_or_the_command_line(module: str) -> None:
+    code = (
+        f"import sys, tilewe_jax, {module}; [tilewe_jax.make(name) for name in tilewe_jax.available_games()];"
+        "print(*{'optax', 'orbax', 'rich', 'tyro', 'equinox', 'matplotlib'} & {*sys.modules})"
+    )
+    assert not run(code).strip()

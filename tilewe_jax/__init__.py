@@ -15,6 +15,7 @@ JAX is imported with the first name that needs it: ``from tilewe_jax import tile
 """
 
 from importlib import import_module
+from os.path import dirname, isfile, join
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ _MODULES = {
     "register": "tilewe_jax.registry",
     "rollout": "tilewe_jax.batching",
 }
+
+if isfile(join(dirname(__file__), "search")):
+    raise ImportError(
+        "tilewe_jax/search must be a link to the folder search, but git has written a text file; run:"
+        " git config core.symlinks true && git checkout -- tilewe_jax/search (on Windows in developer mode)"
+    )
 
 
 def __getattr__(name: str) -> Any:
