@@ -624,7 +624,7 @@ class Inputs:
         numbers = ("0", "1", "4", "-1", "nan", "inf", "1e9", "10", str(2**31), str(2**63), "9" * 30, "9" * 5000, "x", "")
         flags = {
             "rollout": "games batch seed devices players set out game json",
-            "match": "run num-simulations games opening batch seed devices sprt move-seconds players players set out plot game json",
+            "match": "run num-simulations games opening batch seed devices sprt move-seconds out plot list game json",
             "bench": "game form policy search signature train num-simulations num-candidates batch seconds cores seed json",
             "perft": "depth players set game json",
             "train": "preset set resume devices list json num-processes coordinator process-id",
