@@ -422,7 +422,7 @@ class Inputs:
         content = json.dumps(mutated_json(rng, config) if rng.random() < 0.7 else config).encode()
         Path("run/config.json").write_bytes(mutated_bytes(rng, content) if rng.random() < 0.2 else content)
         if rng.random() < 0.3:
-            return self.command("eval", "--run", "run", "--agents", "random", "random", "--games", "2")
+            return self.command("match", "--run", "run", "random", "random", "--games", "2")
         if rng.random() < 0.3:
             return self.command("train", "--out", "run", "--resume", "--json")
         from tilewe_jax.training.agents import check_warmup, opponent_policy
@@ -577,7 +577,7 @@ class Inputs:
             text = ",".join(settings)
         elif rng.random() < 0.9:
             text = mutated_text(rng, text)
-        return self.command("arena", "--game", "santorini", "--agents", "random", _argument(text), "--games", "2")
+        return self.command("match", "--game", "santorini", "random", _argument(text), "--games", "2")
 
     def fuzz_game_options(self, rng: random.Random) -> str | None:
         game = rng.choice(list(self.options))
@@ -624,9 +624,7 @@ class Inputs:
         numbers = ("0", "1", "4", "-1", "nan", "inf", "1e9", "10", str(2**31), str(2**63), "9" * 30, "9" * 5000, "x", "")
         flags = {
             "rollout": "games batch seed devices players set out game json",
-            "arena": "agents games batch seed devices sprt move-seconds players set out plot game list json",
-            "selfplay": "agent games batch seed devices players set out game json",
-            "eval": "agents run num-simulations games opening batch seed devices plot players set game json",
+            "match": "run num-simulations games opening batch seed devices sprt move-seconds out plot list game json",
             "bench": "game form policy search signature train num-simulations num-candidates batch seconds cores seed json",
             "perft": "depth players set game json",
             "train": "preset set resume devices list json num-processes coordinator process-id",

@@ -31,9 +31,9 @@ TRAIN = [
 MANY = "100000000"
 COMMANDS = {
     "rollout": ["rollout", *TINY, "--games", MANY, "--batch", "256", "--out", "OUT"],
-    "arena": ["arena", *TINY, "--agents", "random", "greedy", "--games", "1000000", "--batch", "64", "--out", "OUT"],
-    "eval": ["eval", *TINY, "--agents", "random", "gumbel:num_simulations=4", "--games", "1000000", "--batch", "32"],
-    "selfplay": ["selfplay", *TINY, "--agent", "puct:num_simulations=4", "--games", "1000000", "--batch", "32", "--out", "OUT"],
+    "arena": ["match", "random", "greedy", *TINY, "--games", "1000000", "--batch", "64", "--out", "OUT"],
+    "eval": ["match", "random", "gumbel:num_simulations=4", *TINY, "--games", "1000000", "--batch", "32"],
+    "selfplay": ["match", "puct:num_simulations=4", *TINY, "--games", "1000000", "--batch", "32", "--out", "OUT"],
     "ladder": ["ladder", *TINY, "--agent", "random", "--opponent", "greedy", "--games", "1000000", "--batch", "32"],
     "perft": ["perft", "--game", "duo", "--depth", "9"],
     "bench": ["bench", *TINY, "--batch", "64", "--seconds", "1000"],

@@ -243,7 +243,7 @@ def option_name(name: str) -> str:
 def from_arguments(kind: type[Settings], arguments: Sequence[str]) -> Settings:
     """The dataclass that a command line gives: ``--name value``, of truth values ``--name`` alone, of lists several values.
 
-    Words before the first option are the fields without a default.
+    Words before the first option are the fields without a default; a list among them may be empty.
 
     Raises ``SystemExit`` after printing the help that is asked for.
     """
@@ -269,9 +269,10 @@ def from_arguments(kind: type[Settings], arguments: Sequence[str]) -> Settings:
         given.setdefault(name, []).append(token)
     kinds = get_type_hints(kind)
     values = {known[option].name: _value(option, kinds[known[option].name], words) for option, words in given.items()}
-    if missing := [option for option in needed if option not in given]:
-        raise ValueError(f"missing: {', '.join(missing)}")
-    return kind(**values)
+    absent = [known[option].name for option in needed if option not in given]
+    if missing := [name for name in absent if not _is_list(kinds[name])]:
+        raise ValueError(f"missing: {', '.join(missing)}".upper().replace("MISSING", "missing"))
+    return kind(**dict.fromkeys(absent, ()), **values)
 
 
 def _value(option: str, kind: Any, words: list[str]) -> Any:

@@ -49,7 +49,7 @@ class Settings:
     set: tuple[str, ...] = ()
     """Options of the game that differ from its defaults, such as placement=random."""
     agent: str = "puct:num_simulations=128"
-    """The search that plays, without a network or with one; any that ``tilewe-jax arena`` knows."""
+    """The search that plays, without a network or with one; any that ``tilewe-jax match`` knows."""
     batches: int = setting(40, 1)
     """Number of files, in all."""
     batch: int = setting(256, 1)

@@ -67,7 +67,7 @@ def test_the_command_line_takes_a_factory(tmp_path: Path, capsys: pytest.Capture
     assert json.loads(capsys.readouterr().out)["game"] == "connect_four"
     cli.main(["replay", str(games)])
     agents = "puct:num_simulations=4", "random"
-    cli.main(["arena", "--game", FACTORY, "--set", "rows=4", "--agents", *agents, "--games", "8", "--json"])
+    cli.main(["match", *agents, "--game", FACTORY, "--set", "rows=4", "--games", "8", "--json"])
     capsys.readouterr()
     settings = "network.size=tiny selfplay.num_games=16 selfplay.unroll_length=4 selfplay.search.num_simulations=4"
     more = "replay.replay_size=8 replay.min_replay_size=4 optimizer.batch_size=16"

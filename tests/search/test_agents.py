@@ -116,14 +116,13 @@ def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         "santorini",
         "--set",
         "size=3",
-        "--agent",
         "puct:num_simulations=8,num_candidates=8",
         "--games",
         "6",
         "--batch",
         "4",
     ]
-    code, out, err = run(capsys, "selfplay", *options, "--out", str(path), "--json")
+    code, out, err = run(capsys, "match", *options, "--out", str(path), "--json")
     assert (code, err) == (0, "")
     summary = json.loads(out)
     assert summary["games"] == 6
@@ -132,12 +131,12 @@ def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     code, out, _ = run(capsys, "replay", str(path), "--json")
     assert (code, json.loads(out)["wrong"]) == (0, 0)
     for arguments, message in (
-        (["--agent", "strong"], "has no agent 'strong'"),
+        (["strong"], "has no agent 'strong'"),
         (["--games", "0"], "--games must be positive"),
         (["--devices", "3"], "a batch of 4 cannot be divided among 3 devices"),
-        (["--agent", "puct:num_simulations=1000000000"], "need about"),
+        (["puct:num_simulations=1000000000"], "need about"),
     ):
-        code, out, err = run(capsys, "selfplay", *options, *arguments)
+        code, out, err = run(capsys, "match", *arguments, *options)
         assert (code, out) == (2, "")
         assert message in err
         assert len([line for line in err.splitlines() if not line.startswith("compiling")]) == 1  # on a slow machine

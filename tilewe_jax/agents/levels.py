@@ -5,7 +5,7 @@ looked at (``value_temperature``), so that they err in small things more than in
 network that is shipped wins against the strongest search without one, it has a level above that.
 
 The ratings are Elo of the levels of a game among each other, 0 for the weakest, to within about 200, in ``classic_2`` 300. They
-say how far apart levels are, and nothing across games. ``tilewe-jax arena --game GAME --agents level:1 level:2 ...`` measures
+say how far apart levels are, and nothing across games. ``tilewe-jax match level:1 level:2 ... --game GAME `` measures
 them.
 """
 

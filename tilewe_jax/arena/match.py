@@ -133,7 +133,7 @@ class Match:
             names = [player.name for player in players]
             raise ValueError(
                 f"{game.id} is played by {seats} here, and {len(names)} agent{'s' * (len(names) > 1)} cannot fill the seats:"
-                f" name some twice, like --agents {' '.join((seats * names)[:seats])}{fewer}"
+                f" name some twice, like {' '.join((seats * names)[:seats])}{fewer}"
             )
         if isinstance(opening, int) and not 0 <= opening <= game.max_steps:
             raise ValueError(f"the opening must have 0 to {game.max_steps} moves, the longest game, not {opening}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich import box
-from tyro.conf import arg
+from tyro.conf import Positional, arg
 
 from tilewe_jax.cli.common import (
     Agents,
@@ -50,7 +50,7 @@ class Analyze(GameOptions, Trust):
     """
 
     agent: Annotated[str, arg(metavar="AGENT")] = AGENT
-    """Agent that searches, puct or gumbel with their settings (see `tilewe-jax arena --list`), which requests may change."""
+    """Agent that searches, puct or gumbel with their settings (see `tilewe-jax match --list`), which requests may change."""
     others: Agents = ()
     """Agents that requests may name besides this one and the levels of a game."""
     batch: int = 64
@@ -93,10 +93,10 @@ class Rate(Trust):
     Values are those of the player who moved, 1 for a win. The loss is the value of the best move less that of the move played.
     """
 
-    file: Annotated[Path, arg(metavar="FILE")]
-    """A file of games: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file."""
+    file: Annotated[Positional[Path], arg(metavar="FILE")]
+    """A file of games: records, as --out of `rollout` and `match` writes them, or a .blksgf file."""
     agent: Annotated[str, arg(metavar="AGENT")] = AGENT
-    """Agent that searches, puct or gumbel with their settings; `tilewe-jax arena --list` shows them."""
+    """Agent that searches, puct or gumbel with their settings; `tilewe-jax match --list` shows them."""
     number: OptionalInt = None
     """Rate only this game of the file, from 1."""
     variations: Flag = False

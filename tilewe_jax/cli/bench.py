@@ -51,7 +51,7 @@ class Bench(GameOptions):
     """How play is measured: whole games without masks, or as Pgx is, with a mask and an observation at every step; then also
     games of Pgx, where that is installed, if no game is named."""
     policy: Annotated[str | None, arg(metavar="POLICY", help_behavior_hint="")] = None
-    """Built-in policy that plays, see `tilewe-jax arena --list`; by default random, in triominos random_stuck."""
+    """Built-in policy that plays, see `tilewe-jax match --list`; by default random, in triominos random_stuck."""
     search: Flag = False
     """Measure the tree search instead of games; on the made-up game also mctx, where that is installed."""
     signature: Flag = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import arg
+from tyro.conf import Positional, arg
 
 from tilewe_jax.cli import common
 from tilewe_jax.cli.common import (
@@ -215,8 +215,8 @@ class Perft(GameOptions):
 class Replay(Imports):
     """Play recorded games again and check that each move is legal and each result is right."""
 
-    file: Annotated[Path, arg(metavar="FILE")]
-    """A file of games: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file."""
+    file: Annotated[Positional[Path], arg(metavar="FILE")]
+    """A file of games: records, as --out of `rollout` and `match` writes them, or a .blksgf file."""
     variations: Flag = False
     """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
     json: Flag = False
@@ -259,8 +259,8 @@ class Show(Imports):
     terminal, or with --plain, --brief, --move or --svg, the game is printed.
     """
 
-    file: Annotated[Path, arg(metavar="FILE")]
-    """A file of games: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file."""
+    file: Annotated[Positional[Path], arg(metavar="FILE")]
+    """A file of games: records, as --out of `rollout` and `match` writes them, or a .blksgf file."""
     number: int = 1
     """Number of the game in the file, from 1."""
     variations: Flag = False

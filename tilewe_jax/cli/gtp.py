@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import arg
+from tyro.conf import Positional, arg
 
 from tilewe_jax.cli.common import (
     Flag,
@@ -36,7 +36,7 @@ class Gtp(GameOptions, Trust):
     """
 
     agent: Annotated[str, arg(metavar="AGENT")] = "best"
-    """Agent that plays, as for `arena`: best is the strongest search that is shipped for the game."""
+    """Agent that plays, as for `match`: best is the strongest search that is shipped for the game."""
     seed: int = 0
     """Seed of the agent's random numbers."""
     name: Annotated[str, arg(metavar="NAME")] = "tilewe-jax"
@@ -87,9 +87,9 @@ class Convert(Imports):
     and classic_2, and opens files of a single game.
     """
 
-    source: Annotated[Path, arg(metavar="IN")]
-    """File to read: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file."""
-    target: Annotated[Path, arg(metavar="OUT")]
+    source: Annotated[Positional[Path], arg(metavar="IN")]
+    """File to read: records, as --out of `rollout` and `match` writes them, or a .blksgf file."""
+    target: Annotated[Positional[Path], arg(metavar="OUT")]
     """File to write."""
     number: OptionalInt = None
     """Convert only this game of the file, from 1."""

@@ -46,9 +46,9 @@ class Ladder(GameOptions, Trust):
     """
 
     agent: Agents = ()
-    """Agents that are measured, as for `arena`, each by itself."""
+    """Agents that are measured, as for `match`, each by itself."""
     opponent: Annotated[str, arg(metavar="AGENT", help_behavior_hint="")] = ""
-    """Their opponent, as for `arena`; {level} in it stands for the level."""
+    """Their opponent, as for `match`; {level} in it stands for the level."""
     levels: Annotated[str, arg(metavar="LEVELS", help_behavior_hint="")] = ""
     """Levels of the opponent, such as 1-6 or 1,3,5."""
     games: Annotated[tuple[int, ...], arg(metavar="GAMES ...")] = (100,)

@@ -25,11 +25,9 @@ COMMANDS = {
     "show": "games:Show",
     "render": "render:Render",
     "perft": "games:Perft",
-    "arena": "match:Arena",
-    "eval": "match:Eval",
+    "match": "match:Match",
     "ladder": "ladder:Ladder",
     "openings": "ladder:Openings",
-    "selfplay": "match:Selfplay",
     "train": "train:Train",
     "report": "train:Report",
     "export": "export:Export",
@@ -42,6 +40,12 @@ COMMANDS = {
     "bench": "bench:Bench",
 }
 """The dataclass of each command, as ``module:name`` in ``tilewe_jax.cli``."""
+MOVED = {
+    "arena": "match AGENT AGENT ...",
+    "eval": "match AGENT AGENT ..., or match --run FOLDER",
+    "selfplay": "match AGENT, which plays all seats",
+}
+"""Names that commands had, and what takes their place."""
 
 MOVED = {"exploit": "python -m experiments.exploitability, in the repository"}
 """What takes the place of the commands of earlier versions."""
@@ -123,6 +127,8 @@ def _run(arguments: list[str]) -> None:
 def _parse(arguments: list[str]) -> Any:
     """The command of a name with its options. Ends the process where they are wrong."""
     name, *options = arguments
+    if name in MOVED:
+        _fail(f"{name} is now: tilewe-jax {MOVED[name]}; see tilewe-jax match --help", 2)
     if name not in COMMANDS:
         if name.startswith("-"):
             _fail(f"expected a command before {name}; see tilewe-jax --help", 2)

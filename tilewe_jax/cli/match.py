@@ -1,13 +1,12 @@
-"""Commands in which agents play games against each other."""
+"""The command in which agents play games against each other, or one against itself."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import arg
+from tyro.conf import Positional, arg
 
 from tilewe_jax.cli import common
 from tilewe_jax.cli.common import (
@@ -29,6 +28,7 @@ from tilewe_jax.cli.common import (
     progress,
     title,
 )
+from tilewe_jax.cli.parsing import RARE
 from tilewe_jax.cli.tables import Rows
 from tilewe_jax.utils.words import counted
 
@@ -36,30 +36,35 @@ _LEADERS = 4
 """Number of agents whose win rates are shown while a match goes on."""
 
 
-@dataclass(frozen=True)
-class Arena(GameOptions, Trust):
-    """Let agents play each other, and rate them by Elo.
+@dataclass(frozen=True, kw_only=True)
+class Match(GameOptions, Trust):
+    """Let agents play each other, or one play itself, and print win rates and Elo with 95 % intervals.
 
-    An agent is a built-in one by its name (`tilewe-jax arena --list` shows those of a game); a search with its settings, such
-    as puct:num_simulations=64,num_playouts=4; best, the strongest search that is shipped for the game, with its network and
-    the settings that suit it, or best:num_simulations=400; level:1, level:2, ... for people, where the game has levels;
-    gtp:command="..." with the command line of an engine that speaks GTP; or module:factory, a function of yours that returns
-    a policy or a player in plain Python. NAME= before it, as in strong=best:num_simulations=400, is its name in the tables.
+    An agent is a built-in one by its name; a search, as puct:num_simulations=64,network=runs/duo; best, the strongest search
+    for the game, or best:num_simulations=400; level:1, level:2, ... for people; gtp:command="..." for an engine that speaks
+    GTP; or module:factory. NAME= before it names it. --list shows those of a game.
     """
 
-    agents: Agents = ()
-    """Agents that play, by default all that the game has built in. An agent that is named twice takes two seats."""
-    games: int = 1000
-    """Number of games."""
-    batch: int = 250
+    agents: Positional[Agents]
+    """Agents that play, by default all that the game has built in; one plays all seats. An agent that is named twice takes two
+    seats."""
+    run_: Annotated[OptionalFolder, arg(name="run")] = None
+    """Folder of a run of `train`: all networks that it kept play too, each with the search `gumbel`."""
+    num_simulations: Annotated[int, RARE] = 32
+    """Number of simulations per move of the networks of --run."""
+    games: int = 400
+    """Number of games. They come in sets, in which every agent plays from every seat after the same start."""
+    opening: int = 0
+    """Number of random moves at the beginning of each game, the same ones in all games of a set."""
+    sprt: Annotated[tuple[float, float] | None, arg(metavar="ELO0 ELO1", help_behavior_hint="")] = None
+    """Sequential test: stop once it is decided by which of two Elo differences the first agent is stronger than the second."""
+    batch: int = 128
     """Number of games played side by side; more are faster, and need more memory."""
     seed: int = 0
     """Seed of the games; they do not depend on --batch."""
-    devices: int = 1
+    devices: Annotated[int, RARE] = 1
     """Number of devices that share the batch; on a CPU, as many virtual ones are made."""
-    sprt: Annotated[tuple[float, float] | None, arg(metavar="ELO0 ELO1", help_behavior_hint="")] = None
-    """Sequential test: stop once it is decided by which of two Elo differences the first agent is stronger than the second."""
-    move_seconds: float = 60.0
+    move_seconds: Annotated[float, RARE] = 60.0
     """Seconds that a player in plain Python may take for a move; whoever takes longer forfeits the game."""
     list: Flag = False
     """List the built-in agents, the levels and the searches of the game, and play nothing."""
@@ -71,35 +76,26 @@ class Arena(GameOptions, Trust):
     """Print one JSON object and nothing else."""
 
     def run(self) -> None:
-        check_positive(games=self.games, batch=self.batch, move_seconds=self.move_seconds)
+        check_positive(games=self.games, batch=self.batch, move_seconds=self.move_seconds, num_simulations=self.num_simulations)
         check_seed(self.seed)
         if self.list:
-            check_unused(self, "with --list", "agents", "sprt", "out", "plot")
+            check_unused(self, "with --list", "run_", "sprt", "out", "plot")
+        if self.run_:
+            check_unused(self, "with --run, whose game is played", "game", "players", "set")
+        else:
+            check_unused(self, "without --run", "num_simulations")
         check_writable(self.out)
         check_writable(self.plot)
         common.ask_for_devices(self.devices)
         from tilewe_jax import records
-        from tilewe_jax.agents.levels import level_names
-        from tilewe_jax.agents.spec import search_agents
 
-        game = self.make()
+        game = _game_of_run(self.run_) if self.run_ else self.make()
         if self.list:
-            names = [*sorted(game.policies()), "best", *level_names(game), *search_agents()]
-            print(json.dumps({"game": game.id, "agents": names}) if self.json else "\n".join(names))
+            self._list(game)
             return
-        results = _play(
-            game,
-            _players(game, self.agents or tuple(game.policies())),
-            self.games,
-            self.batch,
-            self.seed,
-            keep=self.out is not None,
-            sprt=self.sprt,
-            move_seconds=self.move_seconds,
-            devices=self.devices,
-            quiet=self.json,
-        )
-        summary = results.summary()
+        players = self._players(game)
+        results = self._play(game, players)
+        summary = {**results.summary(), **_speed(game, players, results)}
         if self.out:
             records.write(self.out, game, results.records, self.seed)
         if self.plot:
@@ -107,58 +103,79 @@ class Arena(GameOptions, Trust):
         if self.json:
             print(json.dumps(summary))
         else:
-            _print_arena(game, summary)
+            _print(game, summary)
+            if self.out:
+                out.print(f"{counted(results.games, 'games')} written to {self.out}")
         if results.interrupted:
             raise KeyboardInterrupt
 
+    def _list(self, game: Any) -> None:
+        from tilewe_jax.agents.levels import level_names
+        from tilewe_jax.agents.spec import search_agents
 
-def _players(game: Any, agents: tuple[str, ...]) -> list[Any]:
-    """The players that agents given as text stand for; notes on them go to standard error."""
-    from tilewe_jax.agents import agent
+        names = [*sorted(game.policies()), "best", *level_names(game), *search_agents()]
+        print(json.dumps({"game": game.id, "agents": names}) if self.json else "\n".join(names))
 
-    try:
-        players = {text: agent(text, game) for text in agents}
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    by_name: dict[str, str] = {}
-    for text, player in players.items():
-        if by_name.setdefault(player.name, text) != text:
-            raise UsageError(f"{by_name[player.name]!r} and {text!r} have the same name {player.name!r}; give another NAME=")
-    print_notes(players.values())
-    return [players[text] for text in agents]
+    def _players(self, game: Any) -> Any:
+        """The players; notes on them go to standard error."""
+        from tilewe_jax.agents import agent
+
+        agents = self.agents or (() if self.run_ else tuple(game.policies()))
+        try:
+            players = {text: agent(text, game) for text in agents}
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        by_name: dict[str, str] = {}
+        for text, player in players.items():
+            if by_name.setdefault(player.name, text) != text:
+                raise UsageError(
+                    f"{by_name[player.name]!r} and {text!r} have the same name {player.name!r}; give another NAME="
+                )
+        print_notes(players.values())
+        if self.run_:
+            return [players[text] for text in agents] + _players_of_run(game, self.run_, self.num_simulations)
+        return [players[text] for text in (agents if len(agents) > 1 else agents * game.num_players)]
+
+    def _play(self, game: Any, players: Any) -> Any:
+        """Play, and show the progress. Ctrl-C before the end of the first batch raises ``KeyboardInterrupt``."""
+        from tilewe_jax import arena
+
+        options: dict[str, Any] = {"devices": self.devices, "opening": self.opening, "move_seconds": self.move_seconds}
+        try:
+            test = arena.Sprt(*self.sprt) if self.sprt else None
+            with progress(self.games, quiet=self.json) as shown:
+
+                def follow(results: Any) -> None:
+                    shown.update(results.games, partial(_so_far, results), "playing")
+
+                keep = self.out is not None
+                results = arena.play_match(
+                    game, players, self.games, self.batch, self.seed, follow, keep=keep, sprt=test, **options
+                )
+        except (ValueError, MemoryError) as error:
+            raise UsageError(str(error)) from None
+        if results.interrupted and not results.games:
+            raise KeyboardInterrupt
+        return results
 
 
-def _play(
-    game: Any,
-    players: list[Any],
-    games: int,
-    batch: int,
-    seed: int,
-    sprt: tuple[float, float] | None = None,
-    quiet: bool = False,
-    so_far: Callable[[Any], str] | None = None,
-    **options: Any,
-) -> Any:
-    """Play a match, and show its progress. Ctrl-C before the end of the first batch raises ``KeyboardInterrupt``."""
-    from tilewe_jax import arena
-
-    try:
-        test = arena.Sprt(*sprt) if sprt else None
-        with progress(games, quiet=quiet) as shown:
-
-            def follow(results: Any) -> None:
-                shown.update(results.games, partial(so_far or _so_far, results), "playing")
-
-            results = arena.play_match(game, players, games, batch, seed, follow, sprt=test, **options)
-    except (ValueError, MemoryError) as error:
-        raise UsageError(str(error)) from None
-    if results.interrupted and not results.games:
-        raise KeyboardInterrupt
-    return results
+def _speed(game: Any, players: list[Any], results: Any) -> dict[str, Any]:
+    """How fast the games were played."""
+    if not results.games:
+        return {"moves": 0}
+    plies, seating = results.all("plies"), results.all("seating")
+    simulations = {player.name: player.spec.num_simulations(game) if player.spec else 0 for player in players}
+    searched = sum(int(plies[seating == index].sum()) * simulations[name] for index, name in enumerate(results.names))
+    seconds = max(results.seconds, 1e-9)
+    return {
+        "moves": int(plies.sum()),
+        "games_per_second": round(results.games / seconds, 2),
+        "simulations_per_second": round(searched / seconds),
+    }
 
 
 def _so_far(results: Any) -> str:
-    """The standings of a match under way, in a few words."""
+    """The standings of a match under way and its speed, in a few words."""
     parts = []
     if results.games and len(results.names) > 1:
         outcomes = {name: results.outcomes(index) for index, name in enumerate(results.names)}
@@ -166,6 +183,8 @@ def _so_far(results: Any) -> str:
         parts.append("win rates " + ", ".join(f"{name} {rate:.0%}" for rate, name in rates[:_LEADERS]))
     if results.ply:
         parts.append(f"move {results.ply} of the next")
+    if moves := sum(results.decisions.values()):
+        parts.append(f"{moves / max(results.clock, 1e-9):,.1f} moves/s")
     return ", ".join(parts)
 
 
@@ -177,30 +196,28 @@ def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-def _print_faults(summary: dict[str, Any]) -> None:
-    for row in summary["agents"]:
-        if "last_fault" in row:
-            out.print(f"{row['agent']} forfeited, the last time for: {row['last_fault']}")
-
-
-def _print_arena(game: Any, summary: dict[str, Any]) -> None:
-    columns = ("agent", "Elo", "games", "win rate", "ties", "mean score", "legal", "forfeits")
+def _print(game: Any, summary: dict[str, Any]) -> None:
+    columns = ("agent", "Elo", "games", "win rate", "95 % interval", "wins", "ties", "mean score", "legal")
     table = Rows(*columns, wrap=("agent",), title=title(game))
     for row in summary["agents"]:
+        low, high = row["win_rate_ci95"]
         table.add(
             row["agent"],
             _elo(row),
             f"{row['games']:,}",
             _number(row["win_rate"], ".4f"),
+            f"{low:.4f} to {high:.4f}",
+            f"{row['wins']:,}",
             f"{row['ties']:,}",
             _number(row["mean_score"], ".2f"),
             f"{row['legal_actions']:.0f}",
-            str(row["forfeits"]),
         )
     table.print(out)
-    _print_faults(summary)
+    for row in summary["agents"]:
+        if "last_fault" in row:
+            out.print(f"{row['agent']} forfeited {counted(row['forfeits'], 'games')}, the last time for: {row['last_fault']}")
     names = [row["agent"] for row in summary["agents"]]
-    if len(names) > 1:
+    if len(names) > 2:
         numbers = [str(number) for number in range(1, len(names) + 1)]
         caption = "fraction of the games of both in which the row's agent was ahead"
         pairs = Rows("agent", "ahead of", *numbers, wrap=("agent",), title=caption)
@@ -217,150 +234,9 @@ def _print_arena(game: Any, summary: dict[str, Any]) -> None:
         verdict = f"{test['verdict']}, log likelihood ratio {test['llr']}, bounds {low} and {high}"
         out.print(f"{test['first']} against {test['second']}: {verdict}")
     games, seconds = counted(summary["games"], "games"), summary["compile_seconds"]
-    out.print(f"{games} in {summary['seconds']:.1f} s, after {seconds:.0f} s of compiling")
-
-
-@dataclass(frozen=True)
-class Selfplay(GameOptions, Trust):
-    """Let one agent play against itself in all seats, and keep the games."""
-
-    agent: Annotated[str, arg(metavar="AGENT")] = "puct:num_simulations=64"
-    """Agent that plays, as for `arena`: a built-in one by its name, a search with its settings, or module:factory."""
-    games: int = 256
-    """Number of games."""
-    batch: int = 128
-    """Number of games played side by side; more are faster, and need more memory."""
-    seed: int = 0
-    """Seed of the games; they do not depend on --batch."""
-    devices: int = 1
-    """Number of devices that share the batch; on a CPU, as many virtual ones are made."""
-    out: OptionalFile = None
-    """Write all games to this file, for `replay` and `show`: JSON lines, a game a line."""
-    json: Flag = False
-    """Print one JSON object and nothing else."""
-
-    def run(self) -> None:
-        check_positive(games=self.games, batch=self.batch)
-        check_seed(self.seed)
-        check_writable(self.out)
-        common.ask_for_devices(self.devices)
-        from tilewe_jax import records
-
-        game = self.make()
-        keep = self.out is not None
-        players = _players(game, (self.agent,) * game.num_players)
-        num_simulations = players[0].spec.num_simulations(game) if players[0].spec else 0
-        options: dict[str, Any] = {"keep": keep, "devices": self.devices, "quiet": self.json}
-        so_far = partial(self._so_far, num_simulations)
-        results = _play(game, players, self.games, self.batch, self.seed, so_far=so_far, **options)
-        if self.out:
-            records.write(self.out, game, results.records, self.seed)
-        moves = int(results.all("plies").sum()) if results.games else 0
-        seconds = max(results.seconds, 1e-9)
-        summary = {
-            "game": game.id,
-            "options": game.options,
-            "agent": self.agent,
-            "games": results.games,
-            "moves": moves,
-            "seconds": round(results.seconds, 3),
-            "cpu_seconds": round(results.cpu_seconds, 3),
-            "compile_seconds": round(results.compile_seconds, 1),
-            "games_per_second": round(results.games / seconds, 2),
-            "simulations_per_second": round(moves * num_simulations / seconds),
-            "mean_score": results.all("scores").mean(axis=0).round(4).tolist() if results.games else [],
-            "interrupted": results.interrupted,
-        }
-        if self.json:
-            print(json.dumps(summary))
-        else:
-            table = Rows("figure", "value", title=f"{title(game)}: {self.agent} plays itself")
-            for name in ("games", "moves", "games_per_second", "simulations_per_second", "compile_seconds"):
-                table.add(name, f"{summary[name]:,}")
-            table.print(out)
-            if self.out:
-                out.print(f"{counted(results.games, 'games')} written to {self.out}")
-        if results.interrupted:
-            raise KeyboardInterrupt
-
-    def _so_far(self, num_simulations: int, results: Any) -> str:
-        """What was measured so far, in the games under way too."""
-        under_way = min(self.batch, self.games - results.games)
-        parts = [f"{under_way:,} under way"] if under_way else []
-        if results.ply:
-            parts.append(f"move {results.ply}")
-        if moves := sum(results.decisions.values()):
-            per_second = moves / max(results.clock, 1e-9)
-            parts.append(f"{per_second:,.1f} moves/s")
-            if num_simulations:
-                parts.append(f"{per_second * num_simulations:,.0f} simulations/s")
-        return ", ".join(parts)
-
-
-@dataclass(frozen=True)
-class Eval(GameOptions, Trust):
-    """Let agents play each other, and print how often each wins, with 95 % intervals.
-
-    Games come in sets, in which every agent plays from every seat after the same start. A network is one of the settings of a
-    search, as in gumbel:num_simulations=64,network=santorini: the name of shipped weights, or a file.
-    """
-
-    agents: Agents = ()
-    """Agents that play, as for `arena`. An agent that is named twice takes two seats."""
-    run_folder: Annotated[OptionalFolder, arg(name="run")] = None
-    """Folder of a run of `train`: all networks that it kept play each other, each with the search `gumbel`."""
-    num_simulations: int = 32
-    """Number of simulations per move of the networks of --run."""
-    games: int = 400
-    """Number of games."""
-    opening: int = 0
-    """Number of random moves at the beginning of each game, the same ones in all games of a set."""
-    batch: int = 128
-    """Number of games played side by side; more are faster, and need more memory."""
-    seed: int = 0
-    """Seed of the games; they do not depend on --batch."""
-    devices: int = 1
-    """Number of devices that share the batch; on a CPU, as many virtual ones are made."""
-    plot: OptionalFile = None
-    """Write a picture of the Elo ratings to this file, as SVG."""
-    json: Flag = False
-    """Print one JSON object and nothing else."""
-
-    def run(self) -> None:
-        check_positive(games=self.games, batch=self.batch, num_simulations=self.num_simulations)
-        check_seed(self.seed)
-        if self.run_folder:
-            check_unused(self, "with --run, whose game is played", "game", "players", "set")
-        else:
-            check_unused(self, "without --run", "num_simulations")
-        check_writable(self.plot)
-        common.ask_for_devices(self.devices)
-
-        game = _game_of_run(self.run_folder) if self.run_folder else self.make()
-        players = _players(game, self.agents)
-        if self.run_folder:
-            players += _players_of_run(game, self.run_folder, self.num_simulations)
-        if not players:
-            raise UsageError("--agents are needed, or --run")
-        options: dict[str, Any] = {"devices": self.devices, "opening": self.opening, "quiet": self.json}
-        results = _play(game, players, self.games, self.batch, self.seed, **options)
-        summary = results.summary()
-        if self.plot:
-            plot_ratings(self.plot, game, results.games, summary["agents"])
-        if self.json:
-            print(json.dumps(summary))
-        else:
-            columns = ("agent", "games", "wins", "ties", "win rate", "95 % interval", "Elo")
-            table = Rows(*columns, wrap=("agent",), title=title(game))
-            for row in summary["agents"]:
-                low, high = row["win_rate_ci95"]
-                counts = (str(row[name]) for name in ("games", "wins", "ties"))
-                rate = _number(row["win_rate"], ".4f")
-                table.add(row["agent"], *counts, rate, f"{low:.4f} to {high:.4f}", _elo(row))
-            table.print(out)
-            _print_faults(summary)
-        if results.interrupted:
-            raise KeyboardInterrupt
+    rate = summary.get("simulations_per_second")
+    searched = f", {rate:,} simulations/s" if rate else ""
+    out.print(f"{games} in {summary['seconds']:.1f} s{searched}, after {seconds:.0f} s of compiling")
 
 
 def _players_of_run(game: Any, folder: Path, num_simulations: int) -> list[Any]:
@@ -368,8 +244,6 @@ def _players_of_run(game: Any, folder: Path, num_simulations: int) -> list[Any]:
 
     No name of a file becomes the text of an agent, which might name code.
     """
-    from dataclasses import replace
-
     from tilewe_jax.agents import AgentSpec, agent
 
     # With noise, or the same two networks would play the same few games again and again.

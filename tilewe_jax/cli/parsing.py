@@ -13,7 +13,7 @@ import tyro
 
 from tilewe_jax.settings import descriptions, from_arguments, option_name, printed
 
-_CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.PositionalRequiredArgs)
+_CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone)
 """On the command line an option is given or left out: ``--json`` has no ``--no-json``, and no number is spelled ``None``."""
 RARE = "rare"
 """Annotation of an option that only ``--help-all`` explains."""

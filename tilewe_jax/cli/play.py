@@ -33,7 +33,7 @@ class Play(GameOptions, Trust):
 
     agent: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="AGENT", help_behavior_hint="(default: level:1)")] = ()
     """Agent that plays all seats but the first, or, with one --agent for each seat, these; human is a person. An agent is
-    level:N, from beginner to strongest, or what `tilewe-jax arena --list` shows."""
+    level:N, from beginner to strongest, or what `tilewe-jax match --list` shows."""
     resume: OptionalFile = None
     """Go on with the game in this file, which is replaced after every move. Levels of its players need not be given again."""
     out: OptionalFile = None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from rich.padding import Padding
 from rich.text import Text
-from tyro.conf import arg
+from tyro.conf import Positional, arg
 
 from tilewe_jax.cli import common
 from tilewe_jax.cli.common import (
@@ -178,7 +178,7 @@ def _list(as_json: bool) -> None:
 class Report(Imports):
     """Write the report of a run of `train`: one HTML file with its curves and games."""
 
-    folder: Annotated[Path, arg(metavar="FOLDER")]
+    folder: Annotated[Positional[Path], arg(metavar="FOLDER")]
     """Folder of the run, as given to `train --out`."""
     curve: OptionalFile = None
     """Also write a picture of its win rates against each opponent to this file, as SVG."""

@@ -125,7 +125,7 @@ def test_the_command_answers_on_standard_output(monkeypatch: pytest.MonkeyPatch)
         ("convert book.sgf b.SGF", "both files are .blksgf; one of the two files must end with .blksgf"),
         ("convert book.sgf b.jsonl --number 2", "--number must be 1 to 1"),
         ("gtp --game duo --seed 99999999999999999999", "--seed must be an integer of 64 bits"),
-        ("arena --game duo --agents random gtp:command=no-such-engine", "cannot start 'no-such-engine'"),
+        ("match --game duo random gtp:command=no-such-engine", "cannot start 'no-such-engine'"),
         ("convert a.jsonl b.jsonl", "one of the two files must end with .blksgf"),
         ("convert a.jsonl b.blksgf --number 0", "--number must be positive"),
         ("convert a.blksgf b.blksgf", "one of the two files must end with .blksgf"),

@@ -314,7 +314,7 @@ def test_arena_command(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatc
     monkeypatch.setattr(sys, "argv", ["tilewe-jax"])
     plot, out = tmp_path / "ratings.svg", tmp_path / "games.jsonl"
     agents = ["largest_piece", "smallest_piece", "again=smallest_piece"]
-    common = ["arena", "--agents", *agents, "--players", "2", "--batch", "20", "--set", "size=8"]
+    common = ["match", *agents, "--players", "2", "--batch", "20", "--set", "size=8"]
     cli.main([*common, "--games", "400", "--sprt", "0", "100", "--json", "--plot", str(plot), "--out", str(out)])
     summary = json.loads(capsys.readouterr().out)
     assert summary["sprt"]["verdict"] == "H1"
@@ -323,13 +323,13 @@ def test_arena_command(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatc
     assert plot.read_text().count("<circle") == 3
     game, games = records.read(out)
     assert records.replay(game, games) == [None] * summary["games"]
-    cli.main(["arena", "--list"])
+    cli.main(["match", "--list"])
     assert {"simple_search", "best", "level:1"} <= set(capsys.readouterr().out.split())
     for arguments, message in [
-        (["arena", "--agents", "random"], "played by 4 here"),
+        (["match", "random"], "played by 4 here"),
         ([*common, "--sprt", "1", "0"], "lower one"),
         ([*common, "--plot", str(tmp_path)], "it is a folder"),
-        (["arena", "--agents", "nobody"], "no agent 'nobody'"),
+        (["match", "nobody"], "no agent 'nobody'"),
     ]:
         with pytest.raises(SystemExit) as stop:
             cli.main(arguments)

@@ -60,14 +60,14 @@ def refuses(outcome: Outcome, message: str) -> None:
         ("rollout --batch 1000000000 --games 1000000000", "games at once (--batch) need about"),
         (f"rollout --batch {10**12} --games {10**12}", "1,000,000,000,000 games at once (--batch) need about"),
         (f"rollout --batch {10**12} --games {10**12} --out f", "games at once (--batch) need about"),
-        (f"arena --game duo --agents random random --batch {10**12} --games {10**12}", "would fit"),
-        (f"selfplay --game duo --agent random --batch {10**12} --games {10**12}", "would fit"),
-        ("arena --game duo --agents random random --games 1000000000000 --batch 4", "would fit"),
-        (f"arena --game duo --agents random puct:num_simulations={10**9}", "not a single one would fit"),
-        (f"arena --game duo --agents random puct:num_simulations={10**12}", "num_simulations must be at most 2147483647"),
-        (f"arena --game duo --agents random puct:num_simulations={DIGITS}", "num_simulations must be an integer"),
-        (f"arena --game duo --agents random puct:max_depth={10**12}", "max_depth must be at most 2147483647"),
-        ("arena --game duo --agents random puct:c_init=1e999", "c_init must be a number"),
+        (f"match --game duo random random --batch {10**12} --games {10**12}", "would fit"),
+        (f"match --game duo random --batch {10**12} --games {10**12}", "would fit"),
+        ("match --game duo random random --games 1000000000000 --batch 4", "would fit"),
+        (f"match --game duo random puct:num_simulations={10**9}", "not a single one would fit"),
+        (f"match --game duo random puct:num_simulations={10**12}", "num_simulations must be at most 2147483647"),
+        (f"match --game duo random puct:num_simulations={DIGITS}", "num_simulations must be an integer"),
+        (f"match --game duo random puct:max_depth={10**12}", "max_depth must be at most 2147483647"),
+        ("match --game duo random puct:c_init=1e999", "c_init must be a number"),
         ("bench --seconds nan", "--seconds must be positive, not nan"),
         ("bench --seconds inf", "--seconds must be finite"),
         ("bench --batch 0", "--batch must be positive"),
@@ -85,8 +85,8 @@ def refuses(outcome: Outcome, message: str) -> None:
         ),
         ("perft --depth 1000", "--depth must be at most 84, the longest game"),
         (f"perft --depth {10**12}", "--depth must be at most 84"),
-        (f"eval {SMALL} --agents random random --opening -1", "the opening must have 0 to 8 moves"),
-        (f"eval {SMALL} --agents random random --opening {10**9}", "the opening must have 0 to 8 moves"),
+        (f"match random random {SMALL} --opening -1", "the opening must have 0 to 8 moves"),
+        (f"match random random {SMALL} --opening {10**9}", "the opening must have 0 to 8 moves"),
         (f"arena {SMALL} --move-seconds nan", "--move-seconds must be positive, not nan"),
         (f"arena {SMALL} --sprt nan nan", "the Elos of a sequential test"),
         (f"arena {SMALL} --sprt -1e308 1e308", "the Elos of a sequential test"),
@@ -99,15 +99,15 @@ def refuses(outcome: Outcome, message: str) -> None:
         ("rollout --set pieces=1,2", "pieces must be a list of texts"),
         ("rollout --game :", "give module:factory"),
         ("rollout --game no_such_module:f", "No module named 'no_such_module'"),
-        ("arena --game duo --agents random :", "module:factory"),
+        ("match --game duo random :", "module:factory"),
         ("bench --search --signature", "--search cannot be given with --signature"),
         ("bench --train santorini_cpu --search", "--search cannot be given with --train"),
         ("bench --train santorini_cpu --game duo", "--game cannot be given with --train"),
         ("bench --form board --policy random", "--policy cannot be given with --form board"),
         ("bench --num-simulations 8", "--num-simulations cannot be given without --search"),
-        ("eval --run run --game duo", "--game cannot be given with --run"),
-        ("eval --agents random random --num-simulations 7", "--num-simulations cannot be given without --run"),
-        ("arena --list --out f", "--out cannot be given with --list"),
+        ("match --run run --game duo", "--game cannot be given with --run"),
+        ("match random random --num-simulations 7", "--num-simulations cannot be given without --run"),
+        ("match --list --out f", "--out cannot be given with --list"),
         ("ladder", "--agent and --opponent are needed"),
         ("ladder --agent random", "--agent and --opponent are needed"),
         ("ladder --agent random --opponent random --levels 1-3", "--levels are needed where --opponent contains {level}"),
@@ -168,8 +168,8 @@ def test_arguments(command: str, message: str) -> None:
     "command",
     [
         "rollout --game santorini --set size=3 --games 4 --batch 4 --out f --seed -5",
-        f"arena {SMALL} --agents random random --games 4 --batch 4",
-        f"eval {SMALL} --agents random random --games 4 --opening 8",
+        f"match random random {SMALL} --games 4 --batch 4",
+        f"match random random {SMALL} --games 4 --opening 8",
         "bench --batch 4 --seconds 0.1",
         "perft --depth 84",
     ],
@@ -235,7 +235,7 @@ def test_records_with_a_mark_and_blank_last_lines() -> None:
 def test_pipes_and_large_files_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo("pipe.npz")
     os.symlink("pipe.npz", "link")
-    for command in ("replay link", "eval --game santorini --agents gumbel:network=pipe.npz random"):
+    for command in ("replay link", "match --game santorini gumbel:network=pipe.npz random"):
         refuses(run(*command.split()), "it is a pipe or a device, not a regular file")
     monkeypatch.setattr("tilewe_jax.records.FILE_LIMIT", 3)
     Path("f").write_text(HEADER)
@@ -291,7 +291,7 @@ def _about(**changes: Any) -> dict[str, Any]:
 )
 def test_weights(members: dict[str, bytes | None], about: Any, message: str) -> None:
     rewritten(SHIPPED, Path("bad.npz"), members, about)
-    refuses(run("eval", "--game", "santorini", "--agents", "gumbel:network=bad.npz", "random"), message)
+    refuses(run("match", "--game", "santorini", "gumbel:network=bad.npz", "random"), message)
     assert not Path("canary").exists()
 
 
@@ -353,7 +353,7 @@ def test_config_json(content: str, message: str) -> None:
     Path("run").mkdir()
     Path("run/config.json").write_text(content)
     refuses(run("report", "run"), message if message != "settings" else "these are not the settings of a run")
-    for command in ("eval --run run", "train --out run --resume"):
+    for command in ("match --run run", "train --out run --resume"):
         outcome = run(*command.split())
         assert outcome.is_one_line
         assert "run/config.json" in outcome.err
@@ -418,8 +418,8 @@ def test_code_of_others_that_raises() -> None:
     for module, message in (("raises_at_once", "division by zero"), ("has_an_error", "never closed"), ("exits", "SystemExit")):
         for command in (
             "rollout --game {}",
-            "arena --game duo --agents random {}",
-            "arena --game duo --agents random puct:network={}",
+            "match --game duo random {}",
+            "match --game duo random puct:network={}",
         ):
             refuses(run(*command.format(f"{module}:make").split()), message)
 

@@ -65,7 +65,7 @@ def test_an_option_turns_the_cache_off(caches: Path, capsys: pytest.CaptureFixtu
 
 
 def test_commands_have_a_cache_and_help_needs_none(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in ((), ("--help",), ("--version",), ("arena", "--help"), ("arena", "--nosuch")):
+    for arguments in ((), ("--help",), ("--version",), ("match", "--help"), ("match", "--nosuch")):
         run(capsys, *arguments)
         assert not set(VARIABLES) & set(os.environ)
         assert not list(caches.iterdir())

@@ -7,7 +7,7 @@ import pytest
 
 from tests import bad_inputs
 
-ARENA = ("arena", "--game", "santorini", "--games", "2", "--agents", "random")
+ARENA = ("match", "--game", "santorini", "--games", "2", "random")
 TRAIN = ("train", "--out", "run", "--set")
 CASES = {
     # agents
@@ -35,7 +35,7 @@ CASES = {
     (*ARENA, "puct", "num_simulations=64"): "settings follow a search after a colon: puct:num_simulations=64",
     (*ARENA, "x=random", "x=greedy"): "have the same name 'x'",
     (*ARENA, "gtp"): 'gtp:command="program -option"',
-    ("selfplay", "--game", "santorini", "--agent", "gumble"): "did you mean gumbel?",
+    ("match", "--game", "santorini", "gumble"): "did you mean gumbel?",
     ("analyze", "--agent", "pcut"): "did you mean puct?",
     # levels that a ladder would reach later
     ("ladder", "--game", "santorini", "--agent", "random", "--opponent", "level:{level}", "--levels", "6-8"): "no level '8'",
@@ -59,7 +59,7 @@ CASES = {
     (*TRAIN, "evaluation.opponents=random gredy"): "did you mean greedy?",
     ("train", "--out", "new", "--preset", "duo-cup"): "did you mean duo_cpu?",
     # commands and options
-    ("arean",): "did you mean arena?",
+    ("mtach",): "did you mean match?",
     ("rollout", "--gmaes", "3"): "did you mean --games?",
     ("render", "f", "--out", "x.svg", "--theme", "drak"): "not 'drak' (did you mean dark?)",
     ("bench", "--game", "duo", "--policy", "radnom"): "did you mean random?",

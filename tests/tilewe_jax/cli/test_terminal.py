@@ -323,6 +323,6 @@ def test_the_terminal_is_left_clean_after_an_error(file: Path) -> None:
 
 
 def test_parse_errors_are_one_plain_line_on_a_terminal() -> None:
-    terminal = Terminal("arena", "--sprt", "5")
+    terminal = Terminal("match", "--sprt", "5")
     assert terminal.end() == 2
-    assert terminal.output == "tilewe-jax: --sprt must be ELO0 ELO1, not '5'; see tilewe-jax arena --help\r\n"
+    assert terminal.output == "tilewe-jax: --sprt must be ELO0 ELO1, not '5'; see tilewe-jax match --help\r\n"

@@ -36,7 +36,7 @@ def test_weights_load_wherever_they_fit(toy_run: Path, tmp_path: Path, capsys: p
     assert_same(jax.tree.leaves(shipped.model), jax.tree.leaves(original.model))
     agents = ["random", "gumbel:num_simulations=2,network=santorini"]
     few = ["--games", "2", "--batch", "2", "--json"]
-    code, out, err = run(capsys, "eval", "--game", "santorini", "--set", "placement=random", "--agents", *agents, *few)
+    code, out, err = run(capsys, "match", *agents, "--game", "santorini", "--set", "placement=random", *few)
     assert code == 0
     assert json.loads(out)["games"] == 2
     assert err == f"{shipped.note}\n"

@@ -229,7 +229,7 @@ def test_eval(toy_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "40",
         "--json",
     ]
-    code, out, err = run(capsys, "eval", "--agents", "random", f"mine=gumbel:num_simulations=4,network={path}", *options)
+    code, out, err = run(capsys, "match", "random", f"mine=gumbel:num_simulations=4,network={path}", *options)
     assert (code, err) == (0, "")
     rows = {row["agent"]: row for row in json.loads(out)["agents"]}
     chance, mine = rows["random"], rows["mine"]
@@ -238,10 +238,10 @@ def test_eval(toy_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert chance["win_rate"] + mine["win_rate"] == pytest.approx(1)
     assert mine["win_rate_ci95"][0] < mine["win_rate"] < mine["win_rate_ci95"][1]
     assert mine["win_rate"] > 0.6
-    code, _, err = run(capsys, "eval", "--game", "duo", "--agents", "random", f"gumbel:network={path}")
+    code, _, err = run(capsys, "match", "--game", "duo", "random", f"gumbel:network={path}")
     assert code == 2
     assert f"{path} is for tilewe (players=2, size=4, pieces=['I2', 'L3']), not for duo: the rules differ" in err
-    code, _, err = run(capsys, "eval", "--agents", "random", "gumbel:network=nobody")
+    code, _, err = run(capsys, "match", "random", "gumbel:network=nobody")
     assert code == 2
     assert "'nobody': not found; shipped are" in err
 

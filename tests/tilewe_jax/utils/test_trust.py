@@ -107,7 +107,7 @@ def test_settings_in_a_file_run_nothing(name: str, value: Any) -> None:
         read_config(Path("run"))
     assert str(caught.value).startswith(f"run/config.json: {name}")
     assert str(text[0] if isinstance(text, list) else text) in str(caught.value)
-    for command in ("train --out run --resume", "eval --run run --agents random random"):
+    for command in ("train --out run --resume", "match --run run random random"):
         outcome = run(*command.split())
         refuses(outcome, "--trust")
         assert outcome.code == 1
@@ -157,7 +157,7 @@ def test_names_of_files_name_no_agents() -> None:
     Path("run/weights").mkdir()
     for name in (f"{COMMAND},y", "hostile:make", "x=hostile:make", "000001"):
         Path(f"run/weights/{name}.npz").write_bytes(b"no weights")
-        refuses(run("eval", "--run", "run"), "run/weights" if "," not in name else "comma")
+        refuses(run("match", "--run", "run"), "run/weights" if "," not in name else "comma")
         Path(f"run/weights/{name}.npz").unlink()
     assert not Path("canary").exists()
 
@@ -198,13 +198,13 @@ def test_weights_name_an_architecture_of_a_module() -> None:
     weights.save(Path("own.npz"), model, description, game.version, {"config": {}})
     with pytest.raises(UntrustedError, match=r"own.npz: architecture names code, 'mine:small'.*--trust"):
         weights.load(game, "own.npz")
-    agents = ("--set", "size=3", "--agents", "random", "puct:network=own.npz")
-    refuses(run("eval", "--game", "santorini", *agents), "--trust")
+    agents = ("random", "puct:network=own.npz", "--set", "size=3")
+    refuses(run("match", "--game", "santorini", *agents), "--trust")
     refuses(run("export", "--game", "santorini", "--set", "size=3", "--network", "own.npz", "--out", "x.onnx"), "--trust")
     assert not Path("canary").exists()
     for trust, known in ((True, ""), (False, "mine:small")):
         assert weights.read(game, Path("own.npz"), trust=trust, known=known).description == description
-    assert run("eval", "--game", "santorini", *agents, "--trust").code is None
+    assert run("match", "--game", "santorini", *agents, "--trust").code is None
     with pytest.raises(ValueError, match=r"architecture 'mine:wrong': "):
         make(game, "mine:wrong", "tiny", jax.random.key(0))
     sys.modules.pop("mine")
@@ -257,7 +257,7 @@ def test_every_command_imports_and_those_with_agents_trust() -> None:
     kinds = {name: cli._command(name) for name in cli.COMMANDS}
     assert all(issubclass(kind, Imports) for kind in kinds.values())
     for name, kind in kinds.items():
-        has_agents = {"agent", "agents", "network", "out_of_run", "run_folder", "resume"} & set(kind.__dataclass_fields__)
+        has_agents = {"agent", "agents", "network", "out_of_run", "run_", "resume"} & set(kind.__dataclass_fields__)
         assert issubclass(kind, Trust) == bool(has_agents) or name == "bench"
     assert GameOptions("duo", 2).game == "duo", "the shared options have no places"
 
