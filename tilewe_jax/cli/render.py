@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from tyro.conf import arg
+from tyro.conf import Positional, arg
 
 from tilewe_jax.cli.common import (
     FailedError,
@@ -38,10 +38,10 @@ class Render(Imports):
     animated-svg play the whole game; html is one page that opens without a server; grid is the ends of up to 100 games as SVG.
     """
 
-    file: Annotated[Path, arg(metavar="FILE")]
-    """A file of games: records, as --out of `rollout`, `arena` and `selfplay` writes them, or a .blksgf file."""
-    out: OptionalFile = None
-    """File to write. Required."""
+    file: Annotated[Positional[Path], arg(metavar="FILE")]
+    """A file of games: records, as --out of `rollout` and `match` writes them, or a .blksgf file."""
+    out: Annotated[Path, arg(metavar="FILE")]
+    """File to write."""
     format: Annotated[Format | None, arg(metavar="FORMAT", help_behavior_hint="")] = None
     """svg, gif, animated-svg, html or grid; by default what the name of --out says."""
     number: int = 1
@@ -63,8 +63,6 @@ class Render(Imports):
         from tilewe_jax.utils.extras import MissingExtraError
         from tilewe_jax.utils.files import replacing
 
-        if self.out is None:
-            raise UsageError("--out is needed, the file to write")
         check_positive(number=self.number)
         check_writable(self.out)
         kind = self.format or _SUFFIXES.get(self.out.suffix.lower())
