@@ -563,10 +563,10 @@ class Inputs:
     def fuzz_presets(self, rng: random.Random) -> str | None:
         content = mutated_text(rng, self.preset).encode("utf-8", "surrogatepass")
         Path("p.py").write_bytes(mutated_bytes(rng, content) if rng.random() < 0.3 else content)
-        return self.command("bench", "--train", "p.py", "--seconds", "1")
+        return self.command("bench", "train", "--preset", "p.py", "--seconds", "1")
 
     def fuzz_agents(self, rng: random.Random) -> str | None:
-        from tilewe_jax.search import search_agents
+        from tilewe_jax.agents.spec import search_agents
 
         text = rng.choice((*search_agents(), "puct:num_simulations=8,network=santorini", "random", "name=greedy", "os:getcwd"))
         if rng.random() < 0.5 and "," in text:
@@ -613,7 +613,7 @@ class Inputs:
             )
         if rng.random() < 0.3:
             arguments = [_argument(f"{name}={value}") for name, value in given.items()]
-            return self.command("bench", "--train", "santorini_cpu", "--set", *arguments)
+            return self.command("bench", "train", "--preset", "santorini_cpu", "--set", *arguments)
         try:
             config.changed(config.TrainConfig(), given).game.make()
         except ValueError as error:
@@ -625,7 +625,7 @@ class Inputs:
         flags = {
             "rollout": "games batch seed devices players set out game json",
             "match": "run num-simulations games opening batch seed devices sprt move-seconds out plot list game json",
-            "bench": "game form policy search signature train num-simulations num-candidates batch seconds cores seed json",
+            "bench": "game form policy batch seconds cores seed json",
             "perft": "depth players set game json",
             "train": "preset set resume devices list json num-processes coordinator process-id",
             "replay": "json",

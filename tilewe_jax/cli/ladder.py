@@ -28,6 +28,7 @@ from tilewe_jax.cli.common import (
     progress,
     title,
 )
+from tilewe_jax.cli.parsing import RARE
 from tilewe_jax.cli.tables import Rows
 from tilewe_jax.utils.words import counted
 
@@ -53,7 +54,7 @@ class Ladder(GameOptions, Trust):
     """Levels of the opponent, such as 1-6 or 1,3,5."""
     games: Annotated[tuple[int, ...], arg(metavar="GAMES ...")] = (100,)
     """Number of games at each level, or one number for each of the levels; rounded up to whole openings."""
-    own_seats: int = 1
+    own_seats: Annotated[int, RARE] = 1
     """Number of seats that the agent takes; the opponent takes the others."""
     openings: OptionalFile = None
     """File of openings, as `openings` writes them, in place of the list of the package."""
@@ -63,17 +64,17 @@ class Ladder(GameOptions, Trust):
     """CPU seconds for a move of the agents, on average: their numbers of simulations are chosen by a measurement."""
     equal_time: Flag = False
     """Play each level once more with so many simulations that the agent takes the CPU time of its opponent."""
-    precision: Annotated[float | None, arg(help_behavior_hint="")] = None
+    precision: Annotated[float | None, arg(help_behavior_hint=""), RARE] = None
     """End a match early once the win rate is known to this, half the width of its interval, such as 0.05."""
-    repeats: int = 1
+    repeats: Annotated[int, RARE] = 1
     """Play every match this number of times, with other seeds, and show how much the win rates differ."""
-    level_elo: Annotated[tuple[float, ...], arg(metavar="ELO ...", help_behavior_hint="")] = ()
+    level_elo: Annotated[tuple[float, ...], arg(metavar="ELO ...", help_behavior_hint=""), RARE] = ()
     """Ratings of the levels, one each; those of Pentobi are known."""
     batch: int = 32
     """Number of games played side by side: searched in one call, with a process each for engines."""
     seed: int = 0
     """Seed of the games."""
-    move_seconds: float = 600.0
+    move_seconds: Annotated[float, RARE] = 600.0
     """Seconds that a player on the host may take for a move."""
     out: OptionalFolder = None
     """Folder to write to: ladder.json, ladder.svg (extra `plots`), and the games of every match as records. It is created."""

@@ -37,18 +37,29 @@ COMMANDS = {
     "serve": "serve:Serve",
     "convert": "gtp:Convert",
     "gtp": "gtp:Gtp",
-    "bench": "bench:Bench",
+    "bench play": "bench:Play",
+    "bench search": "bench:Search",
+    "bench train": "bench:Train",
+    "bench serve": "bench:Serve",
+    "bench gpu": "bench:Gpu",
+    "bench pgx": "bench:Pgx",
+    "bench signature": "bench:Signature",
+    "bench all": "bench:All",
 }
-"""The dataclass of each command, as ``module:name`` in ``tilewe_jax.cli``."""
+"""The dataclass of each command, as ``module:name`` in ``tilewe_jax.cli``. ``bench`` alone is ``bench play``."""
 MOVED = {
-    "arena": "match AGENT AGENT ...",
-    "eval": "match AGENT AGENT ..., or match --run FOLDER",
-    "selfplay": "match AGENT, which plays all seats",
+    "arena": "tilewe-jax match AGENT AGENT ...",
+    "eval": "tilewe-jax match AGENT AGENT ..., or tilewe-jax match --run FOLDER",
+    "selfplay": "tilewe-jax match AGENT, which plays all seats",
+    "exploit": "python -m experiments.exploitability, in the repository",
+    "bench --search": "tilewe-jax bench search",
+    "bench --train": "tilewe-jax bench train --preset PRESET",
+    "bench --serve": "tilewe-jax bench serve",
+    "bench --gpu": "tilewe-jax bench gpu",
+    "bench --protocol": "tilewe-jax bench pgx",
+    "bench --all": "tilewe-jax bench all",
 }
 """Names that commands had, and what takes their place."""
-
-MOVED = {"exploit": "python -m experiments.exploitability, in the repository"}
-"""What takes the place of the commands of earlier versions."""
 
 DESCRIPTION = "Tile-placing board games in JAX, thousands of games at once: play them, search them, and train networks."
 
@@ -127,13 +138,14 @@ def _run(arguments: list[str]) -> None:
 def _parse(arguments: list[str]) -> Any:
     """The command of a name with its options. Ends the process where they are wrong."""
     name, *options = arguments
-    if name in MOVED:
-        _fail(f"{name} is now: tilewe-jax {MOVED[name]}; see tilewe-jax match --help", 2)
+    for old in (name, *(f"{name} {option}" for option in options)):
+        if old in MOVED:
+            _fail(f"{old} is now {MOVED[old]}", 2)
+    if name == "bench":
+        name, options = _benchmark(options)
     if name not in COMMANDS:
         if name.startswith("-"):
             _fail(f"expected a command before {name}; see tilewe-jax --help", 2)
-        if name in MOVED:
-            _fail(f"the command {name} is now {MOVED[name]}", 2)
         hint = did_you_mean(name, COMMANDS) or f" (expected one of {', '.join(COMMANDS)})"
         _fail(f"there is no command {name!r}{hint}; see tilewe-jax --help", 2)
     kind = _command(name)
@@ -144,6 +156,15 @@ def _parse(arguments: list[str]) -> Any:
         return parse(kind, options, prog, description=description)
     except ArgumentError as error:
         _fail(f"{error}; see {prog} --help", 2)
+
+
+def _benchmark(options: list[str]) -> tuple[str, list[str]]:
+    """The two words of a measurement, and its options: ``bench`` alone is ``bench play``, ``--signature`` is ``signature``."""
+    if "--signature" in options:
+        return "bench signature", [option for option in options if option != "--signature"]
+    if options and not options[0].startswith("-"):
+        return f"bench {options[0]}", options[1:]
+    return "bench play", options
 
 
 def _command(name: str) -> Any:

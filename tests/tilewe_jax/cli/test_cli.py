@@ -126,7 +126,7 @@ def test_perft(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("form", ["stream", "games", "step"])
 def test_bench(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["bench", *SMALL, "--batch", "8", "--seconds", "0.2", "--form", form, "--json"]
+    arguments = ["bench", "play", *SMALL, "--batch", "8", "--seconds", "0.2", "--form", form, "--json"]
     code, out, err = run(capsys, *arguments)
     assert (code, err) == (0, "")
     figures = json.loads(out)
@@ -142,7 +142,7 @@ def test_bench(form: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_bench_by_the_protocol_of_pgx(game: str, capsys: pytest.CaptureFixture[str]) -> None:
     if game.startswith("pgx:"):
         pytest.importorskip("pgx")
-    code, out, err = run(capsys, "bench", "--protocol", "pgx", "--game", game, "--batch", "8", "--seconds", "0.1", "--json")
+    code, out, err = run(capsys, "bench", "pgx", "--game", game, "--batch", "8", "--seconds", "0.1", "--json")
     assert (code, err) == (0, "")
     (figures,) = json.loads(out)
     assert (figures["game"], figures["batch"], figures["protocol"]) == (game, 8, "pgx")
@@ -154,13 +154,13 @@ def test_bench_of_everything_keeps_what_it_has_and_ends_in_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items = [
-        everything.Measurement("kept", ["--game", "nosuch"]),
-        everything.Measurement("wrong", ["--game", "nosuch"]),
-        everything.Measurement("board", ["--form", "board"]),
+        everything.Measurement("kept", ["play", "--game", "nosuch"]),
+        everything.Measurement("wrong", ["play", "--game", "nosuch"]),
+        everything.Measurement("board", ["play", "--form", "board"]),
     ]
     monkeypatch.setattr(everything, "plan", lambda *_: items)
     (tmp_path / "kept.json").write_text("{}")
-    arguments = ["--all", "--out", str(tmp_path), "--seconds", "0.1", "--json"]
+    arguments = ["all", "--out", str(tmp_path), "--seconds", "0.1", "--json"]
     code, out, _ = run(capsys, "bench", *arguments)
     assert code == 0
     wrong, board = json.loads(out)
@@ -169,7 +169,7 @@ def test_bench_of_everything_keeps_what_it_has_and_ends_in_time(
     assert json.loads((tmp_path / "board.json").read_text())["game"] == "tilewe"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["board.json", "kept.json"]
     assert run(capsys, "bench", *arguments, "--minutes", "0.01")[1] == "[]\n"
-    late = everything._measure(tmp_path / "late.json", ["--form", "board"], 0.01)
+    late = everything._measure(tmp_path / "late.json", ["play", "--form", "board"], 0.01)
     assert late
     assert "not done within" in late
 
@@ -182,11 +182,11 @@ def test_everything_that_is_measured_exists() -> None:
         for item in items:
             options = dict(zip(item.arguments, item.arguments[1:], strict=False))
             assert options.get("--game", "tilewe").removeprefix("pgx:") in {*available_games(), *pgx_protocol.PGX_GAMES}
-            assert options.get("--train", "tilewe_cpu") in presets.names()
+            assert options.get("--preset", "tilewe_cpu") in presets.names()
 
 
 def test_bench_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--search", "--batch", "4", "--num-simulations", "6", "--num-candidates", "5", "--seconds", "0.1", "--json"]
+    arguments = ["search", "--batch", "4", "--num-simulations", "6", "--num-candidates", "5", "--seconds", "0.1", "--json"]
     code, out, err = run(capsys, "bench", *arguments)
     assert (code, err) == (0, "")
     figures = json.loads(out)
@@ -226,8 +226,8 @@ def test_bench_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
         (["perft", "--depth", "0"], "--depth must be positive"),
         (["bench", "--cores", "999"], "--cores must be 1 to"),
         (["bench", "--form", "fast"], "--form must be one of stream, games, step, board, not 'fast'"),
-        (["bench", "--search", "--num-simulations", "0"], "--num-simulations must be positive, not 0"),
-        (["bench", "--search", "--game", "chess"], "there is no game 'chess'"),
+        (["bench", "search", "--num-simulations", "0"], "--num-simulations must be positive, not 0"),
+        (["bench", "search", "--game", "chess"], "there is no game 'chess'"),
         (["show"], "missing: FILE"),
     ],
 )

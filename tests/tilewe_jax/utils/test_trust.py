@@ -256,9 +256,9 @@ def test_modules_are_imported_first(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_command_imports_and_those_with_agents_trust() -> None:
     kinds = {name: cli._command(name) for name in cli.COMMANDS}
     assert all(issubclass(kind, Imports) for kind in kinds.values())
-    for name, kind in kinds.items():
+    for kind in kinds.values():
         has_agents = {"agent", "agents", "network", "out_of_run", "run_", "resume"} & set(kind.__dataclass_fields__)
-        assert issubclass(kind, Trust) == bool(has_agents) or name == "bench"
+        assert issubclass(kind, Trust) == bool(has_agents)
     assert GameOptions("duo", 2).game == "duo", "the shared options have no places"
 
 

@@ -47,24 +47,24 @@ def plan(accelerator: bool, with_pgx: bool) -> list[Measurement]:
     kind, batch = ("gpu", "65536") if accelerator else ("cpu", "4000")
     trained = ["santorini", "duo_official", "tilewe", "triominos"]
     ours = [
-        *([f"play-{game}", "--game", game, "--batch", batch] for game in games[:4]),
-        ["search", "--search", *(["--batch", "4096"] if accelerator else [])],
-        *([f"train-{game}", "--train", f"{game}_{kind}"] for game in trained[:2]),
-        *([f"pgx-{game}-8192", "--protocol", "pgx", "--game", game, "--batch", "8192"] for game in games[:4]),
-        *([f"play-{game}", "--game", game, "--batch", batch] for game in games[4:]),
-        *([f"step-{game}", "--game", game, "--batch", batch, "--form", "step"] for game in games[:4]),
-        *([f"search-{game}", "--search", "--game", game] for game in trained[:2]),
-        *([f"train-{game}", "--train", f"{game}_{kind}"] for game in trained[2:]),
-        *([f"play-{game}-{size}", "--game", game, "--batch", size] for size in batches[1:] for game in games[:4]),
+        *([f"play-{game}", "play", "--game", game, "--batch", batch] for game in games[:4]),
+        ["search", "search", *(["--batch", "4096"] if accelerator else [])],
+        *([f"train-{game}", "train", "--preset", f"{game}_{kind}"] for game in trained[:2]),
+        *([f"pgx-{game}-8192", "pgx", "--game", game, "--batch", "8192"] for game in games[:4]),
+        *([f"play-{game}", "play", "--game", game, "--batch", batch] for game in games[4:]),
+        *([f"step-{game}", "play", "--game", game, "--batch", batch, "--form", "step"] for game in games[:4]),
+        *([f"search-{game}", "search", "--game", game] for game in trained[:2]),
+        *([f"train-{game}", "train", "--preset", f"{game}_{kind}"] for game in trained[2:]),
+        *([f"play-{game}-{size}", "play", "--game", game, "--batch", size] for size in batches[1:] for game in games[:4]),
     ]
     names = [*games, *((PGX + name for name in PGX_GAMES) if with_pgx else ())]
     for size in ("8192", "1024", "65536"):
         for name in names:
-            row = [f"pgx-{name.removeprefix(PGX)}-{size}", "--protocol", "pgx", "--game", name, "--batch", size]
+            row = [f"pgx-{name.removeprefix(PGX)}-{size}", "pgx", "--game", name, "--batch", size]
             if row not in ours:
                 ours.append(row)
     if not accelerator:
-        ours.append(["board", "--form", "board"])
+        ours.append(["board", "play", "--form", "board"])
     return [Measurement(name, arguments) for name, *arguments in ours]
 
 
@@ -92,7 +92,7 @@ def measure(folder: Path, minutes: float, seconds: float, seed: int, with_pgx: b
 
 
 def _seed(item: Measurement, seed: int) -> list[str]:
-    return [] if "--train" in item.arguments else ["--seed", str(seed)]
+    return [] if item.arguments[0] == "train" else ["--seed", str(seed)]
 
 
 def _measure(path: Path, arguments: list[str], limit: float) -> str | None:

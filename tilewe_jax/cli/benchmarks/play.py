@@ -22,7 +22,7 @@ from tilewe_jax.utils.factories import import_module
 STEPS = 64
 """Number of moves in one call of a compiled function."""
 IMPORTS = "TILEWE_JAX_BENCH_IMPORTS"
-"""Environment variable with the modules of ``bench --import``, a JSON list, for the processes that measure."""
+"""Environment variable with the modules of ``bench play --import``, a JSON list, for the processes that measure."""
 REFUSED = "refused: "
 """Begins the line with which a measuring process says why it will not measure."""
 POLICIES = {"triominos": "random_stuck"}
@@ -133,7 +133,7 @@ def pinned_cores(count: int) -> list[int | None]:
 def run_measurement(measurement: Callable[[], Any]) -> Any:
     """Run a measurement in this process, and end it with a reason for ``failure`` where memory does not suffice.
 
-    The modules of ``bench --import`` are imported first.
+    The modules of ``bench play --import`` are imported first.
 
     Ends in silence where nobody reads any more what it prints, as after Ctrl-C.
     """
