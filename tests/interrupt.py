@@ -37,7 +37,7 @@ COMMANDS = {
     "ladder": ["ladder", *TINY, "--agent", "random", "--opponent", "greedy", "--games", "1000000", "--batch", "32"],
     "perft": ["perft", "--game", "duo", "--depth", "9"],
     "bench": ["bench", *TINY, "--batch", "64", "--seconds", "1000"],
-    "signature": ["bench", "--signature"],
+    "signature": ["bench", "signature"],
     "train": ["train", "--out", "OUT", "--devices", "1", "--set", *TRAIN, "iterations=1000000"],
 }
 """Commands that go on for very long; OUT is where they write to."""

@@ -116,10 +116,14 @@ def test_options_that_are_named_exist() -> None:
         if page.name == "CHANGELOG.md":  # which names what there was
             continue
         for code in re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
-            command = re.match(r"tilewe-jax (?:--no-cache )?([a-z]\w*)", code)
-            assert not command or command[1] in cli.COMMANDS, f"{page}: {code}"
+            command = re.match(r"tilewe-jax (?:--no-cache )?(bench [a-z]+|[a-z]\w*)", code)
+            assert not command or command[1] in (*cli.COMMANDS, "bench"), f"{page}: {code}"
             for option in [] if code.startswith(others) else re.findall(r"(?<![\w-])--([a-z][\w-]*)", code):
-                known = options[command[1]] if command else set().union(*options.values())
+                known = (
+                    options["bench play" if command[1] == "bench" else command[1]]
+                    if command
+                    else set().union(*options.values())
+                )
                 is_program = not command and re.search(
                     rf'"--{option}"|^    {option.replace("-", "_")}: ', programs, re.MULTILINE
                 )

@@ -1,6 +1,6 @@
 """Behaviour stays as it is, unless a change is meant to change it.
 
-Then ``tilewe-jax bench --signature --json > tests/data/signature.json`` writes the table anew, and the commit says why.
+Then ``tilewe-jax bench signature --json > tests/data/signature.json`` writes the table anew, and the commit says why.
 """
 
 import json

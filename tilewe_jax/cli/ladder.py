@@ -58,7 +58,7 @@ class Ladder(GameOptions, Trust):
     """Number of seats that the agent takes; the opponent takes the others."""
     openings: OptionalFile = None
     """File of openings, as `openings` writes them, in place of the list of the package."""
-    random_opening: Annotated[int | None, arg(help_behavior_hint="")] = None
+    random_opening: Annotated[int | None, arg(help_behavior_hint=""), RARE] = None
     """Begin with this number of random moves, and not with a list of openings; 2 where there is no list for the game."""
     seconds_per_move: Annotated[float | None, arg(help_behavior_hint="")] = None
     """CPU seconds for a move of the agents, on average: their numbers of simulations are chosen by a measurement."""

@@ -84,7 +84,7 @@ def short_help(kind: Any, prog: str, description: str) -> str:
             rows.append((f"{option_name(entry.name)} {form or _form(hints[entry.name])}".rstrip(), first + _default(entry)))
     width = max(MIN_WIDTH, min(shutil.get_terminal_size().columns, 120))
     column = min(max(len(name) for name, _ in rows) + 4, 28)
-    lines = [*description.splitlines(), "", f"{' '.join(words)} [OPTIONS]", ""]
+    lines = [f"{' '.join(words)} [OPTIONS]", "", *map(str.strip, description.splitlines()), ""]
     for name, text in [*rows, ("--help-all", "Explain everything, with the options left out here")]:
         head = f"  {name:{column - 2}}" if len(name) + 3 < column else f"  {name} "
         lines += textwrap.wrap(head + " " * (column - len(head)) + text, width, subsequent_indent=" " * column)
