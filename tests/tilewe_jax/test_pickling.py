@@ -42,6 +42,17 @@ from tilewe_jax.tilewe.elo import EloEstimate
 from tilewe_jax.tilewe.engine import MoveExecutor
 
 NOT_SENT = {
+    "agents": "hold processes, threads and compiled searches; settings and agents are sent, see ``objects``",
+    "arena": "matches run in one process",
+    "cli": "commands",
+    "networks": "Equinox modules; tested with their files",
+    "presets": "settings of training runs",
+    "training": "runs are kept as checkpoints",
+    "utils": "helpers",
+    "device_position": "positions of custom games hold compiled functions",
+    "games.santorini.chance": "parts of the states of OpenSpiel",
+    "games.triominos.chance": "parts of the states of OpenSpiel",
+    "host.Offer": "texts of the page",
     "web": "parts of a running server",
     "interop.gtp": "sessions hold streams",
     "interop.gtp_client": "holds a process",
@@ -49,7 +60,7 @@ NOT_SENT = {
     "interop.open_spiel": "pickled by OpenSpiel as texts",
     "interop.single": "compiled functions",
     "interop.torch": "tested where PyTorch is installed",
-    "interop.chance": "parts of the states of OpenSpiel",
+    "chance": "parts of the states of OpenSpiel",
     "interop.mctx": "functions for mctx inside of compiled ones",
     "tilewe.tournament": "a tournament holds engines and a pool",
     "games.polyomino.one_ply": "exist while a policy is traced",
@@ -61,32 +72,31 @@ NOT_SENT = {
     "games.polyomino.encoding": "exists while a function is traced",
     "games.triominos.table": "exists while a function is traced",
     "interop.gymnasium.Outcome": "exists while a step is traced",
-    "render": "scenes are drawn and thrown away",
-    "rules": "exist while a search is traced",
-    "candidates": "exist while a search is traced",
-    "ismcts.InformationSetTree": "exists while a search is traced",
-    "evaluators.Evaluation": "holds a function of traced arrays",
-    "mcts.Progress": "exists while a search is under way",
-    "tree.Node": "exists while a search is traced",
-    "tree.Path": "exists while a search is traced",
+    "draw": "scenes are drawn and thrown away",
+    "search.rules": "exist while a search is traced",
+    "search.candidates": "exist while a search is traced",
+    "search.ismcts.InformationSetTree": "exists while a search is traced",
+    "search.evaluators.Evaluation": "holds a function of traced arrays",
+    "search.mcts.Progress": "exists while a search is under way",
+    "search.tree.Node": "exists while a search is traced",
+    "search.tree.Path": "exists while a search is traced",
 }
 """Modules and classes whose objects nobody sends to another process, and why."""
 
 
 def public_classes() -> Iterator[type]:
-    for package in (tilewe_jax, search):
-        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-            name = module.name.partition(".")[2]
-            if module.name.endswith("__main__"):
-                continue
-            try:
-                members = vars(importlib.import_module(module.name))
-            except ImportError:  # the package that an adapter is for
-                continue
-            for kind in members.values():
-                is_own = inspect.isclass(kind) and kind.__module__ == module.name and not kind.__name__.startswith("_")
-                if is_own and (issubclass(kind, Exception) or not is_exempt(name)):
-                    yield kind
+    for module in pkgutil.walk_packages(tilewe_jax.__path__, "tilewe_jax."):
+        name = module.name.partition(".")[2]
+        if module.name.endswith("__main__"):
+            continue
+        try:
+            members = vars(importlib.import_module(module.name))
+        except ImportError:  # the package that an adapter is for
+            continue
+        for kind in members.values():
+            is_own = inspect.isclass(kind) and kind.__module__ == module.name and not kind.__name__.startswith("_")
+            if is_own and (issubclass(kind, Exception) or not is_exempt(name)):
+                yield kind
 
 
 def is_exempt(name: str) -> bool:
