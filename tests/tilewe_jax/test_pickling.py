@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from tilewe_jax import batching, records, search
+from tilewe_jax import batching, records
 from tilewe_jax.agents import AgentSpec, agent
 from tilewe_jax.formats import blksgf, names
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS

@@ -46,7 +46,7 @@ class RefusedError(ValueError):
 class EndedProcessError(Exception):
     """Another process has ended with a message and an exit code."""
 
-    def __init__(self, message: str, code: int) -> None:
+    def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
         self.code = code
 
