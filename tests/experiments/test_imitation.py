@@ -67,9 +67,9 @@ def test_the_same_command_goes_on(folder: Path, capsys: pytest.CaptureFixture[st
 
 def test_files_of_other_games_are_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty.npz").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"empty\.npz is not what this program has written of tictactoe, or is damaged"):
+    with pytest.raises(ValueError, match=r"empty\.npz"):
         teacher.load(GAME, tmp_path / "empty.npz")
-    with pytest.raises(ValueError, match=r"000000\.npz is not what this program has written of duo_official"):
+    with pytest.raises(ValueError, match=r"duo_official"):
         teacher.load(tilewe_jax.make("duo_official"), folder / "000000.npz")
 
 
@@ -81,7 +81,7 @@ def test_games_with_options(tmp_path: Path) -> None:
     assert len(games.game_index) > 2
     for program in (["teacher", *few], ["imitation", "--games", str(tmp_path)]):
         main = {"teacher": teacher.main, "imitation": imitation.main}[program[0]]
-        with pytest.raises(SystemExit, match=r"^santorini has no option tiles"):
+        with pytest.raises(SystemExit, match=r"option tiles"):
             main(["--game", "santorini", "--set", "tiles=3", *program[1:]])
 
 

@@ -128,9 +128,9 @@ def test_two_programs_that_disagree_are_noticed(checkout: Path, monkeypatch: pyt
     with pytest.raises(GtpError, match="other legal moves"):
         agent.choose(())
     proxy.board[0, 0, 1] += 1
-    with pytest.raises(GtpError, match="the position of the web player is another one"):
+    with pytest.raises(GtpError, match="the position"):
         agent.choose((first,))
-    with pytest.raises(GtpError, match="cannot keep to a time"):
+    with pytest.raises(GtpError, match="cannot keep"):
         agent.set_time(1)
     agent.set_time(None)
     for names in (gtp_game("duo_official"), santorini_game(size=4)):

@@ -35,7 +35,7 @@ def test_overrides_are_fields_of_the_settings() -> None:
     game = TicTacToe()
     with pytest.raises(TypeError, match="did you mean num_simulations"):
         puct_policy(game, search.uniform_evaluator(game), game.init(None), jax.random.key(0), num_simulation=2)
-    with pytest.raises(ValueError, match="num_simulations must be at least 1"):
+    with pytest.raises(ValueError, match="num_simulations"):
         ismcts_policy(game, search.uniform_evaluator(game), game.init(None), jax.random.key(0), num_simulations=0)
 
 

@@ -516,9 +516,7 @@ def test_parts_are_the_search() -> None:
 def test_memory_is_asked_for_before_it_is_taken() -> None:
     game = tilewe_jax.make("tilewe")
     check_memory(game, 65, 64, 100)
-    with pytest.raises(
-        MemoryError, match=r"1,000,000,000 trees of 65 nodes with 64 candidates, 1,\d+ bytes a node, need about"
-    ):
+    with pytest.raises(MemoryError, match=r"1,000,000,000"):
         check_memory(game, 65, 64, 10**9)
 
 

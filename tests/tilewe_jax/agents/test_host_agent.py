@@ -89,15 +89,15 @@ def test_policies_and_players_on_the_host_are_agents_too() -> None:
         moves.append(agent.choose(()))
     assert moves[:4] == moves[4:]
     assert len(set(moves)) > 1
-    with pytest.raises(GtpError, match="random cannot keep to a time"):
+    with pytest.raises(GtpError, match="random cannot"):
         agent.set_time(1)
-    with pytest.raises(GtpError, match="random keeps no search tree"):
+    with pytest.raises(GtpError, match="random keeps"):
         agent.last_search()
     assert agent.parameters == {}
     host = agents.agent(Lowest(), GAME).host()
     assert host.choose(()) == NAMES.start().legal_actions()[0]
     host.set_time(7)
-    with pytest.raises(GtpError, match="seven is too few"):
+    with pytest.raises(GtpError, match="too few"):
         host.choose(())
 
 

@@ -272,7 +272,7 @@ def test_players_that_are_none() -> None:
         with pytest.raises(ValueError, match=message):
             agents.agent(text, game)
     assert agents.agent("mine=largest_piece", SMALL).name == "mine"
-    with pytest.raises(ValueError, match="played by 2 here, and 1 agent"):
+    with pytest.raises(ValueError, match="played by"):
         arena.play_match(SMALL, [agents.agent("random", SMALL)], 1, 1, 0)
 
 

@@ -50,7 +50,7 @@ def test_views_are_json_and_say_what_the_position_does(name: str, given: dict[st
         illegal = next(other for other in range(10**6) if position.explain(other))
         with pytest.raises(IllegalActionError):
             position.action_view(illegal)
-        with pytest.raises(ValueError, match="seat must be 0 to"):
+        with pytest.raises(ValueError, match="seat must"):
             position.view(seat=len(position.scores()))
 
 

@@ -115,11 +115,11 @@ def test_symmetric_forms_are_positions_of_equal_worth(name: str, capsys: pytest.
 
 
 def test_other_games_are_refused() -> None:
-    with pytest.raises(ValueError, match="this takes a polyomino game for two players, not tilewe for 4"):
+    with pytest.raises(ValueError, match="polyomino game"):
         PolyominoGame(tilewe_jax.make("tilewe"))
-    with pytest.raises(ValueError, match="this takes a polyomino game for two players, not santorini for 2"):
+    with pytest.raises(ValueError, match="polyomino game"):
         PolyominoGame("santorini")
-    with pytest.raises(ValueError, match="all the same or all different"):
+    with pytest.raises(ValueError, match="all different"):
         PolyominoGame("classic_2", start_cells=[[(0, 0)], [(0, 0)], [(1, 1)], [(2, 2)]])
 
 

@@ -357,7 +357,7 @@ def test_a_deal_of_santorini_is_told_by_moves_that_place_workers() -> None:
     assert texts == ["a5", "c3", "b1", "e2"], "workers 1, -1, 2, -2"
     assert position == initial
     assert not santorini_game().deal_actions(initial)
-    with pytest.raises(ValueError, match="triominos has no moves in GTP; the games that have are tilewe, duo"):
+    with pytest.raises(ValueError, match="GTP"):
         gtp_game("triominos")
     assert {gtp_game_of_name(gtp_game(name).name).host.id for name in GTP_GAMES} == set(GTP_GAMES)
 

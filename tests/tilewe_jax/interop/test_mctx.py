@@ -93,7 +93,7 @@ def test_wins_are_found(policy: str) -> None:
 
 
 def test_other_games_are_refused() -> None:
-    with pytest.raises(ValueError, match="mctx searches games for two players, not tilewe for 4"):
+    with pytest.raises(ValueError, match="searches games"):
         CandidateSearch(tilewe_jax.make("tilewe"))
-    with pytest.raises(ValueError, match="num_candidates must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_candidates"):
         CandidateSearch(SANTORINI, 0)

@@ -156,7 +156,7 @@ def test_games_load_by_name() -> None:
 
 
 def test_games_whose_chance_cannot_be_listed_are_refused() -> None:
-    with pytest.raises(ValueError, match="triominos: the outcomes of its chance cannot be listed, as it is a game of several"):
+    with pytest.raises(ValueError, match="chance cannot"):
         open_spiel.load_game("triominos", game="target")
 
 

@@ -122,9 +122,9 @@ def test_games_are_registered() -> None:
 
 
 def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match="render_mode must be one of human, ansi, rgb_array, None, not 'gif'"):
+    with pytest.raises(ValueError, match="render_mode"):
         pettingzoo.env("santorini", render_mode="gif")
-    with pytest.raises(ValueError, match="options \\(size\\) belong to the name of a game"):
+    with pytest.raises(ValueError, match="\\(size\\)"):
         pettingzoo.env(tilewe_jax.make("santorini"), size=3)
-    with pytest.raises(MissingExtraError, match=r"needs the package not_a_package: pip install 'tilewe-jax\[interop\]'"):
+    with pytest.raises(MissingExtraError, match=r"'tilewe-jax\[interop\]'"):
         optional_import("not_a_package.module")

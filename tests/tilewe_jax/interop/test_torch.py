@@ -18,7 +18,7 @@ BATCH = 6
 
 def test_without_torch_one_line_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"this needs the package torch: pip install 'tilewe-jax\[torch\]'"):
+    with pytest.raises(MissingExtraError, match=r"'tilewe-jax\[torch\]'"):
         TorchEnvironment(SANTORINI, BATCH)
 
 
@@ -46,10 +46,10 @@ def test_tensors_are_the_arrays_of_jax() -> None:
 def test_bad_arguments_are_refused() -> None:
     torch = pytest.importorskip("torch")
     environment = TorchEnvironment(SANTORINI, BATCH)
-    with pytest.raises(RuntimeError, match="call reset before step"):
+    with pytest.raises(RuntimeError, match="reset before"):
         environment.step(torch.zeros(BATCH, dtype=torch.int32))
     environment.reset()
-    with pytest.raises(TypeError, match=r"action must be integers, not torch.float32"):
+    with pytest.raises(TypeError, match=r"torch.float32"):
         environment.step(torch.zeros(BATCH))
-    with pytest.raises(ValueError, match=r"action must have shape \(6,\)"):
+    with pytest.raises(ValueError, match=r"\(6,\)"):
         environment.step(torch.zeros(2, dtype=torch.int64))

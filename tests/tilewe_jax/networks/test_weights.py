@@ -52,7 +52,7 @@ def test_weights_load_wherever_they_fit(toy_run: Path, tmp_path: Path, capsys: p
     ):
         with pytest.raises(ValueError, match=message):
             weights.read(game, path)
-    with pytest.raises(ValueError, match=r"its boards.weight has shape .* players was 4 and is 2"):
+    with pytest.raises(ValueError, match=r"boards.weight"):
         weights.read(tilewe_jax.make("tilewe", players=2), weights.FOLDER / "tilewe.npz")
     assert weights.read(tilewe_jax.make("classic"), weights.FOLDER / "tilewe.npz", any_game=True).note
 
@@ -66,5 +66,5 @@ def test_weights_load_wherever_they_fit(toy_run: Path, tmp_path: Path, capsys: p
     flipped = whole[:150] + bytes([whole[150] ^ 255]) + whole[151:]  # in the first array
     for damaged in (b"", b"no archive", whole[:-100], flipped):
         (tmp_path / "damaged.npz").write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"damaged\.npz is not a file of weights, as training writes it"):
+        with pytest.raises(ValueError, match=r"damaged\.npz"):
             weights.read(GAME, tmp_path / "damaged.npz")

@@ -70,5 +70,5 @@ def test_a_result_is_there_or_null(wrong: dict[str, object], tmp_path: Path) -> 
 def test_a_file_of_one_kind_has_games(tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
     records.write(path, GAME, [])
-    with pytest.raises(RecordError, match="it has no games"):
+    with pytest.raises(RecordError, match="no games"):
         recorded.read(path).of_one_kind(path)

@@ -148,7 +148,7 @@ def test_schedules_are_balanced(count: int, seats: int, games: int) -> None:
         assert max(taken) - min(taken) <= 1
     meetings = [sum(a in table and b in table for table in schedule) for a in range(count) for b in range(a)]
     assert max(meetings) - min(meetings) <= 2 * seats
-    with pytest.raises(ValueError, match="at least as many"):
+    with pytest.raises(ValueError, match="at least"):
         balanced_schedule(count, count + 1, 1, random.Random(0))
 
 

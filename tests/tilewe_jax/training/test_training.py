@@ -166,7 +166,7 @@ def test_the_report_needs_no_network(toy_run: Path) -> None:
     assert "@import" not in text
     assert "Elo over hours" in text
     assert text.count('class="game"') == 3
-    with pytest.raises(ValueError, match=r"has no run: there is no config\.json in it"):
+    with pytest.raises(ValueError, match=r"config\.json"):
         report.write(toy_run.parent)
 
 
@@ -195,7 +195,7 @@ def test_ownership_is_learned_and_leaves_no_weights(tmp_path: Path) -> None:
     resumed = Run(config, tmp_path / "run", program).resume()
     jax.tree.map(np.testing.assert_array_equal, resumed.learner.auxiliary, state.learner.auxiliary)
     weights.read(GAME, tmp_path / "run" / "weights" / "000004.npz")
-    with pytest.raises(ValueError, match=r"loss\.ownership_loss_weight needs a game whose cells have owners, not santorini"):
+    with pytest.raises(ValueError, match=r"loss\.ownership_loss_weight"):
         replace(config, game=GameConfig("santorini"))
 
 
@@ -249,7 +249,7 @@ def test_eval(toy_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_folders_that_cannot_be_used(
     program: Program, toy_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ValueError, match="is not empty; go on with what is there by --resume, or choose another folder"):
+    with pytest.raises(ValueError, match="--resume"):
         Run(TOY, toy_run, program).start()
     code, _, err = run(capsys, "train", "--resume", "--out", str(tmp_path))
     assert (code, err.count("there is no config.json in it")) == (1, 1)

@@ -75,7 +75,7 @@ def test_policies_and_own_games() -> None:
         lambda: tilewe_jax.rollout(game, KEY, 2),
         lambda: puct_policy(game, bad_shape, game.init(KEY), KEY, **SIZES),
     ):
-        with pytest.raises(ValueError, match=r"Flawed.legal_action_mask: expected an array bool\[9\], got bool\[8\]"):
+        with pytest.raises(ValueError, match=r"Flawed.legal_action_mask"):
             call()
 
 

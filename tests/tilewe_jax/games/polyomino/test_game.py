@@ -67,14 +67,14 @@ def test_names_that_are_no_moves(name: str, message: str) -> None:
 
 def test_cells_that_are_no_placement() -> None:
     for cells in ([], [(0, 0), (0, 0)], [(0, 0), (2, 0)], [(x, 0) for x in range(6)]):
-        with pytest.raises(ValueError, match="not the shape of a piece"):
+        with pytest.raises(ValueError, match="the shape"):
             TILEWE.action_of(cells)
-    with pytest.raises(ValueError, match="does not lie on the board"):
+    with pytest.raises(ValueError, match="the board"):
         TILEWE.action_of([(19, 0), (20, 0)])
     for action in (-1, TILEWE.num_actions):
         with pytest.raises(ValueError, match="not a placement"):
             TILEWE.cells_of(action)
-    with pytest.raises(ValueError, match="does not lie on the board"):
+    with pytest.raises(ValueError, match="the board"):
         TILEWE.cells_of(90 * 400 + 399)
     with pytest.raises(ValueError, match="pieces are O1 I2"):
         tilewe_jax.make("tilewe", pieces=("O1", "I2")).action_of([(0, 0), (1, 0), (2, 0)])
@@ -177,7 +177,7 @@ def test_the_start_piece_comes_first_on_the_border() -> None:
         assert game.num_legal(state) == len(game.host(state).legal_actions()) == moves
         assert game.options["start_piece"] == piece
         assert tilewe_jax.make("classic_2", **game.options) == game
-    with pytest.raises(ValueError, match="start_piece must be one of the pieces in play, O1 I2, not 'W5'"):
+    with pytest.raises(ValueError, match="O1 I2"):
         tilewe_jax.make("classic_2", pieces=("O1", "I2"), start_piece="W5")
 
 
