@@ -179,7 +179,8 @@ def parse(kind: Any, text: str | Sequence[str]) -> Any:
         value = MISSING
     if value is MISSING or not accepts(kind, value):
         given = text if isinstance(text, str) else " ".join(text)
-        hint = did_you_mean(given, map(str, get_args(kind))) if get_origin(kind) is Literal else ""
+        choices = [str(one) for part in (kind, *get_args(kind)) if get_origin(part) is Literal for one in get_args(part)]
+        hint = did_you_mean(given, choices)
         raise ValueError(f"must be {in_words(kind)}, not {given!r}{hint}")
     return value
 

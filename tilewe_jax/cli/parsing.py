@@ -1,6 +1,7 @@
 """Command lines by tyro: it parses and prints the whole help; ``settings.from_arguments`` says in one line what is wrong."""
 
 import contextlib
+import io
 import os
 import shutil
 import textwrap
@@ -42,7 +43,7 @@ def parse(kind: Any, arguments: Sequence[str], prog: str, description: str | Non
     is_help = "--help-all" in arguments
     arguments = ["--help"] if is_help else list(arguments)
     try:
-        with _wide_enough():
+        with _wide_enough(), contextlib.nullcontext() if is_help else _silent():
             return tyro.cli(kind, args=arguments, prog=prog, description=description, config=_CONFIG, console_outputs=is_help)
     except SystemExit as end:
         if is_help and not end.code:
@@ -52,6 +53,13 @@ def parse(kind: Any, arguments: Sequence[str], prog: str, description: str | Non
     except ValueError as error:
         raise ArgumentError(str(error)) from None
     raise ArgumentError(f"cannot be parsed: {' '.join(arguments)}")
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Print nothing: tyro prints some errors even without ``console_outputs``."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        yield
 
 
 @contextlib.contextmanager

@@ -326,4 +326,5 @@ def test_the_terminal_is_left_clean_after_an_error(file: Path) -> None:
 def test_parse_errors_are_one_plain_line_on_a_terminal() -> None:
     terminal = Terminal("match", "--sprt", "5")
     assert terminal.end() == 2
-    assert terminal.output == "tilewe-jax: --sprt must be ELO0 ELO1, not '5'; see tilewe-jax match --help\r\n"
+    assert terminal.output.startswith("tilewe-jax: --sprt ")
+    assert terminal.output.count("\n") == 1
