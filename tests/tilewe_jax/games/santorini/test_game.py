@@ -178,7 +178,7 @@ def test_random_placement_is_uniform_and_recorded() -> None:
     assert game.deal(state) == [list(cell) for cell in game.host(state).workers]
     assert_same(game.init_from_deal(game.deal(state)), state)
     for deal in (None, [[0, 0]], [[0, 0], [0, 0], [1, 1], [2, 2]], [[0, 3], [0, 0], [1, 1], [2, 2]], "abcd"):
-        with pytest.raises(ValueError, match=r"the board"):
+        with pytest.raises(ValueError, match=r"a deal is|two workers|off the board"):
             game.init_from_deal(deal)
 
 
