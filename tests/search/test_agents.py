@@ -111,17 +111,7 @@ def test_one_tree_does_not_plan_with_what_it_cannot_know(rule: SelectionRule) ->
 
 def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "games.jsonl"
-    options = [
-        "--game",
-        "santorini",
-        "--set",
-        "size=3",
-        "puct:num_simulations=8,num_candidates=8",
-        "--games",
-        "6",
-        "--batch",
-        "4",
-    ]
+    options = "puct:num_simulations=8,num_candidates=8 --game santorini --set size=3 --games 6 --batch 4".split()
     code, out, err = run(capsys, "match", *options, "--out", str(path), "--json")
     assert (code, err) == (0, "")
     summary = json.loads(out)

@@ -490,10 +490,10 @@ def test_players_win_and_do_not_let_win(name: str) -> None:
 
 
 def test_players_by_strength() -> None:
-    from tilewe_jax.agents import player
+    from tilewe_jax.agents import agent
     from tilewe_jax.arena import play_match
 
-    results = play_match(GAME, [player(GAME, name) for name in ("random", "greedy", "one_ply")], 300, 300, 0)
+    results = play_match(GAME, [agent(name, GAME) for name in ("random", "greedy", "one_ply")], 300, 300, 0)
     win_rate = {row["agent"]: row["win_rate"] for row in results.summary()["agents"]}
     assert win_rate["random"] < 0.2 < win_rate["greedy"] < win_rate["one_ply"]
 

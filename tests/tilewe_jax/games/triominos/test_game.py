@@ -622,7 +622,7 @@ def step_of(game: Any, state: Any, what: Any) -> Any:
         ({"game": "best of three"}, "game must be one of single, target"),
         ({"tiles": 10}, "tray must be at most 5, as there are 10 tiles, not 9"),
         ({"tray": 0}, "tray must be a positive number"),
-        ({"hex_scores": (50, 60)}, "hex_scores must be three integers"),
+        ({"hex_scores": (50, 60)}, "hex_scores"),
         ({"target": 0}, "target must be 1 to 10000"),
         ({"max_rounds": 0}, "max_rounds must be 1 to 100"),
         ({"hexscores": (50, 60, 70)}, "triominos has no option hexscores .*hex_scores"),
