@@ -111,8 +111,9 @@ def test_one_tree_does_not_plan_with_what_it_cannot_know(rule: SelectionRule) ->
 
 def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "games.jsonl"
-    options = "puct:num_simulations=8,num_candidates=8 --game santorini --set size=3 --games 6 --batch 4".split()
-    code, out, err = run(capsys, "match", *options, "--out", str(path), "--json")
+    agent, options = "puct:num_simulations=8,num_candidates=8", ["--game", "santorini", "--set", "size=3"]
+    options += ["--games", "6", "--batch", "4"]
+    code, out, err = run(capsys, "match", agent, *options, "--out", str(path), "--json")
     assert (code, err) == (0, "")
     summary = json.loads(out)
     assert summary["games"] == 6
@@ -120,13 +121,13 @@ def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert len(path.read_text().splitlines()) == 7
     code, out, _ = run(capsys, "replay", str(path), "--json")
     assert (code, json.loads(out)["wrong"]) == (0, 0)
-    for arguments, message in (
-        (["strong"], "has no agent 'strong'"),
-        (["--games", "0"], "--games must be positive"),
-        (["--devices", "3"], "a batch of 4 cannot be divided among 3 devices"),
-        (["puct:num_simulations=1000000000"], "need about"),
+    for agents, more, message in (
+        (["strong"], [], "'strong'"),
+        ([agent], ["--games", "0"], "--games"),
+        ([agent], ["--devices", "3"], "3 devices"),
+        (["puct:num_simulations=1000000000"], [], "need about"),
     ):
-        code, out, err = run(capsys, "match", *arguments, *options)
+        code, out, err = run(capsys, "match", *agents, *options, *more)
         assert (code, out) == (2, "")
         assert message in err
         assert len([line for line in err.splitlines() if not line.startswith("compiling")]) == 1  # on a slow machine
