@@ -326,7 +326,6 @@ def test_arena_command(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatc
     cli.main(["match", "--list"])
     assert {"simple_search", "best", "level:1"} <= set(capsys.readouterr().out.split())
     for arguments, message in [
-        (["match", "random"], "played by 4 here"),
         ([*common, "--sprt", "1", "0"], "lower one"),
         ([*common, "--plot", str(tmp_path)], "it is a folder"),
         (["match", "nobody"], "no agent 'nobody'"),
