@@ -124,7 +124,7 @@ def _state_shapes(game: Any, x64: bool) -> Any:
 @lru_cache(maxsize=64)
 def check_own_game(game: Any) -> None:
     """Check once what the functions of a game of a user give that every loop calls, as ``check_contract`` does."""
-    if not type(game).__module__.startswith("tilewe_jax."):
+    if isinstance(game, Game) and not type(game).__module__.startswith("tilewe_jax."):
         _check_required(game)
 
 

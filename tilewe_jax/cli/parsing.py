@@ -75,6 +75,8 @@ def _wide_enough() -> Iterator[None]:
     finally:
         if before is None:
             del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
 
 
 def short_help(kind: Any, prog: str, description: str) -> str:

@@ -280,7 +280,7 @@ def test_folders_that_cannot_be_used(
         ),
         (["--set", "selfplay.rule=alphabeta"], "selfplay.rule must be one of gumbel, puct, not 'alphabeta'"),
         (["--set", "evaluation.gate=20 0"], "the first Elo of a sequential test must be the lower one, not 20.0 and 0.0"),
-        (["--set", "evaluation.gate=5"], "evaluation.gate must be {None}|{FLOAT FLOAT}, not '5'"),
+        (["--set", "evaluation.gate=5"], "evaluation.gate"),
         (["--set", "loss.augment=perhaps"], "loss.augment must be true or false, not 'perhaps'"),
         (["--set", "game.options.size=2"], "size must be"),
         (["--set", "game.id=chess", "game.options.size=2"], "there is no game 'chess'"),
