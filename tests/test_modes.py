@@ -34,7 +34,7 @@ STRICT = {"JAX_NUMPY_RANK_PROMOTION": "raise", "JAX_NUMPY_DTYPE_PROMOTION": "str
 @pytest.mark.parametrize(
     ("part", "variables"),
     [
-        ("searches", {"JAX_ENABLE_X64": "1"}),
+        slow("searches", {"JAX_ENABLE_X64": "1"}),
         slow("play", {"JAX_ENABLE_X64": "1"}),
         slow("policies", {"JAX_ENABLE_X64": "1"}),
         slow("searches", {"JAX_ENABLE_X64": "1", **STRICT}),
@@ -64,10 +64,12 @@ def test_games_are_played_with_other_random_numbers(variables: dict[str, str]) -
     assert len(digests(**variables)) == 9
 
 
+@pytest.mark.slow
 def test_everything_runs_inside_of_shard_map() -> None:
     assert len(digests("split", JAX_NUM_CPU_DEVICES="2")) == 3
 
 
+@pytest.mark.slow
 def test_games_are_played_without_jit() -> None:
     assert digests("moves", JAX_DISABLE_JIT="1") == digests("moves")
 

@@ -14,9 +14,8 @@ import pytest
 from rich.console import Console
 
 from tests.tilewe_jax.cli.test_cli import run
-from tilewe_jax.cli import compilation_cache
+from tilewe_jax.cli import compilation_cache, match
 from tilewe_jax.cli.benchmarks import rollouts
-from tilewe_jax.cli.match import Selfplay
 from tilewe_jax.training import checkpoint
 from tilewe_jax.training.loop import _Pace
 from tilewe_jax.utils import progress
@@ -148,14 +147,11 @@ def test_lines_are_frequent_again_after_a_long_compilation(monkeypatch: pytest.M
     assert written.getvalue().count("playing") > 2
 
 
-def test_selfplay_shows_its_speed_before_the_first_game_ends() -> None:
-    command = Selfplay(games=200, batch=128)
-    begun = SimpleNamespace(games=0, ply=0, decisions={}, clock=0.0)
-    assert command._so_far(64, begun) == "128 under way"
-    first = SimpleNamespace(games=0, ply=3, decisions={"puct": 384}, clock=2.0)
-    assert command._so_far(64, first) == "128 under way, move 3, 192.0 moves/s, 12,288 simulations/s"
-    last = SimpleNamespace(games=128, ply=1, decisions={"greedy": 8000}, clock=100.0)
-    assert command._so_far(0, last) == "72 under way, move 1, 80.0 moves/s"
+def test_a_match_shows_its_speed_before_the_first_game_ends() -> None:
+    begun = SimpleNamespace(games=0, ply=0, decisions={}, clock=0.0, names=["puct"])
+    assert not match._so_far(begun)
+    first = SimpleNamespace(games=0, ply=3, decisions={"puct": 384}, clock=2.0, names=["puct"])
+    assert match._so_far(first).endswith("192.0 moves/s")
 
 
 def test_progress_on_a_terminal() -> None:
