@@ -147,7 +147,7 @@ class Train(Imports):
         from tilewe_jax.cli.benchmarks import training
         from tilewe_jax.training import config
 
-        measured = _Measured(self.import_, seconds=self.seconds, json=self.json)
+        measured = _Measured(import_=self.import_, seconds=self.seconds, json=self.json)
         with measured._measuring():
             given = named(self.set)
             config.changed(presets.load(self.preset), given).game.make()  # for the error, before a process is started
