@@ -24,6 +24,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from tilewe_jax.batching.environment import zero_sum
 from tilewe_jax.game import Game, as_action, check_state
+from tilewe_jax.search.evaluators import heuristic_evaluator
 from tilewe_jax.utils.checks import check_count
 from tilewe_jax.utils.extras import optional_import
 
@@ -104,7 +105,7 @@ class CandidateSearch:
 
     def _look(self, params: Any, key: PRNGKeyArray, states: Any) -> tuple[Array, Array, Array]:
         """Candidates, their logits, and the values of the players to move."""
-        evaluator = self.evaluator or (lambda params, state, key: heuristic_evaluator(self.game, state))
+        evaluator = self.evaluator or heuristic_evaluator(self.game)
         sampler = self.sampler or sample_top
 
         def look(state: Any, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
@@ -118,11 +119,6 @@ class CandidateSearch:
         batch = jax.tree.leaves(states)[0].shape[0]
         check_state(self.game, states, (batch,))
         return jax.vmap(look)(states, jax.random.split(key, batch))
-
-
-def heuristic_evaluator(game: Game[Any], state: Any) -> tuple[LogitsFn, Float32[Array, "2"]]:
-    """The heuristics of a game as an evaluation."""
-    return (lambda actions: game.heuristic_logits(state, actions)), game.heuristic_value(state)
 
 
 def sample_top(
