@@ -1,9 +1,9 @@
-"""Gumbel AlphaZero in one file, from the public parts of tilewe_jax and search: self-play, replay, learning, evaluation.
+"""Gumbel AlphaZero in one file, on the public API of tilewe_jax: self-play, replay, learning, evaluation.
 
     python -m experiments.examples.alphazero --game santorini --iterations 60
 
-Thousands of games in parallel, and everything between two log lines is one compiled call. The loop that trained the shipped
-weights (``tilewe-jax train``) is this one with more of everything: see ``tilewe_jax/training``.
+Games run in parallel on the device; each iteration is two compiled calls, self-play and learning. ``tilewe_jax/training`` is
+the full version of this loop (``tilewe-jax train``), which trained the shipped weights.
 """
 
 import argparse
@@ -21,18 +21,18 @@ from tilewe_jax.batching import auto_reset
 from tilewe_jax.game import Game, state_shapes
 from tilewe_jax.search import PolicyOutput, gumbel_policy, network_evaluator
 
-NUM_GAMES = 64  # games played at once
-UNROLL_LENGTH = 32  # moves played in each of them per iteration
+NUM_GAMES = 64  # games played in parallel
+UNROLL_LENGTH = 32  # moves per game and iteration
 NUM_SIMULATIONS = 16
 NUM_CANDIDATES = 32
-REPLAY_ITERATIONS = 8  # iterations that the replay buffer holds
+REPLAY_ITERATIONS = 8  # iterations in the replay buffer
 BATCH_SIZE = 256
 UPDATES = 16  # optimizer steps per iteration
 LEARNING_RATE = 2e-3
 
 
 class Network(eqx.Module):
-    """A perceptron from an observation to policy logits and value logits, one a seat, from the mover's seat on."""
+    """A perceptron from an observation to policy logits and value logits, one per seat, starting with the player to move."""
 
     hidden: list[eqx.nn.Linear]
     policy: eqx.nn.Linear
@@ -53,24 +53,24 @@ class Network(eqx.Module):
 
 
 class Sample(NamedTuple):
-    """One searched position and what is learned from it."""
+    """One searched position and its training targets."""
 
     state: Any
     candidates: Int32[Array, "K"]
     policy: Float32[Array, "K"]
     """The improved policy of the search over the candidates."""
     outcome: Float32[Array, "P"]
-    """The outcome of the game by seat; where it was still under way, the value that the search gave it last."""
+    """The outcome of the game by seat; for unfinished games, the value of the last search."""
 
 
 def predict(network: Network, observation: Array) -> tuple[Array, Array]:
-    """Logits of actions, and the expected outcome by seat from the mover's on."""
+    """Return action logits, and the expected outcome by seat, starting with the player to move."""
     logits, value_logits = network(observation)
     return logits, jax.nn.softmax(value_logits)
 
 
 def search(game: Game[Any], network: Network, state: Any, key: PRNGKeyArray, gumbel_scale: float) -> PolicyOutput:
-    """Search one position with the network; noise at the root is for exploration."""
+    """Search one position with the network; ``gumbel_scale`` scales the root noise."""
     return gumbel_policy(
         game,
         network_evaluator(game),
@@ -102,13 +102,13 @@ def self_play(game: Game[Any], network: Network, states: Any, key: PRNGKeyArray)
         outcome = jnp.where(ended[:, None], returns, outcome)
         return outcome, outcome
 
-    # Backwards: the outcome of a position is the first end from there on.
+    # Backwards: the outcome of a position is the next end of a game.
     _, outcome = jax.lax.scan(earlier, output.value[-1], (ended, returns), reverse=True)
     return states, Sample(searched, output.candidates, output.policy, outcome)
 
 
 def loss(game: Game[Any], network: Network, sample: Sample) -> Float32[Array, ""]:
-    """Cross entropy of the improved policy among the candidates, plus that of the outcome."""
+    """Return the cross entropies of the improved policy over the candidates and of the outcome, summed."""
     player = game.current_player(sample.state)
     logits, value_logits = network(game.observe(sample.state, player))
     available = sample.candidates >= 0
@@ -140,7 +140,7 @@ def learn(
 
 @partial(jax.jit, static_argnums=(0, 3))
 def evaluate(game: Game[Any], network: Network, key: PRNGKeyArray, num_games: int) -> Float32[Array, ""]:
-    """Win rate of the search in seat 0 against uniformly random moves in the other seats."""
+    """Return the win rate of the search in seat 0 against uniformly random moves."""
 
     def choose(state: Any, key: PRNGKeyArray) -> Array:
         search_key, random_key = jax.random.split(key)
@@ -151,7 +151,7 @@ def evaluate(game: Game[Any], network: Network, key: PRNGKeyArray, num_games: in
 
 
 def train(game: Game[Any], iterations: int, seed: int = 0, evaluate_every: int = 10) -> Network:
-    """Train a network from random weights, and print what becomes of it."""
+    """Train a network from random weights, printing the loss and the win rate."""
     key, network_key, init_key = jax.random.split(jax.random.key(seed), 3)
     network = Network(game, network_key)
     optimizer = optax.adamw(LEARNING_RATE)
@@ -162,12 +162,15 @@ def train(game: Game[Any], iterations: int, seed: int = 0, evaluate_every: int =
         key, play_key, learn_key, evaluate_key = jax.random.split(key, 4)
         states, samples = self_play(game, network, states, play_key)
         rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples)
-        replay = [*(replay or [rows] * REPLAY_ITERATIONS)[1:], rows]  # full from the start, so that its shape never changes
+        replay = [
+            *(replay or [rows] * REPLAY_ITERATIONS)[1:],
+            rows,
+        ]  # filled with copies at the start, so that its shape is constant
         buffer = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *replay)
         network, memory, mean_loss = learn(game, optimizer, network, memory, buffer, learn_key)
         line = f"iteration {iteration}: loss {float(mean_loss):.3f}"
         if iteration % evaluate_every == 0:
-            line += f", win rate against chance {float(evaluate(game, network, evaluate_key, 64)):.2f}"
+            line += f", win rate against random moves {float(evaluate(game, network, evaluate_key, 64)):.2f}"
         print(line, flush=True)
     return network
 

@@ -1,12 +1,12 @@
-"""Connect Four as a game of your own: rules, registration, conformance, search, training.
+"""Connect Four as a custom game: rules, registration, conformance, search, training.
 
-Run it with ``python -m experiments.examples.custom_game``. What stands here is all that a game needs; in a package of yours,
-an entry point makes it known to everybody who installs the package::
+Run it with ``python -m experiments.examples.custom_game``. In a package, an entry point registers the game for everybody who
+installs the package::
 
     [project.entry-points."tilewe_jax.games"]
     connect_four = "my_package:ConnectFour"
 
-and until then the command line takes the factory itself::
+Without an entry point, the command line accepts the factory::
 
     tilewe-jax train --set game.id=experiments.examples.custom_game:ConnectFour --out runs/connect_four
 """
@@ -33,9 +33,9 @@ class State:
     """A position of Connect Four."""
 
     cells: Int8[Array, "rows columns"]
-    """The player of the disc on each cell, row 0 at the bottom; -1 where there is none."""
+    """The player of the disc on each cell, with row 0 at the bottom; -1 for an empty cell."""
     current_player: Int32[Array, ""]
-    """0 moved first."""
+    """The player to move; player 0 moves first."""
 
 
 # 1. The rules, as pure functions of one position. A frozen dataclass is hashable, and its fields are the options of the game.
@@ -53,59 +53,59 @@ class ConnectFour(tilewe_jax.Game[State]):
 
     @property
     def num_actions(self) -> int:
-        """One action a column."""
+        """One action per column."""
         return self.columns
 
     @property
     def max_steps(self) -> int:
-        """The board is full then."""
+        """Number of cells; the board is full after this many actions."""
         return self.rows * self.columns
 
     @property
     def options(self) -> dict[str, Any]:
-        """What records and weights keep of the game."""
+        """The options that differ from the defaults; records and weights store them."""
         return {name: value for name, value in vars(self).items() if value != getattr(type(self), name)}
 
     def init(self, key: PRNGKeyArray) -> State:
-        """An empty board."""
+        """Return an empty board."""
         del key
         return State(jnp.full((self.rows, self.columns), EMPTY, jnp.int8), jnp.int32(0))
 
     def apply(self, state: State, action: Action) -> State:
-        """Drop a disc into a column; after -1 nothing changes."""
+        """Drop a disc into a column; -1 leaves the state unchanged."""
         row = jnp.sum(state.cells[:, action] != EMPTY)
-        column = jnp.where(action >= 0, action, self.columns)  # beyond the board, where it is dropped
+        column = jnp.where(action >= 0, action, self.columns)  # outside of the board, so that the update is dropped
         disc = state.current_player.astype(jnp.int8)
         player = jnp.where(action >= 0, 1 - state.current_player, state.current_player)
         return State(state.cells.at[row, column].set(disc, mode="drop"), player)
 
     def legal_action_mask(self, state: State) -> Bool[Array, "columns"]:
-        """Columns that are not full, unless somebody has won."""
+        """Return the columns that are not full; no column after a win."""
         return (state.cells[-1] == EMPTY) & ~jnp.any(self._won(state))
 
     def current_player(self, state: State) -> Int32[Array, ""]:
-        """The player to move."""
+        """Return the player to move."""
         return state.current_player
 
     def is_terminal(self, state: State) -> Bool[Array, ""]:
-        """Whether somebody has won or the board is full."""
+        """Return whether a player has won or the board is full."""
         return ~jnp.any(self.legal_action_mask(state))
 
     def returns(self, state: State) -> Float32[Array, "2"]:
-        """One for the winner; a half each on a full board without one."""
+        """Return 1 for the winner and 0 for the loser, or 0.5 each for a draw."""
         won = self._won(state)
         outcome = jnp.where(jnp.any(won), won.astype(jnp.float32), 0.5)
         return jnp.where(self.is_terminal(state), outcome, 0.0)
 
     def observe(self, state: State, player: Int32[Array, ""]) -> Float32[Array, "2 rows columns"]:
-        """Planes of the own discs and of the opponent's."""
+        """Return the planes of the player's discs and of the opponent's discs."""
         own = player.astype(jnp.int8)
         return jnp.stack([state.cells == own, state.cells == 1 - own]).astype(jnp.float32)
 
     def _won(self, state: State) -> Bool[Array, "2"]:
-        """Whether each player has four in a row."""
+        """Return for each player whether four discs are in a row."""
         discs = state.cells[None] == jnp.arange(2, dtype=jnp.int8)[:, None, None]
-        # Room for three more cells around the board, so that no line leaves it.
+        # Pad three cells, so that lines do not leave the array.
         padded = jnp.pad(discs, ((0, 0), (0, 3), (3, 3)))
         lines = []
         for up, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
@@ -113,28 +113,28 @@ class ConnectFour(tilewe_jax.Game[State]):
             lines.append(jnp.any(cells[0] & cells[1] & cells[2] & cells[3], axis=(1, 2)))
         return jnp.any(jnp.stack(lines), axis=0)
 
-    # A game works without this; people like to see it.
+    # Optional: a text for people.
     def text(self, state: State, color: bool = False) -> str:
-        """The board as text."""
+        """Return the board as a text."""
         del color
         return "\n".join(" ".join(".XO"[cell + 1] for cell in row) for row in np.asarray(state.cells)[::-1])
 
 
 def main() -> None:
-    """Check the game, let a search play it against chance, and say how it went."""
-    # 2. Registration: ``make``, records, arena, search, training and the command line know the game from now on.
+    """Check the game, play random games, and let a search play against random moves."""
+    # 2. Registration for ``make``, records, matches, search, training and the command line.
     tilewe_jax.register("connect_four", ConnectFour)
     game = tilewe_jax.make("connect_four")
 
-    # 3. Conformance: is it a game at all?
+    # 3. Conformance to the contract of ``Game``.
     conformance.check(game)
-    print("connect_four keeps the contract")
+    print("connect_four conforms to the contract of Game")
 
     # 4. A thousand random games in one compiled call.
     games = jax.jit(lambda key: tilewe_jax.rollout(game, key, 1000))(jax.random.key(0))
     print(f"1,000 random games: the first player takes {float(games.returns[:, 0].mean()):.0%} of the wins")
 
-    # 5. Search: 32 games at once, the first player searches, the second moves at random.
+    # 5. Search: in 32 parallel games, the first player searches and the second moves at random.
     evaluator = playout_evaluator(game)
 
     def choose(state: State, key: PRNGKeyArray) -> Action:
@@ -143,7 +143,7 @@ def main() -> None:
         return jnp.where(game.current_player(state) == 0, searched, game.sample_action(state, random_key))
 
     games = jax.jit(lambda key: tilewe_jax.rollout(game, key, 32, choose))(jax.random.key(1))
-    print(f"32 games of a search against chance: it takes {float(games.returns[:, 0].mean()):.0%} of the wins")
+    print(f"32 games of a search against random moves: the search takes {float(games.returns[:, 0].mean()):.0%} of the wins")
     print(game.text(jax.tree.map(lambda leaf: leaf[0], games.state)))
 
 

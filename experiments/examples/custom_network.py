@@ -1,7 +1,7 @@
-"""A network of your own: a small transformer over the cells of a board, chosen by name in the settings of a run.
+"""A custom network: a small transformer over the cells of a board, selected by name in the settings of a run.
 
-Run it with ``python -m experiments.examples.custom_network``. It trains Santorini on 4 x 4 for a minute or so; leave
-``architecture`` away, and the same run trains the residual tower that Santorini has by default.
+Run it with ``python -m experiments.examples.custom_network``. It trains Santorini on 4 x 4 cells for about a minute. Without
+``network.architecture``, the same run trains the default residual tower of Santorini.
 """
 
 import tempfile
@@ -22,7 +22,7 @@ HEADS = 4
 
 
 class AttentionBlock(eqx.Module):
-    """Pre-norm self-attention over cells, and a two-layer perceptron for each cell."""
+    """Pre-norm self-attention over cells and a two-layer perceptron for each cell."""
 
     norms: list[RMSNorm]
     queries_keys_values: Linear
@@ -47,7 +47,7 @@ class AttentionBlock(eqx.Module):
 
 
 class CellTransformer(eqx.Module):
-    """A transformer whose tokens are the cells of a board: for any game that observes ``[planes, height, width]``."""
+    """A transformer with one token per cell, for any game with observations ``[planes, height, width]``."""
 
     stem: Linear
     positions: Float[Array, "cells width"]
@@ -74,10 +74,10 @@ class CellTransformer(eqx.Module):
 
 
 def main(iterations: int = 20) -> None:
-    """Train with the architecture, and say what became of it."""
+    """Train a network of the architecture and print a summary."""
     from tilewe_jax.training.config import TrainConfig, changed
 
-    # The one line that makes it known. In a preset, a file of Python, it stands above the settings.
+    # Register the architecture; in a preset, do so above the settings.
     register_architecture("transformer", CellTransformer, SantoriniGame)
     from tilewe_jax.training.run import train
 

@@ -1,8 +1,8 @@
-"""A bot for the game server: it takes a seat by an invite link, plays at random, and ends with the game.
+"""A bot for the game server that takes a seat by an invite link and plays a game at random.
 
     python -m experiments.examples.web_bot 'http://127.0.0.1:8080/game/ID#TOKEN'
 
-The interface is described in tilewe_jax/web/README.md; any language that speaks WebSockets and JSON can do this.
+tilewe_jax/web/README.md describes the interface; any language with WebSockets and JSON can use it.
 """
 
 import contextlib
@@ -18,23 +18,23 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 MAX_DELAY = 60.0
-"""Maximum number of seconds between two attempts to connect. The first delay is one second, and each next one twice as long."""
+"""Maximum delay between two attempts to connect, in seconds. The delay starts at one second and doubles."""
 MAX_FAILURES = 12
-"""Number of failed attempts in a row after which the bot gives up."""
+"""Maximum number of consecutive failed attempts."""
 
 
 class BotError(Exception):
-    """Why the bot cannot play."""
+    """The bot cannot play; the message is the reason."""
 
 
 def choose(state: dict[str, Any]) -> int:
-    """The id of an action: replace this by a better idea. ``state["view"]`` has the position."""
+    """Return the id of a random action. Replace this by a better policy; ``state["view"]`` has the position."""
     action = random.choice(state["legal"])
     return int(action["id"] if isinstance(action, dict) else action)
 
 
 async def play(link: str) -> dict[str, Any]:
-    """Play the game of an invite link, and return how it ended. Raises ``BotError``."""
+    """Play the game of an invite link and return its result. Raises ``BotError``."""
     parts = urlsplit(link)
     if parts.scheme not in ("http", "https") or not parts.hostname or "/game/" not in parts.path or not parts.fragment:
         raise BotError(f"the link must be like http://127.0.0.1:8080/game/ID#TOKEN, got {link!r}; quote it in a shell")
@@ -54,7 +54,7 @@ async def play(link: str) -> dict[str, Any]:
                         message = json.loads(text)
                         if message["type"] == "error":
                             said = message["error"]
-                            if message["field"] in ("token", "action"):  # not the token of a seat, or an illegal action
+                            if message["field"] in ("token", "action"):  # an invalid token or an illegal action
                                 raise BotError(said)
                         elif message["type"] == "state":
                             may_retry, failures = True, 0
@@ -63,8 +63,8 @@ async def play(link: str) -> dict[str, Any]:
                             if message["legal"] and message["move"] > asked:
                                 asked = message["move"]
                                 await socket.send(json.dumps({"type": "move", "action": choose(message), "move": asked}))
-                # A close code is 4000 and the status of HTTP. Another attempt helps if there were too many (429), and not if
-                # there is no such game.
+                # A close code is 4000 plus the HTTP status. A retry helps for 429 (too many requests), but not for other client
+                # errors, such as an unknown game.
                 if 4400 <= (socket.close_code or 0) < 4429:
                     raise BotError(said)
                 may_retry = may_retry or socket.close_code == 4429
@@ -79,7 +79,7 @@ async def play(link: str) -> dict[str, Any]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, which no proxy can reach."""
+    """Return whether a host is this machine, which a proxy cannot reach."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

@@ -1,10 +1,10 @@
-"""Compile programs for a GPU on a machine without one, and count what they launch, move and compute.
+"""Compile programs for a GPU on a machine without a GPU, and count kernels, memory traffic and operations.
 
     pip install '.[cuda]' && python -m experiments.gpu --device h100 --game tilewe --programs stream step mask
 
-Nothing is measured on a device. The kernels are counted in the compiled text, loop by loop; bytes and operations are those of
-XLA's cost analysis, which counts each loop once; registers and spills are from ``ptxas``. The time is the roofline of the data
-sheet: the slower of memory traffic and arithmetic, and 2 us for each launch.
+Nothing runs on a device. Kernels are counted in the compiled text, loop by loop; bytes and operations come from XLA's cost
+analysis, which counts each loop once; registers and spills come from ``ptxas``. The estimated time is a roofline of the data
+sheet: the slower of memory traffic and arithmetic, plus 2 us per launch.
 """
 
 import json
@@ -24,21 +24,21 @@ import tyro
 from experiments.gpu.targets import TARGETS, Target
 
 LAUNCH_SECONDS = 2e-6
-"""Assumed time of a launch, on top of the work of the kernel."""
+"""Assumed time of a launch, in addition to the work of the kernel."""
 STEPS = 8
 """Number of steps of a stream."""
 NOTHING = re.compile(
     r"parameter|constant|tuple|get-tuple-element|bitcast|after-all|opt.*-barrier|partition-id|replica-id|add-dependency|domain|.*-done"
 )
-"""Instructions that launch nothing."""
+"""Instructions without a launch."""
 
 Program = tuple[Callable[..., Any], tuple[Any, ...], tuple[int, ...]]
-"""A function, the shapes of its arguments, and the arguments that it may overwrite."""
+"""A function, the shapes of its arguments, and the indices of donated arguments."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Compile programs of a game for a GPU that need not be there, and print what they launch, move and compute."""
+    """Compile programs of a game for a GPU, and print their kernels, memory traffic and operations."""
 
     device: Literal["h100", "h200", "a100", "rtx4090"] = "h100"
     """Device to compile for."""
@@ -99,9 +99,9 @@ def program(given: Settings, name: str, batch: int) -> Program:
 
 
 def prepare(dump: Path) -> None:
-    """Set what JAX reads when it starts: no device is needed, autotuning is off, kernels are dumped into a folder."""
+    """Set the environment of JAX: skip the check for a device, disable autotuning, and dump kernels into a folder."""
     os.environ |= {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1", "JAX_PLATFORMS": "cpu", "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    # Without autotuning, which needs a device, Triton has no tile sizes for some small matrix products.
+    # Without autotuning, which needs a device, Triton lacks tile sizes for some small matrix products.
     flags = f"--xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false --xla_dump_to={dump}"
     os.environ["XLA_FLAGS"] = f"{flags} {os.environ.get('XLA_FLAGS', '')}"
 
@@ -120,15 +120,15 @@ def compile_for(target: Target, function: Callable[..., Any], args: tuple[Any, .
 
 
 def kernels(text: str) -> dict[str, int]:
-    """Return the number of launches in one turn of each loop of a compiled program and in its entry, from its HLO text."""
+    """Return the number of launches in the entry and in one iteration of each loop of a compiled program, from its HLO text."""
     computations: dict[str, list[tuple[str, str]]] = {}
     entry = ""
     for line in text.splitlines():
         if heading := re.match(r"(ENTRY )?%?([\w.\-]+) \(.*\{$", line):
             current = computations[heading[2]] = []
             entry = heading[2] if heading[1] else entry
-        elif found := re.match(r"\s+(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) ([\w\-]+)\((.*)", re.sub(r"/\*.*?\*/", "", line)):
-            current.append((found[1], found[2]))
+        elif match := re.match(r"\s+(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) ([\w\-]+)\((.*)", re.sub(r"/\*.*?\*/", "", line)):
+            current.append((match[1], match[2]))
     counts: dict[str, int] = {}
 
     def called(name: str, attribute: str) -> list[str]:
@@ -140,7 +140,7 @@ def kernels(text: str) -> dict[str, int]:
             if opcode == "while":
                 body, condition = called("body", rest)[0], called("condition", rest)[0]
                 counts[body] = 0
-                # The host evaluates the condition of a loop of unknown length after each turn.
+                # The host evaluates the condition of a loop of unknown length after each iteration.
                 counts[body] = count(body) + (0 if "known_trip_count" in rest else count(condition))
             elif opcode in ("call", "async-start", "conditional"):
                 branches = re.search(r"branch_computations=\{([^}]*)\}", rest)
@@ -163,14 +163,14 @@ def registers(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def assemble(files: list[Path], target: Target) -> list[tuple[str, int, int]]:
-    """Return name, registers and spilled bytes of the kernels in files of PTX; nothing without ``ptxas``."""
+    """Return name, registers and spilled bytes of the kernels in PTX files; an empty list without ``ptxas``."""
     wheels = (path for folder in map(Path, sys.path) for path in (folder / "nvidia").glob("*/bin/ptxas"))
     ptxas = next(wheels, None) or shutil.which("ptxas")
-    found: list[tuple[str, int, int]] = []
+    results: list[tuple[str, int, int]] = []
     for path in files if ptxas else ():
         command = [str(ptxas), "-v", f"-arch={target.architecture}", str(path), "-o", os.devnull]
-        found += registers(subprocess.run(command, capture_output=True, text=True, check=False).stderr)
-    return found
+        results += registers(subprocess.run(command, capture_output=True, text=True, check=False).stderr)
+    return results
 
 
 def figures(given: Settings, name: str, dump: Path) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def figures(given: Settings, name: str, dump: Path) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the program; see ``Settings``. Prints a JSON object for each compiled program."""
+    """Compile the programs of the command line, and print one JSON object per program."""
     given = tyro.cli(Settings, args=arguments, prog="python -m experiments.gpu")
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder))
@@ -207,7 +207,7 @@ def main(arguments: list[str] | None = None) -> None:
             for name in given.programs:
                 print(json.dumps(figures(given, name, Path(folder))), flush=True)
         except (ValueError, RuntimeError) as error:
-            sys.exit(f"{error}\nThe CUDA compiler of JAX is in the extra cuda, pip install '.[cuda]'; it needs no GPU.")
+            sys.exit(f"{error}\nCompiling needs the extra cuda: pip install '.[cuda]'.")
 
 
 if __name__ == "__main__":

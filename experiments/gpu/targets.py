@@ -1,11 +1,11 @@
-"""Devices to compile for: XLA's description of them, and the rates of their data sheets."""
+"""Target devices: XLA's descriptions and the rates of the data sheets."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Target:
-    """A GPU of NVIDIA."""
+    """An NVIDIA GPU."""
 
     name: str
     capability: str
@@ -15,28 +15,28 @@ class Target:
     """Boost clock."""
     memory_gb: int
     bandwidth: float
-    """Bytes a second to and from memory."""
+    """Memory bandwidth in bytes per second."""
     l2_mb: int
     shared_kb: int
-    """Shared memory of a multiprocessor."""
+    """Shared memory per multiprocessor."""
     threads: int
-    """Threads resident on a multiprocessor."""
+    """Maximum number of resident threads per multiprocessor."""
     fp32_lanes: int
-    """Single-precision units of a multiprocessor."""
+    """Single-precision units per multiprocessor."""
 
     @property
     def architecture(self) -> str:
-        """The name of the device for ``ptxas``."""
+        """Architecture name for ``ptxas``."""
         number = self.capability.replace(".", "")
         return f"sm_{number}a" if number == "90" else f"sm_{number}"
 
     @property
     def fp32_ops(self) -> float:
-        """Single-precision operations a second, a fused multiplication and addition as two."""
+        """Single-precision operations per second; a fused multiply-add counts as two."""
         return 2 * self.multiprocessors * self.fp32_lanes * self.clock_ghz * 1e9
 
     def config(self) -> str:
-        """The description from which XLA compiles, in the text format of its ``GpuTargetConfigProto``."""
+        """Return the description for XLA, in the text format of ``GpuTargetConfigProto``."""
         major, minor = self.capability.split(".")
         shared = self.shared_kb << 10
         return f"""

@@ -1,15 +1,15 @@
-"""The Santorini player of the web page cestpasphoto.github.io as an engine that speaks GTP, to play against our agents.
+"""The Santorini player of the web page cestpasphoto.github.io as a GTP engine.
 
     git clone https://github.com/cestpasphoto/cestpasphoto.github.io web
     pip install onnxruntime
     python -m experiments.santorini_web.engine web --simulations 50
 
-The page runs Python code, rules and search, in the browser, and asks a network in ONNX form. This program runs the same files
-from a checkout, nothing of which is part of this repository: their search with their settings, one evaluation at a time.
-It needs neither JAX nor a network connection. At each of its turns it checks that both programs have the same legal moves.
+The page runs Python code (rules and search) and an ONNX network in the browser. This program runs the same files from a
+checkout, which is not part of this repository, with the search and settings of the page. It needs neither JAX nor a network
+connection. On each of its turns it compares the legal moves of both programs.
 
-The page draws the cells of the workers. Here the controller says how a game begins: with ``--placement default`` the workers
-stand in the middle; with ``--placement chosen`` the first four moves place them, at random where the engine itself is asked.
+The page places the workers at random. Here, with ``--placement default`` they start on the default cells, and with
+``--placement chosen`` the first four moves place them; the engine chooses random cells for its own workers.
 """
 
 import argparse
@@ -32,49 +32,49 @@ from tilewe_jax.games.santorini.host import SantoriniBoard
 from tilewe_jax.interop.gtp import GtpError, GtpSession, serve
 
 SIMULATIONS = 50
-"""Simulations for a move, beyond those of earlier moves: the level "Easy", which the page begins with. "Come on" has 3,
-"Easier" 12, "Medium" 200, "Native" 800."""
+"""Simulations per move in addition to the reused tree: the default level of the page, "Easy". Its other levels are "Come on"
+(3), "Easier" (12), "Medium" (200) and "Native" (800)."""
 NETWORK = "model_no_god.onnx"
 CONSTANTS = "SantoriniConstantsNoGod.py"
 FILES = ("Game.py", "MCTS.py", "SantoriniDisplay.py", "SantoriniGame.py", "SantoriniLogicNumba.py", "proxy.py")
 OWNED = 64
-"""The mark in the third plane of their boards of the god power that a player has."""
+"""Marks the god power of a player in the third plane of a board of the page."""
 
 
 class WebAgent:
     """The player of the page, as a ``tilewe_jax.interop.gtp.GtpAgent``.
 
     Args:
-        proxy: their module ``proxy``, as ``load_proxy`` gives it; its state is the game under way.
-        simulations: number of simulations for a move.
-        names: the game that is played, by the names of GTP.
+        proxy: the result of ``load_proxy``; the module holds the state of the current game.
+        simulations: number of simulations per move.
+        names: the game with its names in GTP.
     """
 
     def __init__(self, proxy: Any, simulations: int, names: GtpGame) -> None:
         if names.host.id != "santorini" or names.config.size != 5:
-            raise GtpError("the web player has Santorini on 5 x 5 cells only")
+            raise GtpError("the web player supports only Santorini on 5 x 5 cells")
         self.name = f"web player, {simulations} simulations"
         self._proxy, self._simulations, self._names = proxy, simulations, names
         self._random = random.Random()
         self.new_game()
 
     def new_game(self) -> None:
-        """Forget the tree."""
+        """Discard the tree."""
         self._board: SantoriniBoard = self._names.start()
         self._actions: tuple[int, ...] = ()
         self._is_set_up = False
 
     def set_seed(self, seed: int) -> None:
-        """Begin the random numbers anew, which place workers; the search has none."""
+        """Seed the placement of workers; the search is deterministic."""
         self._random.seed(seed)
 
     def set_time(self, seconds: float | None) -> None:
-        """Raises ``GtpError`` for any limit: the number of simulations is fixed."""
+        """Raise ``GtpError`` for any limit, because the number of simulations is fixed."""
         if seconds is not None:
-            raise GtpError(f"{self.name} cannot keep to a time")
+            raise GtpError(f"{self.name} does not support a time limit")
 
     def choose(self, actions: Sequence[int]) -> int:
-        """The action after these actions; the tree is kept where they continue those of the last call."""
+        """Return the action after the given actions; reuses the tree if they continue the actions of the last call."""
         if self._actions != tuple(actions[: len(self._actions)]):
             self.new_game()
         for action in actions[len(self._actions) :]:
@@ -91,33 +91,33 @@ class WebAgent:
         return TURN_162.index(asyncio.run(self._proxy.guessBestAction()))
 
     def _set_up(self) -> None:
-        """Begin their game where ours has placed the workers."""
+        """Start the game of the page with the placed workers."""
         if self._is_set_up:
             return
         self._proxy.init_game(self._simulations)
         workers, heights = self._board.to_array()
         powers = np.zeros_like(workers)
-        powers.flat[:2] = OWNED  # both players have the power of number 0, which is none
+        powers.flat[:2] = OWNED  # both players have power 0, which means none
         self._proxy.board = np.stack([workers, heights, powers], -1)
         self._proxy.player = 0
         self._is_set_up = True
 
     def _check(self, legal: Sequence[int]) -> None:
-        """Raise ``GtpError`` where the two programs do not agree about a position."""
+        """Raise ``GtpError`` if the programs disagree about the position or its legal moves."""
         proxy, board = self._proxy, self._board.to_array()
         if proxy.player != self._board.current_player or (np.moveaxis(proxy.board, -1, 0)[:2] != board).any():
-            raise GtpError("the position of the web player is another one")
+            raise GtpError("the web player has a different position")
         valid = np.flatnonzero(proxy.g.getValidMoves(proxy.board, proxy.player)).tolist()
         if valid != [TURN_162[action] for action in legal]:
-            raise GtpError("the web player has other legal moves")
+            raise GtpError("the web player has different legal moves")
 
 
 def load_proxy(checkout: Path) -> ModuleType:
-    """The module of a checkout that plays games, with its network behind it. Raises ``ValueError`` for what is missing."""
+    """Import the module ``proxy`` of a checkout, with its network. Raises ``ValueError`` for missing or broken files."""
     folder = checkout / "santorini"
     for name in (CONSTANTS, *FILES, NETWORK):
         if not (folder / name).is_file():
-            raise ValueError(f"{folder / name} is missing: {checkout} is no checkout of cestpasphoto/cestpasphoto.github.io")
+            raise ValueError(f"{folder / name} is missing; CHECKOUT must be a clone of cestpasphoto/cestpasphoto.github.io")
     try:
         import onnxruntime
     except ImportError:
@@ -126,15 +126,15 @@ def load_proxy(checkout: Path) -> ModuleType:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
         network = onnxruntime.InferenceSession(str(folder / NETWORK), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its exceptions have no common base class
-        raise ValueError(f"{folder / NETWORK} is no network: {' '.join(str(error).split())[:200]}") from None
+    except Exception as error:  # its exceptions lack a common base class
+        raise ValueError(f"cannot load {folder / NETWORK}: {' '.join(str(error).split())[:200]}") from None
 
     async def predict(board: Any, valid: Any) -> _Evaluation:
         board = np.asarray(board, np.float32).reshape(1, 25, 3)
         policy, value = network.run(["pi", "v"], {"board": board, "valid_actions": np.asarray(valid, bool)[None]})
         return _Evaluation(policy[0], value[0])
 
-    # In the browser the network is a function of the page, and the file of constants has the name under which it is imported.
+    # The page provides the network as a function of the module js, and the constants under a shorter name.
     browser = ModuleType("js")
     browser.predict = predict  # type: ignore[attr-defined]
     sys.modules["js"] = browser
@@ -148,13 +148,13 @@ def load_proxy(checkout: Path) -> ModuleType:
         spec.loader.exec_module(constants)
         return importlib.import_module("proxy")
     except Exception as error:
-        raise ValueError(f"the files in {folder} do not work: {type(error).__name__}: {error}") from None
+        raise ValueError(f"cannot import the files in {folder}: {type(error).__name__}: {error}") from None
     finally:
         sys.path.remove(str(folder))
 
 
 class _Evaluation:
-    """What the network says of a position, with the method that objects of the browser have."""
+    """An evaluation of the network, with the interface of JavaScript objects in the browser."""
 
     def __init__(self, policy: Any, value: Any) -> None:
         self._arrays = {"pi": policy, "v": value}
@@ -167,17 +167,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Answer commands until ``quit`` or the end of input."""
     parser = argparse.ArgumentParser(description="The Santorini player of cestpasphoto.github.io as a GTP engine.")
     parser.add_argument("checkout", type=Path, help="folder of a checkout of cestpasphoto/cestpasphoto.github.io")
-    parser.add_argument("--simulations", type=int, default=SIMULATIONS, help="simulations for a move (%(default)s)")
-    parser.add_argument("--placement", choices=("default", "chosen"), default="default", help="how games begin (%(default)s)")
+    parser.add_argument("--simulations", type=int, default=SIMULATIONS, help="simulations per move (%(default)s)")
+    parser.add_argument(
+        "--placement", choices=("default", "chosen"), default="default", help="placement of the workers (%(default)s)"
+    )
     given = parser.parse_args(arguments)
     if given.simulations < 2:
-        parser.error(f"--simulations must be at least 2, as the first one only evaluates the position, not {given.simulations}")
+        parser.error(f"--simulations must be at least 2, got {given.simulations}")
     try:
         proxy = load_proxy(given.checkout)
     except ValueError as error:
         parser.error(str(error))
     answers = sys.stdout.buffer
-    sys.stdout = sys.stderr  # their code prints
+    sys.stdout = sys.stderr  # the files of the page print
     names = santorini_game(placement=given.placement)
     serve(GtpSession(names, lambda game: WebAgent(proxy, given.simulations, game)), sys.stdin.buffer, answers)
 

@@ -1,8 +1,8 @@
-"""Analysis of positions for other programs, in JSON lines: one request a line, one answer a line for each position.
+"""Analysis of positions for other programs, in JSON lines: one request per line, one answer per position.
 
-The conventions are those of KataGo's analysis engine, https://github.com/lightvector/KataGo/blob/master/docs/Analysis_Engine.md,
-with the words of this project and for all its games. KataGo's names of fields are accepted for the same things; its other
-fields, and unknown ones, are refused. The search is a value, an ``Analyzer``; nothing here needs JAX.
+The conventions follow KataGo's analysis engine, https://github.com/lightvector/KataGo/blob/master/docs/Analysis_Engine.md,
+for all games of this project. KataGo's field names are accepted for fields with the same meaning; its other fields and unknown
+fields are errors. The search is an argument, an ``Analyzer``; this module does not need JAX.
 """
 
 import contextlib
@@ -27,11 +27,11 @@ from tilewe_jax.utils.files import parse_json
 LINE_LIMIT = 1 << 20
 """Maximum size of a request, in bytes."""
 MAX_WAITING = 4096
-"""Number of lines that are read while others are worked on; further ones wait in the pipe."""
+"""Maximum number of lines that are read during a search; further lines wait in the pipe."""
 SECONDS_BETWEEN_LINES = 0.01
-"""Lines that follow within this time are waited for before positions are searched."""
+"""Time to wait for another line before a search starts, so that positions are searched together."""
 MAX_GAMES = 64
-"""Number of games with their options that are kept for the next request."""
+"""Number of games that are cached for later requests."""
 _FIELDS = ("id", "game", "options", "deal", "moves", "agent", "seed", "analyze_turns", "max_candidates", "max_visits")
 _ACTIONS = {
     "query_version": (),
@@ -43,44 +43,36 @@ _ACTIONS = {
 """Requests about the engine itself, with their fields besides ``id`` and ``action``."""
 _KATAGO = {"analyzeTurns": "analyze_turns", "maxVisits": "max_visits", "terminateId": "terminate_id", "turnNumbers": "turns"}
 """KataGo's names of fields."""
-_START = "a game starts from its initial position, and moves lead to all others"
-_SIZE = 'the size is an option of the game, like {"options": {"size": 10}}'
-_RULES = "the game and its options say the rules"
-_SETTING = "settings of the search are fields of agent"
-_OWNERSHIP = "the search does not estimate who will own a cell"
-_ORDER = "positions are searched in the order in which they arrive"
-_REFUSED: dict[str, tuple[Any, str]] = {
-    "initialStones": ([], _START),
-    "initialPlayer": (None, _START),
-    "rules": (None, _RULES),
-    "komi": (0, _RULES),
-    "whiteHandicapBonus": ("0", _RULES),
-    "boardXSize": (None, _SIZE),
-    "boardYSize": (None, _SIZE),
-    "rootPolicyTemperature": (None, _SETTING),
-    "rootFpuReductionMax": (None, _SETTING),
-    "overrideSettings": ({}, _SETTING),
-    "analysisPVLen": (None, "a principal variation is as long as the tree has it"),
-    "includeOwnership": (False, _OWNERSHIP),
-    "includeOwnershipStdev": (False, _OWNERSHIP),
-    "includeMovesOwnership": (False, _OWNERSHIP),
-    "includeMovesOwnershipStdev": (False, _OWNERSHIP),
-    "includePolicy": (False, "the priors of candidates are in the answer anyway"),
-    "includePVVisits": (False, "visits are counted for candidates only"),
-    "includeNoResultValue": (False, "all games have a result"),
-    "allowMoves": ([], "a search cannot be limited to some moves"),
-    "avoidMoves": ([], "a search cannot be limited to some moves"),
-    "reportDuringSearchEvery": (None, "a position has one answer, at the end of its search"),
-    "priority": (0, _ORDER),
-    "priorities": (None, _ORDER),
+_UNSUPPORTED: dict[str, dict[str, Any]] = {
+    "a game starts from its initial position; use moves": {"initialStones": [], "initialPlayer": None},
+    "the rules are game and options": {"rules": None, "komi": 0, "whiteHandicapBonus": "0"},
+    'the size is an option of the game, like {"options": {"size": 10}}': {"boardXSize": None, "boardYSize": None},
+    "settings of the search are fields of agent": {
+        "rootPolicyTemperature": None,
+        "rootFpuReductionMax": None,
+        "overrideSettings": {},
+    },
+    "the search does not estimate ownership": {
+        "includeOwnership": False,
+        "includeOwnershipStdev": False,
+        "includeMovesOwnership": False,
+        "includeMovesOwnershipStdev": False,
+    },
+    "the length of a principal variation depends on the tree": {"analysisPVLen": None},
+    "the answer always contains the priors of candidates": {"includePolicy": False},
+    "visits are reported for candidates only": {"includePVVisits": False},
+    "every game has a result": {"includeNoResultValue": False},
+    "a search cannot be limited to some moves": {"allowMoves": [], "avoidMoves": []},
+    "a position has one answer, at the end of its search": {"reportDuringSearchEvery": None},
+    "positions are searched in the order in which they arrive": {"priority": 0, "priorities": None},
 }
-"""KataGo's fields that are refused: the value that asks for nothing and is accepted, or ``None``; and why."""
-_NOTATION = "a name as records are shown with, or an action id"
-_PAIR = 'a pair of its color and this, like ["b", "e8,e9,f9"]'
+"""KataGo's unsupported fields by the reason, each with the ineffective value that is accepted, or ``None``."""
+_NOTATION = "a move name as in records, or an action id"
+_PAIR = 'a pair of a color and a move, like ["b", "e8,e9,f9"]'
 
 
 class RequestError(ValueError):
-    """A request that cannot be answered; the message is the answer, and ``field`` the field that is wrong, where it is one."""
+    """An invalid request. The message is the answer to the request; ``field`` names the invalid field, if there is one."""
 
     def __init__(self, message: str, field: str | None = None, request_id: Any = None) -> None:
         super().__init__(" ".join(message.split()))
@@ -101,37 +93,37 @@ class Candidate:
     """An action that a search considered at the root."""
 
     action: int
-    """The action id."""
+    """Action id."""
     visits: int
-    """Simulations that went through it."""
+    """Number of simulations through the action."""
     prior: float
-    """Its probability before the search."""
+    """Prior probability."""
     value: tuple[float, ...] | None
     """Mean value over its visits, by seat; ``None`` without visits."""
     variation: tuple[int, ...]
-    """The action and the most visited actions after it."""
+    """Principal variation: the action and the most visited actions after it."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What a search says of a position."""
+    """The result of the search of a position."""
 
     action: int
-    """The action that the agent would play; -1 where the game is over."""
+    """The action that the agent would play; -1 if the game is over."""
     candidates: tuple[Candidate, ...]
-    """The candidates by falling visits; among those of equally many, the action comes first."""
+    """Candidates in descending order of visits; among equal visits, ``action`` comes first."""
     value: tuple[float, ...]
     """Mean value of the position over all simulations, by seat."""
     score_lead: tuple[float, ...] | None
-    """Expected final margin of each seat over the best other one; ``None`` where it was not asked for."""
+    """Expected final margin of each seat over the best other seat; ``None`` if it was not requested."""
     score_weight: float
     """Weight of the score utility in the values, against win or loss."""
     num_simulations: int
-    """Simulations run."""
+    """Number of simulations."""
     seconds: float
-    """Seconds that the search took, of all positions that were searched together."""
+    """Time of the search in seconds, for all positions that were searched together."""
     batch: int
-    """Number of these positions."""
+    """Number of positions that were searched together."""
 
 
 @dataclass(frozen=True)
@@ -141,42 +133,40 @@ class GameSpec:
     host: HostGame
     """The game in plain Python."""
     options: Mapping[str, Any]
-    """Its options, as ``make`` takes them."""
+    """Options of the game, as for ``make``."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """A position to be searched, by what led to it."""
+    """A position to search, given by its history."""
 
     deal: Any
-    """What chance decided at the start, see ``Game.deal``."""
+    """The deal at the start, see ``Game.deal``."""
     actions: tuple[int, ...]
-    """The legal actions since."""
+    """Legal actions from the start."""
     seed: int = 0
-    """Seed of the random numbers of this search, besides that of the analyzer; with 0 they are those of the analyzer."""
+    """Seed of this search, combined with the seed of the analyzer; 0 leaves the latter unchanged."""
 
 
 class Analyzer(Protocol):
-    """What searches for an analysis."""
+    """The search behind an analysis engine."""
 
     batch: int
-    """Number of positions that are searched together, at most."""
+    """Maximum number of positions that are searched together."""
 
     @property
     def models(self) -> Sequence[Mapping[str, Any]]:
-        """The agents with their networks, as JSON objects."""
+        """The agents and their networks, as JSON objects."""
 
     def prepare(self, game: GameSpec, settings: Mapping[str, Any]) -> Hashable:
-        """The search of a game with some settings of its agent changed; equal ones can be searched together.
+        """Return the search of a game with changed agent settings; equal searches can be run together.
 
-        The setting ``max_visits`` limits the simulations in all trees together.
-
-        Raises ``ValueError`` where there is none.
+        The setting ``max_visits`` limits the simulations of all trees together. Raises ``ValueError`` for invalid settings.
         """
         ...
 
     def analyze(self, search: Any, positions: Sequence[Played]) -> list[Analysis]:
-        """The analyses of at most ``batch`` positions. Raises ``ValueError`` or ``MemoryError`` where that cannot be done."""
+        """Analyse at most ``batch`` positions. Raises ``ValueError`` or ``MemoryError`` if that fails."""
         ...
 
 
@@ -185,37 +175,37 @@ class Request:
     """A request to analyse positions of a game."""
 
     id: str | int
-    """What the sender calls it."""
+    """Id chosen by the sender."""
     game: GameSpec
     deal: Any
     actions: tuple[int, ...]
-    """Actions of the game, all legal."""
+    """Legal actions of the game."""
     positions: tuple[HostPosition, ...]
-    """The positions before and after each of them."""
+    """The initial position and the position after each action."""
     turns: tuple[int, ...]
-    """The positions to analyse, by the number of actions before them."""
+    """Positions to analyse, by the number of actions before them."""
     settings: Mapping[str, Any]
-    """Settings of the agent that are to be changed; ``agent`` names another one."""
+    """Changed settings of the agent; ``agent`` selects another agent."""
     max_candidates: int | None
-    """At most this many candidates are named; ``None`` names all that were visited."""
+    """Maximum number of candidates in an answer; ``None`` for all visited candidates."""
     seed: int = 0
     """See ``Played``."""
 
     def played(self, turn: int) -> Played:
-        """The position of a turn, to be searched."""
+        """Return the position of a turn."""
         return Played(self.deal, self.actions[:turn], self.seed)
 
 
 @dataclass
 class Defaults:
-    """What a request that does not name its game is about."""
+    """The default game of requests, and the parser of requests."""
 
     game: str
     options: Mapping[str, Any] = field(default_factory=dict)
     _games: dict[str, HostGame] = field(default_factory=dict)
 
     def read(self, values: Mapping[str, Any]) -> Request:
-        """The request of a JSON object. Raises ``RequestError``."""
+        """Parse a request. Raises ``RequestError``."""
         request_id = values.get("id")
         try:
             return self._read(request_id, renamed(values, _FIELDS))
@@ -225,18 +215,18 @@ class Defaults:
 
     def _read(self, request_id: Any, values: Mapping[str, Any]) -> Request:
         if not is_id(request_id):
-            raise RequestError("id must be a text or an integer, which the answers repeat", "id")
+            raise RequestError("id must be a string of at most 1000 characters or an integer", "id")
         game = self._game(values)
         actions, positions = read_moves(game.host, values.get("deal"), values.get("moves", []))
         turns = values.get("analyze_turns", [len(actions)])
         if not isinstance(turns, list) or not all(type(turn) is int and 0 <= turn <= len(actions) for turn in turns):
-            raise RequestError(f"analyze_turns must be a list of numbers from 0 to {len(actions)}, the moves", "analyze_turns")
+            raise RequestError(f"analyze_turns must be a list of integers from 0 to {len(actions)}", "analyze_turns")
         settings = values.get("agent", {})
         if isinstance(settings, str):
             settings = {"agent": settings}
         if not isinstance(settings, dict):
             raise RequestError(
-                'agent must be a text, like "level:2", or an object of settings, like {"num_simulations": 200}', "agent"
+                'agent must be a string, like "level:2", or an object of settings, like {"num_simulations": 200}', "agent"
             )
         seed = values.get("seed", 0)
         if type(seed) is not int or not 0 <= seed < 1 << 31:
@@ -247,7 +237,7 @@ class Defaults:
                 raise RequestError(f"{name} must be a positive integer", name)
         if numbers["max_visits"] is not None:
             if "num_simulations" in settings:
-                raise RequestError("max_visits and num_simulations of agent are the same; give one of them", "max_visits")
+                raise RequestError("max_visits and num_simulations of agent have the same meaning; give one", "max_visits")
             settings = {**settings, "max_visits": numbers["max_visits"]}
         return Request(
             id=request_id,
@@ -281,40 +271,42 @@ class Defaults:
 
 
 def renamed(values: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
-    """The fields of a request with KataGo's names replaced. Raises ``RequestError`` for a field that means nothing here."""
+    """Replace KataGo's field names by the known ones. Raises ``RequestError`` for unsupported, unknown and repeated fields."""
     fields: dict[str, Any] = {}
+    unsupported = {name: reason for reason, names in _UNSUPPORTED.items() for name in names}
     for given, value in values.items():
         name = _KATAGO.get(given, given)
-        if given in _REFUSED and "action" not in known:
-            neutral, reason = _REFUSED[given]
+        if given in unsupported and "action" not in known:
+            reason = unsupported[given]
+            neutral = _UNSUPPORTED[reason][given]
             if neutral is None or type(value) is not type(neutral) or value != neutral:
                 raise RequestError(f"{given} is not supported: {reason}", given)
         elif name not in known:
-            names = {known_name: known_name for known_name in known} | {
-                katago: katago for katago in _KATAGO if _KATAGO[katago] in known
-            }
-            similar = get_close_matches(given.lower(), {item.lower(): item for item in names}, 1)
-            nearest = next((item for item in names if similar and item.lower() == similar[0]), None)
-            hint = f"did you mean {nearest!r}?" if nearest else f"the fields are {', '.join(known)}"
+            names = {item.lower(): item for item in (*(katago for katago in _KATAGO if _KATAGO[katago] in known), *known)}
+            similar = get_close_matches(given.lower(), names, 1)
+            hint = f"did you mean {names[similar[0]]!r}?" if similar else f"the fields are {', '.join(known)}"
             raise RequestError(f"unknown field {given[:80]!r}; {hint}", given[:1000])
         elif name in fields:
-            raise RequestError(f"{name} is given twice, as {given} too", given)
+            raise RequestError(f"{name} is given twice, also as {given}", given)
         else:
             fields[name] = value
     return fields
 
 
 def is_id(value: Any) -> bool:
-    """Whether a value may be the id of a request."""
+    """Return whether a value is a valid id of a request."""
     return type(value) is int or (isinstance(value, str) and len(value) <= 1000)
 
 
 def read_moves(host: HostGame, deal: Any, moves: Any) -> tuple[tuple[int, ...], tuple[HostPosition, ...]]:
-    """The actions of moves from the start of a game, and the positions before and after each. Raises ``RequestError``."""
+    """Play moves from the start of a game.
+
+    Returns the actions, and the initial position with the position after each action. Raises ``RequestError``.
+    """
     if not isinstance(moves, list):
-        raise RequestError(f"moves must be a list; a move is {_NOTATION}, or {_PAIR}", "moves")
+        raise RequestError(f"moves must be a list; each is {_NOTATION}, or {_PAIR}", "moves")
     if len(moves) > host.max_steps:
-        raise RequestError(f"a game has at most {host.max_steps} moves, not {len(moves)}", "moves")
+        raise RequestError(f"a game has at most {host.max_steps} moves, got {len(moves)}", "moves")
     try:
         positions = [host.init_from_deal(deal)]
     except ValueError as error:
@@ -330,13 +322,13 @@ def read_moves(host: HostGame, deal: Any, moves: Any) -> tuple[tuple[int, ...], 
 
 
 def move_of_pair(host: HostGame, position: HostPosition, pair: list[Any]) -> Any:
-    """The move of a pair ``[color, move]``, as in KataGo. Raises ``ValueError`` if it is not the turn of that color.
+    """Return the move of a pair ``[color, move]``, as in KataGo. Raises ``ValueError`` if another color is to move.
 
-    Polyomino games have the names of their colors in GTP. Players of other games, and players with several colors, are ``b``
-    and ``w`` if there are two, and 1, 2, ... by seat.
+    Colors of polyomino games are named as in GTP. Players of other games, and players with several colors, are ``b`` and
+    ``w`` if there are two, and 1, 2, ... by seat.
     """
     if len(pair) != 2 or not isinstance(pair[0], (str, int)) or isinstance(pair[0], bool):
-        raise ValueError(f"a move is {_NOTATION}, or {_PAIR}, not {json.dumps(pair)[:80]}")
+        raise ValueError(f"a move must be {_NOTATION}, or {_PAIR}, got {json.dumps(pair)[:80]}")
     given, move = str(pair[0]).lower(), pair[1]
     if position.is_terminal:
         raise ValueError(f"{json.dumps(move)[:80]} comes after the end of the game")
@@ -357,14 +349,14 @@ def move_of_pair(host: HostGame, position: HostPosition, pair: list[Any]) -> Any
 
 
 def action_of_move(host: HostGame, position: HostPosition, move: Any) -> int:
-    """The action of a move, which is a name, an action id, or in polyomino games a list of cells, ``"e8,e9,f9"``; or a pair.
+    """Return the action of a move: a name, an action id, a list of cells in polyomino games, ``"e8,e9,f9"``, or a pair.
 
-    Raises ``ValueError`` for what is no move, or an illegal one.
+    Raises ``ValueError`` for an invalid move.
     """
     if isinstance(move, list):
         move = move_of_pair(host, position, move)
     if type(move) is not int and not isinstance(move, str):
-        raise ValueError(f"a move is {_NOTATION}, not {json.dumps(move)[:80]}")
+        raise ValueError(f"a move must be {_NOTATION}, got {json.dumps(move)[:80]}")
     if position.is_terminal:
         raise ValueError(f"{json.dumps(move)[:80]} comes after the end of the game")
     if not isinstance(move, str):
@@ -378,9 +370,8 @@ def action_of_move(host: HostGame, position: HostPosition, move: Any) -> int:
 
 
 def answer_of(request: Request, turn: int, analysis: Analysis) -> dict[str, Any]:
-    """The answer to a request for one of its turns, as a JSON object."""
+    """Return the answer for one turn of a request, as a JSON object."""
     position = request.positions[turn]
-    listed = [candidate for candidate in analysis.candidates if candidate.visits][: request.max_candidates]
     is_over = position.is_terminal
     return {
         "id": request.id,
@@ -388,8 +379,8 @@ def answer_of(request: Request, turn: int, analysis: Analysis) -> dict[str, Any]
         "current_player": position.current_player,
         "is_terminal": is_over,
         "scores": list(position.scores()),
-        "value": _numbers(analysis.value),
-        "score_lead": None if analysis.score_lead is None else _numbers(analysis.score_lead, 2),
+        "value": _json_numbers(analysis.value),
+        "score_lead": None if analysis.score_lead is None else _json_numbers(analysis.score_lead, 2),
         "move": None if is_over else position.action_name(analysis.action),
         "action": None if is_over else analysis.action,
         "candidates": [
@@ -398,10 +389,10 @@ def answer_of(request: Request, turn: int, analysis: Analysis) -> dict[str, Any]
                 "action": candidate.action,
                 "visits": candidate.visits,
                 "prior": json_number(candidate.prior),
-                "value": None if candidate.value is None else _numbers(candidate.value),
+                "value": None if candidate.value is None else _json_numbers(candidate.value),
                 "principal_variation": names_of(position, candidate.variation),
             }
-            for candidate in listed
+            for candidate in [each for each in analysis.candidates if each.visits][: request.max_candidates]
         ],
         "num_simulations": analysis.num_simulations,
         "score_weight": json_number(analysis.score_weight),
@@ -411,7 +402,7 @@ def answer_of(request: Request, turn: int, analysis: Analysis) -> dict[str, Any]
 
 
 def names_of(position: HostPosition, actions: Sequence[int]) -> list[str]:
-    """The names of actions that are played one after the other."""
+    """Return the names of consecutive actions."""
     names = []
     for number, action in enumerate(actions, 1):
         names.append(position.action_name(action))
@@ -421,11 +412,11 @@ def names_of(position: HostPosition, actions: Sequence[int]) -> list[str]:
 
 
 def json_number(value: float, digits: int = 6) -> float | None:
-    """A number for JSON, which has none that are not finite."""
+    """Round a number for JSON; ``None`` for infinities and NaN."""
     return round(float(value), digits) if math.isfinite(value) else None
 
 
-def _numbers(values: Sequence[float], digits: int = 6) -> list[float | None]:
+def _json_numbers(values: Sequence[float], digits: int = 6) -> list[float | None]:
     return [json_number(value, digits) for value in values]
 
 
@@ -439,12 +430,12 @@ class _Waiting:
 
 
 class AnalysisSession:
-    """An analysis engine: the positions that wait, and the answers to lines.
+    """An analysis engine: a queue of positions, and the answers to requests.
 
     Args:
-        defaults: the game of requests that do not name one.
-        analyzer: what searches.
-        version: the version in the answer to ``query_version``.
+        defaults: the default game of requests.
+        analyzer: the search.
+        version: the answer to ``query_version``.
     """
 
     def __init__(self, defaults: Defaults, analyzer: Analyzer, version: str = "") -> None:
@@ -453,11 +444,11 @@ class AnalysisSession:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether positions wait for their search."""
+        """True if positions wait for their search."""
         return bool(self._waiting)
 
     def receive(self, line: str | bytes) -> list[dict[str, Any]]:
-        """The answers that a line gets at once; its positions wait for ``work``. No line raises an exception."""
+        """Queue the positions of a request for ``work``, and return immediate answers. Never raises an exception."""
         if not line.strip():
             return []
         request_id = None
@@ -467,7 +458,7 @@ class AnalysisSession:
             except ValueError:
                 values = None
             if not isinstance(values, dict):
-                raise RequestError("this is not a JSON object in one line")
+                raise RequestError("a request must be a JSON object on one line")
             request_id = values["id"] if is_id(values.get("id")) else None
             if "action" in values:
                 return self._control(request_id, values)
@@ -478,30 +469,33 @@ class AnalysisSession:
                 raise RequestError(str(error), "agent") from None
         except RequestError as error:
             return [_error(request_id, error, error.field)]
-        except Exception as error:  # an engine must not die of one request
+        except Exception as error:  # one request must not end the engine
             return [_error(request_id, error)]
         self._waiting += [_Waiting(request, turn, search) for turn in request.turns]
         return []
 
     def work(self) -> list[dict[str, Any]]:
-        """Search the positions that have waited longest and can be searched together; their answers."""
+        """Search the position at the head of the queue with others that have the same search, and return their answers."""
         if not self._waiting:
             return []
         search = self._waiting[0].search
         chosen = [item for item in self._waiting if item.search == search][: self._analyzer.batch]
-        self._waiting = [item for item in self._waiting if item not in set(chosen)]
+        self._remove(chosen)
         try:
             analyses = self._analyzer.analyze(search, [item.request.played(item.turn) for item in chosen])
             return [answer_of(item.request, item.turn, analysis) for item, analysis in zip(chosen, analyses, strict=True)]
-        except Exception as error:  # the same
+        except Exception as error:  # one search must not end the engine
             return [{**_error(item.request.id, error), "turn": item.turn} for item in chosen]
 
+    def _remove(self, items: Sequence[_Waiting]) -> None:
+        removed = set(items)
+        self._waiting = [item for item in self._waiting if item not in removed]
+
     def _control(self, request_id: Any, values: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The answers to a request that is about the engine itself. Raises ``RequestError``."""
+        """Answer a request about the engine itself. Raises ``RequestError``."""
         action = values["action"]
         if not isinstance(action, str) or action not in _ACTIONS:
-            known = f"action must be {', '.join(_ACTIONS)}; a request for an analysis has none"
-            raise RequestError(f"{known}, and this is {json.dumps(action)[:80]}", "action")
+            raise RequestError(f"action must be {', '.join(_ACTIONS)}, or absent; got {json.dumps(action)[:80]}", "action")
         fields = renamed(values, ("id", "action", *_ACTIONS[action]))
         answer: dict[str, Any] = {**fields, "id": request_id}
         if action == "query_version":
@@ -512,7 +506,7 @@ class AnalysisSession:
             ended = self._terminate(fields)
             answer["terminated"] = len(ended)
             return [answer, *({"id": item.request.id, "turn": item.turn, "no_results": True} for item in ended)]
-        return [answer]  # results of searches are not kept, so that clear_cache is done
+        return [answer]  # results are not cached, so clear_cache does nothing
 
     def _terminate(self, fields: Mapping[str, Any]) -> list[_Waiting]:
         """Remove and return waiting positions, filtered by ``terminate_id`` and ``turns`` if given."""
@@ -527,7 +521,7 @@ class AnalysisSession:
             if ("terminate_id" not in fields or item.request.id == fields["terminate_id"])
             and (turns is None or item.turn in turns)
         ]
-        self._waiting = [item for item in self._waiting if item not in set(ended)]
+        self._remove(ended)
         return ended
 
 
@@ -538,9 +532,9 @@ def _error(request_id: Any, error: Exception, field: str | None = None) -> dict[
 
 
 def serve(session: AnalysisSession, requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests until the end of input, and then those that wait.
+    """Answer requests until the end of input, including the requests that wait then.
 
-    Lines are read by a thread while positions are searched, so that all that wait can be searched together.
+    A thread reads lines during a search, so that the next search covers all positions that arrived meanwhile.
     """
     lines: queue.Queue[bytes | None] = queue.Queue(MAX_WAITING)
     threading.Thread(target=_read, args=(requests, lines.put), daemon=True).start()
@@ -556,7 +550,7 @@ def serve(session: AnalysisSession, requests: BinaryIO, answers: BinaryIO) -> No
             if line is None:
                 is_open = False
             elif len(line) > LINE_LIMIT:
-                write([_error(None, RequestError(f"a request has at most {LINE_LIMIT:,} bytes"))])
+                write([_error(None, RequestError(f"a request must have at most {LINE_LIMIT:,} bytes"))])
             else:
                 write(session.receive(line))
         write(session.work())
@@ -564,14 +558,13 @@ def serve(session: AnalysisSession, requests: BinaryIO, answers: BinaryIO) -> No
 
 def serve_standard_streams(session: AnalysisSession) -> None:
     """Answer the requests on standard input on standard output."""
-    # Another object than sys.stdin.buffer, which the interpreter closes when it ends, and one that is never closed: a thread
-    # may still read from it, and both would wait for its next line.
+    # The interpreter closes sys.stdin.buffer when it ends, and would deadlock with a thread that still reads from it.
     requests = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
     serve(session, requests, sys.stdout.buffer)
 
 
 def _read(requests: BinaryIO, put: Callable[[bytes | None], None]) -> None:
-    """Hand over lines as they come, and ``None`` at the end; of a line over the limit only so much that this shows."""
+    """Pass on lines as they arrive, and ``None`` at the end; lines over the limit are cut to one byte more than the limit."""
     with contextlib.suppress(OSError, ValueError):  # the input is closed
         while line := requests.readline(LINE_LIMIT + 1):
             put(line)
@@ -581,7 +574,7 @@ def _read(requests: BinaryIO, put: Callable[[bytes | None], None]) -> None:
 
 
 def _available(lines: "queue.Queue[bytes | None]", wait: bool) -> Iterator[bytes | None]:
-    """The lines that have been read, or follow each other closely; where ``wait``, at least one."""
+    """Yield the lines that were read or arrive in quick succession; at least one line with ``wait``."""
     with contextlib.suppress(queue.Empty):
         for number in range(MAX_WAITING):
             yield lines.get(timeout=None if wait and not number else SECONDS_BETWEEN_LINES)

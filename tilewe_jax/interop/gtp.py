@@ -1,8 +1,8 @@
 """The engine side of the Go Text Protocol (GTP), version 2, with the commands of Pentobi's engine.
 
-A controller sends one command a line, ``[id] name argument ...``, and gets ``=[id] text`` or ``?[id] reason``, ended by an
-empty line: https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. Moves and colours are those of
-``interop.names``. The player that decides is a value, a ``GtpAgent``; nothing here needs JAX.
+A controller sends one command per line, ``[id] name argument ...``, and receives ``=[id] text`` or ``?[id] reason``, followed
+by an empty line: https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. ``formats.names`` defines moves and
+colours. The player is an argument, a ``GtpAgent``; this module does not need JAX.
 """
 
 import math
@@ -23,31 +23,29 @@ from tilewe_jax.utils.files import replacing
 LINE_LIMIT = 1 << 16
 """Maximum size of a command, in bytes."""
 PROTOCOL_VERSION = "2"
-
-
 PARAM_BASE = {"accept_illegal": "0", "resign": "0"}
 """Pentobi's parameters of all engines: whether illegal moves can be played, and whether ``genmove`` may resign."""
 
 
 class GtpError(Exception):
-    """A command that fails; the message is the answer to it."""
+    """A failed command; the message is the answer."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command as it was sent."""
+    """A parsed command."""
 
     id: str
-    """The number before the name, as digits; empty where there is none."""
+    """The number before the name, as digits; empty without one."""
     name: str
-    """The name; empty for a line that has only an id."""
+    """The name; empty if the line consists of an id."""
     arguments: tuple[str, ...] = ()
 
 
 def parse_command(line: str) -> Command | None:
-    """The command in a line; ``None`` for empty lines and comments, which are not answered.
+    """Parse a line; ``None`` for empty lines and comments, which get no answer.
 
-    Control characters are dropped, and so is everything from ``#`` on.
+    Control characters and everything after ``#`` are ignored.
 
     >>> parse_command("12 play b e10,f10 # a comment")
     Command(id='12', name='play', arguments=('b', 'e10,f10'))
@@ -61,25 +59,25 @@ def parse_command(line: str) -> Command | None:
 
 
 def format_response(command_id: str, text: str, success: bool = True) -> str:
-    r"""The answer to a command, with the empty line that ends it; empty lines within it get a space.
+    r"""Format the answer to a command, including the final empty line; empty lines within the text become spaces.
 
     >>> format_response("12", "cannot undo", success=False)
     '?12 cannot undo\n\n'
     """
     lines = text.rstrip().split("\n")
     body = "\n".join([lines[0], *(line or " " for line in lines[1:])])
-    # The space stays where the text is empty: twogtp wants it.
+    # The space remains before an empty text, because twogtp requires it.
     return f"{'=' if success else '?'}{command_id} {body}\n\n"
 
 
 def seconds_per_move(main_time: float, overtime: float, overtime_moves: int, moves: int) -> float | None:
-    """The seconds for a move under GTP's ``time_settings``; ``None`` for no limit.
+    """Return the seconds per move for GTP's ``time_settings``; ``None`` for unlimited time.
 
     Args:
         main_time: seconds for the whole game.
-        overtime: seconds for each period after them.
-        overtime_moves: number of moves in such a period; 0, with a positive ``overtime``, is how GTP says no limit.
-        moves: number of moves among which the seconds of the game are divided.
+        overtime: seconds for each further period.
+        overtime_moves: number of moves in a period; in GTP, 0 with a positive ``overtime`` means unlimited time.
+        moves: number of moves that share ``main_time``.
     """
     if overtime > 0 and overtime_moves == 0:
         return None
@@ -87,24 +85,24 @@ def seconds_per_move(main_time: float, overtime: float, overtime_moves: int, mov
 
 
 class GtpAgent(Protocol):
-    """The player that decides for an engine."""
+    """A player behind an engine."""
 
     name: str
 
     def choose(self, actions: Sequence[int]) -> int:
-        """The action after these actions from the start. Raises ``GtpError`` where it cannot tell."""
+        """Return the action after the actions from the start. Raises ``GtpError`` on failure."""
         ...
 
     def new_game(self) -> None:
-        """Forget the games before."""
+        """Forget earlier games."""
         ...
 
     def set_time(self, seconds: float | None) -> None:
-        """Limit the seconds for a move, or with ``None`` lift the limit. Raises ``GtpError`` where it cannot keep to one."""
+        """Set or, with ``None``, remove the limit of seconds per move. Raises ``GtpError`` if limits are unsupported."""
         ...
 
     def set_seed(self, seed: int) -> None:
-        """Begin its random numbers anew."""
+        """Restart the random number generator."""
         ...
 
 
@@ -120,48 +118,48 @@ class SearchedMove:
 
 @dataclass(frozen=True)
 class LastSearch:
-    """The last search of an agent."""
+    """Result of the last search of an agent."""
 
     value: float
     """Mean value of the position for the player to move, between 0 and 1."""
     moves: tuple[SearchedMove, ...]
-    """The visited moves, by falling visits."""
+    """Visited moves in descending order of visits."""
 
 
 @runtime_checkable
 class SearchingAgent(GtpAgent, Protocol):
-    """A player that searches, and can tell about it."""
+    """A player that reports its settings and its last search."""
 
     @property
     def parameters(self) -> Mapping[str, str]:
-        """Its settings by name, as text."""
+        """Settings by name, as text."""
 
     def last_search(self) -> LastSearch | None:
-        """The search of the last ``choose`` of this game, or ``None``."""
+        """Return the result of the last ``choose`` of this game, or ``None``."""
         ...
 
 
 @runtime_checkable
 class PonderingAgent(GtpAgent, Protocol):
-    """A player that can think on the time of its opponents."""
+    """A player that thinks during the turns of its opponents."""
 
     def ponder(self, actions: Sequence[int] | None) -> None:
-        """Think about the position after these actions until another method is called; ``None`` stops that. Returns at once."""
+        """Search the position after the actions in the background until the next call of a method; ``None`` stops it."""
         ...
 
 
 class GtpSession:
-    """An engine: the game under way, and the answers to commands about it.
+    """An engine: the current game, and the answers to commands.
 
-    Unlike Pentobi's, it insists on turns: a colour plays when it is its turn, those who cannot move being skipped. A
-    ``PonderingAgent`` ponders while a colour is to move that it has not been asked to play in this game.
+    Unlike Pentobi, it enforces turns: only the colour to move can play, and colours without a move are skipped. A
+    ``PonderingAgent`` ponders while a colour is to move for which no move was generated in this game.
 
     Args:
-        game: the game at the beginning.
-        agents: gives the agent of a game, once each; raises ``GtpError`` where there is none.
+        game: the initial game.
+        agents: creates the agent of a game; raises ``GtpError`` if it cannot play the game.
         version: the answer to ``version``.
         name: the answer to ``name``.
-        log: receives lines for the user, for example notes on a file; by default standard error.
+        log: receives messages for the user; writes to standard error by default.
     """
 
     def __init__(
@@ -174,16 +172,16 @@ class GtpSession:
     ) -> None:
         self.game = game
         self.is_over = False
-        """Whether ``quit`` was received."""
+        """True after ``quit``."""
         self._agents, self._log = agents, log or _log
         self._agent = agents(game)
         self._seconds: float | None = None
         self._actions: list[int] = []
         self._positions: list[HostPosition] = [game.start()]
         self._own_colors: set[int] = set()
-        """Colours for which moves were generated and played."""
+        """Colours for which ``genmove`` was called."""
         self._searched = self._position
-        """The position for which a move was generated last."""
+        """Position of the last generated move."""
         self._commands: dict[str, tuple[Callable[..., str], int, int]] = {
             "name": (lambda: name, 0, 0),
             "version": (lambda: version, 0, 0),
@@ -198,7 +196,7 @@ class GtpSession:
             "p": (lambda *words: self._play_move("".join(words)), 1, 16),
             "genmove": (self._genmove, 1, 1),
             "g": (lambda: self._genmove(self._color()), 0, 0),
-            "reg_genmove": (self._reg_genmove, 1, 1),
+            "reg_genmove": (self._chosen, 1, 1),
             "undo": (self._undo, 0, 0),
             "all_legal": (self._all_legal, 1, 1),
             "showboard": (lambda: "\n" + self._position.text(), 0, 0),
@@ -215,15 +213,15 @@ class GtpSession:
             "loadsgf": (self._loadsgf, 1, 2),
             "savesgf": (self._savesgf, 1, 1),
         }
-        """The function of each command, and how many arguments it takes at least and at most."""
+        """Function, minimum and maximum number of arguments of each command."""
 
     @property
     def actions(self) -> tuple[int, ...]:
-        """The actions of the game under way."""
+        """Actions of the current game."""
         return tuple(self._actions)
 
     def answer(self, line: str) -> str:
-        """The answer to a line; empty for a line that is not answered. No line raises an exception."""
+        """Return the answer to a line; empty for empty lines and comments. Never raises an exception."""
         command = parse_command(line)
         if command is None:
             return ""
@@ -233,7 +231,7 @@ class GtpSession:
             message = str(error)
         except OSError as error:
             message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        except Exception as error:  # an engine must not die in the middle of a match
+        except Exception as error:  # one command must not end the engine
             message = f"{type(error).__name__}: {error}"
         return format_response(command.id, " ".join(message.split()) or "failed", success=False)
 
@@ -243,7 +241,7 @@ class GtpSession:
         function, minimum, maximum = self._commands[command.name]
         if not minimum <= len(command.arguments) <= maximum:
             wanted = str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
-            raise GtpError(f"{command.name} takes {wanted} argument{'s' * (wanted != '1')}, not {len(command.arguments)}")
+            raise GtpError(f"{command.name} takes {wanted} argument{'s' * (wanted != '1')}, got {len(command.arguments)}")
         return function(*command.arguments)
 
     @property
@@ -251,7 +249,7 @@ class GtpSession:
         return self._positions[-1]
 
     def _color(self) -> str:
-        """The colour whose turn it is."""
+        """Return the colour to move."""
         return self.game.colors[self.game.current_color(self._position)][0]
 
     def _quit(self) -> str:
@@ -265,7 +263,7 @@ class GtpSession:
             self._agent.ponder(None)
 
     def _ponder(self) -> None:
-        """Let the agent ponder the position, where its opponents are to move, and stop it elsewhere."""
+        """Start pondering if an opponent of the agent is to move, otherwise stop it."""
         if isinstance(self._agent, PonderingAgent):
             theirs = not self._position.is_terminal and self.game.current_color(self._position) not in self._own_colors
             self._agent.ponder(self.actions if theirs and self._own_colors else None)
@@ -295,8 +293,7 @@ class GtpSession:
             self._agent, self.game = agent, game
 
     def _play(self, color: str, *words: str) -> str:
-        is_next = color_of(self.game, color) == self.game.current_color(self._position)
-        if not is_next and not self._position.is_terminal:
+        if not self._has_turn(color) and not self._position.is_terminal:
             raise GtpError(f"it is the turn of {self._color()}")
         return self._play_move("".join(words))
 
@@ -314,14 +311,11 @@ class GtpSession:
             self._play_move(move)
         return move
 
-    def _reg_genmove(self, color: str) -> str:
-        return self._chosen(color)
-
     def _has_turn(self, color: str) -> bool:
         return not self._position.is_terminal and color_of(self.game, color) == self.game.current_color(self._position)
 
     def _chosen(self, color: str) -> str:
-        """The move that the agent chooses for a colour; a pass for one that cannot move."""
+        """Return the move of the agent for a colour; a pass if the colour cannot move."""
         if not self._has_turn(color):
             if self.game.must_pass(self._position, color_of(self.game, color)):
                 return PASS
@@ -354,7 +348,7 @@ class GtpSession:
         return f"{'B' if margin > 0 else 'W'}+{abs(margin)}" if margin else "0"
 
     def _get_place(self, color: str) -> str:
-        """The place of the player of a colour by the points, with the word shared if others have equal points."""
+        """Return the rank of the player of a colour by points, followed by "shared" for ties."""
         scores = self._position.scores()
         score = scores[color_of(self.game, color) % len(scores)]
         place = 1 + sum(other > score for other in scores)
@@ -368,7 +362,7 @@ class GtpSession:
     def _last_search(self) -> LastSearch:
         search = self._searching_agent().last_search()
         if search is None:
-            raise GtpError("no move of this game was searched yet; genmove and reg_genmove search")
+            raise GtpError("no search in this game yet; run genmove or reg_genmove first")
         return search
 
     def _move_values(self) -> str:
@@ -379,20 +373,20 @@ class GtpSession:
 
     def _move_info(self, move: str) -> str:
         if not isinstance(self.game, BlokusGame):
-            raise GtpError(f"{self.game.name} has no pieces for move_info to describe")
+            raise GtpError(f"move_info does not support {self.game.name}")
         return "\n" + self.game.move_info(move)
 
     def _param(self, parameters: Mapping[str, str], *words: str) -> str:
-        """All parameters, or nothing for one that is set to the value that it has. They are fixed when the engine starts."""
+        """List the parameters. Parameters are fixed when the engine starts: only the current value can be set."""
         if not words:
             return "\n".join(f"{name} {value}" for name, value in parameters.items())
         if len(words) == 1:
-            raise GtpError("give a parameter and its value, or nothing for all parameters")
+            raise GtpError("give a parameter and its value, or no argument to list all parameters")
         name, value = words
         if name not in parameters:
             raise GtpError(f"unknown parameter {name[:80]!r}; the parameters are {', '.join(parameters)}")
         if not _is_same(value, parameters[name]):
-            raise GtpError(f"{name} is {parameters[name]} as long as this engine runs, and cannot become {value[:80]}")
+            raise GtpError(f"{name} is fixed to {parameters[name]} while this engine runs, got {value[:80]}")
         return ""
 
     def _time_settings(self, main_time: str, overtime: str, overtime_moves: str) -> str:
@@ -417,7 +411,7 @@ class GtpSession:
         if not 1 <= number <= len(loaded.actions) + 1:
             raise GtpError(f"the move number must be 1 to {len(loaded.actions) + 1}, got {number}")
         if len(games) > 1:
-            self._log(f"{path}: the first of {len(games)} games is read")
+            self._log(f"{path}: read the first of {len(games)} games")
         for note in of_sgf(games[:1]).notes:
             self._log(f"{path}: {note}")
         actions = loaded.actions[: number - 1]
@@ -430,7 +424,7 @@ class GtpSession:
 
     def _savesgf(self, path: str) -> str:
         if not isinstance(self.game, BlokusGame):
-            raise GtpError(f"{self.game.name} has no files in this format")
+            raise GtpError(f"savesgf does not support {self.game.name}")
         text = blksgf.render(self.game, self._actions)
         with replacing(path) as file:
             file.write(text)
@@ -438,24 +432,20 @@ class GtpSession:
 
 
 def serve(session: GtpSession, commands: BinaryIO, answers: BinaryIO) -> None:
-    """Answer commands until ``quit`` or the end of input, then close the session; a line over ``LINE_LIMIT`` is refused."""
+    """Answer commands until ``quit`` or the end of input, then close the session. Lines over ``LINE_LIMIT`` are errors."""
     try:
-        _answer_all(session, commands, answers)
+        while not session.is_over and (line := commands.readline(LINE_LIMIT + 1)):
+            if len(line) > LINE_LIMIT:
+                while line and not line.endswith(b"\n"):
+                    line = commands.readline(LINE_LIMIT)
+                answer = format_response("", f"a command must have at most {LINE_LIMIT:,} bytes", success=False)
+            else:
+                answer = session.answer(line.decode("utf-8", "replace"))
+            if answer:
+                answers.write(answer.encode("utf-8", "replace"))
+                answers.flush()
     finally:
         session.close()
-
-
-def _answer_all(session: GtpSession, commands: BinaryIO, answers: BinaryIO) -> None:
-    while not session.is_over and (line := commands.readline(LINE_LIMIT + 1)):
-        if len(line) > LINE_LIMIT:
-            while line and not line.endswith(b"\n"):
-                line = commands.readline(LINE_LIMIT)
-            answer = format_response("", f"a command has at most {LINE_LIMIT:,} bytes", success=False)
-        else:
-            answer = session.answer(line.decode("utf-8", "replace"))
-        if answer:
-            answers.write(answer.encode("utf-8", "replace"))
-            answers.flush()
 
 
 def _log(line: str) -> None:
@@ -463,7 +453,7 @@ def _log(line: str) -> None:
 
 
 def _is_same(text: str, value: str) -> bool:
-    """Check whether a text stands for a value; 0 and 1 are false and true."""
+    """Return whether two texts have the same value; 0 and 1 mean false and true."""
     truths = {"0": "false", "1": "true"}
     if value in truths.values():
         text = truths.get(text, text)
@@ -475,7 +465,7 @@ def _is_same(text: str, value: str) -> bool:
 
 def _integer(text: str, what: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise GtpError(f"{what} must be a number, not {text[:40]!r}")
+        raise GtpError(f"{what} must be an integer, got {text[:40]!r}")
     return int(text)
 
 
@@ -485,5 +475,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not (math.isfinite(seconds) and seconds >= 0):
-        raise GtpError(f"seconds must be a number from 0 up, not {text[:40]!r}")
+        raise GtpError(f"seconds must be a number of at least 0, got {text[:40]!r}")
     return seconds

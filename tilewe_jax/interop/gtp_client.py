@@ -1,4 +1,4 @@
-"""The controller side of the Go Text Protocol: an engine as a process to which commands are sent."""
+"""The controller side of the Go Text Protocol: runs an engine as a process and sends commands to it."""
 
 import contextlib
 import os
@@ -14,32 +14,32 @@ import psutil
 from tilewe_jax.utils import processes
 
 RESPONSE_LIMIT = 1 << 22
-"""Maximum size of a response that is read, in bytes: all legal moves of a position have a tenth of it."""
+"""Maximum size of a response, in bytes; ten times the size of all legal moves of a position."""
 _CHUNK = 1 << 16
 CAN_RUN = sys.platform != "win32"
-"""Whether engines can be run on this system."""
+"""Whether this system can run engines."""
 
 
 class EngineError(Exception):
-    """Why an engine cannot be used any more; its process has been ended."""
+    """The engine failed, and its process was terminated."""
 
 
 class CommandError(Exception):
-    """The engine refused a command (``?``) and goes on; the message is its reason."""
+    """The engine answered with an error (``?``) and continues; the message is the error."""
 
 
 class GtpEngine:
-    """The process of an engine. It ends when it is closed, when this object is no longer used, and with this process.
+    """The process of an engine. It ends with ``close``, with this object, and with the current process.
 
     Args:
-        command: the command line, split as a shell does it; no shell is involved.
+        command: the command line, split like in a shell, but run without a shell.
 
-    Raises ``EngineError`` where the process cannot be started, and on Windows.
+    Raises ``EngineError`` if the process cannot be started, and on Windows.
     """
 
     def __init__(self, command: str) -> None:
         if not CAN_RUN:
-            raise EngineError("GTP engines cannot be played on Windows, where `select` does not wait for pipes")
+            raise EngineError("GTP engines are not supported on Windows, because `select` cannot wait for pipes there")
         try:
             arguments = shlex.split(command)
             self._process = subprocess.Popen(
@@ -48,7 +48,7 @@ class GtpEngine:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
-                start_new_session=True,  # what the engine starts itself ends with it
+                start_new_session=True,  # so that its child processes end with it
             )
         except (OSError, ValueError, IndexError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -60,7 +60,7 @@ class GtpEngine:
 
     @property
     def is_open(self) -> bool:
-        """Whether commands can be sent."""
+        """True while commands can be sent."""
         return self._close.alive
 
     def close(self) -> None:
@@ -69,12 +69,12 @@ class GtpEngine:
         self._close()
 
     def cpu_seconds(self) -> float:
-        """CPU time of the process and its children, in steps of mostly 10 ms; after its end the last one that is known."""
+        """Return the CPU time of the process and its children, mostly in steps of 10 ms; after the end, the last known time."""
         if self.is_open:
             with contextlib.suppress(psutil.Error):
                 process = psutil.Process(self._process.pid)
                 times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
-                # Children that have ended are counted by their parents.
+                # The parents count the time of finished children.
                 self._cpu_seconds = sum(sum(each[:2]) for each in times) + sum(times[0][2:4])
         return self._cpu_seconds
 
@@ -86,17 +86,16 @@ class GtpEngine:
             seconds: time for the response.
 
         Returns:
-            The text of the response, without its mark.
+            The text of the response, without the leading ``=``.
 
-        Raises ``CommandError`` where the engine refuses; ``EngineError`` where it ended, was too slow, or did not
-        answer in GTP.
+        Raises ``CommandError`` for an error response; ``EngineError`` if the engine ended, timed out, or sent invalid GTP.
         """
         try:
             return self._send(line, time.monotonic() + seconds, seconds)
         except EngineError:
             self.close()
             raise
-        except ValueError:  # its pipes were closed meanwhile, by another thread
+        except ValueError:  # another thread closed the pipes
             raise EngineError("the engine has been closed") from None
 
     def _send(self, line: str, deadline: float, seconds: float) -> str:
@@ -117,11 +116,11 @@ class GtpEngine:
         if mark == "?":
             raise CommandError(f"{name} failed: {text[:200]}")
         if mark != "=":
-            raise EngineError(f"the engine answered {name} with {response[:80]!r}, which is no GTP")
+            raise EngineError(f"the engine answered {name} with invalid GTP: {response[:80]!r}")
         return text
 
     def _response(self, name: str, deadline: float, seconds: float) -> str:
-        """The lines up to the next empty one, without empty ones before them."""
+        """Read up to the next empty line, skipping leading empty lines."""
         stdout = self._process.stdout
         assert stdout
         while True:
@@ -141,7 +140,7 @@ class GtpEngine:
             self._received += chunk
 
     def _exit_code(self) -> str:
-        """How the process ended, in words; empty where it has not."""
+        """Describe how the process ended; empty if it still runs."""
         try:
             code = self._process.wait(0.5)
         except subprocess.TimeoutExpired:
@@ -150,9 +149,9 @@ class GtpEngine:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a process and those that it started."""
+    """Terminate a process and its descendants."""
     processes.kill(process.pid)
-    process.wait()  # before its pipes are closed, so that a thread that reads sees their end
+    process.wait()  # before the pipes are closed, so that a reading thread sees their end
     for stream in (process.stdin, process.stdout):
         if stream:
             with contextlib.suppress(OSError):

@@ -4,8 +4,8 @@
 
     envs = gymnasium.GameVectorEnv("santorini", num_envs=1024, opponent="greedy")
 
-An import of this module registers all games, so that ``gymnasium.make_vec("tilewe_jax/santorini-v1", num_envs=1024)`` gives the
-same, and ``gymnasium.make("tilewe_jax/santorini-v1")`` a single game.
+Importing this module registers all games: ``gymnasium.make_vec("tilewe_jax/santorini-v1", num_envs=1024)`` makes the same
+batch, and ``gymnasium.make("tilewe_jax/santorini-v1")`` a single game.
 """
 
 import math
@@ -38,26 +38,26 @@ AUTORESET_MODES = tuple(mode.value for mode in vector.AutoresetMode)
 ILLEGAL = ("lose", "random")
 RENDER_MODES = ("ansi", "rgb_array")
 ILLEGAL_REWARD = -1.0
-"""Reward for an illegal action, where that loses the game."""
+"""Reward of an illegal action with ``illegal="lose"``."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Games:
-    """The games of a ``GameVectorEnv``."""
+    """State of a ``GameVectorEnv``."""
 
     state: Any
-    """States of the game in which the learner is to move, or which are over, ``[batch, ...]``."""
+    """States of the game, ``[batch, ...]``: the learner is to move, or the game is over."""
     seat: Int32[Array, "batch"]
     """The seat of the learner in each game."""
     ended: Bool[Array, "batch"]
-    """Whether the last step ended the game, and no reset has followed."""
+    """Whether the game ended and was not reset yet."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Outcome:
-    """What a step gives the learner."""
+    """Result of a step for the learners."""
 
     reward: Float32[Array, "batch"]
     terminated: Bool[Array, "batch"]
@@ -68,30 +68,27 @@ class Outcome:
 
 
 class GameVectorEnv(VectorEnv):
-    """A batch of games, each played by one learner against opponents, all of them in one compiled call a step.
+    """A batch of games, each with one learner and compiled opponents, stepped in one call on the device.
 
-    Observations are ``float32[num_envs, ...]``, from the seat of the learner. Each reset and step gives
-    ``info["action_mask"]``, ``int8[num_envs, num_actions]``: the legal actions, or all at the end of a game, where any will do;
-    and ``info["seat"]``.
-    Rewards are given at the end of a game, from -1 to 1, see ``batching.zero_sum``.
+    Observations are ``float32[num_envs, ...]``, from the seat of the learner. ``info["action_mask"]``,
+    ``int8[num_envs, num_actions]``, marks the legal actions, or all actions after the end of a game; ``info["seat"]`` is the
+    seat of the learner. Rewards are given at the end of a game, from -1 to 1, see ``batching.zero_sum``.
 
-    A game that ends before the learner has had a turn ends with the learner's next step, whatever its action.
+    A game that ends before the first turn of the learner ends with the next step, for any action.
 
     Args:
-      game: a game, or its name.
+      game: a game or its name.
       num_envs: number of games.
-      opponent: who plays all other seats: a policy, or its name among ``game.policies()``. An illegal action of it is replaced
-        by a random one.
-      seat: the seat of the learner; by default drawn anew for each game.
-      illegal: what an illegal action of the learner does: "lose" ends the game with a reward of -1, "random" plays a random
-        action in its place. Either is reported in ``info["illegal"]``.
-      append_mask: whether observations are flat and end with the action mask, for learners that show their policies nothing but
+      opponent: policy of all other seats, or its name in ``game.policies()``. Its illegal actions are replaced by random ones.
+      seat: seat of the learner; by default drawn for each game.
+      illegal: effect of an illegal action of the learner, which ``info["illegal"]`` reports: "lose" ends the game with a
+        reward of -1, "random" plays a random action instead.
+      append_mask: whether to flatten observations and append the action mask, for learners whose policies receive only
         observations: ``float32[num_envs, observation size + num_actions]``.
-      autoreset_mode: "SameStep" (the observation after the end of a game is the first one of the next, and the last one stands
-        in ``info["final_obs"]``), "NextStep" (the step after the end resets the game), or "Disabled" (``reset`` with
-        ``options={"reset_mask": ...}`` does).
+      autoreset_mode: "SameStep" (the step that ends a game resets it, and ``info["final_obs"]`` has the last observation),
+        "NextStep" (the next step resets it), or "Disabled" (use ``reset`` with ``options={"reset_mask": ...}``).
       render_mode: "ansi" for texts, "rgb_array" for pixels, or ``None``; see ``render``.
-      **options: the options of the game, where it is given by name.
+      **options: options of a game given by name.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES), "render_fps": 2}
@@ -136,13 +133,13 @@ class GameVectorEnv(VectorEnv):
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Start all games anew, or those of ``options["reset_mask"]``; a seed decides the chance of all games from here on."""
+        """Restart all games, or the games in ``options["reset_mask"]``. A seed determines the chance of all later games."""
         require_backend()
         super().reset(seed=seed)
-        start, _, look = _compiled(self._rules)
+        start, _, observe = _compiled(self._rules)
         mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_)))
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
-            raise ValueError(f"reset_mask must be bool[{self.num_envs}], not {mask.dtype}{list(mask.shape)}")
+            raise ValueError(f"reset_mask must be bool[{self.num_envs}], got {mask.dtype}{list(mask.shape)}")
         if self._games is None and not mask.all():
             raise ValueError("the first reset must reset all games")
         key = self._key()
@@ -150,24 +147,24 @@ class GameVectorEnv(VectorEnv):
             states = jax.vmap(self.game.init)(jax.random.split(key, self.num_envs))
             self._games = Games(states, jnp.zeros(self.num_envs, jnp.int32), jnp.zeros(self.num_envs, jnp.bool_))
         self._games = start(self._games, jnp.asarray(mask), key)
-        observation, action_mask = look(self._games)
+        observation, action_mask = observe(self._games)
         return np.array(observation), self._info(action_mask)
 
     def step(
         self, actions: Any
     ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Play an action of the learner in each game, and those of the opponents until the learner is to move again.
+        """Play an action of the learner in each game, then the opponents until the learner is to move again.
 
-        Raises ``TypeError`` for other values than integers, ``ValueError`` for another shape than ``[num_envs]`` and, without
-        auto-reset, for a game that is over, ``IllegalActionError`` for an integer outside of the range of actions, and
-        ``ResetNeeded`` before the first reset.
+        Raises ``TypeError`` for other dtypes than integers, ``ValueError`` for another shape than ``[num_envs]`` and, without
+        auto-reset, for finished games, ``IllegalActionError`` for integers that are not action ids, and ``ResetNeeded`` before
+        the first reset.
         """
         games = self._started()
         actions = single.checked_actions(actions, self.num_envs, self.game.num_actions)
-        waiting = np.asarray(games.ended)  # to be reset by this step, in place of an action
+        waiting = np.asarray(games.ended)  # reset by this step instead of playing an action
         if self.autoreset_mode == vector.AutoresetMode.DISABLED and waiting.any():
             raise ValueError("a game is over; reset it with options={'reset_mask': ...}")
-        start, step, look = _compiled(self._rules)
+        start, step, observe = _compiled(self._rules)
         self._games, outcome = step(games, jnp.asarray(actions, jnp.int32), self._key())
         terminated, truncated = np.array(outcome.terminated), np.array(outcome.truncated)
         ended = terminated | truncated
@@ -175,7 +172,7 @@ class GameVectorEnv(VectorEnv):
         resets = ended if same_step else waiting
         if resets.any():
             self._games = start(self._games, jnp.asarray(resets), self._key())
-        observation, action_mask = look(self._games)
+        observation, action_mask = observe(self._games)
         info = self._info(action_mask, illegal=np.array(outcome.illegal))
         if same_step and ended.any():
             final = np.full(self.num_envs, None, dtype=object)
@@ -185,11 +182,11 @@ class GameVectorEnv(VectorEnv):
         return np.array(observation), np.array(outcome.reward, np.float64), terminated, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The legal actions, ``[num_envs, num_actions]``, under the name by which Stable-Baselines3-Contrib asks for them."""
+        """Return the legal actions, ``[num_envs, num_actions]``; Stable-Baselines3-Contrib calls this method."""
         return np.array(_compiled(self._rules)[2](self._started())[1])
 
     def render(self) -> tuple[Any, ...] | None:
-        """All positions as the learner sees them: texts, or the pixels of pictures (which need the extra ``[render]``)."""
+        """Return all positions as seen by the learner: texts, or pixels (needs the extra ``[render]``)."""
         if self.render_mode is None or self._games is None:
             return None
         require_backend()
@@ -215,7 +212,7 @@ class GameVectorEnv(VectorEnv):
 
 
 class GameEnv(Env):
-    """A single game played by one learner against opponents; arguments, rewards and information as in ``GameVectorEnv``."""
+    """A single game of a learner against opponents; arguments, rewards and information as in ``GameVectorEnv``."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES), "render_fps": 2}
 
@@ -229,15 +226,15 @@ class GameEnv(Env):
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Start a new game; a seed decides the chance of this game and of all that follow."""
+        """Start a new game. A seed determines the chance of all later games."""
         super().reset(seed=seed)
         observation, info = self._vector.reset(seed=None if seed is None else int(seed))
         return observation[0], _first(info)
 
     def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        """Play an action of the learner, and those of the opponents until the learner is to move again.
+        """Play an action of the learner, then the opponents until the learner is to move again.
 
-        Raises as ``GameVectorEnv.step``, and ``ResetNeeded`` once the game is over.
+        Raises like ``GameVectorEnv.step``, and ``ResetNeeded`` after the end of the game.
         """
         action = checked_action(action, self.game.num_actions)
         if bool(self._vector._started().ended[0]):
@@ -246,19 +243,19 @@ class GameEnv(Env):
         return observation[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), _first(info)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The legal actions, ``[num_actions]``."""
+        """Return the legal actions, ``[num_actions]``."""
         masks: NDArray[np.bool_] = self._vector.action_masks()[0]
         return masks
 
     def render(self) -> Any:
-        """The position as the learner sees it: a text, or the pixels of a picture."""
+        """Return the position as seen by the learner: a text, or pixels."""
         frames = self._vector.render()
         return None if frames is None else frames[0]
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """The functions of ``GameVectorEnv`` that are compiled."""
+    """The functions that ``GameVectorEnv`` compiles."""
 
     game: Game[Any]
     opponent: Policy | str
@@ -267,7 +264,7 @@ class _Rules:
     append_mask: bool
 
     def start(self, games: Games, mask: Bool[Array, "batch"], key: PRNGKeyArray) -> Games:
-        """Start the games of a mask anew; the opponents play until the learner is to move."""
+        """Restart the games of a mask; the opponents play until the learner is to move."""
         batch = mask.shape[0]
         init_key, seat_key, play_key = jax.random.split(key, 3)
         states = auto_reset(self.game, jax.random.split(init_key, batch), mask, games.state)
@@ -291,7 +288,7 @@ class _Rules:
         else:
             lost = illegal
         states = jax.vmap(game.apply)(games.state, jnp.where(legal & ~waiting, action, -1))
-        # Games that an illegal action has lost stay as they are until they are reset.
+        # Games lost by an illegal action keep their state until the reset.
         states = self._play_opponents(states, games.seat, play_key)
         over = jax.vmap(game.is_terminal)(states)
         truncated = over & jax.vmap(game.is_truncated)(states) & ~waiting
@@ -306,8 +303,8 @@ class _Rules:
         )
         return Games(states, games.seat, outcome.terminated | outcome.truncated | waiting), outcome
 
-    def look(self, games: Games) -> tuple[Float32[Array, "batch ..."], Bool[Array, "batch num_actions"]]:
-        """What the learners see, and their legal actions, all of them where a game is over."""
+    def observe(self, games: Games) -> tuple[Float32[Array, "batch ..."], Bool[Array, "batch num_actions"]]:
+        """Return the observations and legal actions of the learners; after the end of a game, all actions."""
         legal = self._legal(games.state, games.ended | jax.vmap(self.game.is_terminal)(games.state))
         return self._observe(games.state, games.seat, legal), legal
 
@@ -323,7 +320,7 @@ class _Rules:
         return jnp.concatenate([observation.reshape(seat.shape[0], -1), legal.astype(jnp.float32)], axis=1)
 
     def _play_opponents(self, states: Any, seat: Int32[Array, "batch"], key: PRNGKeyArray) -> Any:
-        """Play the actions of the opponents until the learner is to move in every game that is not over."""
+        """Play the opponents until the learner is to move or the game is over."""
 
         def others_move(states: Any) -> Bool[Array, "batch"]:
             return ~jax.vmap(self.game.is_terminal)(states) & (jax.vmap(self.game.current_player)(states) != seat)
@@ -350,7 +347,7 @@ class _Rules:
 
 @lru_cache(maxsize=8)
 def _compiled(rules: _Rules) -> tuple[Any, Any, Any]:
-    return jax.jit(rules.start), jax.jit(rules.step), jax.jit(rules.look)
+    return jax.jit(rules.start), jax.jit(rules.step), jax.jit(rules.observe)
 
 
 def _first(info: dict[str, Any]) -> dict[str, Any]:

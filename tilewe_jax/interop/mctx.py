@@ -1,4 +1,4 @@
-"""Games for two players in mctx: a root, and a ``recurrent_fn`` whose nodes have K candidates in place of all actions.
+"""Two-player games in mctx: a root and a ``recurrent_fn`` whose nodes have K candidates instead of all actions.
 
     import mctx
     from tilewe_jax.interop.mctx import CandidateSearch
@@ -10,8 +10,8 @@
     )
     actions = search.actions(root, output.action)
 
-An "action" of mctx is the index of a candidate here: trees of mctx hold six arrays ``[batch, nodes, actions]``, which for the
-36,400 actions of Tilewe are a gigabyte for each 20 games of 64 simulations. Needs the extra ``[interop]``.
+An "action" of mctx is the index of a candidate, because trees of mctx contain six arrays ``[batch, nodes, actions]``: a
+gigabyte per 20 games of Tilewe, with 36,400 actions and 64 simulations. Needs the extra ``[interop]``.
 """
 
 from collections.abc import Callable
@@ -31,19 +31,19 @@ from tilewe_jax.utils.extras import optional_import
 mctx = optional_import("mctx")
 
 LogitsFn = Callable[[Int32[Array, "k"]], Float32[Array, "k"]]
-"""The logits of legal actions of one position."""
+"""Logits of legal actions of one position."""
 Evaluator = Callable[[Any, Any, PRNGKeyArray], tuple[LogitsFn, Float32[Array, "2"]]]
-"""A function of parameters, one state and a key: the logits of its actions, and the expected outcome by seat, as
-``Game.returns`` has it. Those of ``tilewe_jax.search`` fit."""
+"""Maps parameters, one state and a key to the logits of its actions and the expected ``Game.returns``, like the evaluators of
+``tilewe_jax.search``."""
 Sampler = Callable[[Game[Any], Any, LogitsFn, PRNGKeyArray, int], tuple[Any, ...]]
-"""A function of game, state, logits, key and K: the candidates ``int32[K]``, -1 in places left over, and their logits
-``float32[K]``; more may follow. ``search.candidates.sample_candidates`` is one."""
+"""Maps game, state, logits, key and K to candidates ``int32[K]``, padded with -1, their logits ``float32[K]``, and further
+results, like ``search.candidates.sample_candidates``."""
 MAX_POOL = 256
 """At most this many legal actions are scored per node by ``sample_top``; beyond that, a uniform sample of them."""
 
 
 class Embedding(NamedTuple):
-    """What a node holds: a state and its candidates, ``[batch, ...]``."""
+    """Embedding of a node: a state and its candidates, ``[batch, ...]``."""
 
     state: Any
     actions: Int32[Array, "batch K"]
@@ -51,46 +51,46 @@ class Embedding(NamedTuple):
 
 @dataclass(frozen=True)
 class CandidateSearch:
-    """What mctx asks of a game for two players. Raises ``ValueError`` for other games.
+    """The functions that mctx needs from a two-player game. Raises ``ValueError`` for other games.
 
-    Values are those of the player to move, from -1 to 1. Discounts are -1 where the opponent moves next, 1 where the same
-    player does, after a pass that the rules force, and 0 at the end.
+    Values are from -1 to 1, for the player to move. Discounts are -1 if the opponent moves next, 1 if the same player moves
+    again after a forced pass, and 0 at the end.
     """
 
     game: Game[Any]
     num_candidates: int = 32
     evaluator: Evaluator | None = None
-    """By default the heuristics of the game, without parameters."""
+    """Defaults to the heuristics of the game, without parameters."""
     sampler: Sampler | None = None
-    """By default ``sample_top``."""
+    """Defaults to ``sample_top``."""
 
     def __post_init__(self) -> None:
         if self.game.num_players != 2:
-            raise ValueError(f"mctx searches games for two players, not {self.game.id} for {self.game.num_players}")
+            raise ValueError(f"mctx searches two-player games, got {self.game.id} for {self.game.num_players} players")
         check_count("num_candidates", self.num_candidates)
 
     def root(self, params: Any, key: PRNGKeyArray, states: Any) -> Any:
-        """The ``mctx.RootFnOutput`` of states ``[batch, ...]``; the key is consumed."""
-        actions, logits, value = self._look(params, key, states)
+        """Return the ``mctx.RootFnOutput`` of states ``[batch, ...]``."""
+        actions, logits, value = self._evaluate(params, key, states)
         return mctx.RootFnOutput(prior_logits=logits, value=value, embedding=Embedding(states, actions))
 
     def recurrent_fn(
         self, params: Any, key: PRNGKeyArray, action: Int32[Array, "batch"], embedding: Embedding
     ) -> tuple[Any, Embedding]:
-        """The ``recurrent_fn`` of mctx: plays a candidate of each state."""
+        """Play a candidate of each state, as the ``recurrent_fn`` of mctx."""
         states, reward, discount = jax.vmap(self._step)(embedding, action)
-        actions, logits, value = self._look(params, key, states)
+        actions, logits, value = self._evaluate(params, key, states)
         output = mctx.RecurrentFnOutput(
             reward=reward, discount=discount, prior_logits=logits, value=jnp.where(discount == 0, 0.0, value)
         )
         return output, Embedding(states, actions)
 
     def invalid_actions(self, root: Any) -> Bool[Array, "batch K"]:
-        """The places of a root that hold no candidate."""
+        """Return the mask of unused candidate indices of a root."""
         return jnp.asarray(root.embedding.actions < 0)
 
     def actions(self, root: Any, index: Int32[Array, "batch"]) -> Int32[Array, "batch"]:
-        """The actions of the game that indices of candidates stand for; -1 at the end of a game."""
+        """Convert candidate indices to actions of the game; -1 at the end of a game."""
         return jnp.take_along_axis(root.embedding.actions, index[:, None], axis=1)[:, 0]
 
     def _step(self, node: Embedding, index: Int32[Array, ""]) -> tuple[Any, Float32[Array, ""], Float32[Array, ""]]:
@@ -103,12 +103,12 @@ class CandidateSearch:
         goes_on = jnp.where(game.current_player(after) == mover, 1.0, -1.0)
         return after, outcome[mover], jnp.where(is_over, 0.0, goes_on)
 
-    def _look(self, params: Any, key: PRNGKeyArray, states: Any) -> tuple[Array, Array, Array]:
-        """Candidates, their logits, and the values of the players to move."""
+    def _evaluate(self, params: Any, key: PRNGKeyArray, states: Any) -> tuple[Array, Array, Array]:
+        """Return candidates, their logits, and the values of the players to move."""
         evaluator = self.evaluator or heuristic_evaluator(self.game)
         sampler = self.sampler or sample_top
 
-        def look(state: Any, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
+        def evaluate(state: Any, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
             key_evaluator, key_sampler = jax.random.split(key)
             logits, values = evaluator(params, state, key_evaluator)
             actions, scores, *_ = sampler(self.game, state, logits, key_sampler, self.num_candidates)
@@ -118,13 +118,13 @@ class CandidateSearch:
 
         batch = jax.tree.leaves(states)[0].shape[0]
         check_state(self.game, states, (batch,))
-        return jax.vmap(look)(states, jax.random.split(key, batch))
+        return jax.vmap(evaluate)(states, jax.random.split(key, batch))
 
 
 def sample_top(
     game: Game[Any], state: Any, logits: LogitsFn, key: PRNGKeyArray, num_candidates: int
 ) -> tuple[Int32[Array, "K"], Float32[Array, "K"]]:
-    """All legal actions, or K drawn without replacement by softmax(logits): the best by logit + Gumbel noise."""
+    """Return all legal actions, or K sampled without replacement by softmax(logits), as the top K of logits + Gumbel noise."""
     key_actions, key_noise = jax.random.split(key)
     actions = game.sample_actions(state, key_actions, max(num_candidates, min(MAX_POOL, game.num_actions)))
     scores = jnp.where(actions >= 0, logits(actions), -jnp.inf)

@@ -6,8 +6,8 @@
     game = open_spiel.load_game("triominos", tiles=4, tray=1)
     game = pyspiel.load_game("tilewe_jax_triominos", {"tiles": 4, "tray": 1})
 
-An import of this module registers all games. Chance is explicit: deals and draws are chance nodes. Games of Triominos to a
-target and games of others with chance are refused with ``ValueError``, as their outcomes cannot be listed.
+Importing this module registers all games. Deals and draws are explicit chance nodes. Games whose chance outcomes cannot be
+enumerated raise ``ValueError``: games of Triominos to a target, and third-party games with chance.
 """
 
 import inspect
@@ -32,17 +32,17 @@ GameBase: Any = pyspiel.Game
 StateBase: Any = pyspiel.State
 
 PREFIX = "tilewe_jax_"
-"""What the short names of the games begin with in OpenSpiel."""
+"""Prefix of the short names of the games in OpenSpiel."""
 
 
 def load_game(game: Game[Any] | str, /, **given: Any) -> Any:
-    """A game as a ``pyspiel.Game``.
+    """Return a game as a ``pyspiel.Game``.
 
     Args:
-      game: a game, or its name.
-      **given: the options of the game, where it is given by name.
+      game: a game or its name.
+      **given: options of a game given by name.
 
-    Raises ``ValueError`` for a game whose chance cannot be listed.
+    Raises ``ValueError`` for a game whose chance outcomes cannot be enumerated.
     """
     value = single.as_game(game, given)
     return SpielGame(value, _parameters(value))
@@ -50,32 +50,33 @@ def load_game(game: Game[Any] | str, /, **given: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Rules:
-    """A game, its chance, and where games lately stood: algorithms visit the same histories again and again."""
+    """A game, its chance, and a cache of histories, which algorithms visit repeatedly."""
 
     game: Game[Any]
     chance: Chance
     known: dict[tuple[int, ...], "_At"] = field(default_factory=dict, compare=False)
-    """By the actions and outcomes that led there."""
+    """Cached positions by the actions and chance outcomes before them."""
 
-    def remember(self, at: "_At", history: tuple[int, ...]) -> "_At":
-        """Keep where a history leads; when there are too many, begin anew."""
-        if len(self.known) * self.game.num_actions > _KNOWN_BYTES:
-            self.known.clear()
-        self.known[history] = at
-        return at
+    def at(self, history: tuple[int, ...], make: "Callable[[], _At]") -> "_At":
+        """Return the position after a history from the cache, or make it."""
+        if history not in self.known:
+            if len(self.known) * self.game.num_actions > _KNOWN_BYTES:
+                self.known.clear()
+            self.known[history] = make()
+        return self.known[history]
 
 
 _KNOWN_BYTES = 1 << 26
-"""Size of the masks of legal actions that are kept for histories that may be visited again."""
+"""Maximum size of the cached masks of legal actions."""
 _RULES: dict[str, _Rules] = {}
-"""The rules of every game that was made, by its text in OpenSpiel.
+"""The rules of each game by ``str(game)``.
 
-A ``pyspiel.Game`` loses its Python attributes when it passes through C++, as it does where a state is read from a text.
+A ``pyspiel.Game`` loses its Python attributes when it passes through C++, for example when a state is deserialized.
 """
 
 
 class SpielGame(GameBase):
-    """A game for OpenSpiel; utilities are as in ``batching.zero_sum``."""
+    """A game of OpenSpiel; for utilities see ``batching.zero_sum``."""
 
     def __init__(self, game: Game[Any], parameters: Mapping[str, Any]) -> None:
         rules = _Rules(game, game.chance())
@@ -93,17 +94,17 @@ class SpielGame(GameBase):
         _RULES[str(self)] = rules
 
     def new_initial_state(self) -> "SpielState":
-        """A state before the first event of chance, or the first action."""
+        """Return the state before the first chance event or action."""
         return SpielState(self)
 
     def max_chance_nodes_in_history(self) -> int:
-        """The largest number of events of chance in a game."""
+        """Return the maximum number of chance events in a game."""
         return _RULES[str(self)].chance.max_events
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> "Observer":
-        """What observes states, see ``Observer``."""
+        """Return an ``Observer`` of states."""
         if params:
-            raise ValueError(f"observers have no parameters, not {params}")
+            raise ValueError(f"observers accept no parameters, got {params}")
         return Observer(_RULES[str(self)].game, bool(iig_obs_type and iig_obs_type.perfect_recall))
 
 
@@ -113,10 +114,10 @@ class SpielState(StateBase):
     def __init__(self, game: SpielGame) -> None:
         super().__init__(game)
         rules = _RULES[str(game)]
-        self._at = rules.known.get(()) or rules.remember(_begun(rules, ()), ())
+        self._at = rules.at((), lambda: _start(rules, ()))
 
     def current_player(self) -> int:
-        """The player to move, or one of the special players of OpenSpiel."""
+        """Return the player to move, or a special player of OpenSpiel."""
         return self._at.player
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -126,7 +127,7 @@ class SpielState(StateBase):
         return legal
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """The outcomes of the event under way, all equally likely."""
+        """Return the outcomes of the current chance event, all equally likely."""
         at = self._at
         if at.position is None:
             outcomes = at.rules.chance.deal_outcomes(at.dealt)
@@ -136,9 +137,9 @@ class SpielState(StateBase):
         return [(outcome, 1 / len(outcomes)) for outcome in outcomes]
 
     def apply_action(self, action: Any) -> None:
-        """Play an action or an outcome.
+        """Play an action or a chance outcome.
 
-        Raises ``TypeError`` for other values than one integer, which C++ would convert, and ``IllegalActionError``.
+        Raises ``TypeError`` for values other than one integer, which C++ would convert, and ``IllegalActionError``.
         """
         number = action_id(action)
         if not self._at.replay:
@@ -151,10 +152,10 @@ class SpielState(StateBase):
             return
         self._require_legal(action)
         history = *(event.action for event in self._at.events), action
-        self._at = self._at.rules.known.get(history) or self._at.rules.remember(self._at.after(action), history)
+        self._at = self._at.rules.at(history, lambda: self._at.after(action))
 
     def _require_legal(self, action: int) -> None:
-        """Raise ``IllegalActionError`` for an action, or an outcome of chance, that is not possible here."""
+        """Raise ``IllegalActionError`` for an impossible action or chance outcome."""
         at = self._at
         if at.player == pyspiel.PlayerId.TERMINAL:
             raise IllegalActionError(f"action {action} is illegal: the game is over")
@@ -180,23 +181,23 @@ class SpielState(StateBase):
         return at.rules.game.action_name(action, at.position.state) if at.position.legal[action] else str(action)
 
     def is_terminal(self) -> bool:
-        """Whether the game is over."""
+        """Return whether the game is over."""
         return bool(self._at.player == pyspiel.PlayerId.TERMINAL)
 
     def returns(self) -> list[float]:
-        """The outcome by seat; zero before the end."""
+        """Return the outcome by seat; zero before the end."""
         players, position = self._at.rules.game.num_players, self._at.position
         rewards = np.zeros(players) if position is None else position.rewards.astype(np.float64)
         if players > 1:
-            rewards -= rewards.mean()  # what float32 has rounded: OpenSpiel wants a sum of 0 to nine digits
+            rewards -= rewards.mean()  # OpenSpiel requires a sum of 0 to nine digits, more than float32 has
         result: list[float] = rewards.tolist()
         return result
 
     def resample_from_infostate(self, player: int, sampler: Callable[[], float]) -> "SpielState":
-        """A state that a player cannot tell from this one, with a history that leads to it."""
+        """Return a random state with the same information state of a player, and with a consistent history."""
         at = self._at
         if at.position is None or at.pending is not None:
-            raise ValueError("states are resampled where players move, not while chance does")
+            raise ValueError("cannot resample a chance node")
         state, events = at.rules.chance.resample(at.position.state, at.events, player, sampler)
         target = _At(at.rules, tuple(events), single.of_state(at.rules.game, state))
         resampled = SpielState(self.get_game())
@@ -215,28 +216,28 @@ class SpielState(StateBase):
 
 @dataclass(frozen=True)
 class _At:
-    """Where a game stands; immutable, and so shared by copies of a state."""
+    """An immutable position in a game, shared by copies of a state."""
 
     rules: _Rules
     events: tuple[Event, ...] = ()
     position: single.Position | None = None
-    """``None`` while the deal is under way."""
+    """``None`` during the deal."""
     pending: int | None = None
-    """An action whose event of chance is under way."""
+    """Action whose chance event comes next."""
     replay: "tuple[int, _At] | None" = None
-    """While a known history is replayed: how many of its events have been, and where it leads."""
+    """While a known history is replayed: the number of replayed events, and the final position."""
 
     def __deepcopy__(self, memo: Any) -> "_At":
         return self
 
     @property
     def dealt(self) -> list[int]:
-        """The outcomes of the deal, while it is under way."""
+        """Outcomes of the deal so far."""
         return [event.action for event in self.events]
 
     @property
     def player(self) -> int:
-        """The player to move, or one of the special players of OpenSpiel."""
+        """Return the player to move, or a special player of OpenSpiel."""
         if self.replay:
             played, target = self.replay
             event = target.events[played]
@@ -246,10 +247,10 @@ class _At:
         return int(pyspiel.PlayerId.TERMINAL) if self.position.is_terminal else self.position.current_player
 
     def after(self, action: int) -> "_At":
-        """One action or one outcome further."""
+        """Return the position after an action or a chance outcome."""
         chance, position = self.rules.chance, self.position
         if position is None:
-            return _begun(self.rules, (*self.events, chance.deal_event(self.dealt, action)))
+            return _start(self.rules, (*self.events, chance.deal_event(self.dealt, action)))
         player = position.current_player
         if self.pending is not None:
             event = chance.draw_event(position.state, action)
@@ -262,21 +263,18 @@ class _At:
         return _At(self.rules, (*self.events, event), after)
 
     def replayed(self) -> "_At":
-        """One event further."""
+        """Return the position after the next replayed event."""
         assert self.replay
         played, target = self.replay
         return target if played + 1 == len(target.events) else _At(self.rules, replay=(played + 1, target))
 
     def information_state(self, player: int) -> str:
-        """All that a player has seen: actions and outcomes by number, a question mark for those that are hidden."""
-        hidden = (event.seen_by is not None and event.seen_by != player for event in self.events)
-        return f"{player}: " + " ".join(
-            "?" if is_hidden else str(event.action) for event, is_hidden in zip(self.events, hidden, strict=True)
-        )
+        """Return all actions and outcomes by number, with question marks for outcomes hidden from the player."""
+        return f"{player}: " + " ".join(str(event.action) if event.seen_by in (None, player) else "?" for event in self.events)
 
 
-def _begun(rules: _Rules, events: tuple[Event, ...]) -> _At:
-    """In the deal, or before the first action where it is complete."""
+def _start(rules: _Rules, events: tuple[Event, ...]) -> _At:
+    """Return the position during the deal, or before the first action if the deal is complete."""
     dealt = [event.action for event in events]
     if rules.chance.deal_outcomes(dealt):
         return _At(rules, events)
@@ -284,9 +282,9 @@ def _begun(rules: _Rules, events: tuple[Event, ...]) -> _At:
 
 
 class Observer:
-    """What a player sees of a state, for OpenSpiel: the observation as a tensor, and the position as a text.
+    """Observations of OpenSpiel: the observation of a player as a tensor, and the visible position as a text.
 
-    With perfect recall the text is all that the player has ever seen, which is the information state; there is no tensor of it.
+    With perfect recall, the text is the information state of the player, and no tensor is available.
     """
 
     def __init__(self, game: Game[Any], perfect_recall: bool) -> None:
@@ -297,17 +295,15 @@ class Observer:
         self.dict = {} if self.tensor is None else {"observation": self.tensor.reshape(shape)}
 
     def set_from(self, state: SpielState, player: int) -> None:
-        """Write the observation into ``tensor`` and ``dict``; zero while the deal is under way."""
+        """Write the observation into ``tensor`` and ``dict``; zero during the deal."""
         position = state._at.position
         if self.tensor is not None:
             self.tensor[:] = 0 if position is None else single.observe(self._game, position.state, player).ravel()
 
     def string_from(self, state: SpielState, player: int) -> str:
-        """The same as a text."""
-        if self._perfect_recall:
-            return state._at.information_state(player)
+        """Return the observation as a text."""
         position = state._at.position
-        if position is None:
+        if self._perfect_recall or position is None:
             return state._at.information_state(player)
         text: str = self._game.host(position.state).text(seat=player, open=False)
         return text
@@ -336,8 +332,8 @@ def _game_type(game: Game[Any]) -> Any:
     )
 
 
-# Parameters of OpenSpiel are typed by their defaults. Options that are numbers and words stand as they are; "" or -1 stands for
-# None, and other options are texts in JSON with semicolons for commas.
+# The type of an OpenSpiel parameter is the type of its default. Numbers and strings are passed unchanged, None becomes "" or
+# -1, and other options become JSON with semicolons instead of commas, which separate parameters.
 
 
 def _defaults(name: str) -> dict[str, Any]:
@@ -348,7 +344,7 @@ def _defaults(name: str) -> dict[str, Any]:
 
 def _parameters(game: Game[Any]) -> dict[str, Any]:
     if game.id not in available_games():
-        return {"rules": repr(game)}  # such a game cannot be loaded by its name, but is told from others of that name
+        return {"rules": repr(game)}  # not loadable by name, but distinguishes games with the same name
     given = {option: _parameter(options(game.id)[option], value) for option, value in game.options.items()}
     return {**_defaults(game.id), **given}
 
@@ -358,7 +354,7 @@ def _parameter(option: inspect.Parameter, value: Any) -> Any:
         return value
     if option.annotation == int | None:
         return -1 if value is None else value
-    return "" if value is None else json.dumps(value, separators=(";", ":"))  # commas separate parameters
+    return "" if value is None else json.dumps(value, separators=(";", ":"))
 
 
 def _option(option: inspect.Parameter, value: Any) -> Any:
@@ -371,10 +367,9 @@ def _option(option: inspect.Parameter, value: Any) -> Any:
 
 
 def _registered(name: str) -> type:
-    """The class of a game that OpenSpiel loads by its name.
+    """Return the class of a game that OpenSpiel loads by name.
 
-    A class and no function: OpenSpiel releases what it was given after the interpreter has ended, which only what is never
-    freed survives.
+    A class instead of a function, because OpenSpiel releases it after the end of the interpreter, which fails for functions.
     """
 
     class Registered(SpielGame):

@@ -1,11 +1,11 @@
-"""Games as environments of PettingZoo (AEC): one agent a seat, who act in turns. Needs the extra ``[interop]``.
+"""Games as environments of PettingZoo (AEC), with one agent per seat. Needs the extra ``[interop]``.
 
     from tilewe_jax.interop import pettingzoo
 
     env = pettingzoo.env("duo", size=8)
 
-Where PettingZoo has a registry (from 1.27 on), an import of this module registers all games, so that
-``pettingzoo.make("aec", "tilewe_jax/duo-v1", size=8)`` gives the same.
+With PettingZoo 1.27 or newer, importing this module registers all games, and
+``pettingzoo.make("aec", "tilewe_jax/duo-v1", size=8)`` makes the same environment.
 """
 
 from collections.abc import Mapping
@@ -30,29 +30,29 @@ BaseWrapper: Any = wrappers.BaseWrapper
 
 RENDER_MODES = ("human", "ansi", "rgb_array")
 ILLEGAL_REWARD = -1.0
-"""Reward of an agent that ends the game by an illegal action, see ``env``."""
+"""Reward of an agent for an illegal action, see ``env``."""
 
 
 def env(game: Game[Any] | str, /, *, render_mode: str | None = None, **options: Any) -> Any:
-    """An environment with the wrappers of PettingZoo's classic games.
+    """Return an environment with the wrappers of PettingZoo's classic games.
 
-    An illegal action ends the game with a reward of -1 for its agent and 0 for the others; a call in the wrong order raises,
-    and so does an action that is not an integer in the range of actions.
+    An illegal action ends the game with a reward of -1 for its agent and 0 for the others. Calls in the wrong order and values
+    that are not action ids raise.
 
     Args:
-      game: a game, or its name.
+      game: a game or its name.
       render_mode: see ``GameEnv.render``.
-      **options: the options of the game, where it is given by name.
+      **options: options of a game given by name.
     """
     wrapped = wrappers.TerminateIllegalWrapper(GameEnv(game, render_mode=render_mode, **options), ILLEGAL_REWARD)
     return wrappers.OrderEnforcingWrapper(_CheckActions(wrapped))
 
 
 class _CheckActions(BaseWrapper):
-    """Raises for an action outside of the action space, like ``AssertOutOfBoundsWrapper``, but as all adapters do."""
+    """Like ``AssertOutOfBoundsWrapper``, but with the errors of the other adapters."""
 
     def step(self, action: Any) -> None:
-        """Play an action, an integer in the range of actions; ``None`` for an agent whose game is over."""
+        """Play an action id; ``None`` for an agent whose game is over."""
         agent = self.agent_selection
         if not (action is None and (self.terminations[agent] or self.truncations[agent])):
             action = checked_action(action, self.action_space(agent).n)
@@ -65,12 +65,12 @@ class _CheckActions(BaseWrapper):
 class GameEnv(AECEnv):
     """A game as an AEC environment, without wrappers.
 
-    Agents are ``player_0``, ``player_1`` and so on, by seat. A player who is passed over is never selected, and one who moves
-    again is selected again. Observations are ``{"observation": float32[...], "action_mask": int8[num_actions]}``, from the seat
-    of the agent and with what that agent may see alone; the mask is zero for those who are not to move. Rewards are given at
-    the end, see ``batching.zero_sum``. A game that a cap has ended is truncated, others are terminated.
+    Agents are ``player_0``, ``player_1`` and so on, by seat; only the player to move is selected. Observations are
+    ``{"observation": float32[...], "action_mask": int8[num_actions]}``, from the seat of the agent; hidden information
+    stays hidden, and the mask is zero for agents who are not to move. Rewards are given at the end, see
+    ``batching.zero_sum``. A game ended by a cap is truncated, others are terminated.
 
-    Unlike in ``env`` an illegal action raises ``IllegalActionError`` and leaves the game as it is.
+    Unlike in ``env``, an illegal action raises ``IllegalActionError`` and leaves the game unchanged.
     """
 
     def __init__(self, game: Game[Any] | str, /, *, render_mode: str | None = None, **options: Any) -> None:
@@ -101,15 +101,15 @@ class GameEnv(AECEnv):
         self._last_action: int | None = None
 
     def observation_space(self, agent: str) -> Any:
-        """The space of the observations of an agent, the same object at every call."""
+        """Return the observation space of an agent, the same object in every call."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> Any:
-        """The space of the actions of an agent, the same object at every call."""
+        """Return the action space of an agent, the same object in every call."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Start a new game; a seed decides the chance of this game and of all that follow."""
+        """Start a new game. A seed determines the chance of all later games."""
         del options
         if seed is not None:
             self._chance = np.random.default_rng(seed)
@@ -122,10 +122,10 @@ class GameEnv(AECEnv):
         self._show_position()
 
     def step(self, action: Any) -> None:
-        """Play an action of the selected agent; ``None`` for one whose game is over.
+        """Play an action of the selected agent; ``None`` if its game is over.
 
-        Raises ``IllegalActionError``, which names the rule that the action breaks, ``TypeError`` for other values than one
-        integer, and ``RuntimeError`` before the first ``reset``.
+        Raises ``IllegalActionError`` with the violated rule, ``TypeError`` for values other than one integer, and
+        ``RuntimeError`` before the first ``reset``.
         """
         self._started()
         agent = self.agent_selection
@@ -146,7 +146,7 @@ class GameEnv(AECEnv):
             self.render()
 
     def observe(self, agent: str) -> dict[str, NDArray[Any]]:
-        """What an agent sees, see ``GameEnv``."""
+        """Return the observation and action mask of an agent, see ``GameEnv``."""
         self._started()
         if agent not in self.possible_agents:
             raise ValueError(f"agent must be one of {', '.join(self.possible_agents)}, got {shown(agent)}")
@@ -157,11 +157,11 @@ class GameEnv(AECEnv):
         return {"observation": observation, "action_mask": mask.astype(np.int8)}
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """The position as everybody sees it; hidden information is shown at the end.
+        """Render the position; hidden information is only visible at the end.
 
         Returns:
-          With "ansi" a text, with "rgb_array" the pixels of a picture ``uint8[height, width, 3]`` (needs the extra
-          ``[render]``). With "human", which calls this after each step, ``None``: the text is printed.
+          A text with "ansi", pixels ``uint8[height, width, 3]`` with "rgb_array" (needs the extra ``[render]``). "human", which
+          renders after each step, prints the text and returns ``None``.
         """
         self._started()
         position = self.game.host(self._position.state)
@@ -174,7 +174,7 @@ class GameEnv(AECEnv):
         return text
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the environment holds no resources."""
 
     def _started(self) -> None:
         require_backend()

@@ -4,9 +4,8 @@
 
     env = pgx.PgxEnv("duo", size=8)
 
-``pgx.make`` knows only the games of Pgx. So do ``pgx.save_svg`` and ``pgx.save_svg_animation`` until this module is
-imported: it replaces both by functions that also take states of its games. Names that a program has imported from Pgx earlier,
-as in ``from pgx import save_svg_animation``, stay unchanged.
+``pgx.make`` supports only the games of Pgx. Importing this module replaces ``pgx.save_svg`` and ``pgx.save_svg_animation`` by
+functions that also support states of these games; names imported from Pgx earlier stay unchanged.
 """
 
 import functools
@@ -37,20 +36,20 @@ struct = optional_import("pgx._src.struct")
 
 @struct.dataclass
 class PgxState(State):
-    """A state of a game with what Pgx keeps beside it."""
+    """A state of Pgx with the state of the game."""
 
     current_player: Array
-    """``int32``: the player to move. Players are not seats: see ``PgxEnv``."""
+    """``int32``: the player to move, which is not a seat, see ``PgxEnv``."""
     observation: Array
     """The observation of that player."""
     rewards: Array
     """``float32[players]``: rewards of the last step, by player."""
     terminated: Array
-    """``bool``: whether the game has ended by its rules, or by an illegal action."""
+    """``bool``: whether the game ended by its rules or by an illegal action."""
     truncated: Array
-    """``bool``: whether a cap has ended the game."""
+    """``bool``: whether a cap ended the game."""
     legal_action_mask: Array
-    """``bool[num_actions]``: the legal actions; all at the end."""
+    """``bool[num_actions]``: the legal actions; all actions at the end."""
     _step_count: Array
     _seat_of: Array
     """``int32[players]``: the seat of each player."""
@@ -60,12 +59,12 @@ class PgxState(State):
 
     @property
     def env_id(self) -> Any:
-        """The id of the game."""
+        """Id of the game."""
         return self._game.id
 
     def to_svg(self, *, color_theme: str | None = None, scale: float | None = None) -> str:
-        """The picture of the position, or of all positions of a batch, as the player to move sees them."""
-        del scale  # the file of a picture has no size in pixels
+        """Return a picture of the position, or of all positions of a batch, as seen by the player to move."""
+        del scale  # SVG files scale freely
         options = Options(theme=color_theme or "light")
         if not self.current_player.ndim:
             return draw(self._view(jax.device_get(self)), options)
@@ -82,7 +81,7 @@ class PgxState(State):
 
 
 def save_svg(state: PgxState, filename: Any, *, color_theme: str | None = None, scale: float | None = None) -> None:
-    """Write the picture of a state, or of a batch of states, like ``pgx.save_svg``."""
+    """Write a picture of a state, or of a batch of states, like ``pgx.save_svg``."""
     state.save_svg(filename, color_theme=color_theme, scale=scale)
 
 
@@ -94,20 +93,20 @@ def save_svg_animation(
     scale: float | None = None,
     frame_duration_seconds: float | None = None,
 ) -> None:
-    """Write an animated picture of states, or of batches of states, like ``pgx.save_svg_animation``.
+    """Write an animation of states, or of batches of states, like ``pgx.save_svg_animation``.
 
     Args:
       states: at least one state.
-      filename: the file.
+      filename: output file.
       color_theme: "light" or "dark".
-      scale: unused; the file of a picture has no size in pixels.
-      frame_duration_seconds: time of each state, 0.2 seconds by default.
+      scale: unused, because SVG files scale freely.
+      frame_duration_seconds: duration of each state, 0.2 seconds by default.
 
-    Raises ``ValueError`` without states, and for a time that is not positive.
+    Raises ``ValueError`` for an empty list of states or a duration that is not positive.
     """
     seconds = 0.2 if frame_duration_seconds is None else frame_duration_seconds
     if not states or not seconds > 0:
-        raise ValueError(f"an animation needs states and a positive time for each, not {len(states)} states for {seconds} s")
+        raise ValueError(f"an animation needs states and a positive duration, got {len(states)} states for {seconds} s each")
     frames = [state.to_svg(color_theme=color_theme, scale=scale) for state in states]
     sizes = [re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', frame) for frame in frames]
     width, height = (max(float(size[side]) for size in sizes if size) for side in (1, 2))
@@ -122,7 +121,7 @@ def save_svg_animation(
 
 
 def _also_ours(of_pgx: Callable[..., None], ours: Callable[..., None]) -> Callable[..., None]:
-    """A function of Pgx that leaves states of this module to ``ours``."""
+    """Return a function that calls ``ours`` for states of this module and ``of_pgx`` for other states."""
 
     @functools.wraps(of_pgx)
     def save(state: Any, *args: Any, **kwargs: Any) -> None:
@@ -139,9 +138,8 @@ pgx.save_svg_animation = _also_ours(pgx.save_svg_animation, save_svg_animation)
 class PgxEnv(Env):
     """A game as an environment of Pgx.
 
-    As in the games of Pgx, seats are dealt to the players at random in each game, ``current_player`` is a player, and
-    ``rewards`` are by player: 1 for a win alone, see ``batching.zero_sum``. An illegal action ends the game with a reward of -1
-    for its player.
+    Like in Pgx, each game assigns the seats to the players at random, ``current_player`` is a player, and
+    ``rewards`` are by player, see ``batching.zero_sum``. An illegal action ends the game with a reward of -1 for its player.
     """
 
     def __init__(self, game: Game[Any] | str, /, **options: Any) -> None:
@@ -157,7 +155,7 @@ class PgxEnv(Env):
         mover = _player_of(seat_of, self.game.current_player(state))
         return PgxState(
             current_player=mover,
-            observation=jnp.zeros(observation_shape(self.game), jnp.float32),  # `init` fills it in
+            observation=jnp.zeros(observation_shape(self.game), jnp.float32),  # `init` replaces it
             rewards=jnp.zeros(players, jnp.float32),
             terminated=jnp.zeros((), jnp.bool_),
             truncated=jnp.zeros((), jnp.bool_),
@@ -169,15 +167,15 @@ class PgxEnv(Env):
         )
 
     def step(self, state: Any, action: Any, key: PRNGKeyArray | None = None) -> Any:
-        """Play an action; an integer outside of the range of actions is illegal. Raises ``TypeError`` for other values."""
+        """Play an action; integers that are not action ids are illegal. Raises ``TypeError`` for other values."""
         require_backend()
         action = as_action(action)
         is_inside = (action >= 0) & (action < self.num_actions)
-        illegal = jnp.argmin(state.legal_action_mask).astype(jnp.int32)  # indices of arrays wrap and clip
+        illegal = jnp.argmin(state.legal_action_mask).astype(jnp.int32)  # array indices would wrap or clip
         return super().step(state, jnp.where(is_inside, action, illegal), key)
 
     def _step(self, state: Any, action: Array, key: PRNGKeyArray | None) -> Any:
-        del key  # all chance of a game is drawn when it begins
+        del key  # the initial state contains all chance of a game
         after = self.game.step(state._x, action)
         is_over = self.game.is_terminal(after)
         truncated = is_over & self.game.is_truncated(after)
@@ -196,12 +194,12 @@ class PgxEnv(Env):
 
     @property
     def id(self) -> Any:
-        """The id of the game."""
+        """Id of the game."""
         return self.game.id
 
     @property
     def version(self) -> str:
-        """The version of the rules."""
+        """Version of the rules."""
         return f"v{self.game.version}"
 
     @property
@@ -216,7 +214,7 @@ class PgxEnv(Env):
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
-        """The shape of an observation."""
+        """Shape of an observation."""
         return observation_shape(self.game)
 
 

@@ -1,11 +1,11 @@
-"""Games for the learners of PufferLib: a batch that is stepped in one compiled call.
+"""Games as environments of PufferLib: a batch that is stepped in one compiled call.
 
     import pufferlib.vector
     from tilewe_jax.interop.pufferlib import GamePufferEnv
 
     envs = pufferlib.vector.make(GamePufferEnv, env_args=["santorini"], env_kwargs={"num_envs": 1024})
 
-No extra installs PufferLib 3, which asks for older versions of NumPy and Gymnasium than the adapters do, see docs/interop.md.
+No extra installs PufferLib 3, which requires older versions of NumPy and Gymnasium than the adapters, see docs/interop.md.
 """
 
 from typing import Any
@@ -23,15 +23,15 @@ PufferEnv: Any = optional_import("pufferlib", install="--no-deps pufferlib, see 
 class GamePufferEnv(PufferEnv):
     """A ``GameVectorEnv`` as a ``PufferEnv``, whose agents are the learners of ``num_envs`` games.
 
-    Games that end begin anew in the same step. Where some have ended, the information of the step has the lists ``score`` and
-    ``episode_return`` of their rewards, the first from 0 for a loss to 1 for a win alone; ``illegal`` is the fraction of
-    illegal actions. Policies of PufferLib know no action masks; ``action_masks`` has them for those of yours.
+    The step that ends a game restarts it. The information of the step contains the lists ``score`` (0 for a loss to 1 for a win)
+    and ``episode_return`` of the finished games, and ``illegal``, the fraction of illegal actions. The policies of PufferLib do
+    not support action masks; custom policies can call ``action_masks``.
 
     Args:
-      game: a game, or its name.
+      game: a game or its name.
       num_envs: number of games.
-      buf: the arrays that steps write to, where PufferLib shares them among processes.
-      seed: seed of the first reset, where that has none.
+      buf: arrays for the results of steps, if PufferLib shares them among processes.
+      seed: default seed of ``reset``.
       **settings: further arguments of ``GameVectorEnv``: the opponent, ``illegal``, options of the game.
     """
 
@@ -45,7 +45,7 @@ class GamePufferEnv(PufferEnv):
         super().__init__(buf)
 
     def reset(self, seed: int | None = None) -> tuple[NDArray[np.float32], list[dict[str, Any]]]:
-        """Start all games anew."""
+        """Restart all games."""
         self.observations[:], _ = self.envs.reset(seed=self._seed if seed is None else seed)
         self.rewards[:], self.terminals[:], self.truncations[:], self.masks[:] = 0, False, False, True
         return self.observations, []
@@ -53,34 +53,29 @@ class GamePufferEnv(PufferEnv):
     def step(
         self, actions: NDArray[Any]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], list[dict[str, Any]]]:
-        """Play an action in each game, and those of the opponents until the learner is to move again."""
+        """Play an action in each game, then the opponents until the learner is to move again."""
         actions = np.asarray(actions)
-        if actions.size == self.num_agents:  # PufferLib gives [num_agents] or [num_agents, 1]
+        if actions.size == self.num_agents:  # PufferLib passes [num_agents] or [num_agents, 1]
             actions = actions.reshape(self.num_agents)
         observations, rewards, terminated, truncated, info = self.envs.step(actions)
         self.observations[:], self.rewards[:] = observations, rewards
         self.terminals[:], self.truncations[:] = terminated, truncated
         ended = terminated | truncated
-        if not ended.any():
-            return self.observations, self.rewards, self.terminals, self.truncations, []
-        returns = rewards[ended]
-        infos = [
-            {
-                "score": ((returns + 1) / 2).tolist(),
-                "episode_return": returns.tolist(),
-                "illegal": float(info["illegal"].mean()),
-            }
-        ]
+        infos: list[dict[str, Any]] = []
+        if ended.any():
+            scores = (rewards[ended] + 1) / 2
+            illegal = float(info["illegal"].mean())
+            infos = [{"score": scores.tolist(), "episode_return": rewards[ended].tolist(), "illegal": illegal}]
         return self.observations, self.rewards, self.terminals, self.truncations, infos
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The legal actions, ``[num_agents, num_actions]``."""
+        """Return the legal actions, ``[num_agents, num_actions]``."""
         return self.envs.action_masks()
 
     def render(self) -> Any:
-        """The first game as its learner sees it: a text, or the pixels of a picture."""
+        """Return the first game as seen by its learner: a text, or pixels."""
         frames = self.envs.render()
         return None if frames is None else frames[0]
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the environment holds no resources."""

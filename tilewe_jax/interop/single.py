@@ -1,4 +1,4 @@
-"""Single games on the device, for packages that step one game at a time: one compiled call a step, its results in NumPy."""
+"""Single games on the device for packages that step one game at a time, with one compiled call per step and NumPy results."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from tilewe_jax.utils.extras import optional_import
 
 @dataclass(frozen=True)
 class Position:
-    """A position of one game, and what the rules say about it."""
+    """A position of one game and its properties."""
 
     state: Any
     """State of the game."""
@@ -42,27 +42,27 @@ class Position:
 
 
 def as_game(game: Game[Any] | str, options: dict[str, Any]) -> Game[Any]:
-    """A game as it is, or by its name and options. Raises ``ValueError`` as ``make`` does, and for options without a name."""
+    """Return a game unchanged, or make it by name. Raises ``ValueError`` like ``make``, and for options of a made game."""
     if isinstance(game, str):
         return make_description(game, options)
     if not isinstance(game, Game):
         raise TypeError(f"game must be the name of a game or a Game, got {shown(game)}")
     if options:
-        raise ValueError(f"options ({', '.join(options)}) belong to the name of a game; this game is made already")
+        raise ValueError(f"options ({', '.join(options)}) are only valid for a game given by name")
     return game
 
 
 def registered_ids() -> Iterator[tuple[str, str]]:
-    """The name of every game, and its id in the registries of other packages, ``tilewe_jax/NAME-vVERSION``."""
+    """Yield the name of every game and its id in the registries of other packages, ``tilewe_jax/NAME-vVERSION``."""
     for name in available_games():
         yield name, f"tilewe_jax/{name}-v{make_description(name, {}).version}"
 
 
 def checked_actions(actions: Any, batch: int, num_actions: int) -> NDArray[np.integer[Any]]:
-    """The actions of a batch of games that a caller in Python gives: integers ``[batch]``.
+    """Check the actions of a batch of games, integers ``[batch]``.
 
-    Raises ``TypeError`` for other values than integers, ``ValueError`` for another shape, and its subclass
-    ``IllegalActionError`` outside of the range of actions.
+    Raises ``TypeError`` for other dtypes, ``ValueError`` for another shape, and ``IllegalActionError`` for integers that are
+    not action ids.
     """
     array = np.asarray(actions)
     if not np.issubdtype(array.dtype, np.integer):
@@ -75,39 +75,39 @@ def checked_actions(actions: Any, batch: int, num_actions: int) -> NDArray[np.in
 
 
 def pixels(view: Mapping[str, Any]) -> NDArray[np.uint8]:
-    """The picture of a view (``HostPosition.view``), ``[height, width, 3]``; needs the extra ``[render]``."""
+    """Draw a view (``HostPosition.view``) as ``uint8[height, width, 3]``; needs the extra ``[render]``."""
     image = optional_import("PIL.Image", "render")
     return np.asarray(image.open(BytesIO(png(draw(view)))).convert("RGB"))
 
 
 def init(game: Game[Any], seed: int) -> Position:
-    """The start of a new game; a seed of at most 63 bits decides all of its chance."""
+    """Start a new game. The seed, of at most 63 bits, determines its chance."""
     return position(*_compiled(game).init(jax.random.key(seed)))
 
 
 def apply(game: Game[Any], state: Any, action: int) -> Position:
-    """The position after a legal action."""
+    """Return the position after a legal action."""
     return position(*_compiled(game).apply(state, np.int32(action)))
 
 
 def of_state(game: Game[Any], state: Any) -> Position:
-    """The position of a state."""
+    """Return the position of a state."""
     return position(state, _compiled(game).facts(state))
 
 
 def observe(game: Game[Any], state: Any, player: int) -> NDArray[np.float32]:
-    """The observation of a player."""
+    """Return the observation of a player."""
     return np.array(_compiled(game).observe(state, np.int32(player)))
 
 
 def position(state: Any, facts: tuple[Any, ...]) -> Position:
-    """A position of what ``Compiled.facts`` gives."""
+    """Return the position of a state and its ``Compiled.facts``."""
     player, legal, is_terminal, is_truncated, rewards = map(np.asarray, facts)
     return Position(state, int(player), legal, bool(is_terminal), bool(is_truncated), rewards)
 
 
 class Compiled:
-    """The functions of a game that single games need, compiled."""
+    """The compiled functions of a single game."""
 
     def __init__(self, game: Game[Any]) -> None:
         def facts(state: Any) -> tuple[Any, ...]:
@@ -137,5 +137,5 @@ def _compiled_once(game: Game[Any]) -> Compiled:
 
 
 def determinize(game: Game[Any], state: Any, player: int, key: PRNGKeyArray) -> Any:
-    """The state with all that a player cannot see dealt anew."""
+    """Return the state with all information hidden from a player resampled."""
     return _compiled(game).determinize(state, np.int32(player), key)

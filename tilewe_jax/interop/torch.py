@@ -1,4 +1,4 @@
-"""Games stepped on the device for learners in PyTorch: tensors that share the memory of JAX's arrays, by DLPack.
+"""Games on the device for learners in PyTorch: tensors share memory with JAX arrays through DLPack.
 
     from tilewe_jax.interop.torch import TorchEnvironment
 
@@ -6,7 +6,7 @@
     timestep = environment.reset(seed=0)
     timestep = environment.step(policy(timestep.observation, timestep.legal_action_mask))
 
-Needs the extra ``[torch]``. PyTorch is imported with the first environment.
+Needs the extra ``[torch]``. The first environment imports PyTorch.
 """
 
 from functools import lru_cache
@@ -24,16 +24,15 @@ from tilewe_jax.utils.extras import optional_import
 
 
 class TorchEnvironment:
-    """An ``Environment`` whose timesteps hold tensors, which are to be read, not written to.
+    """An ``Environment`` whose timesteps hold read-only tensors on the device of JAX.
 
-    Tensors live where JAX computes. Nothing is copied between the two, and no step waits for the device: PyTorch and JAX order
-    their work on a GPU by its streams.
+    Tensors are not copied, and steps do not wait for the device: streams order the work of PyTorch and JAX on a GPU.
 
     Args:
-      game: a game, or its name.
+      game: a game or its name.
       batch: number of games.
       rewards: "zero_sum" or "win_shares", see ``Environment.rewards``.
-      **options: the options of the game, where it is given by name.
+      **options: options of a game given by name.
     """
 
     def __init__(self, game: Game[Any] | str, /, batch: int, *, rewards: Any = "zero_sum", **options: Any) -> None:
@@ -45,11 +44,11 @@ class TorchEnvironment:
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
-        """The shape of an observation of one game."""
+        """Shape of the observation of one game."""
         return observation_shape(self.game)
 
     def reset(self, seed: int = 0) -> TimeStep:
-        """Start all games anew."""
+        """Restart all games."""
         require_backend()
         self._games, timestep = _compiled(self._environment)[0](jax.random.key(seed), self.batch)
         return self._tensors(timestep)
@@ -58,20 +57,20 @@ class TorchEnvironment:
         """Play one action in every game.
 
         Args:
-          action: a tensor of integers, ``[batch]``, on the device of the games. An integer outside of the range of actions is
-            an illegal action like others, because a look at the values would wait for the device.
+          action: a tensor of integers, ``[batch]``, on the device of the games. Integers that are not action ids are illegal
+            actions, not errors, because checking values would wait for the device.
 
-        Raises ``ValueError`` or ``TypeError`` for other tensors, ``RuntimeError`` before the first ``reset``.
+        Raises ``ValueError`` or ``TypeError`` for other shapes or dtypes, ``RuntimeError`` before the first ``reset``.
         """
         require_backend()
-        torch = optional_import("torch", "torch")  # not an attribute, because a module cannot be pickled
+        torch = optional_import("torch", "torch")  # not an attribute, because modules cannot be pickled
         if self._games is None:
             raise RuntimeError("call reset before step")
         if not isinstance(action, torch.Tensor):
             raise TypeError(f"action must be a tensor of integers [{self.batch}], got {shown(action)}")
         if action.dtype not in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64):
-            raise TypeError(f"action must be integers, not {action.dtype}")
-        if action.dtype == torch.int64:  # which a cast alone would wrap
+            raise TypeError(f"action must have an integer dtype, got {action.dtype}")
+        if action.dtype == torch.int64:  # a cast alone would wrap large values
             action = action.clamp(-1, self.game.num_actions)
         actions = jnp.from_dlpack(action.detach().to(torch.int32).contiguous())
         self._games, timestep = _compiled(self._environment)[1](self._games, actions)
