@@ -1,4 +1,4 @@
-"""The examples in docstrings do what they say."""
+"""The examples in docstrings are correct."""
 
 import doctest
 import importlib
@@ -23,7 +23,7 @@ def modules() -> Iterator[str]:
 def examples(name: str) -> list[doctest.DocTest]:
     try:
         module = importlib.import_module(name)
-    except MissingExtraError:  # an adapter to a package that is not installed
+    except MissingExtraError:  # an adapter to a missing package
         return []
     tests = doctest.DocTestFinder(exclude_empty=True).find(module)
     return [test for test in tests if test.examples]

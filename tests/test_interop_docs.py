@@ -1,4 +1,4 @@
-"""The examples of docs/interop.md run as they are printed."""
+"""The examples of docs/interop.md run unchanged."""
 
 import re
 from pathlib import Path
@@ -13,10 +13,10 @@ EXAMPLES = {
     for number, code in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL), start=1)
 }
 OPTIONAL = ("torch", "sb3_contrib", "pufferlib", "onnx", "onnxruntime")
-"""Packages without which an example is skipped; the others belong to the tests."""
+"""Packages whose examples are skipped if they are missing; all others are test dependencies."""
 
 
-@pytest.mark.slow  # what the examples show is tested beside each adapter
+@pytest.mark.slow  # the tests of each adapter cover its example
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,10 +24,10 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for package in re.findall(r"^(?:import|from) (\w+)", EXAMPLES[name], re.MULTILINE):
         if package in OPTIONAL:
             pytest.importorskip(package)
-    monkeypatch.setattr("sys.argv", ["example"])  # from which PufferLib reads settings
+    monkeypatch.setattr("sys.argv", ["example"])  # PufferLib reads settings from it
     import jax
 
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # as users have it
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # the defaults of JAX
         exec(compile(EXAMPLES[name], "docs/interop.md", "exec"), {})
 
 

@@ -1,4 +1,4 @@
-"""Whether the installed jaxlib compiles right for CPUs: reproducers of the miscompilations that ``pyproject.toml`` excludes."""
+"""Reproducers of the CPU miscompilations for which ``pyproject.toml`` excludes versions of jaxlib."""
 
 import jax
 import jax.numpy as jnp
@@ -8,20 +8,20 @@ import pytest
 
 
 def check(result: jax.Array, expected: np.ndarray, issue: str) -> None:
-    """Fails with the version of jaxlib and the issue, where the result differs."""
+    """Fail with the version of jaxlib and the issue if the result differs."""
     wrong = np.flatnonzero(np.asarray(result) != expected)
     if wrong.size:
         pytest.fail(
             f"jaxlib {jaxlib.__version__} miscompiles on this machine ({issue}): {wrong.size} of {expected.size} values are"
-            f" wrong, the first at {wrong[0]}. Results of any game, search or network may be wrong with it; install a version"
-            " of jaxlib that pyproject.toml admits, and exclude this one there if it does not yet.",
+            f" wrong, the first at {wrong[0]}. All results may be wrong with this version; install another that pyproject.toml"
+            " allows, and exclude this version there.",
             pytrace=False,
         )
 
 
 @pytest.mark.parametrize("rows", [32_769, 33_000, 40_000])
 def test_fused_products_of_many_rows(rows: int) -> None:
-    """The last, partial chunk of a parallel loop over rows; jaxlib 0.10.2 computes earlier rows there."""
+    """jaxlib 0.10.2 computes earlier rows in the last, partial chunk of a parallel loop over rows."""
     number = np.arange(rows, dtype=np.float32)
     points = np.stack([number, np.zeros_like(number), np.zeros_like(number)], axis=1)
     squared_norms = jax.jit(jax.vmap(lambda matrix, row: jnp.sum((matrix @ row) ** 2), in_axes=(None, 0)))
@@ -29,7 +29,7 @@ def test_fused_products_of_many_rows(rows: int) -> None:
 
 
 def test_gathers_of_constants() -> None:
-    """A batched gather of constants, which the compiler evaluates; jaxlib 0.8.1 and older mix its rows."""
+    """jaxlib 0.8.1 and older mix the rows of a batched gather of constants at compile time."""
     table = np.tile(np.arange(6, dtype=np.int32), (2, 1))
     result = jax.jit(lambda: jax.vmap(lambda row: row[jnp.arange(6)])(jnp.asarray(table)) + 1)()
     check(result.ravel(), table.ravel() + 1, "jax#33479")

@@ -1,4 +1,4 @@
-"""The package as people install it: everything that it needs is in the wheel, and nothing is looked for beside it."""
+"""The installed package: the wheel contains everything, and works outside of the checkout."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package as pip installs it from a source distribution, far from the checkout."""
+    """The package installed by pip from a source distribution, outside of the checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "-q"]
     subprocess.run([*pip, "install", "--target", str(folder / "hatch"), "hatchling"], check=True)
@@ -54,10 +54,8 @@ def test_the_wheel_has_weights_presets_openings_pages_and_types(unpacked: Path) 
     ):
         assert (unpacked / path).exists(), path
     code = "from tilewe_jax import presets; from tilewe_jax.networks import weights"
-    counts = "print(len(weights.names()), len(presets.names()))"
-    weights, presets = map(int, run(unpacked, "-c", f"{code}; {counts}").split())
-    assert weights >= 6
-    assert presets >= 11
+    names = run(unpacked, "-c", f"{code}; print(*weights.names(), *presets.names())").split()
+    assert {"santorini", "duo_official_cpu"} <= set(names)
 
 
 @pytest.mark.slow
@@ -68,8 +66,8 @@ def test_the_wheel_plays(unpacked: Path) -> None:
 
 
 @pytest.mark.slow
-def test_files_of_a_user_do_not_get_in_the_way(unpacked: Path, tmp_path: Path) -> None:
-    """In a folder with modules that are named like parts of this project."""
+def test_files_of_the_user_are_not_imported(unpacked: Path, tmp_path: Path) -> None:
+    """In a folder with modules named like parts of this project."""
     for name in ("search.py", "tests.py", "networks.py", "experiments/__init__.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("raise RuntimeError('imported a file of the user')\n")
@@ -87,7 +85,7 @@ def test_files_of_a_user_do_not_get_in_the_way(unpacked: Path, tmp_path: Path) -
     assert (tmp_path / "run").is_dir()
 
 
-def test_a_clone_without_links_says_what_to_do(tmp_path: Path) -> None:
+def test_a_clone_without_links_names_the_fix(tmp_path: Path) -> None:
     (tmp_path / "tilewe_jax").mkdir()
     shutil.copy(ROOT / "tilewe_jax" / "__init__.py", tmp_path / "tilewe_jax")
     (tmp_path / "tilewe_jax" / "search").write_text("../search")

@@ -1,4 +1,4 @@
-"""The types for systems on which the tests do not run: what Windows or macOS lacks is asked for behind a check."""
+"""Types on systems without tests: modules and functions that Windows or macOS lacks are guarded by a check."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("platform", ["win32", "darwin"])
-def test_modules_and_functions_exist_there(platform: str, tmp_path: Path) -> None:
+def test_types_on_other_platforms(platform: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--platform", platform, "--cache-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

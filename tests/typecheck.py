@@ -1,4 +1,4 @@
-"""What checks the shapes and dtypes in annotations while the tests run: beartype, with jaxtyping's import hook."""
+"""Checks the shapes and dtypes in annotations during the tests, with beartype and jaxtyping's import hook."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,15 +13,14 @@ _check = beartype(conf=BeartypeConf(strategy=BeartypeStrategy.O1, is_pep484_towe
 
 
 def modules() -> list[str]:
-    """Names of the modules that annotate shapes. Others, like the host boards, would only become slower."""
+    """Return the names of the modules that annotate shapes; checking other modules would only cost time."""
     files = [file for package in ("tilewe_jax", "search", "experiments") for file in sorted((ROOT / package).rglob("[!_]*.py"))]
     return [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files if "jaxtyping" in file.read_text()]
 
 
 def typechecked(function: F) -> F:
-    """Check the arguments and the result of a function at every call.
+    """Check the arguments and the result of a function in every call.
 
-    Not of ``__init__``: JAX makes pytrees anew with whatever a transformation puts in place of their arrays, through the
-    constructor, so that the fields of a state may hold batches, shapes, axes or nothing at all.
+    ``__init__`` is excluded, because JAX transformations construct pytrees with batches, shapes, axes or ``None`` as fields.
     """
     return function if function.__qualname__.endswith("__init__") else _check(function)

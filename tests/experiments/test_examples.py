@@ -1,4 +1,4 @@
-"""The examples run, and what they show is true; a game of somebody else's works everywhere, with no file of ours touched."""
+"""The examples run, and a third-party game works everywhere without changes in this repository."""
 
 import json
 import subprocess
@@ -12,26 +12,23 @@ import pytest
 import tilewe_jax
 from experiments.examples import alphazero, custom_game, custom_network
 from experiments.examples.custom_game import ConnectFour
+from tests.support import TINY_TRAINING
 from tilewe_jax import networks, registry
 from tilewe_jax.cli import main as cli
 
 
 @pytest.fixture(autouse=True)
 def _registries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the examples register is forgotten after each test."""
+    """Undo the registrations of the examples after each test."""
     monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
     architectures = {name: dict(factories) for name, factories in networks.registry._ARCHITECTURES.items()}
     monkeypatch.setattr(networks.registry, "_ARCHITECTURES", architectures)
 
 
 FACTORY = "experiments.examples.custom_game:ConnectFour"
-
-
-def drop(columns: str, game: ConnectFour) -> custom_game.State:
-    state = game.init(jax.random.key(0))
-    for column in columns:
-        state = game.step(state, jax.numpy.int32(int(column)))
-    return state
+GAME = ConnectFour()
+STEP = jax.jit(GAME.step)
+SMALL = "--game", FACTORY, "--set", "rows=4", "columns=4"
 
 
 @pytest.mark.parametrize(
@@ -46,42 +43,45 @@ def drop(columns: str, game: ConnectFour) -> custom_game.State:
     ],
 )
 def test_connect_four(columns: str, returns: tuple[int, int]) -> None:
-    game = ConnectFour()
-    state = drop(columns, game)
-    won = sum(returns) > 0
-    assert bool(game.is_terminal(state)) == won
-    assert np.asarray(game.returns(state)).tolist() == list(returns)
+    state = GAME.init(jax.random.key(0))
+    for column in columns:
+        state = STEP(state, jax.numpy.int32(int(column)))
+    assert bool(GAME.is_terminal(state)) == (sum(returns) > 0)
+    assert np.asarray(GAME.returns(state)).tolist() == list(returns)
 
 
-def test_the_game_of_the_example_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+def test_custom_game_runs(capsys: pytest.CaptureFixture[str]) -> None:
     custom_game.main()
     out = capsys.readouterr().out
-    assert "connect_four keeps the contract" in out
+    assert "connect_four conforms" in out
     assert "takes 100% of the wins" in out or "takes 9" in out
 
 
-def test_the_command_line_takes_a_factory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A game of one's own in a record, an arena with a search, and a short training."""
+def test_the_command_line_accepts_a_factory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     games = tmp_path / "games.jsonl"
-    cli.main(["rollout", "--game", FACTORY, "--games", "8", "--out", str(games), "--json"])
+    cli.main(["rollout", *SMALL, "--games", "4", "--out", str(games), "--json"])
     assert json.loads(capsys.readouterr().out)["game"] == "connect_four"
     cli.main(["replay", str(games)])
-    agents = "puct:num_simulations=4", "random"
-    cli.main(["match", *agents, "--game", FACTORY, "--set", "rows=4", "--games", "8", "--json"])
+
+
+@pytest.mark.slow
+def test_a_custom_game_is_searched_and_trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    agents = "puct:num_simulations=2,num_samples=1", "random"
+    cli.main(["match", *agents, *SMALL, "--games", "2", "--json"])
     capsys.readouterr()
-    settings = "network.size=tiny selfplay.num_games=16 selfplay.unroll_length=4 selfplay.search.num_simulations=4"
-    more = "replay.replay_size=8 replay.min_replay_size=4 optimizer.batch_size=16"
-    changes = [*settings.split(), *more.split(), f"game.id={FACTORY}"]
-    cli.main(["train", "--out", str(tmp_path / "run"), "--set", *changes, "iterations=2", "--json"])
-    assert json.loads(capsys.readouterr().out)["iterations"] == 2
+    settings = [setting for setting in TINY_TRAINING if not setting.startswith("game.")]
+    settings += [f"game.id={FACTORY}", "game.options.rows=4", "game.options.columns=4", "iterations=1"]
+    cli.main(["train", "--out", str(tmp_path / "run"), "--set", *settings, "--json"])
+    assert json.loads(capsys.readouterr().out)["iterations"] == 1
 
 
-def test_a_package_of_somebody_elses_adds_a_game_by_entry_point(tmp_path: Path) -> None:
-    """As pip would install it: a module, and metadata that names the game."""
+def test_an_entry_point_adds_a_game(tmp_path: Path) -> None:
+    """A module and metadata that names the game, as installed by pip."""
     (tmp_path / "somebody.py").write_text(
         "from experiments.examples import custom_game\n"
         "class Four(custom_game.ConnectFour):\n"
-        '    """Four of somebody else\'s."""\n'
+        '    """Four of a third party."""\n'
         '    id = "four"\n'
     )
     metadata = tmp_path / "somebody-1.0.dist-info"
@@ -103,20 +103,21 @@ def test_a_package_of_somebody_elses_adds_a_game_by_entry_point(tmp_path: Path) 
     assert first.startswith("False tilewe ")
     assert first.endswith(" four broken")
     assert second == "35 4"
-    assert "'broken' of package somebody cannot be loaded from somebody:Missing" in third
+    for part in ("'broken'", "package somebody", "somebody:Missing"):
+        assert part in third
 
 
-def test_names_are_not_taken_twice() -> None:
+def test_registered_names_are_unique() -> None:
     with pytest.raises(ValueError, match="'tilewe'"):
         tilewe_jax.register("tilewe", ConnectFour)
     with pytest.raises(TypeError, match="'size'"):
         tilewe_jax.register("sized", lambda size: ConnectFour(rows=size))
-    tilewe_jax.register("connect_four", ConnectFour)  # once more is fine
+    tilewe_jax.register("connect_four", ConnectFour)  # registering the same class again is allowed
     assert registry.describe("connect_four").startswith("Four discs in a row")
 
 
 @pytest.mark.slow
-def test_alphazero_in_one_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_alphazero_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for name, value in {"NUM_GAMES": 16, "UNROLL_LENGTH": 8, "NUM_SIMULATIONS": 4, "NUM_CANDIDATES": 8, "UPDATES": 2}.items():
         monkeypatch.setattr(alphazero, name, value)
     alphazero.train(tilewe_jax.make("santorini", size=3), iterations=2, evaluate_every=2)
@@ -124,6 +125,6 @@ def test_alphazero_in_one_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 
 @pytest.mark.slow
-def test_a_network_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_custom_network_runs(capsys: pytest.CaptureFixture[str]) -> None:
     custom_network.main(iterations=2)
     assert "'iterations': 2" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The engine that runs the web player of Santorini: in front of a stand-in of its files, and of the files themselves."""
+"""The engine of the web player of Santorini, with stand-ins of its files and with a checkout."""
 
 import importlib.util
 import io
@@ -54,15 +54,15 @@ async def guessBestAction():
     result = (await js.predict(board.flat[:], g.getValidMoves(board, player))).to_py()
     return int(np.argmax(result["pi"]))
 """
-"""A stand-in for their module: the rules are ours, and its search takes what the network says."""
+"""A stand-in for the module of the page, with our rules and the policy of the network instead of a search."""
 
 
 class Network:
-    """A stand-in for the network: it prefers the valid action of the highest number."""
+    """A stand-in for the network, which prefers the valid action with the highest number."""
 
     def __init__(self, path: str, options: Any, providers: list[str]) -> None:
         if Path(path).read_text() != "network":
-            raise RuntimeError("[ONNXRuntimeError]\n no protobuf")
+            raise RuntimeError("[ONNXRuntimeError]\n bad protobuf")
 
     def run(self, names: list[str], inputs: dict[str, Any]) -> list[Any]:
         assert names == ["pi", "v"]
@@ -75,7 +75,7 @@ class Network:
 
 @pytest.fixture(autouse=True)
 def _modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The modules of a checkout have common names, and are forgotten after each test."""
+    """Remove the modules of a checkout, which have common names, after each test."""
     for name in MODULES:
         monkeypatch.delitem(sys.modules, name, raising=False)
     yield
@@ -99,7 +99,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("placement", ["default", "chosen"])
-def test_it_plays_games_from_their_start(checkout: Path, placement: str) -> None:
+def test_the_engine_plays_whole_games(checkout: Path, placement: str) -> None:
     agent = WebAgent(load_proxy(checkout), 7, santorini_game(placement=placement))
     rng = random.Random(0)
     for _ in range(2):
@@ -120,25 +120,25 @@ def test_it_plays_games_from_their_start(checkout: Path, placement: str) -> None
     assert agent.choose(()) == first
 
 
-def test_two_programs_that_disagree_are_noticed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disagreements_of_the_programs_are_errors(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     proxy: Any = load_proxy(checkout)
     agent = WebAgent(proxy, 7, santorini_game())
     first = agent.choose(())
     monkeypatch.setattr(proxy.g, "getValidMoves", lambda board, player: np.zeros(162, bool))
-    with pytest.raises(GtpError, match="other legal moves"):
+    with pytest.raises(GtpError, match="legal moves"):
         agent.choose(())
     proxy.board[0, 0, 1] += 1
-    with pytest.raises(GtpError, match="the position"):
+    with pytest.raises(GtpError, match="different position"):
         agent.choose((first,))
-    with pytest.raises(GtpError, match="cannot keep"):
+    with pytest.raises(GtpError, match="time"):
         agent.set_time(1)
     agent.set_time(None)
     for names in (gtp_game("duo_official"), santorini_game(size=4)):
-        with pytest.raises(GtpError, match="5 x 5 cells only"):
+        with pytest.raises(GtpError, match="5 x 5"):
             WebAgent(proxy, 7, names)
 
 
-def test_the_program_answers_and_their_prints_do_not(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_the_page_is_not_an_answer(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.BytesIO()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"set_game santorini\ngenmove b\n")))
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=out))
@@ -149,24 +149,24 @@ def test_the_program_answers_and_their_prints_do_not(checkout: Path, monkeypatch
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ("missing", "model_no_god.onnx is missing"),
-        ("no network", "model_no_god.onnx is no network: [ONNXRuntimeError] no protobuf"),
-        ("broken", "do not work: SyntaxError"),
-        ("no runtime", "onnxruntime is not installed; pip install onnxruntime"),
-        ("one simulation", "--simulations must be at least 2"),
+        ("missing", "model_no_god.onnx"),
+        ("bad network", "model_no_god.onnx: [ONNXRuntimeError] bad protobuf"),
+        ("broken", "SyntaxError"),
+        ("missing runtime", "pip install onnxruntime"),
+        ("one simulation", "--simulations"),
     ],
 )
-def test_what_is_missing_is_named(
+def test_missing_and_broken_files_are_named(
     checkout: Path, damage: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = checkout / "santorini"
     if damage == "missing":
         (folder / NETWORK).unlink()
-    elif damage == "no network":
+    elif damage == "bad network":
         (folder / NETWORK).write_text("git lfs")
     elif damage == "broken":
         (folder / "proxy.py").write_text("def")
-    elif damage == "no runtime":
+    elif damage == "missing runtime":
         monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(SystemExit) as end:
         engine.main([str(checkout), "--simulations", "1" if damage == "one simulation" else "50"])
@@ -179,10 +179,10 @@ def test_what_is_missing_is_named(
 @pytest.mark.slow
 @pytest.mark.skipif(
     not CHECKOUT or not importlib.util.find_spec("onnxruntime"),
-    reason="TILEWE_SANTORINI_WEB names no checkout of cestpasphoto.github.io, or there is no onnxruntime",
+    reason="needs TILEWE_SANTORINI_WEB and onnxruntime",
 )
-def test_random_games_in_step_with_the_web_player() -> None:
-    """In 100 games both programs have the same boards, turns and legal moves, and at the end the same winner."""
+def test_random_games_against_the_checkout() -> None:
+    """Both programs have the same boards, turns, legal moves and winners in 100 games."""
     proxy: Any = load_proxy(Path(str(CHECKOUT)))
     rng = random.Random(0)
     for game in range(100):

@@ -1,6 +1,6 @@
-"""Games for alpha-zero-general: against the rules in plain Python, and under its Coach, Arena and MCTS where these are at hand.
+"""Games for alpha-zero-general: against the rules in plain Python, and with its Coach, Arena and MCTS.
 
-``ALPHA_ZERO_GENERAL=folder`` names a checkout of suragnair/alpha-zero-general, which the tests import as it is.
+``ALPHA_ZERO_GENERAL=folder`` names an unmodified checkout of suragnair/alpha-zero-general; without it, its tests are skipped.
 """
 
 import os
@@ -27,7 +27,7 @@ POLYOMINO = {
 GAMES = {"santorini": SANTORINI, **POLYOMINO}
 
 
-def test_santorini_plays_by_the_rules() -> None:
+def test_santorini_follows_the_rules() -> None:
     random = np.random.default_rng(0)
     for _ in range(3):
         board, player = SANTORINI.getInitBoard(), 1
@@ -45,7 +45,7 @@ def test_santorini_plays_by_the_rules() -> None:
         assert SANTORINI.getGameEnded(board, -player) in (1, 0)  # 0: the winner by a blockade is not to move
 
 
-def test_santorini_starts_where_it_should() -> None:
+def test_initial_boards_of_santorini() -> None:
     default = SantoriniGame(5)
     assert (default.getBoardSize(), default.getActionSize()) == ((2, 5, 5), 128)
     board = default.getInitBoard()
@@ -59,8 +59,8 @@ def test_santorini_starts_where_it_should() -> None:
 
 
 @pytest.mark.parametrize("name", POLYOMINO)
-def test_polyomino_games_play_by_the_rules(name: str) -> None:
-    """Passes are actions here: forced ones the rules make by themselves, so that the position in plain Python stays."""
+def test_polyomino_games_follow_the_rules(name: str) -> None:
+    """Forced passes are actions here, but leave the position in plain Python unchanged."""
     azg = POLYOMINO[name]
     game, passes = azg.game, azg.getActionSize() - 1
     random = np.random.default_rng(0)
@@ -92,8 +92,8 @@ def test_polyomino_games_play_by_the_rules(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_symmetric_forms_are_positions_of_equal_worth(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The legal actions of each form are those of the first one, moved as its policy is; forms differ, keys with them."""
+def test_symmetric_forms_have_symmetric_actions(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Legal actions are transformed like the policy, and all forms and their keys differ."""
     azg = GAMES[name]
     board, player = azg.getInitBoard(), 1
     for _ in range(3):
@@ -114,7 +114,7 @@ def test_symmetric_forms_are_positions_of_equal_worth(name: str, capsys: pytest.
     assert capsys.readouterr().out
 
 
-def test_other_games_are_refused() -> None:
+def test_invalid_games() -> None:
     with pytest.raises(ValueError, match="polyomino game"):
         PolyominoGame(tilewe_jax.make("tilewe"))
     with pytest.raises(ValueError, match="polyomino game"):
@@ -124,7 +124,7 @@ def test_other_games_are_refused() -> None:
 
 
 class UniformNetwork:
-    """Equal priors and no opinion, in the form of a ``NeuralNet`` of alpha-zero-general."""
+    """A ``NeuralNet`` of alpha-zero-general with uniform priors and zero values."""
 
     def __init__(self, game: Any) -> None:
         self.size = game.getActionSize()
@@ -144,10 +144,10 @@ class UniformNetwork:
         assert Path(folder, filename).exists()
 
 
-@pytest.mark.skipif(CHECKOUT is None, reason="ALPHA_ZERO_GENERAL names no checkout of suragnair/alpha-zero-general")
+@pytest.mark.skipif(CHECKOUT is None, reason="needs ALPHA_ZERO_GENERAL")
 @pytest.mark.parametrize("name", GAMES)
 def test_the_unmodified_program_learns_and_plays(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An iteration of ``Coach``: self-play, training, and an ``Arena`` of both networks, all with its ``MCTS``."""
+    """An iteration of ``Coach``: self-play, training, and an ``Arena`` of both networks with ``MCTS``."""
     monkeypatch.syspath_prepend(CHECKOUT)
     from Arena import Arena
     from Coach import Coach

@@ -1,4 +1,4 @@
-"""The PPO of CleanRL on our environments, as docs/interop.md says: unmodified, and with its two changes."""
+"""The PPO of CleanRL on the environments as in docs/interop.md: unmodified, and with two changes."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Games in Gymnasium: single and batched, against the rules played in plain Python, and under learners of other packages."""
+"""Games in Gymnasium: single and batched, against the rules in plain Python, and with learners of other packages."""
 
 import warnings
 from functools import lru_cache
@@ -24,11 +24,11 @@ BATCH = 5
 
 @lru_cache
 def lowest(game: Any) -> Any:
-    """The policy that plays the legal action of the lowest number."""
+    """A policy that plays the lowest legal action."""
     return lambda state, key: jnp.argmax(game.legal_action_mask(state)).astype(jnp.int32)
 
 
-def test_the_checker_of_single_games_passes() -> None:
+def test_check_env_passes() -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*Box observation space (min|max)imum value is")  # points have no bounds
         env = peer.make("tilewe_jax/santorini-v1", size=3, illegal="random", render_mode="ansi")
@@ -43,7 +43,7 @@ def test_the_checker_of_single_games_passes() -> None:
     [(TILEWE, "SameStep"), *((SANTORINI, mode) for mode in gymnasium.AUTORESET_MODES)],
     ids=lambda value: getattr(value, "id", value),
 )
-def test_a_batch_plays_by_the_rules(game: Any, mode: str) -> None:
+def test_batches_follow_the_rules(game: Any, mode: str) -> None:
     """Every observation, mask, reward and reset, against the game in plain Python with the same opponents."""
     seat = game.num_players - 1
     envs = GameVectorEnv(game, BATCH, opponent=lowest(game), seat=seat, autoreset_mode=mode)
@@ -91,7 +91,7 @@ def test_a_batch_plays_by_the_rules(game: Any, mode: str) -> None:
                 else:
                     over[i] = True
         if mode == "Disabled" and over.any():
-            with pytest.raises(ValueError, match="reset it"):
+            with pytest.raises(ValueError, match="reset_mask"):
                 envs.step(actions)
             observations, info = envs.reset(options={"reset_mask": over})
             for i in np.flatnonzero(over):
@@ -109,7 +109,7 @@ def reward(position: Any, seat: int) -> float:
     return (players * share - 1) / (players - 1)
 
 
-def test_seeds_decide_everything() -> None:
+def test_seeds_determine_games() -> None:
     def play(envs: GameVectorEnv) -> list[Any]:
         _, info = envs.reset(seed=3)
         values = [info["seat"]]
@@ -186,7 +186,7 @@ def test_hidden_trays_stay_hidden() -> None:
     assert envs.render() == texts
 
 
-def test_bad_arguments_are_refused() -> None:
+def test_invalid_arguments() -> None:
     with pytest.raises(ValueError, match=r".*random.*"):
         GameVectorEnv("santorini", 2, opponent="nobody")
     with pytest.raises(ValueError, match="num_envs"):

@@ -1,4 +1,4 @@
-"""Games in PettingZoo, by its own checkers and against the host form of their rules."""
+"""Games in PettingZoo: the checkers of PettingZoo, and the rules in plain Python."""
 
 import warnings
 from typing import Any
@@ -11,7 +11,7 @@ pytest.importorskip("pettingzoo")
 import pettingzoo as peer
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # it imports a game of its own in a way that it has deprecated
+    warnings.simplefilter("ignore", DeprecationWarning)  # it uses a deprecated import itself
     from pettingzoo.test import api_test, render_test, seed_test
 
 import tilewe_jax
@@ -23,18 +23,18 @@ SMALL: dict[str, dict[str, Any]] = {
     "santorini": {"size": 3, "placement": "random"},
     "triominos": {"tiles": 10, "tray": 2, "players": 3},
 }
-"""Options of small games of each kind."""
+"""Options of a small game of each kind."""
 games = pytest.mark.parametrize("name", SMALL)
 
 ACCEPTED = (
-    "Observation space for each agent probably should be",  # of Farama's own games too, whose observations have masks
+    "Observation space for each agent probably should be",  # also for games of Farama with action masks
     "Observation is not a NumPy array",
-    "Action mask numpy array is all zeros",  # of those who are not to move
+    "Action mask numpy array is all zeros",  # of agents who are not to move
 )
 
 
 @games
-def test_the_checker_of_the_interface_passes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_api_test_passes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     env = pettingzoo.env(name, **SMALL[name])
     with warnings.catch_warnings():
         for message in ACCEPTED:
@@ -44,19 +44,19 @@ def test_the_checker_of_the_interface_passes(name: str, capsys: pytest.CaptureFi
 
 
 @games
-def test_the_checker_of_seeds_passes(name: str) -> None:
+def test_seed_test_passes(name: str) -> None:
     seed_test(lambda: pettingzoo.env(name, **SMALL[name]), num_cycles=30)
 
 
 @games
-def test_the_checker_of_pictures_passes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_render_test_passes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     render_test(lambda render_mode: pettingzoo.env(name, render_mode=render_mode, **SMALL[name]))
     assert capsys.readouterr().out  # the mode "human" prints
 
 
 @games
-def test_games_are_those_of_the_rules(name: str) -> None:
-    """Actions, agents and rewards against the position in plain Python, to the end; who is passed over is not asked."""
+def test_games_follow_the_rules(name: str) -> None:
+    """Actions, agents and rewards of whole games against positions in plain Python."""
     env = pettingzoo.GameEnv(name, **SMALL[name])
     random = np.random.default_rng(0)
     for seed in range(3):
@@ -79,7 +79,7 @@ def test_games_are_those_of_the_rules(name: str) -> None:
 
 
 def expected_reward(game: Any, position: Any, seat: int) -> float:
-    """By the scores, as a fraction of all points that may be won."""
+    """The zero-sum reward of a seat, computed from the scores."""
     scores = position.scores()
     best = [score == max(scores) for score in scores]
     share = best[seat] / sum(best)
@@ -101,7 +101,7 @@ def test_illegal_actions_raise_or_lose() -> None:
 
 
 def test_hidden_trays_stay_hidden() -> None:
-    """Neither observations nor pictures change with what an agent cannot see."""
+    """Observations and texts are independent of hidden information."""
     env = pettingzoo.GameEnv("triominos", render_mode="ansi", tiles=20, tray=4)
     env.reset(seed=1)
     before, picture = env.observe("player_0")["observation"], env.render()
@@ -121,7 +121,7 @@ def test_games_are_registered() -> None:
     assert env.unwrapped.game == tilewe_jax.make("santorini", size=3)
 
 
-def test_bad_arguments_are_refused() -> None:
+def test_invalid_arguments() -> None:
     with pytest.raises(ValueError, match="render_mode"):
         pettingzoo.env("santorini", render_mode="gif")
     with pytest.raises(ValueError, match="\\(size\\)"):

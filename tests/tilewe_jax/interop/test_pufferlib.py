@@ -1,4 +1,4 @@
-"""Games in PufferLib: against the batches of Gymnasium, which are tested against the rules, and under its own trainer."""
+"""Games in PufferLib: against the batches of Gymnasium, and with the trainer of PufferLib."""
 
 import contextlib
 import tempfile
@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("gymnasium")
 pytest.importorskip("torch")
-with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # where its import leaves a link
+with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # its import creates a link in the working directory
     pytest.importorskip("pufferlib")
 
 import pufferlib.vector
@@ -22,7 +22,7 @@ SANTORINI = tilewe_jax.make("santorini", size=3)
 BATCH = 8
 
 
-def test_a_batch_is_that_of_gymnasium() -> None:
+def test_batches_equal_those_of_gymnasium() -> None:
     envs = GameVectorEnv(SANTORINI, BATCH)
     env = pufferlib.vector.make(GamePufferEnv, env_args=[SANTORINI], env_kwargs={"num_envs": BATCH})
     assert env.single_action_space == envs.single_action_space
@@ -54,12 +54,12 @@ def test_single_games_are_emulated() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_its_trainer_trains(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trainer_of_pufferlib_trains(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pufferlib._C", reason="PufferLib without its compiled part cannot train")
     from pufferlib import models, pufferl
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["train"])  # which the configuration is read from too
+    monkeypatch.setattr("sys.argv", ["train"])  # load_config parses it
     env = pufferlib.vector.make(GamePufferEnv, env_args=[SANTORINI], env_kwargs={"num_envs": BATCH, "illegal": "random"})
     settings = pufferl.load_config("default")["train"] | {
         "env": "santorini",

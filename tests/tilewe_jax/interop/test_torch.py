@@ -1,4 +1,4 @@
-"""Games for PyTorch: the same as the environment of JAX, in the same memory."""
+"""Games for PyTorch: tensors against the arrays of ``Environment``."""
 
 import sys
 from dataclasses import fields
@@ -16,14 +16,14 @@ SANTORINI = tilewe_jax.make("santorini", size=3)
 BATCH = 6
 
 
-def test_without_torch_one_line_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_torch_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"'tilewe-jax\[torch\]'"):
         TorchEnvironment(SANTORINI, BATCH)
 
 
-def test_tensors_are_the_arrays_of_jax() -> None:
-    """The same games as ``Environment``, played side by side."""
+def test_tensors_equal_the_arrays_of_jax() -> None:
+    """The same games as ``Environment``, step by step."""
     torch = pytest.importorskip("torch")
     environment = TorchEnvironment(SANTORINI, BATCH)
     reference = tilewe_jax.Environment(SANTORINI)
@@ -36,17 +36,17 @@ def test_tensors_are_the_arrays_of_jax() -> None:
             assert isinstance(tensor, torch.Tensor)
             np.testing.assert_array_equal(tensor.numpy(), getattr(expected, field.name), err_msg=field.name)
         assert timestep.observation.shape == (BATCH, *environment.observation_shape)
-        action = torch.argmax(timestep.legal_action_mask.int(), dim=1)  # int64, as PyTorch's samplers give it
+        action = torch.argmax(timestep.legal_action_mask.int(), dim=1)  # int64, as from the samplers of PyTorch
         games, expected = step(games, jax.numpy.asarray(action.numpy(), "int32"))
         timestep = environment.step(action)
         ended += int(timestep.terminated.sum())
     assert ended > BATCH
 
 
-def test_bad_arguments_are_refused() -> None:
+def test_invalid_arguments() -> None:
     torch = pytest.importorskip("torch")
     environment = TorchEnvironment(SANTORINI, BATCH)
-    with pytest.raises(RuntimeError, match="reset before"):
+    with pytest.raises(RuntimeError, match="reset"):
         environment.step(torch.zeros(BATCH, dtype=torch.int32))
     environment.reset()
     with pytest.raises(TypeError, match=r"torch.float32"):
