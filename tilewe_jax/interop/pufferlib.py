@@ -23,9 +23,9 @@ PufferEnv: Any = optional_import("pufferlib", install="--no-deps pufferlib, see 
 class GamePufferEnv(PufferEnv):
     """A ``GameVectorEnv`` as a ``PufferEnv``, whose agents are the learners of ``num_envs`` games.
 
-    The step that ends a game restarts it. The information of the step contains the lists ``score`` (0 for a loss to 1 for a win)
-    and ``episode_return`` of the finished games, and ``illegal``, the fraction of illegal actions. The policies of PufferLib do
-    not support action masks; custom policies can call ``action_masks``.
+    The step that ends a game restarts it. Its information contains the lists ``score`` (0 for a loss to 1 for a win) and
+    ``episode_return`` of the finished games, and ``illegal``, the fraction of illegal actions. The policies of PufferLib do not
+    support action masks; custom policies can call ``action_masks``.
 
     Args:
       game: a game or its name.
