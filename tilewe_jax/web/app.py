@@ -1,4 +1,4 @@
-"""The application: pages, the HTTP API, and the WebSockets of games; README.md in this folder documents the API."""
+"""The web application: pages, the HTTP API and the WebSockets. README.md in this folder documents the API."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, r
 from tilewe_jax.web.limits import Buckets, Guard, Limits
 from tilewe_jax.web.live import Live
 from tilewe_jax.web.messages import Client, converse
-from tilewe_jax.web.room import Connection
+from tilewe_jax.web.room import Connection, Room
 from tilewe_jax.web.rooms import MAX_IDS, Rooms
 from tilewe_jax.web.runs import Runs
 from tilewe_jax.web.session import RefusedError
@@ -35,25 +35,26 @@ log = logging.getLogger("tilewe_jax.web")
 
 STATIC = Path(__file__).parent / "static"
 RENDER_STATIC = Path(__file__).parents[1] / "draw" / "static"
-"""The element that draws games is part of ``render``, as it works without a server too."""
+"""Scripts of ``tilewe_jax.draw``, which draw games on pages without a server too."""
 LOCAL_NAMES = ("localhost",)
 MAX_ANIMATIONS = 8
-"""Animations that wait to be drawn; one is drawn at a time, and takes seconds."""
-
+"""Maximum number of waiting animations; one is drawn at a time, which takes seconds."""
 THEMES = ("light", "dark")
 ANIMATIONS = ("gif", "svg")
+_NO_CACHE = {"cache-control": "no-cache"}
+"""Browsers ask whether a file has changed, so that no old script runs with a new server."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Text(Response):
-    """JSON that is text already."""
+    """A response of encoded JSON text."""
 
     media_type = "application/json"
 
 
 class Server:
-    """What the endpoints share."""
+    """The endpoints and their shared state; ``create_app`` documents the arguments."""
 
     def __init__(
         self,
@@ -76,12 +77,12 @@ class Server:
         self.attempts = Buckets(limits.attempt_rate, limits.attempt_burst)
         self.analyses = Buckets(limits.analysis_rate, limits.analysis_burst)
         self._replaying = asyncio.Semaphore(1)
-        """One game is replayed at a time: a long one takes seconds, and those who play need the processor."""
+        """One game is replayed at a time: a long game takes seconds of processor time."""
         self._animating = asyncio.Semaphore(1)
         self._num_animations = 0
-        """Number of animations that are drawn or wait for that."""
+        """Number of animations in progress or waiting."""
         self._tasks: Counter[str] = Counter()
-        """Number of requests by address that need a thread for long."""
+        """Number of long requests by address."""
         self.connections: Counter[str] = Counter()
         """Number of WebSockets by address."""
         try:
@@ -90,12 +91,12 @@ class Server:
             self.version = ""
 
     def api(self, endpoint: Endpoint) -> Endpoint:
-        """An endpoint of the API: its rate is limited, and what it refuses becomes an answer."""
+        """Limit the rate of requests to an endpoint, and turn refusals into responses."""
 
         async def limited(request: Request) -> Response:
             try:
                 if not self.requests.take(address_of(request)):
-                    raise RefusedError("too many requests; send fewer", None, 429)
+                    raise RefusedError("too many requests; wait a moment", status=429)
                 return await endpoint(request)
             except (RefusedError, StoreError) as error:
                 refusal = refusal_of(error)
@@ -104,49 +105,47 @@ class Server:
         return limited
 
     def long(self, endpoint: Endpoint) -> Endpoint:
-        """An endpoint whose requests take long: an address may have only a few of them in progress or waiting."""
+        """Limit the number of concurrent requests of an address to an endpoint that takes long."""
 
         async def limited(request: Request) -> Response:
             address = address_of(request)
             if self._tasks[address] >= self.limits.tasks_per_address:
-                log.warning("more than %d long requests of one address are refused", self.limits.tasks_per_address)
-                raise RefusedError("too many requests at the same time; wait for some of them", None, 429)
-            self._tasks[address] += 1
-            try:
+                log.warning("more than %d long requests from one address are refused", self.limits.tasks_per_address)
+                raise RefusedError("too many requests in progress; wait for some of them", status=429)
+            with _counted(self._tasks, address):
                 return await endpoint(request)
-            finally:
-                self._tasks[address] -= 1
-                if not self._tasks[address]:
-                    del self._tasks[address]
 
         return limited
 
     @contextlib.contextmanager
     def _creating(self, request: Request) -> Iterator[None]:
-        """Count a game or study that is made in this context; one that is refused counts only as an attempt."""
+        """Count the creation of a game or study. A failed one counts as an attempt only."""
         address = address_of(request)
         if not self.attempts.take(address) or not self.creations.take(address):
-            raise RefusedError("too many games were made from this address; try again later", None, 429)
+            raise RefusedError("too many games were created from this address; try again later", status=429)
         try:
             yield
         except BaseException:
             self.creations.give(address)
             raise
 
+    async def _room(self, request: Request) -> Room:
+        return await self.rooms.get(request.path_params["id"])
+
     # ---- Endpoints
 
     async def catalog(self, request: Request) -> Response:
-        """The games that are offered, and the state of the engines."""
+        """The offered games, and the state of the engines."""
         state = {"engine": self.rooms.engine_state, "version": self.version, "live": self.live is not None}
         return JSONResponse({"games": self.games, **state})
 
     async def create_game(self, request: Request) -> Response:
-        """Begin a game."""
+        """Create a game."""
         with self._creating(request):
             return JSONResponse(await self.rooms.create(await body_of(request)), 201)
 
     async def list_games(self, request: Request) -> Response:
-        """Return the games of the lobby, or the games with the ids in the query."""
+        """The games of the lobby, or the games with the ids in the query."""
         if "ids" not in request.query_params:
             return JSONResponse(await self.rooms.listed())
         ids = [each for each in request.query_params["ids"].split(",") if each]
@@ -155,9 +154,8 @@ class Server:
         return JSONResponse(await self.rooms.listed(ids))
 
     async def game(self, request: Request) -> Response:
-        """A game as everybody may see it."""
-        room = await self.rooms.get(request.path_params["id"])
-        return Text(await room.spectator_text())
+        """The state of a game for a spectator."""
+        return Text(await (await self._room(request)).spectator_text())
 
     async def take_seat(self, request: Request) -> Response:
         """Take an open seat."""
@@ -166,31 +164,30 @@ class Server:
         return JSONResponse(await self.rooms.take_seat(request.path_params["id"], request.path_params["seat"], name), 201)
 
     async def rematch(self, request: Request) -> Response:
-        """Begin the game that follows one."""
+        """Create or join the rematch of a game."""
         body = await body_of(request)
         token = body.get("token") if isinstance(body, dict) else None
-        is_new = not (await self.rooms.get(request.path_params["id"])).session.rematch
+        is_new = not (await self._room(request)).session.rematch
         with self._creating(request) if is_new else contextlib.nullcontext():
             return JSONResponse(await self.rooms.rematch(request.path_params["id"], token), 201)
 
     async def record(self, request: Request) -> Response:
         """A game as a file."""
         form = choice_of(request, "format", FORMATS)
-        room = await self.rooms.get(request.path_params["id"])
+        room = await self._room(request)
         async with self._replaying:
             text = await asyncio.to_thread(record_of, room.session, form)
-        headers = {"content-disposition": f'attachment; filename="{room.session.setup.host.id}-{room.id}.{form}"'}
-        return Response(text, media_type="application/octet-stream", headers=headers)
+        return Response(text, media_type="application/octet-stream", headers=_attachment(room, form))
 
     async def replay(self, request: Request) -> Response:
-        """A game so far, for ``<tilewe-game>``."""
-        room = await self.rooms.get(request.path_params["id"])
+        """A game for ``<tilewe-game>``."""
+        room = await self._room(request)
         async with self._replaying:
             return Text(await asyncio.to_thread(lambda: replay_text(replay_of(room.session))))
 
     async def picture(self, request: Request) -> Response:
-        """A position of a game as a picture."""
-        session = (await self.rooms.get(request.path_params["id"])).session
+        """A position of a game as SVG."""
+        session = (await self._room(request)).session
         number = integer_of(request, "move", 0, len(session.moves), len(session.moves))
         theme = choice_of(request, "theme", THEMES)
         async with self._replaying:
@@ -198,27 +195,27 @@ class Server:
         return Response(picture, media_type="image/svg+xml")
 
     async def animation(self, request: Request) -> Response:
-        """A game as a moving picture."""
+        """A game as an animation."""
         form, theme = choice_of(request, "format", ANIMATIONS), choice_of(request, "theme", THEMES)
-        room = await self.rooms.get(request.path_params["id"])
+        room = await self._room(request)
         if self._num_animations >= MAX_ANIMATIONS:
-            raise RefusedError("too many animations are being drawn; try again in a minute", None, 503)
+            raise RefusedError("too many animations are being drawn; try again in a minute", status=503)
         self._num_animations += 1
         try:
             async with self._animating:
                 content = await asyncio.to_thread(animation_of, room.session, form, theme)
         finally:
             self._num_animations -= 1
-        headers = {"content-disposition": f'attachment; filename="{room.session.setup.host.id}-{room.id}.{form}"'}
-        return Response(content, media_type="image/gif" if form == "gif" else "image/svg+xml", headers=headers)
+        media_type = "image/gif" if form == "gif" else "image/svg+xml"
+        return Response(content, media_type=media_type, headers=_attachment(room, form))
 
     async def add_study(self, request: Request) -> Response:
-        """Keep the games of a file."""
+        """Store the games of a file."""
         with self._creating(request):
             return JSONResponse(await self.studies.add(await request.body()), 201)
 
     async def study(self, request: Request) -> Response:
-        """A game of a study, for ``<tilewe-game>``."""
+        """A game of a study for ``<tilewe-game>``."""
         number = integer_of(request, "number", 1, 1 << 20, 1)
         return Text(await self.studies.replay(request.path_params["id"], number))
 
@@ -226,30 +223,30 @@ class Server:
         """The analysis of a position of a study."""
         address = address_of(request)
         if not self.analyses.take(address):
-            raise RefusedError("too many analyses; wait for some of them", None, 429)
+            raise RefusedError("too many analyses; wait for some of them", status=429)
         return JSONResponse(await self.studies.analysis(request.path_params["id"], await body_of(request), address))
 
     async def list_runs(self, request: Request) -> Response:
-        """The runs of training."""
+        """The training runs."""
         return Text(await self.runs.listed())
 
     async def run_metrics(self, request: Request) -> Response:
-        """The curves of a run."""
+        """The metrics of a training run."""
         after = integer_of(request, "after", 0, 1 << 30, 0)
         return Text(await self.runs.metrics(request.path_params["name"], after))
 
     async def run_games(self, request: Request) -> Response:
-        """The newest games of a run."""
+        """The newest games of a training run."""
         return Text(await self.runs.games(request.path_params["name"]))
 
     # ---- WebSockets
 
     async def game_socket(self, websocket: WebSocket) -> None:
-        """Serve a WebSocket of a game."""
+        """Serve the WebSocket of a game."""
         await self._accept(websocket, self._talk)
 
     async def live_socket(self, websocket: WebSocket) -> None:
-        """Serve a WebSocket that shows games of self-play."""
+        """Serve a WebSocket that shows self-play games."""
         await self._accept(websocket, self._show)
 
     async def _accept(self, websocket: WebSocket, serve: Callable[[WebSocket, str], Awaitable[None]]) -> None:
@@ -257,36 +254,29 @@ class Server:
         await websocket.accept()
         try:
             if not self.requests.take(address):
-                raise RefusedError("too many requests; send fewer", None, 429)
+                raise RefusedError("too many requests; wait a moment", status=429)
             if self.connections.total() >= self.limits.connections:
-                raise RefusedError("the server has too many connections; try again later", None, 429)
+                raise RefusedError("the server has too many connections; try again later", status=429)
             if self.connections[address] >= self.limits.connections_per_address:
-                raise RefusedError("too many connections from this address", None, 429)
-            self.connections[address] += 1
-            try:
+                raise RefusedError("too many connections from this address", status=429)
+            with _counted(self.connections, address):
                 await serve(websocket, address)
-            finally:
-                self.connections[address] -= 1
-                if not self.connections[address]:
-                    del self.connections[address]
         except (RefusedError, StoreError) as error:
             refusal = refusal_of(error)
-            with contextlib.suppress(Exception):  # the client may be gone, or not read
+            with contextlib.suppress(Exception):  # the client may be gone
                 async with asyncio.timeout(self.limits.send_seconds):
                     await websocket.send_json({"type": "error", "ref": None, "error": str(refusal), "field": refusal.field})
                     await websocket.close(4000 + refusal.status)
 
     async def _show(self, websocket: WebSocket, address: str) -> None:
         if not self.live:
-            raise RefusedError("this server shows no games of self-play", None, 404)
-        watching = asyncio.create_task(self.live.watch(websocket.send_text, self.limits.send_seconds))
-        leaving = asyncio.create_task(_until_gone(websocket))
-        try:
-            await asyncio.wait({watching, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (watching, leaving):
-                task.cancel()
-            await asyncio.wait({watching, leaving})
+            raise RefusedError("this server shows no self-play games", status=404)
+
+        async def receive() -> None:
+            while (await websocket.receive())["type"] != "websocket.disconnect":
+                pass
+
+        await _first_of(self.live.watch(websocket.send_text, self.limits.send_seconds), receive())
 
     async def _talk(self, websocket: WebSocket, address: str) -> None:
         room = await self.rooms.get(websocket.path_params["id"])
@@ -299,50 +289,66 @@ class Server:
                 raise EOFError
             return message.get("text") if message.get("text") is not None else message.get("bytes")
 
-        reading = asyncio.create_task(converse(receive, client))
-        writing = asyncio.create_task(connection.run(room))
         try:
-            await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
+            errors = await _first_of(converse(receive, client), connection.run(room))
         finally:
             room.leave(connection)
-            for task in (reading, writing):
-                task.cancel()
-            await asyncio.wait({reading, writing})
-        for result in (None if task.cancelled() else task.exception() for task in (reading, writing)):
-            if isinstance(result, RefusedError | StoreError):
-                raise result
-            # A client that goes away while something is sent to it: WebSocketDisconnect, or a RuntimeError of Starlette's.
-            gone = EOFError, TimeoutError, OSError, RuntimeError, WebSocketDisconnect
-            if result and not isinstance(result, gone):
-                log.error("a connection has failed", exc_info=result)
+        for error in errors:
+            if isinstance(error, RefusedError | StoreError):
+                raise error
+            # If the client leaves during a message, sending raises WebSocketDisconnect, or a RuntimeError of Starlette.
+            if not isinstance(error, EOFError | TimeoutError | OSError | RuntimeError | WebSocketDisconnect):
+                log.error("a connection has failed", exc_info=error)
         with contextlib.suppress(Exception):
             async with asyncio.timeout(self.limits.send_seconds):
-                await websocket.close(1013)  # cut off, because it does not read, or asks too much; it may come again
+                await websocket.close(1013)  # the client read too slowly or asked too much; it may reconnect
 
 
-async def _until_gone(websocket: WebSocket) -> None:
-    """Return when the client has gone; what it says is not listened to."""
-    while (await websocket.receive())["type"] != "websocket.disconnect":
-        pass
+async def _first_of(*coroutines: Awaitable[None]) -> list[BaseException]:
+    """Run coroutines until the first one ends, cancel the others, and return the errors."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    return [error for task in tasks if not task.cancelled() and (error := task.exception())]
+
+
+@contextlib.contextmanager
+def _counted(counter: "Counter[str]", address: str) -> Iterator[None]:
+    """Count an address in this context; entries of 0 are removed."""
+    counter[address] += 1
+    try:
+        yield
+    finally:
+        counter[address] -= 1
+        if not counter[address]:
+            del counter[address]
+
+
+def _attachment(room: Room, form: str) -> dict[str, str]:
+    return {"content-disposition": f'attachment; filename="{room.session.setup.host.id}-{room.id}.{form}"'}
 
 
 def address_of(connection: Request | WebSocket) -> str:
-    """The address that a request comes from."""
+    """Return the address of a client."""
     return connection.client.host if connection.client else ""
 
 
 def refusal_of(error: RefusedError | StoreError) -> RefusedError:
-    """The refusal that tells a client of an error."""
+    """Return the refusal that tells a client about an error."""
     if isinstance(error, RefusedError):
         return error
     if isinstance(error, DamagedError):
-        return RefusedError(str(error), None, 409)
+        return RefusedError(str(error), status=409)
     log.error("%s", error)
-    return RefusedError("the server cannot read its file; try again later", None, 503)
+    return RefusedError("the server cannot read its database; try again later", status=503)
 
 
 async def body_of(request: Request) -> Any:
-    """The body of a request, JSON. Raises ``RefusedError``."""
+    """Return the JSON value in the body of a request. Raises ``RefusedError``."""
     try:
         return parse_json(await request.body())
     except ValueError:
@@ -350,7 +356,7 @@ async def body_of(request: Request) -> Any:
 
 
 def integer_of(request: Request, name: str, low: int, high: int, default: int) -> int:
-    """An integer in the query of a request. Raises ``RefusedError``."""
+    """Return an integer in the query of a request. Raises ``RefusedError``."""
     text = request.query_params.get(name, str(default))
     if not (text.isascii() and text.isdecimal() and len(text) < 12 and low <= int(text) <= high):
         raise RefusedError(f"{name} must be an integer from {low} to {high}", name)
@@ -358,7 +364,7 @@ def integer_of(request: Request, name: str, low: int, high: int, default: int) -
 
 
 def choice_of(request: Request, name: str, choices: Sequence[str]) -> str:
-    """A word in the query of a request, by default the first choice. Raises ``RefusedError``."""
+    """Return a word in the query of a request, by default the first choice. Raises ``RefusedError``."""
     word = request.query_params.get(name, choices[0])
     if word not in choices:
         raise RefusedError(f"{name} must be one of {', '.join(choices)}", name)
@@ -366,30 +372,29 @@ def choice_of(request: Request, name: str, choices: Sequence[str]) -> str:
 
 
 async def _error(request: Request, error: Exception) -> Response:
-    """The answer where a path or method is wrong."""
+    """Respond to a wrong path or method, or to an unexpected error."""
     status = error.status_code if isinstance(error, HTTPException) else 500
-    # A browser gets the page, which says that the address is unknown and links to the games.
+    # A browser gets the page, which explains that the address is unknown.
     if status in (404, 405) and request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", ""):
-        return FileResponse(STATIC / "index.html", status, headers={"cache-control": "no-cache"})
-    text = {404: "there is no such page", 405: "that method is not for this path"}.get(status, "the server has made a mistake")
+        return FileResponse(STATIC / "index.html", status, headers=_NO_CACHE)
+    texts = {404: "this page does not exist", 405: f"method {request.method} is not allowed for this path"}
+    text = texts.get(status, "the server has failed; its log has the reason")
     return JSONResponse({"error": text, "field": None}, status, getattr(error, "headers", None))
 
 
 class _Static(StaticFiles):
-    """Files that browsers keep, but ask about: after an update, nobody runs an old script with a new server."""
-
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)
-        response.headers["cache-control"] = "no-cache"
+        response.headers.update(_NO_CACHE)
         return response
 
 
 async def _page(request: Request) -> Response:
-    return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+    return FileResponse(STATIC / "index.html", headers=_NO_CACHE)
 
 
 async def _games(request: Request) -> Response:
-    return Response(games_script(), media_type="text/javascript", headers={"cache-control": "no-cache"})
+    return Response(games_script(), media_type="text/javascript", headers=_NO_CACHE)
 
 
 def create_app(
@@ -403,17 +408,17 @@ def create_app(
     live: Live | None = None,
     limits: Limits | None = None,
 ) -> Starlette:
-    """The application of a server.
+    """Return the application of a server.
 
     Args:
-      store: the file of its games; closed when the server ends.
-      engines: the engines; ``None`` for a server without.
-      agents: by game, the agents that are offered.
-      analysis_agent: the agent that analyses where no other is asked for.
-      host_names: names besides IP addresses under which the server is reached.
-      runs: a folder with runs of training to show.
-      live: games of self-play to show.
-      limits: what others may ask.
+      store: the database, which is closed when the server ends.
+      engines: the engines; ``None`` for a server without engines.
+      agents: the offered agents by game.
+      analysis_agent: default agent for analyses.
+      host_names: names under which clients reach the server, besides IP addresses.
+      runs: folder with training runs to show.
+      live: self-play games to show.
+      limits: the limits.
     """
     limits = limits or Limits()
     server = Server(store, engines, agents or {}, analysis_agent, limits, runs, live)

@@ -1,4 +1,4 @@
-"""Limits of what others may ask of the server, and the checks of requests that a browser may have been tricked into."""
+"""Limits for clients, and protection against requests that other web pages make in a visitor's browser."""
 
 import asyncio
 import ipaddress
@@ -14,68 +14,68 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server bears. Rates are a second, and bursts what may come at once."""
+    """Limits of the server. A rate is per second; a burst is the maximum number of immediate events."""
 
     body: int = 1 << 20
-    """Bytes of the body of a request."""
+    """Size of a request body, in bytes."""
     body_seconds: float = 30.0
-    """Seconds within which it must come."""
+    """Time for sending a request body."""
     message: int = 1 << 14
-    """Bytes of a message of a WebSocket."""
+    """Size of a WebSocket message, in bytes."""
     games: int = 100_000
-    """Games that are kept."""
+    """Number of stored games."""
     studies: int = 10_000
-    """Studies that are kept."""
+    """Number of stored studies."""
     rooms: int = 2_000
-    """Games in memory."""
+    """Number of games in memory."""
     connections: int = 2_000
-    """WebSockets."""
+    """Number of WebSockets."""
     connections_per_address: int = 600
-    """WebSockets of one address; browsers behind one router share it."""
+    """Number of WebSockets of one address; browsers behind one router share it."""
     http_connections: int = 1_000
-    """Connections that are not WebSockets."""
+    """Number of HTTP connections, WebSockets excluded."""
     http_connections_per_address: int = 300
-    """Connections of one address that are not WebSockets; a browser has up to six."""
+    """Number of HTTP connections of one address; a browser opens up to six."""
     header_seconds: float = 15.0
-    """Seconds within which the headers of a request must come."""
+    """Time for sending the headers of a request."""
     idle_seconds: float = 15.0
-    """Seconds that a connection may be idle between requests."""
+    """Idle time of a connection between requests."""
     response_seconds: float = 120.0
-    """Seconds within which a client must read a response, or a part of it."""
+    """Time for reading a part of a response."""
     connections_per_game: int = 200
-    """WebSockets of one game, spectators included."""
+    """Number of WebSockets of one game, spectators included."""
     replies: int = 64
-    """Answers that wait for a client that does not read; one more and it is cut off."""
+    """Number of answers that wait for a client; the next one closes the connection."""
     send_seconds: float = 30.0
-    """Seconds that a client may take to accept a message."""
+    """Time for reading a message."""
     message_rate: float = 50.0
     message_burst: float = 200.0
     """Messages of a WebSocket."""
     request_rate: float = 30.0
     request_burst: float = 120.0
-    """Requests of an address under /api, WebSockets that are opened included."""
+    """Requests of an address under /api, including new WebSockets."""
     creation_rate: float = 0.5
     creation_burst: float = 20.0
-    """Games and studies that an address makes."""
+    """Games and studies that an address creates."""
     attempt_rate: float = 2.0
     attempt_burst: float = 100.0
-    """Requests of an address for a new game or study, those that are refused included."""
+    """Requests of an address for a new game or study, including refused ones."""
     tasks_per_address: int = 32
-    """Replays, pictures, studies and metrics that an address has in progress or waiting."""
+    """Number of concurrent requests of an address for replays, pictures, studies and metrics."""
     analysis_rate: float = 4.0
     analysis_burst: float = 300.0
-    """Analyses and hints that an address asks for: a whole game may be asked for at once."""
+    """Analyses and hints for an address; a page may ask for a whole game."""
     questions_per_address: int = 64
-    """Positions that engines search at a time for the games of an address; further ones wait."""
+    """Number of positions that engines search concurrently for an address; further ones wait."""
     compilation_rate: float = 1 / 60
     compilation_burst: float = 12.0
-    """Searches that engines compile for the games of an address, for other options or agents than before. One more waits."""
+    """Searches that engines compile for an address, because of new options or agents; further ones wait."""
     engine_seconds: float = 0.6
-    """Seconds from a move to the move of an engine, at least, so that people can follow a game of fast engines."""
+    """Minimum time between two moves of engines, so that people can follow the game."""
 
 
 class TokenBucket:
-    """Permits ``rate`` events a second, and ``burst`` at once."""
+    """Rate limiter that permits ``rate`` events per second and bursts of ``burst`` events."""
 
     __slots__ = ("burst", "rate", "tokens", "updated")
 
@@ -83,7 +83,7 @@ class TokenBucket:
         self.rate, self.burst, self.tokens, self.updated = rate, burst, burst, time.monotonic()
 
     def take(self) -> bool:
-        """Whether an event is permitted now."""
+        """Count an event; return whether it is permitted."""
         now = time.monotonic()
         self.tokens = min(self.burst, self.tokens + (now - self.updated) * self.rate)
         self.updated = now
@@ -93,33 +93,30 @@ class TokenBucket:
         return True
 
     def give(self) -> None:
-        """Give an event back that did not happen."""
+        """Remove an event from the count."""
         self.tokens = min(self.burst, self.tokens + 1)
 
 
 class Buckets:
-    """A token bucket for each address; those that were not used for longest are forgotten beyond ``max_size``."""
+    """Token buckets by address. Beyond ``max_size`` the least recently used buckets are dropped."""
 
     def __init__(self, rate: float, burst: float, max_size: int = 10_000) -> None:
         self._rate, self._burst, self._max_size = rate, burst, max_size
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def take(self, address: str) -> bool:
-        """Whether an event of this address is permitted now."""
-        return self.of(address).take()
+        """Count an event of an address; return whether it is permitted."""
+        return self._of(address).take()
 
     def give(self, address: str) -> None:
-        """Give an event of this address back that did not happen."""
-        self.of(address).give()
+        """Remove an event of an address from the count."""
+        self._of(address).give()
 
-    def of(self, address: str) -> TokenBucket:
-        """The bucket of an address."""
-        bucket = self._buckets.get(address)
-        if bucket is None:
-            bucket = self._buckets[address] = TokenBucket(self._rate, self._burst)
-            if len(self._buckets) > self._max_size:
-                self._buckets.popitem(last=False)
+    def _of(self, address: str) -> TokenBucket:
+        bucket = self._buckets.setdefault(address, TokenBucket(self._rate, self._burst))
         self._buckets.move_to_end(address)
+        if len(self._buckets) > self._max_size:
+            self._buckets.popitem(last=False)
         return bucket
 
 
@@ -135,15 +132,15 @@ SECURITY_HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=(), interest-cohort=()",
 }
-"""Headers of every response: nothing is loaded from elsewhere, no script stands in a page, no other page shows ours."""
+"""Headers of every response. They forbid content of other servers, inline scripts, and frames in other pages."""
 _HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
 def allows_host(host: str, names: Collection[str]) -> bool:
-    """Whether a ``Host`` header names this server.
+    """Return whether a ``Host`` header has an IP address or one of these names.
 
-    A page elsewhere can have its own name resolve to our address (DNS rebinding) and would then be of our origin; the header
-    shows that name. So names must be known; addresses cannot be rebound.
+    With DNS rebinding, the name of another site resolves to the address of this server, so that pages of that site count as
+    its own. The header has the name of that site then.
     """
     try:
         name = urlsplit(f"//{host}").hostname or ""
@@ -156,7 +153,7 @@ def allows_host(host: str, names: Collection[str]) -> bool:
 
 
 def allows_origin(origin: str | None, host: str) -> bool:
-    """Whether a request comes from our own pages, or from no page at all; browsers always name the origin of these."""
+    """Return whether a request comes from a page of this server or, without an origin, from a program."""
     if origin is None:
         return True
     try:
@@ -167,11 +164,11 @@ def allows_origin(origin: str | None, host: str) -> bool:
 
 
 class Guard:
-    """Middleware: checks Host, Origin and size of requests, and adds the security headers to responses.
+    """Middleware that checks host, origin and size of requests, and adds the security headers to responses.
 
     Args:
       app: the application.
-      host_names: names besides IP addresses under which the server is reached.
+      host_names: names under which clients reach the server, besides IP addresses.
       limits: the limits.
     """
 
@@ -180,7 +177,7 @@ class Guard:
         self._names = frozenset(name.lower() for name in host_names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request or a WebSocket, as ASGI has it."""
+        """Handle an ASGI request or WebSocket."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -188,7 +185,7 @@ class Guard:
         error = self._error(scope, headers)
         if scope["type"] == "websocket":
             if error:
-                # Before it is accepted: the client sees an HTTP response 403.
+                # A close before the acceptance gives an HTTP response 403.
                 await receive()
                 await send({"type": "websocket.close", "code": 1008, "reason": error[1]})
                 return
@@ -207,12 +204,12 @@ class Guard:
                 async with asyncio.timeout(self._limits.body_seconds):
                     body = await self._body(receive, scope, headers)
             except TimeoutError:
-                error = 408, f"the body of a request must come within {self._limits.body_seconds:g} seconds"
+                error = 408, f"the body of a request must arrive within {self._limits.body_seconds:g} seconds"
             else:
                 if body is not None:
                     await self._app(scope, body, send_guarded)
                     return
-                error = 413, f"the body of a request has at most {self._limits.body:,} bytes"
+                error = 413, f"the body of a request must have at most {self._limits.body:,} bytes"
         status, text = error
         content = json.dumps({"error": text, "field": None}).encode()
         start = [(b"content-type", b"application/json"), (b"connection", b"close")]
@@ -220,20 +217,20 @@ class Guard:
         await send_guarded({"type": "http.response.body", "body": content})
 
     def _error(self, scope: Scope, headers: dict[bytes, str]) -> tuple[int, str] | None:
-        """The status and text with which a request is refused by its headers."""
+        """Status and text of a refusal because of the headers, or ``None``."""
         host = headers.get(b"host", "")
         if not allows_host(host, self._names):
-            return 403, "this server is not known by that name; start it with --names to allow another one"
+            return 403, f"the server does not accept the host name {host[:80]!r}; start it with --names to add it"
         is_reading = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
         if not is_reading and not allows_origin(headers.get(b"origin"), host):
-            return 403, "requests from pages of other sites are refused"
+            return 403, "requests from pages of other sites are not allowed"
         length = headers.get(b"content-length", "0")
         if not length.isascii() or not length.isdecimal() or len(length) > 18 or int(length) > self._limits.body:
-            return 413, f"the body of a request has at most {self._limits.body:,} bytes"
+            return 413, f"the body of a request must have at most {self._limits.body:,} bytes"
         return None
 
     async def _body(self, receive: Receive, scope: Scope, headers: dict[bytes, str]) -> Receive | None:
-        """A ``receive`` that gives the whole body, which is read here; ``None`` where it is too long."""
+        """Read the body; return a ``receive`` that gives it in one message, or ``None`` if it is too long."""
         if scope["method"] in ("GET", "HEAD") and b"transfer-encoding" not in headers:
             return receive
         parts: list[bytes] = []

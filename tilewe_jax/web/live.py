@@ -1,4 +1,4 @@
-"""Games of self-play that are shown as they go on: lines of a process, handed to everybody who watches."""
+"""Self-play games for spectators: one process plays, and every spectator receives its output."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ log = logging.getLogger("tilewe_jax.web")
 LINE_LIMIT = 1 << 24
 """Maximum size of a line, in bytes."""
 SECONDS_AFTER_LAST = 10.0
-"""The process ends when nobody has watched for so long."""
+"""Time without spectators after which the process ends."""
 NICENESS = 10
 
 
@@ -20,7 +20,7 @@ class Live:
     """A process that plays while somebody watches.
 
     Args:
-      command: its command line; it writes a message for clients in each line.
+      command: its command line; each line of its output is a message for clients.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -31,7 +31,7 @@ class Live:
         self._news = asyncio.Condition()
 
     async def watch(self, send: Callable[[str], Awaitable[None]], send_seconds: float) -> None:
-        """Send lines as they come, until that fails; one that comes while another is sent is left out."""
+        """Send lines until sending fails. Lines that arrive during a transmission are skipped."""
         self._watching += 1
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())

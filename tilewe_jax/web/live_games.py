@@ -1,9 +1,9 @@
-"""Games of self-play that go on side by side, for the game server to show: grids of boards in JSON lines on standard output.
+"""Program that plays many self-play games and writes grids of their boards to standard output, for the game server.
 
     python -m tilewe_jax.web.live_games --game duo_official --games 1024 --policy most_open_corners --seconds 0.5
 
-Each line is a grid: ``{"type": "grid", "game", "kind", "size", "step", "cells": [...], "over": [...]}``. ``cells`` has a text
-for each game, see ``Game.characters``. Games that are ``over`` are begun again with the next line.
+Each line is ``{"type": "grid", "game", "kind", "size", "step", "cells": [...], "over": [...]}``. ``cells`` has one text a game,
+see ``Game.characters``. Games in ``over`` have ended and restart with the next line.
 """
 
 import json
@@ -26,27 +26,27 @@ from tilewe_jax.settings import from_arguments
 
 @dataclass(frozen=True)
 class Live:
-    """Play games side by side, and print a grid of their boards after each move."""
+    """Play games in parallel and print a grid of their boards after each move."""
 
     game: str = "duo_official"
-    """A game with ``Game.characters``."""
+    """Game that implements ``Game.characters``."""
     games: int = 1024
     """Number of games."""
     policy: str = ""
-    """Built-in policy of the game that plays; by default its ``quick_policy``."""
+    """Name of a policy of the game; by default its ``quick_policy``."""
     seconds: float = 0.5
-    """Seconds from one move to the next, at least."""
+    """Minimum time between moves, in seconds."""
     seed: int = 0
 
 
 def grids(options: Live) -> Iterator[dict[str, Any]]:
-    """The grid after each move, for ever. Raises ``ValueError`` for another kind of game, or an unknown policy."""
+    """Yield the grid after each move, without end. Raises ``ValueError`` for a game without grids or an unknown policy."""
     game = make(options.game)
     if not jax.eval_shape(game.characters, state_shapes(game)).size:
-        raise ValueError(f"live games are games with a square board, and {options.game} has none")
+        raise ValueError(f"game must have a square board, got {options.game}")
     policies, name = game.policies(), options.policy or game.quick_policy
     if name not in policies:
-        raise ValueError(f"{options.game} has no policy {name!r}; it has {', '.join(policies)}")
+        raise ValueError(f"policy of {options.game} must be one of {', '.join(policies)}, got {name!r}")
     policy, batch = policies[name], options.games
 
     @jax.jit
@@ -76,16 +76,16 @@ def grids(options: Live) -> Iterator[dict[str, Any]]:
 
 
 def main(arguments: list[str]) -> None:
-    """Print grids until nobody reads them."""
+    """Print grids until the reader closes the pipe."""
     options = from_arguments(Live, arguments)
-    begun = time.monotonic()
+    started = time.monotonic()
     for grid in grids(options):
-        time.sleep(max(0.0, options.seconds - (time.monotonic() - begun)))
-        begun = time.monotonic()
+        time.sleep(max(0.0, options.seconds - (time.monotonic() - started)))
+        started = time.monotonic()
         try:
             print(json.dumps(grid, separators=(",", ":")), flush=True)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter must not try again when it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter must not flush again at its end
             return
 
 

@@ -1,4 +1,4 @@
-"""The WebSocket of a game: what clients say, and what is done."""
+"""The WebSocket of a game: messages of clients and their answers."""
 
 import asyncio
 import math
@@ -16,26 +16,24 @@ Json = dict[str, Any]
 MAX_MOVES = 1 << 20
 _MAX_REF = 100
 _MAX_TASKS = 300
-"""Analyses that a client may wait for at a time."""
+"""Maximum number of analyses that a client may wait for."""
 
 
 def read_message(text: str | bytes | None, limits: Limits) -> Json:
-    """The message in a frame. Raises ``RefusedError`` for what is none."""
-    if not isinstance(text, str):
-        raise RefusedError("a message is text: a JSON object")
-    if len(text) > limits.message:
-        raise RefusedError(f"a message has at most {limits.message:,} bytes")
+    """Return the message in a frame. Raises ``RefusedError`` for other content."""
+    if isinstance(text, str) and len(text) > limits.message:
+        raise RefusedError(f"a message must have at most {limits.message:,} characters")
     try:
-        message = parse_json(text)
+        message = parse_json(text) if isinstance(text, str) else None
     except ValueError:
         message = None
     if not isinstance(message, dict):
-        raise RefusedError("a message is a JSON object")
+        raise RefusedError("a message must be text with a JSON object")
     return message
 
 
 def ref_of(message: Any) -> Any:
-    """What the sender calls a message, where it is a number or a short text; ``None`` else."""
+    """Return the reference of a message if it is a number or a short text, otherwise ``None``."""
     ref = message.get("ref") if isinstance(message, dict) else None
     if isinstance(ref, str):
         return ref if len(ref) <= _MAX_REF else None
@@ -51,13 +49,13 @@ def _integer(message: Json, name: str, low: int, high: int, default: int | None 
 
 
 class Client:
-    """A client of a game, from when it has joined.
+    """A client of a game.
 
     Args:
       rooms: all games.
       room: its game.
-      connection: where it is told.
-      analyses: what its address may ask of engines.
+      connection: its connection.
+      analyses: limits of the analyses by address.
     """
 
     def __init__(self, rooms: Rooms, room: Room, connection: Connection, analyses: Buckets) -> None:
@@ -68,10 +66,10 @@ class Client:
         self._handlers: dict[str, Callable[[Json], Coroutine[Any, Any, Json | None]]] = {
             "move": self._move,
             "explain": self._explain,
-            "undo": self._undo,
+            "undo": lambda message: self._change(lambda session, seat: session.undo_asked(seat)),
             "answer_undo": self._answer_undo,
-            "redo": self._redo,
-            "resign": self._resign,
+            "redo": lambda message: self._change(lambda session, seat: session.redone(seat)),
+            "resign": lambda message: self._change(lambda session, seat: session.resigned(seat)),
             "hint": self._hint,
             "analyze": self._analyze,
             "name": self._name,
@@ -79,7 +77,7 @@ class Client:
         }
 
     async def join(self, message: Json) -> None:
-        """Join the game, with the first message. Raises ``RefusedError``."""
+        """Join the game with the first message. Raises ``RefusedError``."""
         if message.get("type") != "join":
             raise RefusedError('the first message must be {"type": "join", "token": ..., "after": 0}', "type")
         token = message.get("token")
@@ -89,8 +87,8 @@ class Client:
         undos = _integer(message, "undos", 0, MAX_MOVES) if "undos" in message else None
         name = name_of(message.get("name"))
         room, connection = self._room, self.connection
-        if len(room.connections) >= self._rooms.limits.connections_per_game:
-            raise RefusedError("too many are connected to this game", None, 429)
+        if len(room.connections) >= self.limits.connections_per_game:
+            raise RefusedError("too many clients are connected to this game", status=429)
         room.join(connection, token, after, undos)
         seat = connection.seat
         if seat is not None and not room.session.over:
@@ -103,15 +101,15 @@ class Client:
             await room.change(take)
 
     async def handle(self, text: str | bytes | None) -> bool:
-        """Do what a message asks for, and answer it; whether the connection goes on."""
+        """Handle a message and send its answer; return whether the connection continues."""
         connection = self.connection
         message: Any = None
         try:
             if not self._bucket.take():
                 self._ignored += 1
-                connection.reply(_refused(None, RefusedError("too many messages; send fewer", None, 429)))
-                return self._ignored < self._rooms.limits.message_burst
-            message = read_message(text, self._rooms.limits)
+                connection.reply(_refused(None, RefusedError("too many messages; wait a moment", status=429)))
+                return self._ignored < self.limits.message_burst
+            message = read_message(text, self.limits)
             handler = self._handlers.get(message["type"]) if isinstance(message.get("type"), str) else None
             if handler is None:
                 raise RefusedError(f"type must be one of {', '.join(self._handlers)}", "type")
@@ -122,47 +120,37 @@ class Client:
             connection.reply({**answer, "ref": ref_of(message)})
         return True
 
-    # ---- What clients ask for
+    # ---- Handlers by type
 
-    def _done(self, session: Session) -> Json:
+    async def _change(self, change: Callable[[Session, int | None], Session]) -> Json:
+        seat = self.connection.seat
+        session = await self._room.change(lambda session: change(session, seat))
         return {"type": "ok", "move": len(session.moves)}
 
+    def _action(self, message: Json) -> int:
+        return _integer(message, "action", 0, self._room.session.setup.host.num_actions - 1)
+
     async def _move(self, message: Json) -> Json:
-        host = self._room.session.setup.host
-        action = _integer(message, "action", 0, host.num_actions - 1)
+        action = self._action(message)
         known = _integer(message, "move", 0, MAX_MOVES) if "move" in message else None
-        seat = self.connection.seat
-        return self._done(await self._room.change(lambda session: session.played(seat, action, known)))
+        return await self._change(lambda session, seat: session.played(seat, action, known))
 
     async def _explain(self, message: Json) -> Json:
-        host = self._room.session.setup.host
-        action = _integer(message, "action", 0, host.num_actions - 1)
+        action = self._action(message)
         rule = self._room.session.explain(self.connection.seat, action)
         return {"type": "explained", "action": action, "rule": rule}
 
-    async def _undo(self, message: Json) -> Json:
-        seat = self.connection.seat
-        return self._done(await self._room.change(lambda session: session.undo_asked(seat)))
-
     async def _answer_undo(self, message: Json) -> Json:
-        seat, accepts = self.connection.seat, message.get("accept")
+        accepts = message.get("accept")
         if not isinstance(accepts, bool):
             raise RefusedError("accept must be true or false", "accept")
-        return self._done(await self._room.change(lambda session: session.undo_answered(seat, accepts)))
-
-    async def _redo(self, message: Json) -> Json:
-        seat = self.connection.seat
-        return self._done(await self._room.change(lambda session: session.redone(seat)))
-
-    async def _resign(self, message: Json) -> Json:
-        seat = self.connection.seat
-        return self._done(await self._room.change(lambda session: session.resigned(seat)))
+        return await self._change(lambda session, seat: session.undo_answered(seat, accepts))
 
     async def _name(self, message: Json) -> Json:
-        seat, name = self.connection.seat, name_of(message.get("name"))
+        name = name_of(message.get("name"))
         if name is None:
-            raise RefusedError("name must be a text that is not empty", "name")
-        return self._done(await self._room.change(lambda session: session.renamed(seat, name)))
+            raise RefusedError("name must not be empty", "name")
+        return await self._change(lambda session, seat: session.renamed(seat, name))
 
     async def _ping(self, message: Json) -> Json:
         return {"type": "pong"}
@@ -170,18 +158,17 @@ class Client:
     async def _hint(self, message: Json) -> None:
         session, seat = self._room.session, self.connection.seat
         if seat is None:
-            raise RefusedError("spectators only watch; join with the token of a seat", None, 403)
+            raise RefusedError("spectators get no hints; join with the token of a seat", status=403)
         if not session.setup.is_casual:
-            raise RefusedError("hints are given in casual games only", None, 409)
+            raise RefusedError("hints are available in casual games only", status=409)
         if session.over:
-            raise RefusedError("the game is over", None, 409)
+            raise RefusedError("the game is over", status=409)
         if seat != session.mover:
-            raise RefusedError("it is not your turn", None, 409)
+            raise RefusedError("it is not your turn", status=409)
 
         async def hint() -> Json:
             analysis = await self._rooms.analysis(session, len(session.moves), address=self.connection.address)
-            position = session.position
-            return {"type": "hint", "move": len(session.moves), **position.action_view(analysis["action"])}
+            return {"type": "hint", "move": len(session.moves), **session.position.action_view(analysis["action"])}
 
         self._answer_later(hint, message)
 
@@ -191,9 +178,9 @@ class Client:
         agent, simulations = message.get("agent"), message.get("simulations")
         if not session.over:
             if not session.setup.is_casual:
-                raise RefusedError("analyses are made in casual games, or after the end", None, 409)
+                raise RefusedError("analyses are available in casual games or after the end", status=409)
             if session.setup.is_hidden and (seat is None or seat != session.mover or number != len(session.moves)):
-                raise RefusedError("before the end, an analysis would show what is hidden", None, 409)
+                raise RefusedError("this analysis is available after the end, because it would show hidden tiles", status=409)
 
         async def analyze() -> Json:
             address = self.connection.address
@@ -203,10 +190,10 @@ class Client:
         self._answer_later(analyze, message)
 
     def _answer_later(self, work: Callable[[], Coroutine[Any, Any, Json]], message: Json) -> None:
-        """Have an engine asked while the client goes on; it is given up when the client is gone."""
+        """Answer in the background; the work is cancelled when the client leaves."""
         connection, ref = self.connection, ref_of(message)
         if len(connection.tasks) >= _MAX_TASKS or not self._analyses.take(connection.address):
-            raise RefusedError("too many analyses; wait for some of them", None, 429)
+            raise RefusedError("too many analyses; wait for some of them", status=429)
 
         async def run() -> None:
             try:
@@ -227,18 +214,18 @@ def _refused(ref: Any, refusal: RefusedError) -> Json:
 async def converse(
     receive: Callable[[], Coroutine[Any, Any, str | bytes | None]], client: Client, join_seconds: float = 30.0
 ) -> None:
-    """Talk with a client: first it joins, then it asks. Raises ``RefusedError`` where it does not join.
+    """Handle the messages of a client, the first of which must join. Raises ``RefusedError`` if it does not.
 
     Args:
-      receive: gives the next frame; raises ``EOFError`` when the client is gone.
+      receive: returns the next frame; raises ``EOFError`` when the client is gone.
       client: the client.
-      join_seconds: it must join within so many seconds.
+      join_seconds: time limit for joining.
     """
     try:
         async with asyncio.timeout(join_seconds):
             first = await receive()
     except TimeoutError:
-        raise RefusedError("nobody has joined", None, 408) from None
+        raise RefusedError(f"the first message must arrive within {join_seconds:g} seconds", status=408) from None
     await client.join(read_message(first, client.limits))
     while await client.handle(await receive()):
-        await client.connection.has_room()  # who asks faster than it reads is read more slowly
+        await client.connection.has_room()  # messages are read only as fast as the client reads the answers

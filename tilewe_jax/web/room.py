@@ -1,7 +1,7 @@
-"""A room: a game, those who are connected to it, and the engine that thinks in it.
+"""A room: one game, its connected clients, and the engine that plays in it.
 
-A change of a game is made in this order, under the lock of its room: the session checks it and gives a new session; the store
-writes it; the room takes the new session; clients hear of it. Whatever happens in between, nobody hears of what is not kept.
+Under the lock of its room, a change of a game takes four steps: the session checks it and returns a new session, the store
+writes it, the room adopts the new session, and the clients receive it. Clients never receive a state that is not stored.
 """
 
 import asyncio
@@ -28,28 +28,28 @@ log = logging.getLogger("tilewe_jax.web")
 Json = dict[str, Any]
 
 MAX_FRAMES = 200
-"""Views that a message has at most; those of earlier moves are in the replay."""
+"""Maximum number of views in a message; the replay has the earlier ones."""
 RECENT_POSITIONS = 8
-"""Positions of a game that are kept, for undo and for those who have missed a few moves."""
+"""Number of recent positions that a room keeps, for undo and for clients that missed a few moves."""
 SECONDS_UNTIL_VANISHED = 60.0
-"""Engines stop, and a game leaves the memory, when nobody has been connected for so long."""
-SECONDS_UNTIL_ASKED_AGAIN = 5.0
-"""An engine that is not available is asked again after this time."""
+"""Time without clients after which engines stop and the game leaves memory."""
+RETRY_SECONDS = 5.0
+"""Delay before an unavailable engine or store is tried again."""
 
 
 def encoded(value: Any) -> str:
-    """A value as JSON text, for the wire."""
+    """Return a value as compact JSON text."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
 class Connection:
-    """A client of a room. What it is told waits here, in bounded space, until it reads.
+    """A client of a room, with a bounded queue of messages.
 
-    A client that reads slowly is not sent every state, but the last one when it is ready.
+    A client that reads slowly does not receive every state, only the latest one once it has read the previous message.
 
     Args:
       send: sends a text.
-      address: where it comes from.
+      address: address of the client.
       limits: the limits.
     """
 
@@ -58,13 +58,13 @@ class Connection:
         self.seat: int | None = None
         self.token_hash: str | None = None
         self.known_moves = 0
-        """Moves that it has been told."""
+        """Number of moves that the client knows."""
         self.is_new = True
-        """Whether it has not been sent a state yet."""
-        self.starts_anew = True
-        """Whether it has joined without knowing a move."""
+        """Whether the client has received no state yet."""
+        self.needs_start = True
+        """Whether the client joined without knowing a move."""
         self.tasks: set[asyncio.Task[None]] = set()
-        """Its analyses and hints."""
+        """Its analyses and hints in progress."""
         self._send, self._limits = send, limits
         self._replies: deque[str] = deque()
         self._has_news = False
@@ -74,12 +74,12 @@ class Connection:
         self._is_lost = False
 
     def notify(self) -> None:
-        """Have the state sent to it."""
+        """Queue the current state."""
         self._has_news = True
         self._wake.set()
 
     def reply(self, message: Mapping[str, Any]) -> None:
-        """Send it a message."""
+        """Queue a message. The connection ends if the queue is full."""
         if len(self._replies) >= self._limits.replies:
             self._is_lost = True
         else:
@@ -89,16 +89,16 @@ class Connection:
         self._wake.set()
 
     async def has_room(self) -> None:
-        """Wait until it has read so much that it may ask for more."""
+        """Wait until the queue is at most half full."""
         await self._has_room.wait()
 
     async def run(self, room: "Room") -> None:
-        """Send what there is to send, until the client does not read any more, or is gone."""
+        """Send the queued messages until the client is gone or reads too slowly."""
         while not self._is_lost:
             await self._wake.wait()
             self._wake.clear()
             while (self._replies or self._has_news) and not self._is_lost:
-                # A refusal is said before the state in which it was made; what was done, after the state that has it.
+                # The state goes first, so that an acknowledged move is already in the last state of the client.
                 if self._has_news:
                     self._has_news = False
                     text = await room.state_text(self)
@@ -111,7 +111,14 @@ class Connection:
 
 
 class Room:
-    """A game and those who are connected to it."""
+    """A game and its connected clients.
+
+    Args:
+      rooms: all games.
+      game_id: id of the game.
+      created: time of its creation, in seconds since 1970.
+      session: its session.
+    """
 
     def __init__(self, rooms: "Rooms", game_id: str, created: float, session: Session) -> None:
         self.id, self.created = game_id, created
@@ -121,13 +128,13 @@ class Room:
         self.lock = asyncio.Lock()
         self.rematch_lock = asyncio.Lock()
         self.rematch_tokens: dict[int, str] = {}
-        """By seat of this game, the tokens of the game that follows."""
+        """Tokens of the rematch, by seat of this game."""
         self._rooms = rooms
         self._thinking: asyncio.Task[None] | None = None
-        self._thinking_of: tuple[int, int] | None = None
-        """The number of moves, and of times that some were taken back, of the position that the engine thinks about."""
+        self._thinking_about: tuple[int, int] | None = None
+        """Numbers of moves and of undos of the position that the engine searches."""
         self._warming: asyncio.Task[None] | None = None
-        """Has the searches of the engines compiled while people think."""
+        """Compiles the searches of the engines while people think."""
         self._moved = 0.0
         """Monotonic time of the last change."""
         self._flag: asyncio.TimerHandle | None = None
@@ -140,21 +147,25 @@ class Room:
     # ---- Clients
 
     def join(self, connection: Connection, token: str | None, after: int, undos: int | None) -> None:
-        """Connect a client, which knows ``after`` moves, from before the ``undos``-th time that moves were taken back.
+        """Connect a client.
 
-        Raises ``RefusedError`` for a token of no seat.
+        Args:
+          connection: the client.
+          token: token of a seat; ``None`` for a spectator.
+          after: number of moves that the client knows.
+          undos: number of undos that the client knows.
+
+        Raises ``RefusedError`` for an unknown token.
         """
         session = self.session
-        seat = None
         if token is not None:
-            seat = session.seat_of(token)
-            if seat is None:
-                raise RefusedError("that token opens no seat of this game", "token", 403)
-            connection.token_hash = session.seats[seat].token_hash
-        connection.seat = seat
+            connection.seat = session.seat_of(token)
+            if connection.seat is None:
+                raise RefusedError("this token does not belong to a seat of this game", "token", 403)
+            connection.token_hash = session.seats[connection.seat].token_hash
         is_same_past = undos == session.undos or (undos is None and not session.undos)
         connection.known_moves = after if is_same_past and after <= len(session.moves) else 0
-        connection.starts_anew = not connection.known_moves
+        connection.needs_start = not connection.known_moves
         was_connected = self._connected_seats()
         self.connections.add(connection)
         self.last_used = time.monotonic()
@@ -177,62 +188,58 @@ class Room:
             self.notify()
 
     def notify(self) -> None:
-        """Have the state sent to everybody."""
+        """Queue the current state for all clients."""
         for connection in self.connections:
             connection.notify()
 
     @property
     def is_left(self) -> bool:
-        """Whether nobody has been here for a while."""
+        """Whether nobody has been connected for a while."""
         return not self.connections and not self.lock.locked() and time.monotonic() - self.last_used > SECONDS_UNTIL_VANISHED
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody has been here for a while, and nothing goes on."""
+        """Whether nobody has been connected for a while and no clock runs."""
         return self.is_left and self._flag is None
 
     def close(self) -> None:
-        """Stop what goes on, for good; the game is in the file, and another room may go on with it."""
+        """Stop all tasks of the room for good. Another room may continue the stored game."""
         self._is_closed = True
-        for task in (self._thinking, self._warming):
+        for task in (self._thinking, self._warming, self._flag):
             if task:
                 task.cancel()
-        if self._flag:
-            self._flag.cancel()
 
     # ---- Changes
 
     async def change(self, change: Callable[[Session], Session]) -> Session:
-        """Change the session. Raises ``RefusedError``; nothing has changed then.
+        """Change the session and store it. Raises ``RefusedError``, after which the session is unchanged.
 
-        It goes on to its end even where the caller is cancelled: the room never differs from the file.
+        The change completes even if the caller is cancelled, so that room and store never differ.
         """
         task = asyncio.create_task(self._change(change))
-        task.add_done_callback(lambda task: task.cancelled() or task.exception())  # the caller may have gone
+        task.add_done_callback(lambda task: task.cancelled() or task.exception())  # the caller may be gone
         return await asyncio.shield(task)
 
     async def _change(self, change: Callable[[Session], Session]) -> Session:
         async with self.lock:
             if self._is_closed:
-                raise RefusedError("the game was left meanwhile; try again", None, 503)
+                raise RefusedError("this game has left memory; try again", status=503)
             old = self.session
             new = change(old)
             if new is old:
                 return old
-            kept = min(len(old.moves), len(new.moves))  # one change either adds a move or takes some back
-            moves = tuple(
-                StoredMove(move.action, None if move.stored is None else encoded(move.stored)) for move in new.moves[kept:]
-            )
+            kept = min(len(old.moves), len(new.moves))  # a change either adds moves or takes some back
+            moves = tuple(StoredMove(move.action, encoded(move.stored) if move.stored else None) for move in new.moves[kept:])
             try:
                 await self._rooms.store.change(Change(self.id, encoded(new.stored_state), new.over is not None, kept, moves))
             except StoreError as error:
                 log.error("%s: %s", self.id, error)
-                raise RefusedError("the server cannot save the game, so nothing was done; try again later", None, 503) from None
-            self._take(new)
+                raise RefusedError("the server cannot save the game; try again later", status=503) from None
+            self._adopt(new)
             return new
 
-    def _take(self, new: Session) -> None:
-        """Take a session that is kept in the file, and tell everybody."""
+    def _adopt(self, new: Session) -> None:
+        """Adopt a stored session and send it to all clients."""
         old, self.session = self.session, new
         self._moved = time.monotonic()
         number = len(new.moves)
@@ -243,22 +250,21 @@ class Room:
             for connection in self.connections:
                 connection.known_moves = min(connection.known_moves, number)
         if new.over and not old.over:
-            self._views.clear()  # hidden things are shown from now on
+            self._views.clear()  # views now show hidden information
         self._moves += [encoded(move.json) for move in new.moves[len(self._moves) :]]
+        oldest = number - RECENT_POSITIONS
+        self._positions = {at: position for at, position in self._positions.items() if at > oldest}
         self._positions[number] = new.position
+        self._views = {key: view for key, view in self._views.items() if key[0] > oldest}
         self._legal = None
-        for old_number in [key for key in self._positions if key <= number - RECENT_POSITIONS]:
-            del self._positions[old_number]
-        for key in [key for key in self._views if key[0] <= number - RECENT_POSITIONS]:
-            del self._views[key]
         for connection in self.connections:
             if connection.seat is not None and new.seats[connection.seat].token_hash != connection.token_hash:
-                connection.seat = None  # somebody else has taken the seat
+                connection.seat = None  # another client has taken the seat
         self.notify()
         self._follow()
 
     def _follow(self) -> None:
-        """Have the engine think, and the clock run out, as the session has it now."""
+        """Start or stop clock, engine and compilation to match the session."""
         if self._flag:
             self._flag.cancel()
             self._flag = None
@@ -270,12 +276,12 @@ class Room:
                 self.session = session = session.with_clock_started()
             left = (session.seconds_left() or [])[session.mover or 0]
             self._flag = asyncio.get_running_loop().call_later(left + 0.005, lambda: self._rooms.spawn(self._drop_flag()))
-        question_of = (len(session.moves), session.undos)
-        if self._thinking and (not session.engine_to_move or question_of != self._thinking_of):
+        about = len(session.moves), session.undos
+        if self._thinking and (not session.engine_to_move or about != self._thinking_about):
             self._thinking.cancel()
             self._thinking = None
         if session.engine_to_move and not self._thinking and self.connections and self._rooms.engines:
-            self._thinking_of = question_of
+            self._thinking_about = about
             self._thinking = asyncio.create_task(self._think(session, session.engine_to_move))
         if self._warming and (self._thinking or session.over):
             self._warming.cancel()
@@ -283,17 +289,16 @@ class Room:
             self._warming = self._rooms.spawn(self._warm_up(session, self._rooms.turns))
 
     async def _warm_up(self, session: Session, turns: "Turns") -> None:
-        """Have the searches of the engines compiled before they move, while a player is connected."""
+        """Compile the searches of the engines before they move."""
         for agent in {seat.agent for seat in session.seats if seat.kind == "engine"}:
-            question = self._rooms.question(session, 0, agent or "")
             try:
-                await turns.warm_up(question, self._address)
+                await turns.warm_up(self._rooms.question(session, 0, agent or ""), self._address)
             except EngineError as error:
                 log.warning("warming up %s: %s", agent, error)
 
     @property
     def _address(self) -> str:
-        """The address for which the engine works: of a player who is connected, otherwise of a spectator."""
+        """Address to which the work of the engine is counted: of a connected player, otherwise of a spectator."""
         return next((each.address for each in sorted(self.connections, key=lambda each: each.seat is None)), "")
 
     async def _drop_flag(self) -> None:
@@ -301,18 +306,18 @@ class Room:
         try:
             await self.change(lambda session: session.flagged())
         except RefusedError as error:
-            log.error("%s: the end of the time was not saved: %s", self.id, error)
-            await asyncio.sleep(SECONDS_UNTIL_ASKED_AGAIN)
+            log.error("%s: the loss on time could not be saved: %s", self.id, error)
+            await asyncio.sleep(RETRY_SECONDS)
         self._follow()
 
     def rest(self) -> None:
-        """Have the engine stop where nobody watches."""
+        """Stop the engine if nobody has watched for a while."""
         if self._thinking and not self.connections and time.monotonic() - self.last_used > SECONDS_UNTIL_VANISHED:
             self._thinking.cancel()
             self._thinking = None
 
     async def _think(self, session: Session, seat: Seat) -> None:
-        """Have the engine to move make its move."""
+        """Make the move of an engine."""
         assert self._rooms.turns
         mover = session.mover
         question = self._rooms.question(session, len(session.moves), seat.agent or "", seed=random.getrandbits(31))
@@ -324,16 +329,16 @@ class Room:
                 action = answer["action"]
                 analysis = await asyncio.to_thread(analysis_of, session.position, answer, seat.agent)
                 if session.position.explain(action) is not None:
-                    raise EngineError("it wants to make an illegal move")
+                    raise EngineError(f"it chose the illegal action {action}")
             except UnavailableError:
                 self.notify()
-                await asyncio.sleep(SECONDS_UNTIL_ASKED_AGAIN)
-            except Exception as error:  # whatever an engine answers, its game goes on
+                await asyncio.sleep(RETRY_SECONDS)
+            except Exception as error:  # the game continues after any wrong answer
                 log.warning("%s: the engine %s has failed: %s", self.id, seat.agent, error)
                 action = random.choice(session.position.legal_actions())
-                note, analysis = "the engine has failed, so a random move was made", None
+                note, analysis = "the engine failed, so a random move was made", None
         await asyncio.sleep(self._moved + self._rooms.limits.engine_seconds - time.monotonic())
-        # From here on it is a move like any other, and is not taken back half-way.
+        # From here on the move completes like any other move: nothing cancels it half-way.
         self._thinking = None
 
         def play(current: Session) -> Session:
@@ -345,19 +350,19 @@ class Room:
             await self.change(play)
         except RefusedError as error:
             log.error("%s: the engine's move was not made: %s", self.id, error)
-            await asyncio.sleep(SECONDS_UNTIL_ASKED_AGAIN)
+            await asyncio.sleep(RETRY_SECONDS)
             self._follow()
 
-    # ---- What clients are told
+    # ---- Messages
 
     def _connected_seats(self) -> set[int]:
         return {connection.seat for connection in self.connections if connection.seat is not None}
 
     async def state_text(self, connection: Connection) -> str:
-        """The state as a client may see it: all that is new to it."""
+        """Return the state message for a client, with the moves that it does not know."""
         session = self.session
         known = min(connection.known_moves, len(session.moves))
-        has_start = connection.is_new and connection.starts_anew
+        has_start = connection.is_new and connection.needs_start
         text = await self._text(session, connection.seat, known, connection.is_new, has_start)
         if self.session.undos == session.undos:
             connection.known_moves = max(known, len(session.moves))
@@ -365,25 +370,25 @@ class Room:
         return text
 
     async def spectator_text(self) -> str:
-        """The state as everybody may see it, from the start."""
+        """Return the state message for a new spectator."""
         return await self._text(self.session, None, 0, True, True)
 
     async def _text(self, session: Session, seat: int | None, known: int, is_first: bool, has_start: bool) -> str:
         setup, over = session.setup, session.over
         connected = self._connected_seats()
-        engines = self._rooms.engines
-        thinking = session.engine_to_move
+        engines, thinking = self._rooms.engines, session.engine_to_move
         clock = None
         if session.clock is not None:
             remaining = [round(seconds, 3) for seconds in session.seconds_left() or ()]
             clock = {"remaining": remaining, "running": session.mover if session.clock_runs() else None}
         is_warm = thinking and engines and engines.is_warm(self._rooms.question(session, 0, thinking.agent or ""))
+        number = len(session.moves)
         state = {
             "type": "state",
             "id": self.id,
             "game": setup.host.id,
             "options": setup.host.options,
-            "move": len(session.moves),
+            "move": number,
             "undos": session.undos,
             "seats": [
                 {"kind": each.kind, "name": each.name, "agent": each.agent, "connected": index in connected}
@@ -393,7 +398,7 @@ class Room:
             "casual": setup.is_casual,
             "clock": clock,
             "undo": session.undo,
-            "redo": bool(session.undone) and seat is not None and not over and not session.people_but(seat),
+            "redo": bool(session.undone) and seat is not None and not over and not session.other_people(seat),
             "over": over,
             "thinking": thinking is not None and engines is not None,
             "engine": {**self._rooms.engine_state, "warm": bool(is_warm) if thinking else None},
@@ -401,41 +406,38 @@ class Room:
         if session.rounds:
             state["rounds"] = session.rounds
         if session.rematch:
-            rematch = {"id": session.rematch}
-            if seat in self.rematch_tokens:
-                rematch["token"] = self.rematch_tokens[seat]
-            state["rematch"] = rematch
-        number = len(session.moves)
+            tokens = {"token": self.rematch_tokens[seat]} if seat in self.rematch_tokens else {}
+            state["rematch"] = {"id": session.rematch, **tokens}
         audience = seat if setup.is_hidden and not over else None
-        parts = [encoded(state)[:-1], ',"view":', self._view(number, audience, session.position)]
-        parts += [',"legal":', self._legal_text(session) if seat is not None and seat == session.mover else "null"]
-        parts += [',"moves":[', ",".join(self._moves[known:number]), "]"]
-        frames = await self._frames(session, known, audience)
-        parts += [',"frames":[', ",".join(frames), "]"]
+        # The remaining fields are JSON texts already, most of them shared by several clients.
+        texts = {
+            "view": self._view(number, audience, session.position),
+            "legal": self._legal_text(session) if seat is not None and seat == session.mover else "null",
+            "moves": f"[{','.join(self._moves[known:number])}]",
+            "frames": f"[{','.join(await self._frames(session, known, audience))}]",
+        }
         if is_first and setup.host.shapes:
-            parts += [',"orientations":', encoded(setup.host.shapes)]
+            texts["orientations"] = encoded(setup.host.shapes)
         if has_start:
-            parts += [',"start":', encoded(session.view(0, setup.start, audience))]
-        return "".join([*parts, "}"])
+            texts["start"] = encoded(session.view(0, setup.start, audience))
+        return "".join([encoded(state)[:-1], *(f',"{name}":{text}' for name, text in texts.items()), "}"])
 
     async def _frames(self, session: Session, known: int, audience: int | None) -> list[str]:
-        """The views after the moves that a client does not know, of the last ``MAX_FRAMES`` of them."""
+        """Views after the moves that a client does not know, at most the last ``MAX_FRAMES`` views."""
         last = len(session.moves)
         first = max(known + 1, last - MAX_FRAMES + 1)
-        numbers = range(first, last + 1)
-        available = {number: self._positions.get(number) for number in numbers}
+        available = {number: self._positions.get(number) for number in range(first, last + 1)}
         if all(position or (number, audience) in self._views for number, position in available.items()):
-            return [self._view(number, audience, available[number]) for number in numbers]
+            return [self._view(number, audience, position) for number, position in available.items()]
 
         def replayed() -> list[str]:
-            # Another thread: a long game takes tenths of a second.
             positions = enumerate(session.positions())
             return [encoded(session.view(number, position, audience)) for number, position in positions if number >= first]
 
-        return await asyncio.to_thread(replayed)
+        return await asyncio.to_thread(replayed)  # a long game takes tenths of a second
 
     def _view(self, number: int, audience: int | None, position: HostPosition | None) -> str:
-        """A view as text, which is made once for all who see the same."""
+        """A view as text, encoded once for all clients that see the same."""
         key = number, audience
         if key not in self._views:
             assert position is not None
@@ -443,12 +445,11 @@ class Room:
         return self._views[key]
 
     def _legal_text(self, session: Session) -> str:
-        """What the seat to move may do: ids where clients know the shapes of the game, and whole actions elsewhere."""
+        """The legal actions as text: ids if clients know the shapes of the game, otherwise views of actions."""
         if self._legal is None or session is not self.session:
             position = session.position
             legal = position.legal_actions()
-            has_shapes = session.setup.host.shapes
-            text = encoded(legal if has_shapes else [position.action_view(action) for action in legal])
+            text = encoded(legal if session.setup.host.shapes else [position.action_view(action) for action in legal])
             if session is not self.session:
                 return text
             self._legal = text
@@ -456,7 +457,7 @@ class Room:
 
 
 def result_of(host: HostGame, position: HostPosition, agent: str | None) -> Json:
-    """Return the result of a finished position in the form of an analysis: its value without a search."""
+    """Return the result of a finished position in the form of an analysis."""
     scores = position.scores()
     leads = [score - max(scores[:seat] + scores[seat + 1 :]) for seat, score in enumerate(scores)] if len(scores) > 1 else None
     return {
@@ -470,7 +471,7 @@ def result_of(host: HostGame, position: HostPosition, agent: str | None) -> Json
 
 
 def analysis_of(position: HostPosition, answer: Mapping[str, Any], agent: str | None) -> Json:
-    """An answer of ``tilewe-jax analyze`` as clients get it."""
+    """Return an answer of ``tilewe-jax analyze`` in the form for clients."""
     return {
         "agent": agent,
         "action": answer["action"],

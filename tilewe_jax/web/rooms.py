@@ -1,15 +1,17 @@
-"""All games: those in memory, and the file that keeps them; and what is asked of engines about them."""
+"""All games of the server, in memory and in the database, and the questions to engines about them."""
 
 import asyncio
 import logging
 import secrets
 import time
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tilewe_jax.host_games import OFFERS
 from tilewe_jax.web.catalog import Agent, make_game, new_deal
 from tilewe_jax.web.engines import EngineError, EnginePool, Question, UnavailableError
+from tilewe_jax.web.forms import NUMBER, fits
 from tilewe_jax.web.limits import Limits
 from tilewe_jax.web.room import SECONDS_UNTIL_VANISHED, Room, analysis_of, encoded, result_of
 from tilewe_jax.web.session import ClockSettings, RefusedError, Seat, Session, Setup, hash_of, new_token, restored, started
@@ -21,30 +23,33 @@ log = logging.getLogger("tilewe_jax.web")
 Json = dict[str, Any]
 
 MAX_LISTED = 50
-"""Games of the lobby."""
+"""Number of games in the lobby."""
 MAX_NAME = 40
+"""Maximum length of the name of a player."""
 MAX_IDS = 200
 """Maximum number of ids in a request for games."""
 DAY = 86_400.0
 MAX_DAYS = 90
-"""Games and studies that nobody has touched for so many days are deleted."""
+"""Games and studies are deleted this many days after their last change."""
 SIMULATIONS = (16, 64, 256, 1024)
-"""Numbers of simulations that an analysis may be asked for; each is compiled once."""
-ANALYSES_AT_ONCE = 16
-"""Analyses that are with the engines at the same time: a move that an engine has to make waits for no more than these."""
+"""Numbers of simulations that a client may choose for an analysis; each is compiled once."""
+CONCURRENT_ANALYSES = 16
+"""Maximum number of analyses that the engines receive in parallel, so that the moves of games do not wait for more."""
 SECONDS = (1.0, 86_400.0)
-"""Range of the seconds of a clock."""
+"""Range of the time of a clock, in seconds."""
 INCREMENT = (0.0, 3_600.0)
+"""Range of the increment of a clock, in seconds."""
+_LISTED_SEAT = {"name": str, "kind": ("human", "open", "engine")}
 
 
 class Rooms:
-    """All games: those in memory, and the file with all of them.
+    """All games, in memory and in the database.
 
     Args:
-      store: the file.
-      engines: the engines; ``None`` for a server without.
-      agents: by game, the agents that are offered.
-      analysis_agent: the agent that analyses where no other is asked for.
+      store: the database.
+      engines: the engines; ``None`` for a server without engines.
+      agents: the offered agents by game.
+      analysis_agent: default agent for analyses.
       limits: the limits.
     """
 
@@ -57,20 +62,19 @@ class Rooms:
         limits: Limits,
     ) -> None:
         self.store, self.engines, self.limits = store, engines, limits
-        self.agents = agents
-        self.analysis_agent = analysis_agent
+        self.agents, self.analysis_agent = agents, analysis_agent
         self._rooms: dict[str, Room] = {}
-        self._loading: dict[str, asyncio.Future[Room | None]] = {}
+        self._loading: dict[str, asyncio.Task[Room | None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._analyses = asyncio.Semaphore(ANALYSES_AT_ONCE)
+        self._analyses = asyncio.Semaphore(CONCURRENT_ANALYSES)
         self.turns = Turns(engines, limits) if engines else None
         if engines:
             engines.listen(self._engines_changed)
 
-    # ---- Life
+    # ---- Tasks
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-        """Run something beside everything else; what it raises is logged."""
+        """Run a coroutine in the background and log its errors."""
         task = asyncio.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -82,7 +86,7 @@ class Rooms:
             log.error("a task has failed", exc_info=error)
 
     async def sweep(self) -> None:
-        """Forget idle games, for ever; they are in the file. Every day, delete those that nobody has touched for long."""
+        """Remove idle games from memory, and old games from the database once a day; runs until it is cancelled."""
         cleaned = time.monotonic()
         while True:
             await asyncio.sleep(SECONDS_UNTIL_VANISHED / 4)
@@ -95,11 +99,11 @@ class Rooms:
                     log.error("old games could not be deleted: %s", error)
 
     async def clean(self) -> None:
-        """Delete games and studies that nobody has touched for ``MAX_DAYS``, except for games in memory."""
+        """Delete games and studies without a change for ``MAX_DAYS``, except for games in memory."""
         await self.store.delete_older(MAX_DAYS * DAY, keep={*self._rooms, *self._loading})
 
     def _sweep(self) -> None:
-        # Where there is no room for more, games go too whose clocks run while nobody is there: these stand still then.
+        # If memory is full, games without clients leave even if a clock runs; the clock stops then.
         is_full = len(self._rooms) >= self.limits.rooms
         for room in list(self._rooms.values()):
             room.rest()
@@ -108,7 +112,7 @@ class Rooms:
                 del self._rooms[room.id]
 
     def close(self) -> None:
-        """Stop what goes on in all rooms."""
+        """Stop all rooms and tasks."""
         for task in list(self._tasks):
             task.cancel()
         for room in self._rooms.values():
@@ -121,94 +125,83 @@ class Rooms:
 
     @property
     def engine_state(self) -> Json:
-        """The state of the engines, for clients."""
-        return (
-            {"state": self.engines.state, "reason": self.engines.reason} if self.engines else {"state": "off", "reason": None}
-        )
+        """State of the engines, for clients."""
+        if self.engines is None:
+            return {"state": "off", "reason": None}
+        return {"state": self.engines.state, "reason": self.engines.reason}
 
     # ---- Games
 
     async def get(self, game_id: str) -> Room:
-        """The room of a game. Raises ``RefusedError`` where there is none."""
+        """Return the room of a game. Raises ``RefusedError`` if the game does not exist."""
         room = self._rooms.get(game_id)
         if room is None:
-            room = await self._load(game_id)
+            # Concurrent requests share one task, which continues if some of them are cancelled.
+            task = self._loading.get(game_id)
+            if task is None:
+                task = self._loading[game_id] = asyncio.create_task(self._load(game_id))
+                task.add_done_callback(lambda task: self._loading.pop(game_id) and (task.cancelled() or task.exception()))
+            room = await asyncio.shield(task)
         if room is None:
-            raise RefusedError("there is no such game", None, 404)
+            raise RefusedError("this game does not exist", status=404)
         room.last_used = time.monotonic()
         return room
 
     async def _load(self, game_id: str) -> Room | None:
-        """Read a game from the file, once for all who ask for it meanwhile."""
-        if game_id in self._loading:
-            return await asyncio.shield(self._loading[game_id])
-        future = self._loading[game_id] = asyncio.get_running_loop().create_future()
-        try:
+        if len(self._rooms) >= self.limits.rooms:
+            self._sweep()
             if len(self._rooms) >= self.limits.rooms:
-                self._sweep()
-                if len(self._rooms) >= self.limits.rooms:
-                    raise RefusedError("too many games are being played; try again later", None, 503)
-            loaded = await asyncio.to_thread(self._read, game_id)
-            room = None
-            if loaded:
-                stored, session = loaded
-                room = self._rooms[game_id] = Room(self, game_id, stored.created, session)
-            future.set_result(room)
-        except BaseException as error:
-            known = isinstance(error, RefusedError | StoreError)
-            future.set_exception(error if known else RefusedError("the game cannot be read", None, 503))
-            future.exception()  # somebody has seen it
-            raise
-        finally:
-            del self._loading[game_id]
+                raise RefusedError("the server has too many active games; try again later", status=503)
+        loaded = await asyncio.to_thread(self._read, game_id)
+        if loaded is None:
+            return None
+        stored, session = loaded
+        room = self._rooms[game_id] = Room(self, game_id, stored.created, session)
         return room
 
     def _read(self, game_id: str) -> tuple[StoredGame, Session] | None:
-        """Read a game from the file. Raises ``StoreError``."""
+        """Read a game from the database. Raises ``StoreError``."""
         stored = self.store.game(game_id)
         if stored is None:
             return None
-        setup = stored.setup
         try:
-            host = make_game(setup["game"], setup["options"])
-            clock = ClockSettings(**setup["clock"]) if setup["clock"] else None
-            values = Setup(host, setup["deal"], clock, setup["casual"], setup["public"])
-            if setup["version"] != host.version:
-                raise ValueError(f"it was played by version {setup['version']} of the rules")
+            host = make_game(stored.setup["game"], stored.setup["options"])
+            if stored.setup["version"] != host.version:
+                raise ValueError(f"its rules have version {stored.setup['version']}, and this program has {host.version}")
+            clock = ClockSettings(**stored.setup["clock"]) if stored.setup["clock"] else None
+            setup = Setup(host, stored.setup["deal"], clock, stored.setup["casual"], stored.setup["public"])
             moves = [(move.action, json_object(move.note) if move.note else {}) for move in stored.moves]
-            return stored, restored(values, stored.state, moves)
-        except Exception as error:  # the server goes on with other games
+            return stored, restored(setup, stored.state, moves)
+        except Exception as error:  # other games remain available
             self.store.report("game", game_id, error)
-            raise DamagedError(f"game {game_id} is damaged, or of other rules than today's") from None
+            raise DamagedError(f"game {game_id} is damaged or was played under other rules") from None
 
     async def create(self, request: Any) -> Json:
-        """Begin a game that a request describes. Raises ``RefusedError``."""
+        """Create a game from a request; return its id and the tokens of its seats. Raises ``RefusedError``."""
         setup, seats, tokens = await asyncio.to_thread(self._described, request)
-        session = started(setup, seats)
-        game_id = await self._add(session)
+        game_id = await self._add(started(setup, seats))
         return {"id": game_id, "seats": [{"seat": seat, "token": token} for seat, token in tokens.items()]}
 
     async def _add(self, session: Session) -> str:
         if await asyncio.to_thread(self.store.count_games) >= self.limits.games:
-            raise RefusedError("the server keeps no more games", None, 429)
+            raise RefusedError("the server cannot store more games", status=429)
         game_id = secrets.token_urlsafe(9)
         new = NewGame(game_id, encoded(session.stored_setup), encoded(session.stored_state), session.setup.is_public)
         try:
             await self.store.add(new)
         except StoreError as error:
             log.error("a game could not be added: %s", error)
-            raise RefusedError("the server cannot save the game; try again later", None, 503) from None
+            raise RefusedError("the server cannot save the game; try again later", status=503) from None
         if len(self._rooms) < self.limits.rooms:
             self._rooms[game_id] = Room(self, game_id, time.time(), session)
         return game_id
 
     def _described(self, request: Any) -> tuple[Setup, list[Seat], dict[int, str]]:
-        """The setup and seats that a request describes, and the tokens of seats. Raises ``RefusedError``."""
+        """Setup, seats and tokens by seat of a request. Raises ``RefusedError``."""
         if not isinstance(request, dict):
             raise RefusedError("the body must be a JSON object")
-        options = request.get("options", {})
         try:
-            host = make_game(request.get("game"), options, only_offered=True)
+            host = make_game(request.get("game"), request.get("options", {}), only_offered=True)
         except (TypeError, ValueError) as error:
             known = isinstance(request.get("game"), str) and request["game"] in OFFERS
             raise RefusedError(str(error), "options" if known else "game") from None
@@ -217,44 +210,34 @@ class Rooms:
                 raise RefusedError(f"{name} must be true or false", name)
         described = request.get("seats")
         if not isinstance(described, list) or len(described) != host.num_players:
-            raise RefusedError(f"seats must be a list of {host.num_players}, one a player", "seats")
-        seats: list[Seat] = []
-        tokens: dict[int, str] = {}
-        for index, values in enumerate(described):
-            seat = self._described_seat(host.id, index, values)
-            if seat.kind != "engine":
-                tokens[index] = new_token()
-                seat = Seat(seat.kind, seat.name, None, hash_of(tokens[index]))
-            seats.append(seat)
+            raise RefusedError(f"seats must be a list of {host.num_players} seats", "seats")
+        seats, tokens = _with_tokens([self._described_seat(host.id, *item) for item in enumerate(described)])
         clock = _clock_settings(request.get("clock"))
-        is_casual = request.get("casual", True)
-        setup = Setup(host, new_deal(host), clock, is_casual, request.get("public", True))
+        setup = Setup(host, new_deal(host), clock, request.get("casual", True), request.get("public", True))
         return setup, seats, tokens
 
     def _described_seat(self, game: str, index: int, values: Any) -> Seat:
-        if not isinstance(values, dict) or values.get("kind") not in ("human", "engine", "open"):
-            raise RefusedError('a seat is like {"kind": "human", "name": "Ada"}; kind is human, engine or open', "seats")
-        kind = values["kind"]
+        if not fits(values, {"kind": ("human", "engine", "open")}):
+            raise RefusedError('a seat must be like {"kind": "human", "name": "Ada"}; kind is human, engine or open', "seats")
+        kind, name = values["kind"], name_of(values.get("name"))
         if kind != "engine":
-            return Seat(kind, name_of(values.get("name")) or f"player {index + 1}")
+            return Seat(kind, name or f"player {index + 1}")
         if not self.engines:
             raise RefusedError("this server has no engines", "seats", 409)
         agent = self.agent(game, values.get("agent"), "seats")
-        return Seat("engine", name_of(values.get("name")) or agent.title, agent.agent)
+        return Seat("engine", name or agent.title, agent.agent)
 
     def agent(self, game: str, name: Any, field: str) -> Agent:
-        """An agent that is offered for a game. Raises ``RefusedError``."""
-        for agent in self.agents.get(game, ()):
+        """Return an offered agent of a game. Raises ``RefusedError`` for other agents."""
+        offered = self.agents.get(game, ())
+        for agent in offered:
             if agent.agent == name:
                 return agent
-        known = ", ".join(agent.agent for agent in self.agents.get(game, ())) or "none"
-        raise RefusedError(f"agent must be one of those that the catalog offers for {game}: {known}", field)
+        known = ", ".join(agent.agent for agent in offered) or "none"
+        raise RefusedError(f"agent must be one of the agents for {game}: {known}", field)
 
     async def listed(self, ids: Sequence[str] | None = None) -> list[Json]:
-        """Return the newest public games, or the games with these ids, public or not: an id cannot be guessed.
-
-        Damaged games are omitted.
-        """
+        """Return the newest public games, or the games with these ids, public or not. Damaged games are omitted."""
 
         def read() -> list[Json]:
             listed = []
@@ -268,25 +251,25 @@ class Rooms:
         return await asyncio.to_thread(read)
 
     async def take_seat(self, game_id: str, seat: int, name: Any) -> Json:
-        """Take an open seat of a public game: its new token. Raises ``RefusedError``."""
+        """Take an open seat of a public game; return its new token. Raises ``RefusedError``."""
         room = await self.get(game_id)
         chosen = name_of(name)
         token = new_token()
 
         def take(session: Session) -> Session:
             if not 0 <= seat < len(session.seats):
-                raise RefusedError("there is no such seat", "seat", 404)
+                raise RefusedError(f"seat must be from 0 to {len(session.seats) - 1}", "seat", 404)
             if not session.setup.is_public:
-                raise RefusedError("the seats of this game are taken by invitation", None, 403)
+                raise RefusedError("the seats of this game are by invitation only", status=403)
             if session.seats[seat].kind != "open" or session.over:
-                raise RefusedError("that seat is taken", "seat", 409)
+                raise RefusedError("this seat is taken", "seat", 409)
             return session.seated(seat, chosen, hash_of(token))
 
         await room.change(take)
         return {"id": game_id, "seat": seat, "token": token}
 
     async def rematch(self, game_id: str, token: Any) -> Json:
-        """Begin the game that follows one, with the seats rotated; or give a player of the first the token for it.
+        """Create the rematch of a game with rotated seats, unless it exists; return the caller's seat and token for it.
 
         Raises ``RefusedError``.
         """
@@ -295,38 +278,27 @@ class Rooms:
         if seat is None:
             raise RefusedError("a rematch needs the token of a seat", "token", 403)
         if not room.session.over:
-            raise RefusedError("the game is not over", None, 409)
+            raise RefusedError("the game is not over", status=409)
         new_id = await self._rematch_of(room)
         new_seat = (seat + 1) % len(room.session.seats)
         if seat not in room.rematch_tokens:
-            # The server was started anew since, and keeps hashes alone.
+            # The server has restarted since, and the database has only hashes of tokens.
             room.rematch_tokens[seat] = new_token()
-            following = await self.get(new_id)
             hashed = hash_of(room.rematch_tokens[seat])
-            await following.change(lambda session: session.seated(new_seat, None, hashed))
+            await (await self.get(new_id)).change(lambda session: session.seated(new_seat, None, hashed))
         return {"id": new_id, "seat": new_seat, "token": room.rematch_tokens[seat]}
 
     async def _rematch_of(self, room: Room) -> str:
-        """The id of the game that follows, which is begun where there is none."""
+        """Id of the rematch, which is created if necessary."""
         async with room.rematch_lock:
             old = room.session
             if old.rematch:
                 return old.rematch
             setup = old.setup
-            count = len(old.seats)
-            tokens: dict[int, str] = {}
-            seats = []
-            for index in range(count):
-                before = (index - 1) % count
-                seat = old.seats[before]
-                if seat.kind != "engine":
-                    tokens[before] = new_token()
-                    seat = Seat(seat.kind, seat.name, None, hash_of(tokens[before]))
-                seats.append(seat)
+            seats, tokens = _with_tokens([old.seats[-1], *old.seats[:-1]])
             deal = await asyncio.to_thread(new_deal, setup.host)
-            again = Setup(setup.host, deal, setup.clock, setup.is_casual, setup.is_public)
-            new_id = await self._add(started(again, seats))
-            room.rematch_tokens = tokens
+            new_id = await self._add(started(replace(setup, deal=deal), seats))
+            room.rematch_tokens = {(seat - 1) % len(seats): token for seat, token in tokens.items()}
             await room.change(lambda session: session.followed_by(new_id))
             return new_id
 
@@ -342,19 +314,18 @@ class Rooms:
         num_simulations: int | None = None,
         is_analysis: bool = False,
     ) -> Question:
-        """The question what to do after so many moves."""
+        """Return the question about the position after ``number`` moves."""
         setup = session.setup
         offered = next((entry for entry in self.agents.get(setup.host.id, ()) if entry.agent == agent), None)
+        # The analysis agent has no time limit: its values must not depend on the load of the machine.
+        is_timed = offered and num_simulations is None and not (is_analysis and agent == self.analysis_agent)
         return Question(
             game=setup.host.id,
             options=setup.host.options,
             deal=setup.deal,
             actions=session.actions[:number],
             agent=agent,
-            # The analysis agent runs without a limit of time: its values must not depend on the load of the machine.
-            max_seconds=offered.max_seconds
-            if offered and num_simulations is None and not (is_analysis and agent == self.analysis_agent)
-            else None,
+            max_seconds=offered.max_seconds if offered and is_timed else None,
             num_simulations=num_simulations,
             seed=seed,
             is_analysis=is_analysis,
@@ -371,7 +342,7 @@ class Rooms:
         if simulations is not None and simulations not in SIMULATIONS:
             raise RefusedError(f"simulations must be one of {', '.join(map(str, SIMULATIONS))}", "simulations")
         if not self.turns:
-            raise RefusedError("this server has no engines", None, 503)
+            raise RefusedError("this server has no engines", status=503)
         name = self.analysis_agent if agent is None else self.agent(game, agent, "agent").agent
         position = await asyncio.to_thread(session.position_at, number)
         if position.is_terminal:
@@ -382,18 +353,23 @@ class Rooms:
                 answer = await self.turns.ask(question, address)
             return await asyncio.to_thread(analysis_of, position, answer, name)
         except UnavailableError as error:
-            raise RefusedError(str(error), None, 503) from None
+            raise RefusedError(str(error), status=503) from None
         except (EngineError, KeyError, TypeError, ValueError) as error:
-            raise RefusedError(f"the engine could not analyse this position: {error}", None, 500) from None
+            raise RefusedError(f"the engine could not analyse this position: {error}", status=500) from None
+
+
+def _with_tokens(seats: Sequence[Seat]) -> tuple[list[Seat], dict[int, str]]:
+    """Seats with new tokens for people, and the tokens by seat."""
+    tokens = {index: new_token() for index, seat in enumerate(seats) if seat.kind != "engine"}
+    hashes = {index: hash_of(token) for index, token in tokens.items()}
+    return [replace(seat, token_hash=hashes.get(index)) for index, seat in enumerate(seats)], tokens
 
 
 def _summary(game_id: str, setup: Json, state: Json, moves: int) -> Json:
-    """A game as the lobby lists it. Raises an error if it is damaged."""
+    """Return the entry of a game in the lobby. Raises an error if the game is damaged."""
     seats = state["seats"]
-    if setup["game"] not in OFFERS or not isinstance(setup["options"], dict) or not isinstance(seats, list):
+    if setup["game"] not in OFFERS or not isinstance(setup["options"], dict) or not fits(seats, [_LISTED_SEAT]):
         raise ValueError("its game or its seats are unknown")
-    if not all(isinstance(seat["name"], str) and seat["kind"] in ("human", "open", "engine") for seat in seats):
-        raise ValueError("a seat has a value of the wrong type")
     return {
         "id": game_id,
         "game": setup["game"],
@@ -406,7 +382,7 @@ def _summary(game_id: str, setup: Json, state: Json, moves: int) -> Json:
 
 
 def name_of(value: Any) -> str | None:
-    """The name that a person has chosen, without what is not printed; ``None`` where there is none. Raises ``RefusedError``."""
+    """Return the printable part of a player's name, or ``None`` if it is empty. Raises ``RefusedError``."""
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > 10 * MAX_NAME:
@@ -418,17 +394,16 @@ def name_of(value: Any) -> str | None:
 def _clock_settings(value: Any) -> ClockSettings | None:
     if value is None:
         return None
-    fields = value if isinstance(value, dict) else {}
-    match fields.get("seconds"), fields.get("increment", 0):
-        case (int() | float()) as seconds, (int() | float()) as increment if (
-            not isinstance(seconds, bool)
-            and not isinstance(increment, bool)
-            and SECONDS[0] <= seconds <= SECONDS[1]
-            and INCREMENT[0] <= increment <= INCREMENT[1]
-        ):
-            return ClockSettings(float(seconds), float(increment))
-    raise RefusedError(
-        f'clock must be null or like {{"seconds": 300, "increment": 5}}: {SECONDS[0]:g} to {SECONDS[1]:g} seconds, and up to'
-        f" {INCREMENT[1]:g} more for each move",
-        "clock",
-    )
+    clock = {"increment": 0, **value} if isinstance(value, dict) else None
+    if (
+        clock is None
+        or not fits(clock, {"seconds": NUMBER, "increment": NUMBER})
+        or not SECONDS[0] <= clock["seconds"] <= SECONDS[1]
+        or not INCREMENT[0] <= clock["increment"] <= INCREMENT[1]
+    ):
+        raise RefusedError(
+            'clock must be null or like {"seconds": 300, "increment": 5}, with'
+            f" {SECONDS[0]:g} to {SECONDS[1]:g} seconds and an increment of at most {INCREMENT[1]:g}",
+            "clock",
+        )
+    return ClockSettings(float(clock["seconds"]), float(clock["increment"]))

@@ -1,4 +1,4 @@
-"""Connections, below HTTP: how many there may be, and how long a client may take. It is what Uvicorn itself does not limit."""
+"""Connection limits below HTTP that Uvicorn lacks: numbers of connections, and time limits for clients."""
 
 import asyncio
 import json
@@ -22,46 +22,42 @@ if sys.platform != "win32":
 log = logging.getLogger("tilewe_jax.web")
 
 _CONTROL_RATE, _CONTROL_BURST = 20.0, 500.0
-"""Pings, pongs and fragments of a WebSocket, a second and in a burst. The limit of messages does not count them."""
+"""Rate per second and burst of pings, pongs and fragments of a WebSocket, which the limit of messages does not count."""
 _CLOSING = 100
-"""WebSockets beyond the limits of the application, which are being refused or closed."""
+"""Number of WebSockets above the limits of the application, which are being refused or closed."""
 _OTHER_FILES = 128
-"""File descriptors for everything except connections: the database, engines, static files."""
+"""Number of file descriptors for everything except connections: the database, engines, static files."""
 
 
 class RepeatFilter(logging.Filter):
-    """Logging filter: pass a message with the same template at most ``count`` times in ``seconds``.
+    """Logging filter: pass at most ``count`` messages with the same template in ``seconds``.
 
-    A client can cause a message as often as it likes, and must not fill the log with it. The next message after that time has
-    the number of omitted messages.
+    Clients can trigger a message arbitrarily often and must not fill the log. The next message after that time states the
+    number of omitted messages.
     """
 
     def __init__(self, count: int = 3, seconds: float = 60.0) -> None:
         super().__init__()
         self._count, self._seconds = count, seconds
-        self._seen: dict[str, tuple[float, int]] = {}
-        """By template: when its period started, and the number of messages since."""
+        self._periods: dict[str, tuple[float, int]] = {}
+        """Start of the current period and number of its messages, by template."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Decide whether to log a record."""
+        """Return whether to log a record."""
         if record.levelno >= logging.ERROR and record.name != "uvicorn.error":
-            return True  # each says something else, like the id of a damaged game
+            return True  # errors differ in their values, such as the id of a damaged game
         now = time.monotonic()
-        started, number = self._seen.get(str(record.msg), (now, 0))
+        started, number = self._periods.get(str(record.msg), (now, 0))
         if now - started > self._seconds:
             if number > self._count:
                 record.msg, record.args = f"{record.getMessage()} ({number - self._count:,} more like this before)", ()
             started, number = now, 0
-        self._seen[str(record.msg)] = started, number + 1
+        self._periods[str(record.msg)] = started, number + 1
         return number < self._count
 
 
 class Sockets:
-    """Counts of the open connections, by address, and their limits.
-
-    Args:
-      limits: the limits.
-    """
+    """Counts of the open connections by address, and their limits."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -69,48 +65,49 @@ class Sockets:
         self._upgraded: Counter[str] = Counter()
 
     def enter(self, address: str) -> str | None:
-        """Count a connection; a reason to refuse it instead."""
+        """Count an HTTP connection, or return the reason to refuse it."""
         limits = self.limits
-        if self._http[address] >= limits.http_connections_per_address:
-            log.warning("more than %d HTTP connections from one address are refused", limits.http_connections_per_address)
-            return "too many connections from this address"
-        if self._http.total() >= limits.http_connections:
-            log.warning("more than %d HTTP connections are refused", limits.http_connections)
-            return "the server has too many connections; try again later"
-        self._http[address] += 1
-        return None
+        return _enter(self._http, address, "HTTP connections", limits.http_connections_per_address, limits.http_connections)
 
     def upgrade(self, address: str) -> str | None:
-        """Count an HTTP connection that becomes a WebSocket; a reason to refuse it instead."""
+        """Count an HTTP connection as a WebSocket from now on, or return the reason to refuse it."""
         limits = self.limits
-        # Somewhat more than the application admits, which refuses a WebSocket in a message that the page shows.
-        if self._upgraded[address] >= limits.connections_per_address + _CLOSING:
-            log.warning("more than %d WebSockets from one address are refused", limits.connections_per_address)
-            return "too many connections from this address"
-        if self._upgraded.total() >= limits.connections + _CLOSING:
-            log.warning("more than %d WebSockets are refused", limits.connections)
-            return "the server has too many connections; try again later"
-        self.leave(address)
-        self._upgraded[address] += 1
-        return None
+        # The application has lower limits and refuses a WebSocket with a message that the page shows.
+        refusal = _enter(
+            self._upgraded, address, "WebSockets", limits.connections_per_address + _CLOSING, limits.connections + _CLOSING
+        )
+        if refusal is None:
+            self.leave(address)
+        return refusal
 
     def leave(self, address: str) -> None:
-        """Count an HTTP connection that has ended."""
-        _decrement(self._http, address)
+        """Count the end of an HTTP connection."""
+        _leave(self._http, address)
 
     def leave_upgraded(self, address: str) -> None:
-        """Count a WebSocket that has ended."""
-        _decrement(self._upgraded, address)
+        """Count the end of a WebSocket."""
+        _leave(self._upgraded, address)
 
 
-def _decrement(counter: "Counter[str]", address: str) -> None:
+def _enter(counter: "Counter[str]", address: str, kind: str, limit_per_address: int, limit: int) -> str | None:
+    if counter[address] >= limit_per_address:
+        log.warning("more than %d " + kind + " from one address are refused", limit_per_address)
+        return "too many connections from this address"
+    if counter.total() >= limit:
+        log.warning("more than %d " + kind + " are refused", limit)
+        return "the server has too many connections; try again later"
+    counter[address] += 1
+    return None
+
+
+def _leave(counter: "Counter[str]", address: str) -> None:
     counter[address] -= 1
     if counter[address] <= 0:
         del counter[address]
 
 
 class _Http(H11Protocol):
-    """An HTTP connection with a limit of the time for the headers of a request, and for reading a response."""
+    """An HTTP connection with time limits for sending the headers of a request and for reading a response."""
 
     sockets: Sockets
 
@@ -118,7 +115,7 @@ class _Http(H11Protocol):
         super().__init__(*args, **options)
         self._is_counted = False
         self._waiting: asyncio.TimerHandle | None = None
-        """Runs from the first byte of a request, or from the connection, until the headers are complete."""
+        """Runs from the connection or the first byte of a request until its headers are complete."""
         self._sending: asyncio.TimerHandle | None = None
         """Runs while the client does not read."""
 
@@ -128,7 +125,7 @@ class _Http(H11Protocol):
 
     @property
     def _is_busy(self) -> bool:
-        """True while the server answers a request."""
+        """Whether the server is answering a request."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -175,14 +172,14 @@ class _Http(H11Protocol):
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
-        # A connection is closed once the client has read everything, which may be never.
+        # Closing waits until the client has read everything, which may never happen.
         self.loop.call_later(self.sockets.limits.send_seconds, self.transport.abort)
 
     def _wait(self) -> None:
         self._waiting = self._waiting or self.loop.call_later(self.sockets.limits.header_seconds, self._give_up)
 
     def _give_up(self) -> None:
-        """End a connection whose client is too slow."""
+        """End the connection of a client that is too slow."""
         log.info("a connection from %s was too slow", self._address)
         self.transport.abort()
 
@@ -201,7 +198,7 @@ class _Http(H11Protocol):
             self._sending = None
 
     def _refuse(self, reason: str) -> None:
-        """Answer with an error before any request, and end the connection."""
+        """Send an error before any request, and end the connection."""
         body = json.dumps({"error": reason, "field": None})
         head = f"HTTP/1.1 503 \r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
         self.transport.write((head + body).encode())
@@ -226,7 +223,7 @@ class _WebSocket(WebSocketsSansIOProtocol):
             return
         if self.writable.is_set():
             super().handle_ping(*args)
-        else:  # the client does not read: pongs would only wait, and the last ping is enough
+        else:  # the client does not read, so a pong would only wait
             self.conn.data_to_send()
 
     def handle_pong(self, *args: Any) -> None:
@@ -240,34 +237,34 @@ class _WebSocket(WebSocketsSansIOProtocol):
     def _take(self) -> bool:
         if self._control.take():
             return True
-        log.warning("a WebSocket sent too many control frames or fragments, and was cut off")
+        log.warning("a WebSocket sent too many control frames or fragments and was cut off")
         self.transport.abort()
         return False
 
 
 def _file_limit(wanted: int) -> int:
-    """Raise the limit of open files to ``wanted`` if the system permits it; return the limit."""
-    if sys.platform != "win32":
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft == resource.RLIM_INFINITY or soft >= wanted:
-            return wanted
-        raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
-        except (OSError, ValueError):  # some systems have a further limit
-            return soft
-        return raised
-    return wanted
+    """Raise the limit of open files to ``wanted`` if the system permits it; return the resulting limit."""
+    if sys.platform == "win32":
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+    except (OSError, ValueError):  # some systems have a further limit
+        return soft
+    return raised
 
 
 def fitted(limits: Limits) -> Limits:
-    """Raise the limit of open files if possible, and return the limits with connections that fit it."""
+    """Raise the limit of open files if possible, and return limits whose connections fit it."""
     wanted = limits.connections + limits.http_connections + _CLOSING + _OTHER_FILES
     soft = _file_limit(wanted)
     if soft >= wanted:
         return limits
     http = max(8, (soft - _CLOSING - _OTHER_FILES) // 3)
-    log.warning("at most %d files may be open, so that the server takes only %d connections; see ulimit -n", soft, 3 * http)
+    log.warning("at most %d files may be open, so the server accepts only %d connections; see ulimit -n", soft, 3 * http)
     return replace(
         limits,
         http_connections=http,
@@ -278,7 +275,7 @@ def fitted(limits: Limits) -> Limits:
 
 
 def server_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
-    """The configuration of a server that keeps to the limits."""
+    """Return the configuration of a Uvicorn server with these limits."""
     sockets = {"sockets": Sockets(limits)}
     for name in ("tilewe_jax.web", "uvicorn.error"):
         logger = logging.getLogger(name)
@@ -289,11 +286,11 @@ def server_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # clients cannot choose their address
+        proxy_headers=False,  # clients must not choose their address
         http=type("Http", (_Http,), sockets),
         ws=type("WebSocket", (_WebSocket,), sockets),
         ws_max_size=limits.message,
-        ws_per_message_deflate=False,  # a small message must not become a large one here
+        ws_per_message_deflate=False,  # a small message must not expand to a large one
         ws_ping_interval=20,
         ws_ping_timeout=20,
         timeout_keep_alive=int(limits.idle_seconds),

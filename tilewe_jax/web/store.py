@@ -1,7 +1,7 @@
-"""The games of the server in one SQLite file. A change is committed before whoever asked for it hears of it.
+"""The database of the server, one SQLite file. A change is committed before its caller continues.
 
-Changes are written by one thread, which commits all that wait at once: the event loop never waits for the disk, and many games
-share the price of a commit.
+One thread writes. It commits all waiting changes in one transaction, so that the event loop never waits for the disk and many
+games share the cost of a commit.
 """
 
 import asyncio
@@ -16,9 +16,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from tilewe_jax.utils.files import parse_json
 
@@ -29,23 +30,21 @@ else:
 
 log = logging.getLogger("tilewe_jax.web")
 
-Result = TypeVar("Result")
-
 APPLICATION_ID = 0x54494C45
-"""Marks the file as one of this server; the letters TILE."""
+"""Application id of the database, the letters TILE."""
 SCHEMA_VERSION = 1
 _SCHEMA = """
 CREATE TABLE games (
   id TEXT PRIMARY KEY, created REAL NOT NULL, updated REAL NOT NULL,
-  setup TEXT NOT NULL, -- what never changes: the game, its options and deal, the clock
-  state TEXT NOT NULL, -- what changes besides the moves: seats, remaining seconds, undo request, end
+  setup TEXT NOT NULL, -- constant: the game, its options and deal, the clock
+  state TEXT NOT NULL, -- variable, without the moves: seats, remaining seconds, undo request, end
   is_public INTEGER NOT NULL, is_over INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX games_updated ON games (updated);
 CREATE INDEX games_public ON games (is_public, created);
 CREATE TABLE moves (
   game TEXT NOT NULL, number INTEGER NOT NULL, action INTEGER NOT NULL,
-  note TEXT, -- what is said of the move, such as the engine's analysis
+  note TEXT, -- JSON, such as the engine's analysis
   PRIMARY KEY (game, number)
 ) WITHOUT ROWID;
 CREATE TABLE studies (id TEXT PRIMARY KEY, created REAL NOT NULL, content TEXT NOT NULL) WITHOUT ROWID;
@@ -53,21 +52,21 @@ CREATE TABLE studies (id TEXT PRIMARY KEY, created REAL NOT NULL, content TEXT N
 _MAX_BATCH = 256
 """Maximum number of changes in a commit."""
 _QUICK_CHECK_LIMIT = 1 << 26
-"""A file up to this size, in bytes, is checked for damage when it is opened; that takes a fraction of a second."""
+"""Maximum size in bytes of a file that is checked for damage when it is opened, which takes a fraction of a second."""
 _LOCKED_BYTE = 0x40000000 + 2048
-"""The byte of the file that a server locks: SQLite keeps no data in the page at 0x40000000, and locks its first 512 bytes."""
+"""Offset of the byte that a server locks. SQLite stores no data in the page at 0x40000000 and locks its first 512 bytes."""
 _locked_here: set[tuple[int, int]] = set()
 """The files that this process has locked, see ``_file_of``."""
 _MAX_DAMAGED = 1_000
-"""Damaged rows whose ids are remembered, so that each is logged once."""
+"""Maximum number of damaged rows that are logged."""
 
 
 class StoreError(Exception):
-    """The file cannot be used; the message says why in one line."""
+    """The database cannot be used; the message is one line."""
 
 
 class DamagedError(StoreError):
-    """A row of the file is damaged. It stays in the file, and other rows can be used."""
+    """A row of the database is damaged. It stays in the file, and other rows remain usable."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +80,11 @@ class StoredMove:
 
 @dataclass(frozen=True)
 class StoredGame:
-    """A game as it is kept."""
+    """A game in the database."""
 
     id: str
     created: float
-    """Seconds since 1970, as all times in the file."""
+    """Seconds since 1970."""
     setup: dict[str, Any]
     state: dict[str, Any]
     moves: tuple[StoredMove, ...]
@@ -93,20 +92,20 @@ class StoredGame:
 
 @dataclass(frozen=True)
 class Change:
-    """What a request changes of a game: its state, and the moves from ``first_move`` on."""
+    """A change of a game."""
 
     game: str
     state: str
-    """JSON text."""
+    """The new state, JSON text."""
     is_over: bool
     first_move: int
-    """Moves from this number on, from 0, are replaced by ``moves``."""
+    """Moves from this number on are replaced by ``moves``."""
     moves: tuple[StoredMove, ...] = ()
 
 
 @dataclass(frozen=True)
 class NewGame:
-    """A game that is added."""
+    """A game to add; ``setup`` and ``state`` are JSON texts."""
 
     id: str
     setup: str
@@ -114,22 +113,21 @@ class NewGame:
     is_public: bool
 
 
-_Task = tuple[Callable[[sqlite3.Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
-
+_Task = tuple[Callable[[sqlite3.Connection], Any], "Future[None]"]
 
 ListedGame = tuple[str, dict[str, Any], dict[str, Any], int]
 """Id, setup, state and number of moves of a game."""
 
 
 class Store:
-    """The file of the games.
+    """The database.
 
     Args:
-      path: the file, which is made where there is none.
-      sync: whether each commit waits for the disk. Without, a commit survives the end of this process in any way, but not that
-        of the machine: after a power failure the last changes may be missing.
+      path: its file, which is created if it does not exist.
+      sync: whether each commit waits for the disk. Without, commits survive a crash of this process, but the last of them may
+        be lost in a power failure.
 
-    Raises ``StoreError`` where the file is used by another server, is no such file, or is damaged.
+    Raises ``StoreError`` if the file is used by another server, is not such a database, or is damaged.
     """
 
     def __init__(self, path: str | Path, sync: bool = False) -> None:
@@ -137,20 +135,25 @@ class Store:
         self._damaged: set[str] = set()
         self._lock = self._locked()
         try:
-            self._writer = self._open()
-            # Read where they are needed, and the writer never waits for them: that is what the write-ahead log gives.
+            self._writer = self._connect()
+            try:
+                self._prepare(self._writer)
+            except BaseException:
+                self._writer.close()
+                raise
+            # With a write-ahead log, readers and the writer do not wait for each other.
             self._reader = self._connect()
         except sqlite3.Error as error:
             self._unlock()
             raise StoreError(f"{self.path} cannot be used ({error}): move it away, or name another file with --data") from None
         self._reading = threading.Lock()
         self._tasks: queue.Queue[_Task | None] = queue.Queue()
-        # A daemon: whatever ends this process before ``close``, it ends; what was acknowledged is committed.
+        # A daemon thread does not keep the process alive; acknowledged changes are committed already.
         self._thread = threading.Thread(target=self._write_all, name="store", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Write what waits, and close the file."""
+        """Write the waiting changes and close the file."""
         self._tasks.put(None)
         self._thread.join()
         self._reader.close()
@@ -166,7 +169,7 @@ class Store:
         await self._write(lambda file: file.execute("INSERT INTO games VALUES (?, ?, ?, ?, ?, ?, ?)", row))
 
     async def change(self, change: Change) -> None:
-        """Change a game. It is committed when this returns; after an error nothing has changed."""
+        """Change a game. Raises ``StoreError``, after which the game is unchanged."""
 
         def write(file: sqlite3.Connection) -> None:
             updated = file.execute(
@@ -174,11 +177,10 @@ class Store:
                 (change.state, change.is_over, time.time(), change.game),
             )
             if not updated.rowcount:
-                raise sqlite3.DataError(f"there is no game {change.game}")
+                raise sqlite3.DataError(f"unknown game {change.game}")
             file.execute("DELETE FROM moves WHERE game = ? AND number >= ?", (change.game, change.first_move))
-            rows = [
-                (change.game, number, move.action, move.note) for number, move in enumerate(change.moves, change.first_move)
-            ]
+            moves = enumerate(change.moves, change.first_move)
+            rows = [(change.game, number, move.action, move.note) for number, move in moves]
             file.executemany("INSERT INTO moves VALUES (?, ?, ?, ?)", rows)
 
         await self._write(write)
@@ -188,7 +190,7 @@ class Store:
         await self._write(lambda file: file.execute("INSERT INTO studies VALUES (?, ?, ?)", (study_id, time.time(), content)))
 
     async def delete_older(self, seconds: float, *, keep: Collection[str] = ()) -> None:
-        """Delete games that have not changed for so long, but for those to ``keep``, and studies as old."""
+        """Delete studies of this age, and games without a change for this time except those to ``keep``."""
         limit = time.time() - seconds
 
         def write(file: sqlite3.Connection) -> None:
@@ -200,19 +202,18 @@ class Store:
 
         await self._write(write)
 
-    # ---- Questions; from any thread. All of them raise ``StoreError`` if the file cannot be read.
+    # ---- Queries, from any thread; all raise ``StoreError`` if the file cannot be read
 
     def game(self, game_id: str) -> StoredGame | None:
-        """The game with this id, or ``None``. Raises ``DamagedError``."""
+        """Return the game with this id, or ``None``. Raises ``DamagedError``."""
         with self._reading:
-            file = self._reader
-            self._query("BEGIN")  # both questions see the same moment
+            self._query("BEGIN")  # both queries read the same snapshot
             try:
                 rows = self._query("SELECT created, setup, state FROM games WHERE id = ?", game_id)
                 moves = self._query("SELECT number, action, note FROM moves WHERE game = ? ORDER BY number", game_id)
             finally:
-                if file.in_transaction:
-                    file.execute("ROLLBACK")
+                if self._reader.in_transaction:
+                    self._reader.execute("ROLLBACK")
         if not rows:
             return None
         try:
@@ -230,16 +231,16 @@ class Store:
             raise DamagedError(f"game {game_id} is damaged: {error}") from None
 
     def newest(self, count: int) -> list[ListedGame]:
-        """The public games that were made last: id, setup, state, and number of moves. Damaged games are omitted."""
+        """Return the newest public games. Damaged games are omitted."""
         return self._listed("WHERE is_public ORDER BY created DESC LIMIT ?", (10 * count,), count)
 
     def named(self, ids: Sequence[str]) -> list[ListedGame]:
-        """Return the games with these ids, public or not, newest first; unknown ids and damaged games are omitted."""
+        """Return the games with these ids, newest first. Unknown ids and damaged games are omitted."""
         return self._listed(f"WHERE id IN ({', '.join('?' * len(ids))}) ORDER BY created DESC", tuple(ids), len(ids))
 
     def _listed(self, where: str, values: tuple[Any, ...], count: int) -> list[ListedGame]:
         with self._reading:
-            # This question reads only an index, so that a damaged row does not fail it.
+            # This query reads only an index, so that a damaged row cannot fail it.
             ids = self._query(f"SELECT id FROM games {where}", *values)
         games: list[ListedGame] = []
         for (game_id,) in ids:
@@ -251,24 +252,26 @@ class Store:
                 with self._reading:
                     rows = self._query("SELECT setup, state FROM games WHERE id = ?", game_id)
                     moves = self._query("SELECT count(*) FROM moves WHERE game = ?", game_id)
-                if rows:  # it was deleted otherwise
+                if rows:  # otherwise it was deleted meanwhile
                     games.append((game_id, json_object(rows[0][0]), json_object(rows[0][1]), moves[0][0]))
             except (StoreError, ValueError) as error:
                 self.report("game", game_id, error)
         return games
 
     def count_games(self) -> int:
-        """Number of games."""
-        with self._reading:
-            return int(self._query("SELECT count(*) FROM games")[0][0])
+        """Return the number of games."""
+        return self._count("games")
 
     def count_studies(self) -> int:
-        """Number of studies."""
+        """Return the number of studies."""
+        return self._count("studies")
+
+    def _count(self, table: str) -> int:
         with self._reading:
-            return int(self._query("SELECT count(*) FROM studies")[0][0])
+            return int(self._query(f"SELECT count(*) FROM {table}")[0][0])
 
     def study(self, study_id: str) -> str | None:
-        """The content of the study with this id, or ``None``. Raises ``DamagedError``."""
+        """Return the content of the study with this id, or ``None``. Raises ``DamagedError``."""
         with self._reading:
             rows = self._query("SELECT content FROM studies WHERE id = ?", study_id)
         if not rows:
@@ -279,17 +282,17 @@ class Store:
         return rows[0][0]
 
     def report(self, kind: str, row_id: Any, error: object) -> None:
-        """Log a damaged row, each once."""
+        """Log a damaged row once."""
         name = f"{kind} {row_id if isinstance(row_id, str) else repr(row_id)[:80]}"
         if name not in self._damaged and len(self._damaged) < _MAX_DAMAGED:
             self._damaged.add(name)
             log.error("%s in %s is damaged and stays in the file: %s", name, self.path, error)
 
     def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a question; a text that is not UTF-8 is bytes in them."""
+        """Return the rows of a query. Texts that are not UTF-8 are bytes."""
         try:
             return self._reader.execute(sql, values).fetchall()
-        except UnicodeEncodeError:  # half a surrogate pair, which no id has
+        except UnicodeEncodeError:  # half of a surrogate pair, which no id contains
             return []
         except sqlite3.Error as error:
             raise StoreError(f"{self.path} cannot be read: {error}") from None
@@ -297,17 +300,17 @@ class Store:
     # ---- The file
 
     def _locked(self) -> int:
-        """A descriptor of the database that holds a lock; the system unlocks it even if this process is killed.
+        """Lock the file; return its descriptor. The system releases the lock even if this process is killed.
 
-        The file itself is locked, which may have several paths: by links, and by mounts.
+        The database itself is locked and not a file beside it, because links and mounts can give it several paths.
         """
         used = StoreError(f"{self.path} is used by another server; name another file with --data")
         with contextlib.suppress(OSError):
-            # Asked before it is opened: to close another descriptor would release the locks that SQLite has in this process.
+            # Before opening: closing another descriptor would release the locks that SQLite holds in this process.
             if _file_of(os.stat(self.path)) in _locked_here:
                 raise used
         try:
-            # The games of people are not for everybody.
+            # Only the owner may read the games.
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         except OSError as error:
             raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
@@ -319,7 +322,9 @@ class Store:
         status = os.fstat(descriptor)
         _locked_here.add(_file_of(status))
         if status.st_nlink > 1:
-            log.warning("%s has several names (hard links): always use the same one, as SQLite names its log by it", self.path)
+            log.warning(
+                "%s has several names (hard links); always use the same one, because SQLite names its log by it", self.path
+            )
         return descriptor
 
     def _unlock(self) -> None:
@@ -331,29 +336,16 @@ class Store:
         connection.text_factory = _text
         return connection
 
-    def _open(self) -> sqlite3.Connection:
-        """The connection that writes, to a file that has our tables. Raises ``sqlite3.Error`` and ``StoreError``."""
-        file = self._connect()
-        try:
-            self._prepare(file)
-        except BaseException:
-            file.close()
-            raise
-        return file
-
     def _prepare(self, file: sqlite3.Connection) -> None:
-        """Set up the connection that writes, and check the file."""
+        """Check the file, and create the tables of a new one. Raises ``sqlite3.Error``."""
         tables = file.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if tables:
-            # Before anything is changed: a file of another program stays as it is.
+        if tables:  # checked first: the file of another program must stay unchanged
             application = file.execute("PRAGMA application_id").fetchone()[0]
             version = file.execute("PRAGMA user_version").fetchone()[0]
             if application != APPLICATION_ID:
                 raise sqlite3.DatabaseError("it is a database of another program")
             if version != SCHEMA_VERSION:
-                raise sqlite3.DatabaseError(
-                    f"it has version {version} of the tables, and this program version {SCHEMA_VERSION}"
-                )
+                raise sqlite3.DatabaseError(f"its tables must have version {SCHEMA_VERSION}, got {version}")
         file.execute("PRAGMA journal_mode = WAL")
         file.execute(f"PRAGMA synchronous = {'FULL' if self._sync else 'NORMAL'}")
         if not tables:
@@ -367,12 +359,11 @@ class Store:
 
     # ---- The thread that writes
 
-    async def _write(self, task: Callable[[sqlite3.Connection], Result]) -> None:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        self._tasks.put((task, loop, future))
-        # A request that is given up must not hide from its game that the change was written.
-        await asyncio.shield(future)
+    async def _write(self, task: Callable[[sqlite3.Connection], Any]) -> None:
+        future: Future[None] = Future()
+        self._tasks.put((task, future))
+        # Even if the request is cancelled, the change must reach its room.
+        await asyncio.shield(asyncio.wrap_future(future))
 
     def _write_all(self) -> None:
         is_open = True
@@ -381,22 +372,21 @@ class Store:
             while len(batch) < _MAX_BATCH and not self._tasks.empty():
                 batch.append(self._tasks.get_nowait())
             is_open = None not in batch
-            tasks = [task for task in batch if task is not None]
-            if tasks:
-                self._commit(tasks)
+            self._commit([task for task in batch if task is not None])
 
     def _commit(self, tasks: list[_Task]) -> None:
-        """Write changes in one transaction; after an error, each in its own, so that only those fail that are to blame."""
+        """Write changes in one transaction; after an error each in its own, so that correct changes are written."""
         try:
-            self._transact([task for task, _, _ in tasks])
-        except Exception as error:  # whatever it is, the thread goes on, and whoever waits is answered
+            self._transact([function for function, _ in tasks])
+        except Exception as error:  # the thread survives any error
             if len(tasks) == 1:
-                self._answer(tasks, StoreError(f"the game could not be saved: {error}"))
-                return
-            for task in tasks:
-                self._commit([task])
-            return
-        self._answer(tasks, None)
+                tasks[0][1].set_exception(StoreError(f"the game could not be saved: {error}"))
+            else:
+                for task in tasks:
+                    self._commit([task])
+        else:
+            for _, future in tasks:
+                future.set_result(None)
 
     def _transact(self, functions: list[Callable[[sqlite3.Connection], Any]]) -> None:
         self._writer.execute("BEGIN IMMEDIATE")
@@ -409,23 +399,9 @@ class Store:
                 self._writer.execute("ROLLBACK")
             raise
 
-    @staticmethod
-    def _answer(tasks: list[_Task], error: StoreError | None) -> None:
-        def settle(futures: list["asyncio.Future[Any]"]) -> None:
-            for future in futures:
-                if not future.done():
-                    future.set_exception(error) if error else future.set_result(None)
-
-        by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[Any]]] = {}
-        for _, loop, future in tasks:
-            by_loop.setdefault(loop, []).append(future)
-        for loop, futures in by_loop.items():
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(settle, futures)
-
 
 def _text(content: bytes) -> str | bytes:
-    """A text in the file; the bytes themselves if they are not UTF-8, so that one row does not fail the question for all."""
+    """Decode a text; return the bytes if they are not UTF-8, so that one damaged row does not fail a query of many."""
     try:
         return content.decode()
     except UnicodeDecodeError:
@@ -433,7 +409,7 @@ def _text(content: bytes) -> str | bytes:
 
 
 def json_object(text: Any) -> dict[str, Any]:
-    """A JSON object in the file. Raises ``ValueError``."""
+    """Return a JSON object from the database. Raises ``ValueError``."""
     if not isinstance(text, str):
         raise ValueError("it is not text")
     value = parse_json(text)
@@ -449,7 +425,7 @@ def _lock_byte(descriptor: int) -> None:
         os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
     elif sys.platform == "linux" and struct.calcsize("l") == 8:
-        # A lock of the open file, which holds until this descriptor is closed; SQLite closes others.
+        # A lock of the open file lasts until this descriptor is closed; other locks end when SQLite closes a descriptor.
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, struct.pack("hhlli4x", fcntl.F_WRLCK, os.SEEK_SET, _LOCKED_BYTE, 1, 0))
     else:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _LOCKED_BYTE)

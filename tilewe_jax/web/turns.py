@@ -1,4 +1,4 @@
-"""The order in which engines get questions: an address cannot keep the engines from other games."""
+"""Fair access to the engines: the questions of one address cannot block other games."""
 
 import asyncio
 import contextlib
@@ -11,10 +11,9 @@ from tilewe_jax.web.limits import Buckets, Limits
 
 _POLL_SECONDS = 0.5
 _IDLE_POLLS = 10
-"""Number of polls: after its share of compilations, an address waits until the engine was idle for this time."""
-
+"""Number of polls with an idle engine after which an address above its rate of compilations may compile."""
 _MAX_ANSWERED = 10_000
-"""Keys that are remembered."""
+"""Maximum number of remembered keys."""
 
 
 @dataclass
@@ -23,22 +22,22 @@ class _Share:
 
     asking: asyncio.Semaphore
     compiling: str | None = None
-    """Key of the questions that have a search compiled now."""
+    """Key of the questions whose search is being compiled."""
     num_compiling: int = 0
     """Number of these questions."""
     is_allowed: bool = False
-    """True once the engine may compile for them."""
+    """Whether the engine may compile their search."""
     is_free: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set whenever ``compiling`` is ``None``."""
+    """Set when ``compiling`` becomes ``None``."""
     users: int = 0
 
 
 class Turns:
-    """Asks engines for the games of addresses.
+    """Schedules the questions to engines by address.
 
-    The first question with other options or another agent makes the engine compile a search. That takes up to a minute, and
-    meanwhile it does nothing else. An address has one search compiled at a time, and after some of them only when the engine
-    is idle.
+    The first question with new options or another agent makes the engine compile a search. This takes up to a minute, during
+    which it does nothing else. An address has one search compiled at a time. Above its rate of compilations it waits until
+    the engine is idle.
 
     Args:
       engines: the engines.
@@ -51,10 +50,10 @@ class Turns:
         self._compilations = Buckets(limits.compilation_rate, limits.compilation_burst)
         self._warming = asyncio.Lock()
         self._answered: set[str] = set()
-        """Keys of answered questions, which need no further search, except for other sizes of a batch."""
+        """Keys of answered questions, whose searches are compiled, except for other sizes of a batch."""
 
     async def ask(self, question: Question, address: str) -> dict[str, Any]:
-        """The answer to a question that somebody waits for. Raises ``EngineError``."""
+        """Return the answer to a question of an address. Raises ``EngineError``."""
         async with self._share(address) as share, share.asking:
             while not self._is_known(question) and share.compiling not in (None, question.key):
                 await share.is_free.wait()
@@ -73,10 +72,10 @@ class Turns:
                     share.is_free.set()
 
     async def warm_up(self, question: Question, address: str) -> None:
-        """Have the search of a question compiled, once no game waits for the engine. Raises ``EngineError``."""
+        """Compile the search of a question once no game waits for the engine. Raises ``EngineError``."""
         if self._is_known(question):
             return
-        async with self._warming:  # one for all games
+        async with self._warming:  # one search at a time, over all games
             while self._engines.state != "ready" or self._engines.num_waiting_with(question):
                 await asyncio.sleep(_POLL_SECONDS)
             if not self._is_known(question) and self._compilations.take(address):
@@ -94,18 +93,14 @@ class Turns:
 
     async def _may_compile(self, share: _Share, question: Question, address: str) -> None:
         idle = 0
-        while not (share.is_allowed or self._is_known(question) or self._compilations.take(address)):
-            if idle >= _IDLE_POLLS:
-                break
+        while not (share.is_allowed or self._is_known(question) or self._compilations.take(address)) and idle < _IDLE_POLLS:
             await asyncio.sleep(_POLL_SECONDS)
             idle = 0 if self._engines.num_waiting_with(question) else idle + 1
         share.is_allowed = True
 
     @contextlib.asynccontextmanager
     async def _share(self, address: str) -> AsyncIterator[_Share]:
-        share = self._shares.get(address)
-        if share is None:
-            share = self._shares[address] = _Share(asyncio.Semaphore(self._limits.questions_per_address))
+        share = self._shares.setdefault(address, _Share(asyncio.Semaphore(self._limits.questions_per_address)))
         share.users += 1
         try:
             yield share
