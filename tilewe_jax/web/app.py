@@ -100,7 +100,8 @@ class Server:
                 return await endpoint(request)
             except (RefusedError, StoreError) as error:
                 refusal = refusal_of(error)
-                return JSONResponse({"error": str(refusal), "field": refusal.field}, refusal.status)
+                headers = {"connection": "close"} if refusal.status in (408, 413) else None  # the body was not read
+                return JSONResponse({"error": str(refusal), "field": refusal.field}, refusal.status, headers)
 
         return limited
 
@@ -132,6 +133,26 @@ class Server:
     async def _room(self, request: Request) -> Room:
         return await self.rooms.get(request.path_params["id"])
 
+    async def _content(self, request: Request) -> bytes:
+        """The body of a request. Raises ``RefusedError`` if it is too long or too slow."""
+        content = bytearray()
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                async for part in request.stream():
+                    content += part
+                    if len(content) > self.limits.body:
+                        raise RefusedError(f"the body must have at most {self.limits.body:,} bytes", status=413)
+        except TimeoutError:
+            raise RefusedError(f"the body must arrive within {self.limits.body_seconds:g} seconds", status=408) from None
+        return bytes(content)
+
+    async def _body(self, request: Request) -> Any:
+        """The JSON value in the body of a request. Raises ``RefusedError``."""
+        try:
+            return parse_json(await self._content(request))
+        except ValueError:
+            raise RefusedError("the body must be JSON") from None
+
     # ---- Endpoints
 
     async def catalog(self, request: Request) -> Response:
@@ -142,7 +163,7 @@ class Server:
     async def create_game(self, request: Request) -> Response:
         """Create a game."""
         with self._creating(request):
-            return JSONResponse(await self.rooms.create(await body_of(request)), 201)
+            return JSONResponse(await self.rooms.create(await self._body(request)), 201)
 
     async def list_games(self, request: Request) -> Response:
         """The games of the lobby, or the games with the ids in the query."""
@@ -159,13 +180,13 @@ class Server:
 
     async def take_seat(self, request: Request) -> Response:
         """Take an open seat."""
-        body = await body_of(request)
+        body = await self._body(request)
         name = body.get("name") if isinstance(body, dict) else None
         return JSONResponse(await self.rooms.take_seat(request.path_params["id"], request.path_params["seat"], name), 201)
 
     async def rematch(self, request: Request) -> Response:
         """Create or join the rematch of a game."""
-        body = await body_of(request)
+        body = await self._body(request)
         token = body.get("token") if isinstance(body, dict) else None
         is_new = not (await self._room(request)).session.rematch
         with self._creating(request) if is_new else contextlib.nullcontext():
@@ -212,7 +233,7 @@ class Server:
     async def add_study(self, request: Request) -> Response:
         """Store the games of a file."""
         with self._creating(request):
-            return JSONResponse(await self.studies.add(await request.body()), 201)
+            return JSONResponse(await self.studies.add(await self._content(request)), 201)
 
     async def study(self, request: Request) -> Response:
         """A game of a study for ``<tilewe-game>``."""
@@ -224,7 +245,7 @@ class Server:
         address = address_of(request)
         if not self.analyses.take(address):
             raise RefusedError("too many analyses; wait for some of them", status=429)
-        return JSONResponse(await self.studies.analysis(request.path_params["id"], await body_of(request), address))
+        return JSONResponse(await self.studies.analysis(request.path_params["id"], await self._body(request), address))
 
     async def list_runs(self, request: Request) -> Response:
         """The training runs."""
@@ -347,14 +368,6 @@ def refusal_of(error: RefusedError | StoreError) -> RefusedError:
     return RefusedError("the server cannot read its database; try again later", status=503)
 
 
-async def body_of(request: Request) -> Any:
-    """Return the JSON value in the body of a request. Raises ``RefusedError``."""
-    try:
-        return parse_json(await request.body())
-    except ValueError:
-        raise RefusedError("the body must be JSON") from None
-
-
 def integer_of(request: Request, name: str, low: int, high: int, default: int) -> int:
     """Return an integer in the query of a request. Raises ``RefusedError``."""
     text = request.query_params.get(name, str(default))
@@ -470,7 +483,7 @@ def create_app(
     ]
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, host_names=host_names, limits=limits)],
+        middleware=[Middleware(Guard, host_names=host_names)],
         exception_handlers={HTTPException: _error, 500: _error},
         lifespan=lifespan,
     )

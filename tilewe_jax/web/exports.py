@@ -3,10 +3,10 @@
 import asyncio
 import json
 import logging
-import os
 import secrets
 import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tilewe_jax import records
@@ -216,7 +216,7 @@ def _games_of(content: bytes) -> tuple[list[Json], list[str]]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise RefusedError("the file must be a text file of games") from None
-    file = _of_blksgf(text) if text.lstrip().startswith("(") else _of_records(content)
+    file = _of_blksgf(text) if text.lstrip().startswith("(") else read_records(content)
     if not file.games:
         raise RefusedError("the file has no games")
     moves = sum(len(each.actions) for each in file.games)
@@ -248,7 +248,8 @@ def _of_blksgf(text: str) -> recorded.GameFile:
         raise RefusedError(str(error)) from None
 
 
-def _of_records(content: bytes) -> recorded.GameFile:
+def read_records(content: bytes) -> recorded.GameFile:
+    """Return the games in a file of records of an offered game. Raises ``RefusedError``."""
     try:
         header = parse_json(content.split(b"\n", 1)[0].decode("utf-8-sig"))
     except ValueError:
@@ -260,12 +261,10 @@ def _of_records(content: bytes) -> recorded.GameFile:
         make_game(header.get("game"), header.get("options"))
     except (TypeError, ValueError) as error:
         raise RefusedError(f"line 1: {error}") from None
-    descriptor, path = tempfile.mkstemp(prefix="tilewe-study-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        return recorded.read(path)
-    except records.RecordError as error:
-        raise RefusedError(str(error).replace(path, "the file")) from None
-    finally:
-        os.unlink(path)
+    with tempfile.TemporaryDirectory(prefix="tilewe-games-") as folder:
+        path = Path(folder) / "games"
+        path.write_bytes(content)
+        try:
+            return recorded.read(path)
+        except records.RecordError as error:
+            raise RefusedError(str(error).replace(str(path), "the file")) from None

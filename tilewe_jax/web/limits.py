@@ -1,14 +1,14 @@
 """Limits for clients, and protection against requests that other web pages make in a visitor's browser."""
 
-import asyncio
 import ipaddress
-import json
 import time
 from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
@@ -164,33 +164,19 @@ def allows_origin(origin: str | None, host: str) -> bool:
 
 
 class Guard:
-    """Middleware that checks host, origin and size of requests, and adds the security headers to responses.
+    """Middleware that checks host and origin of requests, and adds the security headers to responses.
 
     Args:
       app: the application.
       host_names: names under which clients reach the server, besides IP addresses.
-      limits: the limits.
     """
 
-    def __init__(self, app: ASGIApp, host_names: Collection[str], limits: Limits) -> None:
-        self._app, self._limits = app, limits
+    def __init__(self, app: ASGIApp, host_names: Collection[str]) -> None:
+        self._app = app
         self._names = frozenset(name.lower() for name in host_names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an ASGI request or WebSocket."""
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        error = self._error(scope, headers)
-        if scope["type"] == "websocket":
-            if error:
-                # A close before the acceptance gives an HTTP response 403.
-                await receive()
-                await send({"type": "websocket.close", "code": 1008, "reason": error[1]})
-                return
-            await self._app(scope, receive, send)
-            return
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -199,55 +185,22 @@ class Guard:
                 message = {**message, "headers": [*message["headers"], *added]}
             await send(message)
 
+        error = self._error(scope) if scope["type"] in ("http", "websocket") else None
         if error is None:
-            try:
-                async with asyncio.timeout(self._limits.body_seconds):
-                    body = await self._body(receive, scope, headers)
-            except TimeoutError:
-                error = 408, f"the body of a request must arrive within {self._limits.body_seconds:g} seconds"
-            else:
-                if body is not None:
-                    await self._app(scope, body, send_guarded)
-                    return
-                error = 413, f"the body of a request must have at most {self._limits.body:,} bytes"
-        status, text = error
-        content = json.dumps({"error": text, "field": None}).encode()
-        start = [(b"content-type", b"application/json"), (b"connection", b"close")]
-        await send_guarded({"type": "http.response.start", "status": status, "headers": start})
-        await send_guarded({"type": "http.response.body", "body": content})
+            await self._app(scope, receive, send_guarded)
+        elif scope["type"] == "http":
+            await JSONResponse({"error": error, "field": None}, 403, {"connection": "close"})(scope, receive, send_guarded)
+        else:  # a close before the acceptance gives an HTTP response 403
+            await receive()
+            await send({"type": "websocket.close", "code": 1008, "reason": error})
 
-    def _error(self, scope: Scope, headers: dict[bytes, str]) -> tuple[int, str] | None:
-        """Status and text of a refusal because of the headers, or ``None``."""
-        host = headers.get(b"host", "")
+    def _error(self, scope: Scope) -> str | None:
+        """Reason to refuse a request because of its headers, or ``None``."""
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
         if not allows_host(host, self._names):
-            return 403, f"the server does not accept the host name {host[:80]!r}; start it with --names to add it"
+            return f"the server does not accept the host name {host[:80]!r}; start it with --names to add it"
         is_reading = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
-        if not is_reading and not allows_origin(headers.get(b"origin"), host):
-            return 403, "requests from pages of other sites are not allowed"
-        length = headers.get(b"content-length", "0")
-        if not length.isascii() or not length.isdecimal() or len(length) > 18 or int(length) > self._limits.body:
-            return 413, f"the body of a request must have at most {self._limits.body:,} bytes"
+        if not is_reading and not allows_origin(headers.get("origin"), host):
+            return "requests from pages of other sites are not allowed"
         return None
-
-    async def _body(self, receive: Receive, scope: Scope, headers: dict[bytes, str]) -> Receive | None:
-        """Read the body; return a ``receive`` that gives it in one message, or ``None`` if it is too long."""
-        if scope["method"] in ("GET", "HEAD") and b"transfer-encoding" not in headers:
-            return receive
-        parts: list[bytes] = []
-        size = 0
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                break
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self._limits.body:
-                return None
-            if not message.get("more_body"):
-                break
-        waiting: list[Message] = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
-
-        async def receive_read() -> Message:
-            return waiting.pop() if waiting else await receive()
-
-        return receive_read

@@ -17,7 +17,7 @@ from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.web.engines import EngineError, UnavailableError
 from tilewe_jax.web.limits import Limits
 from tilewe_jax.web.session import RefusedError, Seat, Session
-from tilewe_jax.web.store import Change, StoredMove, StoreError
+from tilewe_jax.web.store import StoreError
 
 if TYPE_CHECKING:
     from tilewe_jax.web.rooms import Rooms
@@ -229,9 +229,9 @@ class Room:
             if new is old:
                 return old
             kept = min(len(old.moves), len(new.moves))  # a change either adds moves or takes some back
-            moves = tuple(StoredMove(move.action, encoded(move.stored) if move.stored else None) for move in new.moves[kept:])
+            moves = [(move.action, encoded(move.stored) if move.stored else None) for move in new.moves[kept:]]
             try:
-                await self._rooms.store.change(Change(self.id, encoded(new.stored_state), new.over is not None, kept, moves))
+                await self._rooms.store.change(self.id, encoded(new.stored_state), new.over is not None, kept, moves)
             except StoreError as error:
                 log.error("%s: %s", self.id, error)
                 raise RefusedError("the server cannot save the game; try again later", status=503) from None

@@ -15,7 +15,7 @@ from tilewe_jax.web.forms import NUMBER, fits
 from tilewe_jax.web.limits import Limits
 from tilewe_jax.web.room import SECONDS_UNTIL_VANISHED, Room, analysis_of, encoded, result_of
 from tilewe_jax.web.session import ClockSettings, RefusedError, Seat, Session, Setup, hash_of, new_token, restored, started
-from tilewe_jax.web.store import DamagedError, NewGame, Store, StoredGame, StoreError, json_object
+from tilewe_jax.web.store import DamagedError, Store, StoredGame, StoreError, json_object
 from tilewe_jax.web.turns import Turns
 
 log = logging.getLogger("tilewe_jax.web")
@@ -170,7 +170,7 @@ class Rooms:
                 raise ValueError(f"its rules have version {stored.setup['version']}, and this program has {host.version}")
             clock = ClockSettings(**stored.setup["clock"]) if stored.setup["clock"] else None
             setup = Setup(host, stored.setup["deal"], clock, stored.setup["casual"], stored.setup["public"])
-            moves = [(move.action, json_object(move.note) if move.note else {}) for move in stored.moves]
+            moves = [(action, json_object(note) if note else {}) for action, note in stored.moves]
             return stored, restored(setup, stored.state, moves)
         except Exception as error:  # other games remain available
             self.store.report("game", game_id, error)
@@ -186,9 +186,9 @@ class Rooms:
         if await asyncio.to_thread(self.store.count_games) >= self.limits.games:
             raise RefusedError("the server cannot store more games", status=429)
         game_id = secrets.token_urlsafe(9)
-        new = NewGame(game_id, encoded(session.stored_setup), encoded(session.stored_state), session.setup.is_public)
+        setup, state = encoded(session.stored_setup), encoded(session.stored_state)
         try:
-            await self.store.add(new)
+            await self.store.add(game_id, setup, state, session.setup.is_public)
         except StoreError as error:
             log.error("a game could not be added: %s", error)
             raise RefusedError("the server cannot save the game; try again later", status=503) from None

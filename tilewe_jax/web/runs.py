@@ -3,19 +3,17 @@
 import asyncio
 import json
 import os
-import tempfile
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache, reduce
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tilewe_jax.host_games import OFFERS
-from tilewe_jax.records import FORMAT, RecordError, read_on_host
 from tilewe_jax.utils.files import JSON_LIMIT, open_input, parse_json, read_input
+from tilewe_jax.web.exports import read_records
 from tilewe_jax.web.session import RefusedError
 
 Json = dict[str, Any]
@@ -227,27 +225,22 @@ def _games_in(path: Path, state: _State) -> list[Json]:
       state: its state, for the cache.
     """
     try:
-        with path.open("rb") as file, tempfile.TemporaryDirectory(prefix="tilewe-run-") as folder:
-            line = file.readline(_HEADER)
-            header = parse_json(line)
-            if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("game") not in OFFERS:
-                return []  # a third-party game would be imported
+        with path.open("rb") as file:
+            header = file.readline(_HEADER)
             start = file.tell()
-            end = file.seek(0, os.SEEK_END)
-            file.seek(max(start, end - _RECORDS_TAIL))
+            file.seek(max(start, file.seek(0, os.SEEK_END) - _RECORDS_TAIL))
             if file.tell() > start:
                 file.readline()  # the rest of a line
-            part = Path(folder) / "part.jsonl"
-            part.write_bytes(b"".join([line, *file.read(_RECORDS_TAIL).splitlines(keepends=True)[-MAX_GAMES:]]))
-            host, recorded = read_on_host(part)
+            lines = file.read(_RECORDS_TAIL).splitlines(keepends=True)
         games: list[Json] = []
-        for record in reversed(recorded[-MAX_GAMES:]):
-            start_position = host.init_from_deal(record.deal)
-            position = reduce(lambda position, action: position.after(action), record.actions, start_position)
-            view, names = position.view(open=True), list(record.players)
-            games.append({"file": path.name, "names": names, "moves": len(record.actions), "view": view})
+        for game in reversed(read_records(b"".join([header, *lines[-MAX_GAMES:]])).games):
+            position = reduce(
+                lambda position, action: position.after(action), game.actions, game.game.init_from_deal(game.deal)
+            )
+            view = position.view(open=True)
+            games.append({"file": path.name, "names": list(game.names), "moves": len(game.actions), "view": view})
         return games
-    except (LookupError, OSError, RecordError, TypeError, ValueError):
+    except (LookupError, OSError, RefusedError, TypeError, ValueError):
         return []
 
 

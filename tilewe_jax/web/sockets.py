@@ -106,6 +106,23 @@ def _leave(counter: "Counter[str]", address: str) -> None:
         del counter[address]
 
 
+class _Deadline:
+    """A timer that ends a connection whose client is too slow."""
+
+    def __init__(self, protocol: H11Protocol, seconds: float) -> None:
+        self._protocol, self._seconds = protocol, seconds
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Start the timer unless it runs."""
+        self._handle = self._handle or self._protocol.loop.call_later(self._seconds, self._protocol.transport.abort)
+
+    def stop(self) -> None:
+        if self._handle:
+            self._handle.cancel()
+            self._handle = None
+
+
 class _Http(H11Protocol):
     """An HTTP connection with time limits for sending the headers of a request and for reading a response."""
 
@@ -114,9 +131,9 @@ class _Http(H11Protocol):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._is_counted = False
-        self._waiting: asyncio.TimerHandle | None = None
+        self._headers = _Deadline(self, self.sockets.limits.header_seconds)
         """Runs from the connection or the first byte of a request until its headers are complete."""
-        self._sending: asyncio.TimerHandle | None = None
+        self._response = _Deadline(self, self.sockets.limits.response_seconds)
         """Runs while the client does not read."""
 
     @property
@@ -133,7 +150,7 @@ class _Http(H11Protocol):
         refusal = self.sockets.enter(self._address)
         if refusal is None:
             self._is_counted = True
-            self._wait()
+            self._headers.start()
         else:
             self._refuse(refusal)
 
@@ -148,10 +165,10 @@ class _Http(H11Protocol):
         if not self._is_counted:  # it was refused
             return
         if not self._is_busy:
-            self._wait()
+            self._headers.start()
         super().data_received(data)
         if self._is_busy:
-            self._stop_waiting()
+            self._headers.stop()
 
     def handle_websocket_upgrade(self, event: Any) -> None:
         refusal = self.sockets.upgrade(self._address)
@@ -164,38 +181,20 @@ class _Http(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._sending = self._sending or self.loop.call_later(self.sockets.limits.response_seconds, self._give_up)
+        self._response.start()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._stop_sending()
+        self._response.stop()
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
         # Closing waits until the client has read everything, which may never happen.
         self.loop.call_later(self.sockets.limits.send_seconds, self.transport.abort)
 
-    def _wait(self) -> None:
-        self._waiting = self._waiting or self.loop.call_later(self.sockets.limits.header_seconds, self._give_up)
-
-    def _give_up(self) -> None:
-        """End the connection of a client that is too slow."""
-        log.info("a connection from %s was too slow", self._address)
-        self.transport.abort()
-
     def _stop(self) -> None:
-        self._stop_waiting()
-        self._stop_sending()
-
-    def _stop_waiting(self) -> None:
-        if self._waiting:
-            self._waiting.cancel()
-            self._waiting = None
-
-    def _stop_sending(self) -> None:
-        if self._sending:
-            self._sending.cancel()
-            self._sending = None
+        self._headers.stop()
+        self._response.stop()
 
     def _refuse(self, reason: str) -> None:
         """Send an error before any request, and end the connection."""

@@ -69,48 +69,19 @@ class DamagedError(StoreError):
     """A row of the database is damaged. It stays in the file, and other rows remain usable."""
 
 
-@dataclass(frozen=True)
-class StoredMove:
-    """A move of a game."""
-
-    action: int
-    note: str | None = None
-    """JSON text."""
+StoredMove = tuple[int, str | None]
+"""Action of a move, and a JSON text with more about it."""
 
 
 @dataclass(frozen=True)
 class StoredGame:
     """A game in the database."""
 
-    id: str
     created: float
     """Seconds since 1970."""
     setup: dict[str, Any]
     state: dict[str, Any]
     moves: tuple[StoredMove, ...]
-
-
-@dataclass(frozen=True)
-class Change:
-    """A change of a game."""
-
-    game: str
-    state: str
-    """The new state, JSON text."""
-    is_over: bool
-    first_move: int
-    """Moves from this number on are replaced by ``moves``."""
-    moves: tuple[StoredMove, ...] = ()
-
-
-@dataclass(frozen=True)
-class NewGame:
-    """A game to add; ``setup`` and ``state`` are JSON texts."""
-
-    id: str
-    setup: str
-    state: str
-    is_public: bool
 
 
 _Task = tuple[Callable[[sqlite3.Connection], Any], "Future[None]"]
@@ -162,25 +133,25 @@ class Store:
 
     # ---- Changes
 
-    async def add(self, game: NewGame) -> None:
-        """Add a game."""
+    async def add(self, game: str, setup: str, state: str, is_public: bool) -> None:
+        """Add a game with its setup and state, JSON texts."""
         now = time.time()
-        row = game.id, now, now, game.setup, game.state, game.is_public, False
+        row = game, now, now, setup, state, is_public, False
         await self._write(lambda file: file.execute("INSERT INTO games VALUES (?, ?, ?, ?, ?, ?, ?)", row))
 
-    async def change(self, change: Change) -> None:
-        """Change a game. Raises ``StoreError``, after which the game is unchanged."""
+    async def change(self, game: str, state: str, is_over: bool, first_move: int, moves: Sequence[StoredMove]) -> None:
+        """Set the state of a game, a JSON text, and replace its moves from number ``first_move`` on.
+
+        Raises ``StoreError``, after which the game is unchanged.
+        """
 
         def write(file: sqlite3.Connection) -> None:
-            updated = file.execute(
-                "UPDATE games SET state = ?, is_over = ?, updated = ? WHERE id = ?",
-                (change.state, change.is_over, time.time(), change.game),
-            )
+            values = state, is_over, time.time(), game
+            updated = file.execute("UPDATE games SET state = ?, is_over = ?, updated = ? WHERE id = ?", values)
             if not updated.rowcount:
-                raise sqlite3.DataError(f"unknown game {change.game}")
-            file.execute("DELETE FROM moves WHERE game = ? AND number >= ?", (change.game, change.first_move))
-            moves = enumerate(change.moves, change.first_move)
-            rows = [(change.game, number, move.action, move.note) for number, move in moves]
+                raise sqlite3.DataError(f"unknown game {game}")
+            file.execute("DELETE FROM moves WHERE game = ? AND number >= ?", (game, first_move))
+            rows = [(game, number, *move) for number, move in enumerate(moves, first_move)]
             file.executemany("INSERT INTO moves VALUES (?, ?, ?, ?)", rows)
 
         await self._write(write)
@@ -224,8 +195,8 @@ class Store:
                 raise ValueError("moves are missing")
             if not all(type(action) is int and isinstance(note, str | None) for _, action, note in moves):
                 raise ValueError("a move is not an integer with a text")
-            stored = tuple(StoredMove(action, note) for _, action, note in moves)
-            return StoredGame(game_id, created, json_object(setup), json_object(state), stored)
+            stored = tuple((action, note) for _, action, note in moves)
+            return StoredGame(created, json_object(setup), json_object(state), stored)
         except ValueError as error:
             self.report("game", game_id, error)
             raise DamagedError(f"game {game_id} is damaged: {error}") from None

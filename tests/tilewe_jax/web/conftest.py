@@ -1,4 +1,4 @@
-"""One server and one browser for all tests of the page, which are skipped where there is no browser."""
+"""One server and one browser for the page tests, which are skipped without a browser."""
 
 import json
 import shutil
@@ -26,10 +26,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:  # for a module alone: its event loop runs as long as it is open
+def browser() -> Iterator[Any]:  # not for the session: its event loop would run during other tests
     sync_api = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
-        pytest.skip("there is no browser")
+        pytest.skip("needs Chromium")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield browser
@@ -38,7 +38,7 @@ def browser() -> Iterator[Any]:  # for a module alone: its event loop runs as lo
 
 @pytest.fixture
 def open_page(browser: Any, server: Server) -> Iterator[Callable[..., Page]]:
-    """Makes pages, of which none may have complained in the end."""
+    """Opens pages; their errors fail the test."""
     pages: list[Page] = []
 
     def make(context: Any = None, **settings: Any) -> Page:

@@ -1,9 +1,9 @@
-"""An engine for tests in plain Python, which speaks the protocol of ``tilewe-jax analyze``, and fails as its arguments say.
+"""Engine for tests, which speaks the protocol of ``tilewe-jax analyze`` and has a fault.
 
     python -m tests.tilewe_jax.web.fake_engine [FAULT]
 
-FAULT is "dies" (of any question about a game with two moves), "silent" (it answers none of them), "slow" (half a second each),
-"babbles" (lines that are no answers), "cheats" (an illegal action), or "broken" (it does not start).
+FAULT is "dies" (at a question about a position after two moves), "silent" (no answer to such questions), "stuck" (no answer to
+any question), "babbles" (lines that are not answers), "cheats" (illegal actions), or "broken" (it does not start).
 """
 
 import json
@@ -18,7 +18,7 @@ from tilewe_jax.interop.analysis import Analysis, AnalysisSession, Candidate, De
 
 
 class Fake:
-    """Considers five random legal actions."""
+    """Returns five random legal actions."""
 
     batch = 16
 
@@ -28,7 +28,7 @@ class Fake:
 
     def prepare(self, game: GameSpec, settings: Mapping[str, Any]) -> str:
         if settings.get("agent") == "missing":
-            raise ValueError("there is no such agent")
+            raise ValueError("unknown agent 'missing'")
         key = json.dumps([game.host.id, dict(game.options), settings], sort_keys=True)
         self.hosts[key] = game.host
         return key
@@ -37,8 +37,8 @@ class Fake:
         return [self._analysis(self.hosts[search], played, len(positions)) for played in positions]
 
     def _analysis(self, host: Any, played: Played, batch: int) -> Analysis:
-        if self.fault == "slow":
-            time.sleep(0.5)
+        if self.fault == "stuck":
+            time.sleep(600)
         if len(played.actions) == 2:
             if self.fault == "dies":
                 os._exit(3)
@@ -58,7 +58,7 @@ class Fake:
 
 
 class Cheat(AnalysisSession):
-    """Names an action that is legal in no position, wherever one is asked for."""
+    """Returns an action that is always illegal."""
 
     def work(self) -> list[dict[str, Any]]:
         return [{**row, "action": 10**6} if "action" in row else row for row in super().work()]
@@ -66,7 +66,7 @@ class Cheat(AnalysisSession):
 
 def main(fault: str = "none") -> None:
     if fault == "broken":
-        sys.exit("this engine does not start")
+        sys.exit("this engine is broken")
     session = (Cheat if fault == "cheats" else AnalysisSession)(Defaults("duo"), Fake(fault), "1")
     serve_standard_streams(session)
 

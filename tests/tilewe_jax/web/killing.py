@@ -1,4 +1,4 @@
-"""Kill a server at random moments while scripted clients play, and compare what it knows afterwards with what it acknowledged.
+"""Kill a server at random moments while clients play, and check that it knows all acknowledged moves after each restart.
 
 python -m tests.tilewe_jax.web.killing [KILLS]
 """
@@ -24,7 +24,7 @@ GAMES = [("duo_official", {}), ("santorini", {}), ("triominos", {}), ("classic_2
 
 
 class Process:
-    """A server as people start it, in a process of its own."""
+    """A server process, started by the command line."""
 
     def __init__(self, data: Path, *arguments: str, port: int = 0) -> None:
         command = [sys.executable, "-m", "tilewe_jax", "serve", "--port", str(port), "--data", str(data), *arguments]
@@ -54,25 +54,25 @@ class Process:
         self.process.communicate()
 
     def end(self) -> tuple[int, str]:
-        """Ctrl-C: its exit code, and what it said on standard error."""
+        """End the server by Ctrl-C; return its exit code and standard error."""
         self.process.send_signal(signal.SIGINT)
         _, err = self.process.communicate(timeout=30)
         return self.process.returncode, err
 
 
 class Script:
-    """A client of one seat, which knows what was acknowledged; it lives longer than servers do."""
+    """A client of one seat, which remembers acknowledged moves and survives restarts of the server."""
 
     def __init__(self, game: str, seat: int, token: str, chance: random.Random) -> None:
         self.game, self.seat, self.token, self.chance = game, seat, token, chance
         self.moves: list[int] = []
-        """The actions of the game, as far as this client was told."""
+        """Actions of the game that the client received."""
         self.acknowledged: dict[int, int] = {}
-        """Actions that the server has said are made, by their number."""
+        """Acknowledged actions by number of the move."""
         self.over = False
 
     def take(self, state: dict[str, Any]) -> None:
-        """Learn what is new in a state; what was known must still be true."""
+        """Take the new moves of a state, and check that it agrees with the known ones."""
         first = state["move"] - len(state["moves"])
         actions = [move["id"] for move in state["moves"]]
         assert first <= len(self.moves), "moves are missing"
@@ -83,7 +83,7 @@ class Script:
         self.over = state["over"] is not None
 
     async def play(self, port: int) -> None:
-        """Play until the game is over, or the server is gone."""
+        """Play until the game is over or the server is gone."""
         with contextlib.suppress(OSError, WebSocketException, asyncio.TimeoutError):
             async with connect(f"ws://127.0.0.1:{port}/api/games/{self.game}/socket") as socket:
                 await socket.send(json.dumps({"type": "join", "token": self.token, "after": len(self.moves)}))
@@ -105,7 +105,7 @@ class Script:
 
 
 async def _play(scripts: list[Script], server: Process, seconds: float | None) -> None:
-    """Have clients play; kill the server after so many seconds, or ``None`` for not at all."""
+    """Run the clients; kill the server after ``seconds``, or never for ``None``."""
     playing = [asyncio.create_task(script.play(server.port)) for script in scripts if not script.over]
     if seconds is not None:
         await asyncio.sleep(seconds)
@@ -114,7 +114,7 @@ async def _play(scripts: list[Script], server: Process, seconds: float | None) -
 
 
 def kill_often(data: Path, kills: int, games: int = 12, seed: int = 0) -> dict[str, int]:
-    """Kill a server so many times; what was played. Raises ``AssertionError`` where an acknowledged move is lost."""
+    """Kill a server ``kills`` times; return counts of games and moves. Asserts that no acknowledged move is lost."""
     chance = random.Random(seed)
     scripts: list[Script] = []
     checks = 0
@@ -126,7 +126,7 @@ def kill_often(data: Path, kills: int, games: int = 12, seed: int = 0) -> dict[s
                 seats = [{"kind": "human"}] * 2
                 created = server.post("/api/games", {"game": game, "options": options, "seats": seats})
                 scripts += [Script(created["id"], seat["seat"], seat["token"], chance) for seat in created["seats"]]
-            # What the server knows at once is at least what it has acknowledged.
+            # After the start the server must know all acknowledged moves.
             for script in scripts:
                 script.take(json.loads(server.get(f"/api/games/{script.game}")))
                 checks += len(script.acknowledged)

@@ -1,5 +1,6 @@
-"""What the tests of the page share: a server, pages in a browser that listen, and moves by mouse and by keyboard."""
+"""Helpers of the page tests: a server process, pages that record their messages, and moves by mouse and keyboard."""
 
+import contextlib
 import json
 import os
 import random
@@ -10,17 +11,24 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from websockets.sync.client import connect
+
+from tests.tilewe_jax.web.support import Player
+
 Json = dict[str, Any]
-SLOWEST = 60_000
-"""Milliseconds after which what should happen has not."""
+TIMEOUT = 60_000
+"""Time limit for expected events, in milliseconds."""
+ENGINE = {"kind": "engine", "agent": "level:1"}
+HUMAN = {"kind": "human"}
 
 
 class Server:
-    """A server in a process of its own, which can be killed and started again."""
+    """A server process, which can be killed and restarted."""
 
     def __init__(self, folder: Path, *command: str) -> None:
         with socket.socket() as probe:
@@ -32,8 +40,8 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        own = ("-m", "tests.tilewe_jax.web.page_server", "{port}", str(self.folder / "games"), str(self.folder))
-        command = [sys.executable, *(part.format(port=self.port) for part in self.command or own)]
+        default = ("-m", "tests.tilewe_jax.web.page_server", "{port}", str(self.folder / "games"), str(self.folder))
+        command = [sys.executable, *(part.format(port=self.port) for part in self.command or default)]
         self.process = subprocess.Popen(command, cwd=Path(__file__).parents[3], start_new_session=True)
         deadline = time.monotonic() + 60
         while True:
@@ -49,16 +57,37 @@ class Server:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
+    def create(self, game: str, options: Json | None = None, seats: Sequence[Json] = (HUMAN, ENGINE), **more: Any) -> Json:
+        """Create a game through the API; return its id, and its paths with a token by seat."""
+        body = json.dumps({"game": game, "options": options or {}, "seats": seats, **more}).encode()
+        with urllib.request.urlopen(urllib.request.Request(f"{self.address}/api/games", body)) as response:
+            made = json.load(response)
+        tokens = {seat["seat"]: seat["token"] for seat in made["seats"]}
+        return {"id": made["id"], "tokens": tokens, "paths": {seat: f"/game/{made['id']}#{tokens[seat]}" for seat in tokens}}
+
+    @contextlib.contextmanager
+    def player(self, game: Json, seat: int) -> Iterator[Player]:
+        """A client without a page."""
+        with connect(f"ws://127.0.0.1:{self.port}/api/games/{game['id']}/socket", max_size=None) as socket:
+            yield Player(_Socket(socket), game["tokens"][seat])
+
+
+class _Socket:
+    """The methods of Starlette's test client on a real WebSocket."""
+
+    def __init__(self, socket: Any) -> None:
+        self.send_text, self.receive_text = socket.send, partial(socket.recv, timeout=TIMEOUT / 1000)
+
 
 class Page:
-    """A page in a browser of its own, with all that it has received and complained about."""
+    """A page in a separate browser context, with its received messages and its errors."""
 
     def __init__(self, browser: Any, server: Server, context: Any = None, **settings: Any) -> None:
         self.server = server
         settings.setdefault("viewport", {"width": 1280, "height": 860})
         self.context = context or browser.new_context(reduced_motion="reduce", **settings)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(SLOWEST)
+        self.page.set_default_timeout(TIMEOUT)
         self.errors: list[str] = []
         self.received: list[str] = []
         self.states: list[Json] = []
@@ -78,7 +107,7 @@ class Page:
 
     @property
     def state(self) -> Json:
-        """The state that the page was told last."""
+        """The last state that the page received."""
         return self.states[-1]
 
     @property
@@ -94,7 +123,7 @@ class Page:
         return self
 
     def create(self, game: str, /, preset: str = "engine", **options: Any) -> "Page":
-        """Begin a game in the lobby."""
+        """Create a game with the form of the lobby; options are given as the form shows them."""
         page = self.open().page
         page.click(f'[data-game="{game}"]')
         if preset != "engine" or game != "tilewe":
@@ -117,8 +146,14 @@ class Page:
         page.wait_for_selector(".board svg")
         return self
 
+    def start(self, game: str, /, seats: Sequence[Json] = (HUMAN, ENGINE), **options: Any) -> "Page":
+        """Create a game through the API and open it at seat 0."""
+        self.game = self.server.create(game, options, seats)
+        self.open(self.game["paths"][0]).page.wait_for_selector(".board svg")
+        return self
+
     def wait_for_turn(self) -> bool:
-        """Wait until the user may move; False where the game is over."""
+        """Wait until the user may move; return False if the game is over."""
         self.page.wait_for_selector(".your-turn, .result:not([hidden]) h2")
         return not self.over
 
@@ -126,16 +161,13 @@ class Page:
         self.wait(lambda: self.states and self.state["move"] >= number)
 
     def wait(self, condition: Callable[[], Any]) -> None:
-        deadline = time.monotonic() + SLOWEST / 1000
+        deadline = time.monotonic() + TIMEOUT / 1000
         while not condition():
-            assert time.monotonic() < deadline, "it does not happen"
+            assert time.monotonic() < deadline, "timeout"
             self.page.wait_for_timeout(10)
 
     def fits(self) -> bool:
-        """Whether nothing is cut off at the right.
-
-        On phones ``innerWidth`` grows with what is too wide, so the width that was asked for counts.
-        """
+        """Return whether the page is not wider than its window. On phones ``innerWidth`` grows with too wide elements."""
         width = self.page.viewport_size["width"]
         return bool(self.page.evaluate("width => document.documentElement.scrollWidth <= width", width))
 
@@ -154,10 +186,7 @@ class Page:
         self.page.mouse.click(x, y)
 
     def hover_legal(self, cell: list[int]) -> None:
-        """Move the mouse over a cell that is shown as legal.
-
-        ``Page.hover`` finds the element and its place in two steps, between which the board may be drawn anew.
-        """
+        """Move the mouse over a cell marked as legal, located in one step because the board may be redrawn any time."""
         middle = self.page.wait_for_function(
             """cell => {
               const shown = document.querySelector(`.board .tilewe-legal[data-cell="${cell}"]`)?.getBoundingClientRect();
@@ -183,7 +212,7 @@ def move_by_mouse(page: Page, chance: random.Random) -> None:
         for cell in [move["to"]] if move["kind"] == "place" else [move["from"], move["to"], move["build"]]:
             page.click_cell(cell)
     else:
-        # Who passes at random, and twice in a row, ends the round before anything was seen.
+        # Random passes would end the round too early.
         move = chance.choice([move for move in state["legal"] if move["kind"] != "pass"] or state["legal"])
         if move["kind"] != "place":
             page.page.click(f'[data-focus="tool-{move["kind"]}"]')
@@ -199,7 +228,7 @@ def move_by_mouse(page: Page, chance: random.Random) -> None:
 
 
 def place_by_mouse(page: Page, orientation: Json, corner: list[int]) -> None:
-    """Choose a piece in the tray, turn it with the buttons, and click where it lies."""
+    """Choose a piece in the tray, turn it with the buttons, and click its place."""
     page.page.click(f'.tray.current [data-piece="{orientation["piece"]}"]')
     tools = page.page.locator(".tools")
     for turn in ("right", "right", "right", "flip", "right", "right", "right"):
@@ -212,7 +241,7 @@ def place_by_mouse(page: Page, orientation: Json, corner: list[int]) -> None:
 
 
 def move_by_keyboard(page: Page, chance: random.Random) -> None:
-    """Make a legal move by keyboard alone: look for a place for this piece or tile, then for another one; draw or pass."""
+    """Make a legal move by keyboard: find a place for a piece or tile; otherwise draw or pass."""
     keyboard, number = page.page.keyboard, page.state["move"]
     if page.state["view"]["kind"] == "santorini":
         for _ in range(1 if page.state["view"]["placing"] else 3):
@@ -236,7 +265,7 @@ def move_by_keyboard(page: Page, chance: random.Random) -> None:
 
 
 def play(page: Page, move: Callable[[Page, random.Random], None], seed: int = 1, most: int = 400) -> None:
-    """Play until the end, or so many moves of the user's."""
+    """Play until the end, or ``most`` moves of the user."""
     chance = random.Random(seed)
     for _ in range(most):
         if not page.wait_for_turn():

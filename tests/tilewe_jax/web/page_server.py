@@ -1,4 +1,4 @@
-"""A server with the fake engine, as a process of its own for the tests of the page.
+"""Server with the fake engine, as a process for the page tests.
 
 python -m tests.tilewe_jax.web.page_server PORT FILE [RUNS]
 """

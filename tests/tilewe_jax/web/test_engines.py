@@ -1,9 +1,11 @@
-"""Engines: they move, advise and analyse; and what happens when they fail."""
+"""Engines: moves, hints and analyses, faults, and scheduling of compilations."""
 
+import asyncio
+import contextlib
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,119 +13,55 @@ from typing import Any
 import pytest
 
 from tests.tilewe_jax.web.support import AGENTS, engine, joined, legal, new_game, serving
+from tilewe_jax.web import turns
 from tilewe_jax.web.catalog import Agent
 from tilewe_jax.web.engines import EnginePool, Question
+from tilewe_jax.web.limits import Limits
 from tilewe_jax.web.live import Live
+from tilewe_jax.web.turns import Turns
 
 ENGINE = {"kind": "engine", "agent": "level:1"}
 HUMAN = {"kind": "human"}
 
 
-def soon(condition: Callable[[], Any], seconds: float = 10) -> None:
+def soon(condition: Callable[[], Any], seconds: float = 30) -> None:
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
+        assert time.monotonic() < end, "timeout"
+        time.sleep(0.005)
 
 
-@pytest.mark.parametrize("game", ["duo", "santorini", "triominos"])
-def test_a_game_against_an_engine(tmp_path: Path, game: str) -> None:
-    chance = random.Random(game)
-    with serving(tmp_path / "games", engine()) as client:
-        created = new_game(client, game, {"size": 6} if game == "duo" else {}, [HUMAN, ENGINE])
-        assert list(created["tokens"]) == [0]
-        with joined(client, created, 0, None) as (player, spectator):
-            while not player.state["over"]:
-                state = player.wait(lambda state: state["legal"] or state["over"])
-                if not state["over"]:
-                    player.move_at_random(chance)
-            assert player.state["seats"][1] == {"kind": "engine", "name": "beginner", "agent": "level:1", "connected": False}
-            told = spectator.wait(lambda state: state["over"])
-            assert told["move"] == player.state["move"]
-            moves = client.get(f"/api/games/{created['id']}").json()["moves"]
-            replay = client.get(f"/api/games/{created['id']}/replay").json()
-            assert [thought and thought["agent"] for thought in replay["thoughts"]] == [
-                "level:1" if move["player"] else None for move in moves
-            ]
-            assert set(replay["analyses"]) == {None}, "the thoughts of a player are no analyses"
-
-
-@pytest.mark.parametrize("game", ["duo", "santorini", "triominos"])
-def test_one_agent_analyses_all_positions(tmp_path: Path, game: str) -> None:
-    """Whoever has moved: the values of a game against an engine are those of the same moves without any player."""
+@pytest.mark.parametrize(("game", "options"), [("duo", {"size": 5}), ("triominos", {"tiles": 20})], ids=["duo", "triominos"])
+def test_one_agent_analyses_all_positions_of_a_game(tmp_path: Path, game: str, options: dict[str, Any]) -> None:
+    """The analyses of a game against an engine equal the analyses of its record."""
     chance = random.Random(game)
     offered = {**AGENTS, game: [Agent("level:1", "beginner", 0), Agent("puct:num_simulations=64", "own", max_seconds=1.0)]}
     with serving(tmp_path / "games", engine(), agents=offered) as client:
-        created = new_game(client, game, {"size": 5} if game == "duo" else {}, [HUMAN, ENGINE])
-        with joined(client, created, 0) as (player,):
+        created = new_game(client, game, options, [HUMAN, ENGINE])
+        assert list(created["tokens"]) == [0]
+        with joined(client, created, 0, None) as (player, spectator):
             while not player.state["over"]:
                 if player.wait(lambda state: state["legal"] or state["over"])["legal"]:
                     player.move_at_random(chance)
+            assert player.state["seats"][1] == {"kind": "engine", "name": "beginner", "agent": "level:1", "connected": False}
+            assert spectator.wait(lambda state: state["over"])["move"] == player.state["move"]
             numbers = range(player.state["move"] + 1)
             analyses = [player.ask({"type": "analyze", "move": number}) for number in numbers]
             returns = player.state["over"]["returns"]
-        record = client.get(f"/api/games/{created['id']}/record").content
-        study = client.post("/api/studies", content=record).json()["id"]
+        path = f"/api/games/{created['id']}"
+        moves, replay = client.get(path).json()["moves"], client.get(f"{path}/replay").json()
+        assert [thought and thought["agent"] for thought in replay["thoughts"]] == [
+            "level:1" if move["player"] else None for move in moves
+        ]
+        assert set(replay["analyses"]) == {None}
+        study = client.post("/api/studies", content=client.get(f"{path}/record").content).json()["id"]
         for number, analysis in zip(numbers, analyses, strict=True):
             assert analysis["agent"] == "puct:num_simulations=64"
             studied = client.post(f"/api/studies/{study}/analysis", json={"move": number}).json()
             assert studied == {name: value for name, value in analysis.items() if name not in ("type", "move", "ref")}
         assert analyses[-1]["value"] == returns
         assert {analysis["simulations"] for analysis in analyses[:-1]} == {50}
-        room = client.app.state.server.rooms  # type: ignore[attr-defined]
-        session = room._rooms[created["id"]].session
-        assert room.question(session, 0, "puct:num_simulations=64", is_analysis=True).max_seconds is None
-        assert room.question(session, 0, "puct:num_simulations=64").max_seconds == 1
-
-
-def test_a_game_that_was_given_up_is_analysed_to_its_last_position(tmp_path: Path) -> None:
-    with serving(tmp_path / "games", engine()) as client:
-        created = new_game(client, "duo", {"size": 8})
-        with joined(client, created, 0, 1) as (first, second):
-            first.move_at_random(random.Random(0))
-            second.ask({"type": "resign"})
-            first.wait(lambda state: state["over"])
-            assert [len(first.ask({"type": "analyze", "move": number})["value"]) for number in (0, 1)] == [2, 2]
-
-
-def test_an_engine_is_warm_once_a_search_has_run() -> None:
-    """A forced move, or no simulations, show no search; a block of another size is another program."""
-    pool = EnginePool(["none"])
-    question = Question("duo", {}, None, [], "level:1")
-    process = pool._players[0]
-
-    def answered(candidates: int, simulations: int = 16, batch: int = 1) -> bool:
-        process._note_search(question, {"batch": batch, "num_simulations": simulations, "candidates": [{}] * candidates})
-        return pool.is_warm(question)
-
-    assert not answered(1)
-    assert not answered(5, simulations=0)
-    assert not answered(5, batch=2)
-    assert answered(5)
-    assert not pool.is_warm(replace(question, agent="level:2"))
-
-
-def test_several_processes(tmp_path: Path) -> None:
-    """Analyses have a process of their own, which is started with the first."""
-    with serving(tmp_path / "games", engine(processes=3)) as client:
-        engines = client.app.state.server.engines  # type: ignore[attr-defined]
-        soon(lambda: [process.state for process in engines._processes] == ["ready", "ready", "starting"])
-        created = new_game(client, "santorini", {}, [HUMAN, ENGINE])
-        with joined(client, created, 0) as (player,):
-            player.move_at_random(random.Random(0))
-            player.wait_for_move(2)
-            assert not engines._analyst.warm
-            assert player.ask({"type": "analyze"})["type"] == "analysis"
-            assert len(engines._analyst.warm) == 1
-
-
-def test_engines_play_while_somebody_watches(tmp_path: Path) -> None:
-    with serving(tmp_path / "games", engine()) as client:
-        created = new_game(client, "santorini", {}, [ENGINE, ENGINE])
-        time.sleep(0.3)
-        assert client.get(f"/api/games/{created['id']}").json()["move"] == 0
-        with joined(client, created, None) as (spectator,):
-            spectator.wait(lambda state: state["over"])
 
 
 def test_hints_and_analyses(tmp_path: Path) -> None:
@@ -133,102 +71,250 @@ def test_hints_and_analyses(tmp_path: Path) -> None:
             hint = first.ask({"type": "hint"})
             assert hint["type"] == "hint"
             assert hint["id"] in legal(first.state)
-            assert second.ask({"type": "hint"})["error"] == "it is not your turn"
+            assert second.ask({"type": "hint"})["type"] == "error"
             analysis = second.ask({"type": "analyze", "simulations": 16, "agent": "level:2"})
             assert [candidate["visits"] for candidate in analysis["candidates"]] == [10, 9, 8, 7, 6]
-            assert len(analysis["value"]) == 2
-            assert "one of" in first.ask({"type": "analyze", "agent": "puct:num_simulations=1000000000"})["error"]
+            assert first.ask({"type": "analyze", "agent": "puct:num_simulations=1000000000"})["field"] == "agent"
             assert first.ask({"type": "analyze", "simulations": 10**9})["field"] == "simulations"
+            second.ask({"type": "resign"})
+            assert [len(first.ask({"type": "analyze", "move": 0})["value"])] == [2]
         refused = client.post("/api/games", json={"game": "duo", "seats": [HUMAN, {"kind": "engine", "agent": "level:9"}]})
-        assert refused.json() == {
-            "error": "agent must be one of those that the catalog offers for duo: level:1, level:2",
-            "field": "seats",
-        }
-        record = client.get(f"/api/games/{created['id']}/record").text
-        study = client.post("/api/studies", content=record.encode()).json()
-        body = {"number": 1, "move": 0}
-        assert client.post(f"/api/studies/{study['id']}/analysis", json=body).json()["candidates"]
-        assert client.get(f"/api/studies/{study['id']}").json()["games"] == 1
+        assert refused.json()["field"] == "seats"
+        assert "level:1, level:2" in refused.json()["error"]
 
 
-def test_an_engine_that_dies_of_a_position(tmp_path: Path) -> None:
-    """It is tried twice; then a random move is made, and named as such. Other games wait, and go on."""
-    with serving(tmp_path / "games", engine("dies")) as client:
-        created = new_game(client, "santorini", {}, [ENGINE, HUMAN])
-        with joined(client, created, 1) as (player,):
-            player.wait(lambda state: state["move"] == 1 and state["legal"])
-            player.move_at_random(random.Random(0))
-            player.wait_for_move(3)
-            assert player.state["moves"][-1]["note"] == "the engine has failed, so a random move was made"
-        again = new_game(client, "santorini", {}, [HUMAN, ENGINE])
-        with joined(client, again, 0) as (player,):
+def test_a_search_is_warm_after_its_first_answer() -> None:
+    """A forced move and an answer without simulations show no search; another size of a block is another program."""
+    pool = EnginePool(["none"])
+    question = Question("duo", {}, None, [], "level:1")
+
+    def is_warm(candidates: int, simulations: int = 16, batch: int = 1) -> bool:
+        row = {"batch": batch, "num_simulations": simulations, "candidates": [{}] * candidates}
+        pool._process_of(question)._note_search(question, row)
+        return pool.is_warm(question)
+
+    assert not is_warm(1)
+    assert not is_warm(5, simulations=0)
+    assert not is_warm(5, batch=2)
+    assert is_warm(5)
+    assert not pool.is_warm(replace(question, agent="level:2"))
+
+
+def test_engines_play_while_somebody_watches(tmp_path: Path) -> None:
+    """Analyses have a separate process, which starts with the first analysis."""
+    with serving(tmp_path / "games", engine(processes=3)) as client:
+        created = new_game(client, "santorini", {"size": 3}, [ENGINE, ENGINE])
+        other = new_game(client, "santorini", {"size": 3}, [HUMAN, ENGINE])
+        with joined(client, other, 0) as (player,):
             player.move_at_random(random.Random(0))
             player.wait_for_move(2)
-            assert "failed twice" in player.ask({"type": "analyze"})["error"]
+            assert player.ask({"type": "analyze"})["type"] == "analysis"
+        assert client.get(f"/api/games/{created['id']}").json()["move"] == 0
+        with joined(client, created, None) as (spectator,):
+            spectator.wait(lambda state: state["over"])
 
 
-@pytest.mark.parametrize("fault", ["cheats", "silent"])
-def test_an_engine_that_does_not_play(tmp_path: Path, fault: str) -> None:
-    with serving(tmp_path / "games", engine(fault, hang_seconds=0.4)) as client:
+@pytest.mark.parametrize(("fault", "is_random"), [("dies", True), ("cheats", True), ("silent", True), ("babbles", False)])
+def test_a_game_continues_after_a_fault_of_the_engine(tmp_path: Path, fault: str, is_random: bool) -> None:
+    with serving(tmp_path / "games", engine(fault, hang_seconds=0.4 if fault == "silent" else 60)) as client:
         created = new_game(client, "santorini", {}, [ENGINE, HUMAN])
         with joined(client, created, 1) as (player,):
             player.wait(lambda state: state["move"] == 1 and state["legal"])
             player.move_at_random(random.Random(0))
-            player.wait_for_move(3)
-            assert "random move" in player.state["moves"][-1]["note"]
-
-
-def test_an_engine_that_babbles(tmp_path: Path) -> None:
-    with serving(tmp_path / "games", engine("babbles")) as client:
-        created = new_game(client, "santorini", {}, [ENGINE, HUMAN])
-        with joined(client, created, 1) as (player,):
-            player.wait(lambda state: state["move"] == 1 and state["legal"])
-            player.move_at_random(random.Random(0))
-            assert "note" not in player.wait_for_move(3)["moves"][-1]
+            assert ("note" in player.wait_for_move(3)["moves"][-1]) == is_random
 
 
 def test_an_engine_that_does_not_start(tmp_path: Path) -> None:
     with serving(tmp_path / "games", engine("broken")) as client:
         soon(lambda: client.get("/api/catalog").json()["engine"]["state"] == "failed")
-        assert client.get("/api/catalog").json()["engine"]["reason"] == "this engine does not start"
+        assert client.get("/api/catalog").json()["engine"]["reason"] == "this engine is broken"
         created = new_game(client, "santorini", {}, [ENGINE, HUMAN])
         with joined(client, created, 1) as (player,):
-            assert "does not start" in player.ask({"type": "analyze"})["error"]
+            assert player.ask({"type": "analyze"})["type"] == "error"
             assert player.state["engine"]["state"] == "failed"
             assert player.ask({"type": "resign"})["type"] == "ok"
 
 
-def test_what_nobody_waits_for_is_taken_back(tmp_path: Path) -> None:
-    with serving(tmp_path / "games", engine("slow")) as client:
+def test_unneeded_questions_are_withdrawn(tmp_path: Path) -> None:
+    with serving(tmp_path / "games", engine("stuck")) as client:
         engines = client.app.state.server.engines  # type: ignore[attr-defined]
-        soon(lambda: engines.state == "ready")
         created = new_game(client, "santorini", {}, [HUMAN, ENGINE])
-        soon(lambda: engines.num_waiting == 0)
         with joined(client, created, 0) as (player,):
             player.move_at_random(random.Random(0))
             assert player.state["thinking"]
             soon(lambda: engines.num_waiting == 1)
             assert player.ask({"type": "undo"})["type"] == "ok"
-            soon(lambda: engines.num_waiting == 0, 0.3)
+            soon(lambda: engines.num_waiting == 0)
             assert player.wait(lambda state: state["undos"])["move"] == 0
             for number in range(3):
                 player.send({"type": "analyze", "ref": number})
             soon(lambda: engines.num_waiting == 3)
-        soon(lambda: engines.num_waiting == 0, 0.4)
+        soon(lambda: engines.num_waiting == 0)
 
 
 def test_live_games(tmp_path: Path) -> None:
-    """Lines of a process go to all who watch; it is started again where it has ended, and ends with the server."""
+    """All spectators receive the lines of one process."""
     lines = """print('{"type": "grid", "step": %d}' % n, flush=True)"""
     code = f"import time, itertools\nfor n in itertools.count():\n time.sleep(0.02); {lines}"
     url = "ws://localhost/api/live"
     with serving(tmp_path / "games", live=Live([sys.executable, "-c", code])) as client:
         assert client.get("/api/catalog").json()["live"]
-        with client.websocket_connect(url) as one, client.websocket_connect(url) as two:
-            steps = [one.receive_json()["step"] for _ in range(5)]
+        with client.websocket_connect(url) as first, client.websocket_connect(url) as second:
+            steps = [first.receive_json()["step"] for _ in range(5)]
             assert steps == sorted(set(steps))
-            assert two.receive_json()["type"] == "grid"
-            one.send_text("anything")
-            assert one.receive_json()["step"] > steps[-1]
-    with serving(tmp_path / "games") as client, client.websocket_connect("ws://localhost/api/live") as socket:
-        assert "no games of self-play" in socket.receive_json()["error"]
+            assert second.receive_json()["type"] == "grid"
+            first.send_text("anything")
+            assert first.receive_json()["step"] > steps[-1]
+    with serving(tmp_path / "games") as client, client.websocket_connect(url) as socket:
+        assert socket.receive_json()["type"] == "error"
+
+
+# ---- Scheduling
+
+
+class Engines:
+    """Engines that answer on demand."""
+
+    def __init__(self) -> None:
+        self.state = "ready"
+        self.asked: list[tuple[str, asyncio.Future[Any]]] = []
+        self.warm: set[str] = set()
+
+    def is_warm(self, question: Question) -> bool:
+        return question.game in self.warm
+
+    def num_waiting_with(self, question: Question) -> int:
+        return len(self.games)
+
+    @property
+    def games(self) -> list[str]:
+        return [game for game, future in self.asked if not future.done()]
+
+    async def ask(self, question: Question) -> Any:
+        future = asyncio.get_running_loop().create_future()
+        self.asked.append((question.game, future))
+        return await future
+
+    def answer(self, game: str) -> None:
+        self.warm.add(game)
+        for asked, future in self.asked:
+            if asked == game and not future.done():
+                future.set_result(game)
+
+
+def question(game: str) -> Question:
+    return Question(game, {}, None, (), "agent")
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def with_turns(test: Callable[[Engines, Turns], Coroutine[Any, Any, None]], **limits: Any) -> None:
+    async def run() -> None:
+        engines = Engines()
+        await test(engines, Turns(engines, Limits(**limits)))  # type: ignore[arg-type]
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_an_address_has_one_search_compiled_at_a_time() -> None:
+    async def test(engines: Engines, shared: Turns) -> None:
+        asked = [("a", "1"), ("b", "1"), ("a", "1"), ("c", "1"), ("b", "2"), ("d", "2")]
+        tasks = [asyncio.create_task(shared.ask(question(game), address)) for game, address in asked]
+        await settle()
+        assert sorted(engines.games) == ["a", "a", "b"]  # equal searches run together
+        while any(not task.done() for task in tasks):
+            assert len(set(engines.games)) <= 2
+            engines.answer(engines.games[0])
+            await settle()
+        assert [task.result() for task in tasks] == [game for game, _ in asked]
+        again = [asyncio.create_task(shared.ask(question(game), "1")) for game in "abcd"]
+        await settle()
+        assert engines.games == list("abcd")  # compiled searches do not wait
+        for game in "abcd":
+            engines.answer(game)
+        await asyncio.gather(*again)
+
+    with_turns(test)
+
+
+def test_an_address_beyond_its_rate_waits_for_an_idle_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_POLL_SECONDS", 0.001)
+
+    async def test(engines: Engines, shared: Turns) -> None:
+        engines.warm.add("a")
+        busy = asyncio.create_task(shared.ask(question("a"), "2"))
+        first = asyncio.create_task(shared.ask(question("b"), "1"))
+        await settle()
+        engines.answer("b")
+        await first
+        second = asyncio.create_task(shared.ask(question("c"), "1"))
+        for _ in range(30):
+            await asyncio.sleep(0.001)
+        assert engines.games == ["a"]
+        engines.answer("a")
+        await busy
+        while "c" not in engines.games:
+            await asyncio.sleep(0.001)
+        engines.answer("c")
+        await second
+
+    with_turns(test, compilation_rate=1e-9, compilation_burst=1)
+
+
+def test_cancelled_questions_leave_nothing() -> None:
+    async def test(engines: Engines, shared: Turns) -> None:
+        tasks = [asyncio.create_task(shared.ask(question(game), "1")) for game in "abab"]
+        tasks += [asyncio.create_task(shared.warm_up(question("e"), "1")) for _ in range(3)]
+        await settle()
+        for task in tasks:
+            task.cancel()
+            await settle()
+        assert not engines.games
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*tasks)
+
+    with_turns(test)
+
+
+def test_warming_up_waits_for_games(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_POLL_SECONDS", 0.001)
+
+    async def test(engines: Engines, shared: Turns) -> None:
+        engines.warm.add("move")
+        move = asyncio.create_task(shared.ask(question("move"), "1"))
+        await settle()
+        warming = [asyncio.create_task(shared.warm_up(question(game), "2")) for game in "abcd"]
+        for _ in range(30):
+            await asyncio.sleep(0.001)
+        assert engines.games == ["move"]
+        engines.answer("move")
+        await move
+        for _ in range(2):
+            while not engines.games:
+                await asyncio.sleep(0.001)
+            assert len(engines.games) == 1
+            engines.answer(engines.games[0])
+            await settle()
+        await asyncio.gather(*warming)
+        assert len(engines.asked) == 3  # the others exceed the rate of their address
+
+    with_turns(test, compilation_rate=1e-9, compilation_burst=2)
+
+
+def test_only_games_with_players_warm_up(tmp_path: Path) -> None:
+    with serving(tmp_path / "games", engine()) as client:
+        server = client.app.state.server  # type: ignore[attr-defined]
+        games = [new_game(client, "duo", {"size": size}, [HUMAN, ENGINE]) for size in (6, 7, 8)]
+
+        def is_warm(number: int) -> bool:
+            room = client.portal.call(server.rooms.get, games[number]["id"])  # type: ignore[union-attr]
+            warm: bool = server.engines.is_warm(server.rooms.question(room.session, 0, "level:1"))
+            return warm
+
+        with joined(client, games[0], None), joined(client, games[1], 0):
+            soon(lambda: is_warm(1))
+            assert not is_warm(0)
+            assert not is_warm(2)

@@ -1,4 +1,4 @@
-"""The page in a real browser: mouse, touch, keyboard, gamepad and screens of every size."""
+"""The page in Chromium: mouse, touch, keyboard, gamepad, options and themes."""
 
 import json
 import random
@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from tests.tilewe_jax.web.page import Json, invitation, middle, move_by_keyboard
+from tests.tilewe_jax.web.page import HUMAN, Json, Server, middle, move_by_keyboard
 
 
-def test_from_the_lobby_to_the_first_moves_by_keyboard_alone(open_page: Any) -> None:
-    """Nothing is clicked, and what happens is said to screen readers."""
+def test_from_the_lobby_to_the_first_move_by_keyboard(open_page: Any) -> None:
+    """Screen readers receive each step."""
     page = open_page()
     page.context.add_init_script(
         """
-        window.said = [];
+        window.spoken = [];
         addEventListener("DOMContentLoaded", () => {
           const live = document.getElementById("live");
-          new MutationObserver(() => window.said.push(live.textContent)).observe(live, {childList: true});
+          new MutationObserver(() => window.spoken.push(live.textContent)).observe(live, {childList: true});
         });
         """
     )
@@ -29,10 +29,10 @@ def test_from_the_lobby_to_the_first_moves_by_keyboard_alone(open_page: Any) -> 
             if page.page.locator(f"{selector}:focus").count():
                 return
             keyboard.press("Tab")
-        raise AssertionError(f"{selector} is not reached")
+        raise AssertionError(f"{selector} cannot be reached")
 
-    def was_said(text: str) -> None:
-        page.page.wait_for_function("text => window.said.some(said => said.includes(text))", arg=text)
+    def was_spoken(text: str) -> None:
+        page.page.wait_for_function("text => window.spoken.some(spoken => spoken.includes(text))", arg=text)
 
     tab_to('[role="radio"].game')
     while not page.page.locator('[data-game="santorini"]:focus').count():
@@ -41,27 +41,27 @@ def test_from_the_lobby_to_the_first_moves_by_keyboard_alone(open_page: Any) -> 
     keyboard.press("Enter")
     page.page.wait_for_selector(".your-turn")
     keyboard.press("ArrowUp")
-    was_said("level 0")
+    was_spoken("level 0")
     move_by_keyboard(page, random.Random(1))
-    was_said("Engine moves from")
+    was_spoken("Engine moves from")
     assert page.page.locator(".board:focus").count()
     keyboard.press("v")
-    was_said("workers")
+    was_spoken("workers")
 
 
 def test_touch_places_with_the_button(open_page: Any) -> None:
     page = open_page(viewport={"width": 375, "height": 740}, has_touch=True, is_mobile=True)
-    page.create("duo_official", size=8)
+    page.start("duo_official", size=8)
     page.page.locator(".board").tap(position={"x": 150, "y": 150})
     assert page.state["move"] == 0
-    page.page.keyboard.press("l")  # where it fits
+    page.page.keyboard.press("l")  # a legal place
     page.page.locator(".tools .place").tap()
     page.wait_for_move(2)
 
 
 def test_a_dragged_piece_lies_above_the_finger(open_page: Any) -> None:
     page = open_page(viewport={"width": 375, "height": 740}, has_touch=True, is_mobile=True)
-    page.create("duo_official", size=8)
+    page.start("duo_official", size=8)
     box = page.page.locator(".board").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     touch = page.context.new_cdp_session(page.page)
@@ -82,8 +82,8 @@ def test_a_dragged_piece_lies_above_the_finger(open_page: Any) -> None:
     assert page.state["move"] == 0
 
 
-def test_options_that_do_not_go_together(open_page: Any) -> None:
-    """What the server says of them stays beside them until one of them is changed."""
+def test_incompatible_options(open_page: Any) -> None:
+    """The reason stays in the form until an option changes."""
     page = open_page().open()
     page.page.click('[data-game="triominos"]')
     page.page.click('[data-focus="more"]')
@@ -93,7 +93,7 @@ def test_options_that_do_not_go_together(open_page: Any) -> None:
     page.page.wait_for_selector(".refusal:has-text('tiles')")
     page.page.locator('[data-focus="option-tiles"]').select_option(label="56")
     page.page.wait_for_selector(".refusal", state="hidden")
-    page.errors.clear()  # a refusal is in the console
+    page.errors.clear()  # Chromium logs the refusal
 
 
 def test_wheel_keys_and_gamepad_turn_the_piece(open_page: Any) -> None:
@@ -107,7 +107,7 @@ def test_wheel_keys_and_gamepad_turn_the_piece(open_page: Any) -> None:
         }] : [];
         """
     )
-    page.create("duo_official", size=8)
+    page.start("duo_official", size=8)
     page.page.click('.tray [data-piece="L5"]')
     tools = page.page.locator(".tools")
 
@@ -133,7 +133,7 @@ def test_wheel_keys_and_gamepad_turn_the_piece(open_page: Any) -> None:
 
 def test_pass_undo_and_redo(open_page: Any) -> None:
     page = open_page()
-    page.create("duo", size=8, voluntary_pass=True)
+    page.start("duo", size=8, voluntary_pass=True)
     move_by_keyboard(page, random.Random(1))
     page.wait_for_turn()
     page.page.keyboard.press("u")
@@ -149,36 +149,15 @@ def test_pass_undo_and_redo(open_page: Any) -> None:
 
 
 @pytest.mark.slow
-def test_clocks_tick(open_page: Any) -> None:
-    page = open_page()
-    page.open().page.click('[data-game="duo_official"]')
-    page.page.click('[data-focus="preset-friend"]')
-    page.page.click('[data-focus="more"]')
-    page.page.locator('[data-focus="clock"]').select_option(index=1)
-    page.page.click('[data-focus="start"]')
-    page.page.wait_for_selector(".clock")
-    other = open_page()
-    other.open(invitation(page)).page.wait_for_selector(".clock")
-    move_by_keyboard(page, random.Random(1))
+def test_clocks_tick(open_page: Any, server: Server) -> None:
+    made = server.create("duo_official", {}, [HUMAN, HUMAN], clock={"seconds": 60, "increment": 1})
+    other = open_page().open(made["paths"][1])
+    other.page.wait_for_selector(".clock")
+    with server.player(made, 0) as first:
+        first.move_at_random(random.Random(1))
     clock = other.page.locator(".clock").nth(1)
     assert clock.inner_text() == "1:00"
     other.wait(lambda: clock.inner_text() == "0:59")
-
-
-def test_every_view_fits_a_phone(open_page: Any) -> None:
-    page = open_page(viewport={"width": 375, "height": 740}, has_touch=True, is_mobile=True)
-    page.open().page.wait_for_selector('[data-focus="start"]')
-    assert page.fits()
-    for game in ("classic_2", "santorini", "triominos"):
-        page.create(game)
-        page.wait_for_turn()
-        assert page.fits(), game
-        for tab in page.page.locator(".tab").all():
-            tab.click()
-            assert page.fits(), game
-    for path in ("/study", "/dashboard"):
-        page.open(path).page.wait_for_selector("h1")
-        assert page.fits(), path
 
 
 def test_themes_and_help(open_page: Any) -> None:
@@ -203,8 +182,8 @@ def test_themes_and_help(open_page: Any) -> None:
     assert page.page.locator("dialog[open]").count() == 0
 
 
-def test_games_of_others_are_played_by_a_list_of_moves(open_page: Any) -> None:
-    """A game without a view of its own: the text of its board, and its legal moves by name."""
+def test_games_without_a_board_have_a_list_of_moves(open_page: Any) -> None:
+    """A third-party game: the text of its board, and its legal moves by name."""
     page = open_page()
     sent: list[Json] = []
     common: Json = {"kind": "text", "num_players": 2, "terminal": False, "scores": [0, 0]}

@@ -1,12 +1,10 @@
-"""What the server refuses: nothing of it changes a game, and every refusal says what is wrong."""
+"""Refused requests: they change no game, and their answers name the reason."""
 
 import asyncio
-import contextlib
 import dataclasses
 import json
 import random
 import re
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from tests.tilewe_jax.web.support import GENEROUS, joined, legal, new_game, play
 from tilewe_jax.web.limits import SECURITY_HEADERS, Limits, TokenBucket, allows_host, allows_origin
 from tilewe_jax.web.messages import Client, converse
 from tilewe_jax.web.room import Connection
-from tilewe_jax.web.store import Change, NewGame, Store, StoredMove, StoreError
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +27,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def stored(client: TestClient, game: str) -> Any:
-    """A game as it is kept in the file."""
+    """A game in the database."""
     return client.app.state.server.store.game(game)  # type: ignore[attr-defined]
 
 
@@ -54,7 +51,7 @@ MESSAGES = st.one_of(
 
 
 def is_plain(text: str | bytes) -> bool:
-    """Whether a message cannot be a legal request of the seat that is not to move."""
+    """Whether a message is certainly illegal for a seat that is not to move."""
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):
@@ -64,7 +61,7 @@ def is_plain(text: str | bytes) -> bool:
 
 
 def harass(client: TestClient, messages: list[str | bytes]) -> None:
-    """Send messages from the seat that is not to move and from a spectator: each is answered, and nothing changes."""
+    """Send messages of the seat that is not to move and of a spectator: all are answered, and nothing changes."""
     created = new_game(client, "duo", {"size": 8})
     with joined(client, created, 0, 1, None) as players:
         play_out(players[:2], random.Random(0), 4)
@@ -102,14 +99,13 @@ def test_ten_thousand_malformed_messages(client: TestClient, messages: list[str 
     harass(client, messages)
 
 
-def test_moves_that_are_not_allowed(client: TestClient) -> None:
+def test_wrong_moves(client: TestClient) -> None:
     created = new_game(client, "duo_official")
     with joined(client, created, 0, 1, None) as (first, second, spectator):
         before = stored(client, created["id"])
         action = legal(first.state)[0]
-        assert second.move(action)["error"] == "it is not your turn"
-        assert spectator.move(action)["error"].startswith("spectators only watch")
-        assert "the position has changed" in first.ask({"type": "move", "action": action, "move": 7})["error"]
+        assert second.move(action)["type"] == spectator.move(action)["type"] == "error"
+        assert first.ask({"type": "move", "action": action, "move": 7})["field"] == "move"
         illegal = next(number for number in range(1000) if number not in legal(first.state))
         refused = first.move(illegal)
         assert refused["field"] == "action"
@@ -117,12 +113,11 @@ def test_moves_that_are_not_allowed(client: TestClient) -> None:
         assert first.ask({"type": "explain", "action": action})["rule"] is None
         for wrong in (-1, 10**9, 1.5, "3", None, True, [1]):
             assert first.ask({"type": "move", "action": wrong})["field"] == "action"
-        assert "type must be one of" in first.ask({"type": "cheat"})["error"]
+        for kind, field in (("cheat", "type"), ("analyze", None), ("hint", None), ("redo", None)):
+            answer = first.ask({"type": kind})
+            assert (answer["type"], answer["field"]) == ("error", field)
         assert first.ask({"type": "answer_undo", "accept": "yes"})["field"] == "accept"
         assert first.ask({"type": "analyze", "move": 5})["field"] == "move"
-        assert "no engines" in first.ask({"type": "analyze"})["error"]
-        assert "no engines" in first.ask({"type": "hint"})["error"]
-        assert "nothing to make again" in first.ask({"type": "redo"})["error"]
         assert stored(client, created["id"]) == before
 
 
@@ -142,12 +137,12 @@ def test_tokens(client: TestClient) -> None:
     file = client.app.state.server.store.path  # type: ignore[attr-defined]
     content = b"".join(path.read_bytes() for path in file.parent.iterdir())
     for token in (*created["tokens"].values(), *other["tokens"].values()):
-        assert token.encode() not in content  # hashes alone are kept
+        assert token.encode() not in content  # the database has only hashes
     assert len({*created["tokens"].values(), *other["tokens"].values()}) == 4
     assert all(len(token) >= 32 for token in created["tokens"].values())
 
 
-def test_requests_that_are_wrong(client: TestClient) -> None:
+def test_wrong_requests(client: TestClient) -> None:
     good = {"game": "duo", "seats": [{"kind": "human"}] * 2}
     cases: list[tuple[Any, str | None]] = [
         ([], None),
@@ -194,10 +189,10 @@ def test_requests_that_are_wrong(client: TestClient) -> None:
         name = "record" if "format" in query else "picture"
         assert client.get(f"/api/games/{created['id']}/{name}?{query}").status_code == 400
     created = new_game(client, "santorini")
-    assert "sets of cells" in client.get(f"/api/games/{created['id']}/record?format=blksgf").json()["error"]
+    assert client.get(f"/api/games/{created['id']}/record?format=blksgf").json()["field"] == "format"
 
 
-def test_pages_of_other_sites_and_other_names(client: TestClient) -> None:
+def test_other_origins_and_host_names(client: TestClient) -> None:
     body = {"game": "duo", "seats": [{"kind": "human"}] * 2}
     for origin in ("http://evil.example", "null", "http://localhost:99", "https://localhost.evil.example", "http://["):
         assert client.post("/api/games", json=body, headers={"origin": origin}).status_code == 403
@@ -223,13 +218,12 @@ def test_paths_and_sizes(client: TestClient) -> None:
         assert "import" not in response.text
         assert "root:" not in response.text
     assert client.post("/api/games", content=b"x" * (GENEROUS.body + 1)).status_code == 413
-    parts = (b"x" * 100_000 for _ in range(20))  # of no announced length
+    parts = (b"x" * 100_000 for _ in range(20))  # without content-length
     assert client.post("/api/studies", content=parts).status_code == 413
-    assert client.post("/api/games", content=b"{}", headers={"content-length": "-5"}).status_code == 413
     created = new_game(client, "duo")
     with joined(client, created, 0) as (player,):
         player.socket.send_text("x" * (GENEROUS.message + 1))
-        assert "at most" in player.until(lambda message: message["type"] == "error")["error"]
+        assert f"{GENEROUS.message:,}" in player.until(lambda message: message["type"] == "error")["error"]
     for path in ("/", "/game/x", "/api/catalog", "/nothing", "/static/index.html"):
         headers = client.get(path).headers
         assert all(headers[name] == value for name, value in SECURITY_HEADERS.items()), path
@@ -251,18 +245,17 @@ def test_limits(tmp_path: Path) -> None:
         body = {"game": "duo", "seats": [{"kind": "human"}] * 2}
         answers = [client.post("/api/games", json=body) for _ in range(2)]
         assert [answer.status_code for answer in answers] == [429, 429]
-        assert all("keeps no more" in answer.json()["error"] for answer in answers)
         with joined(client, created[0], 0) as (player,):
             with client.websocket_connect(f"ws://localhost/api/games/{created[0]['id']}/socket") as socket:
                 socket.send_json({"type": "join", "token": None})
-                assert "too many are connected" in socket.receive_json()["error"]
+                assert socket.receive_json()["type"] == "error"
             path = f"ws://localhost/api/games/{created[1]['id']}/socket"
             with joined(client, created[1], 0), client.websocket_connect(path) as socket:
-                assert "from this address" in socket.receive_json()["error"]
+                assert socket.receive_json()["type"] == "error"
             answers = [player.ask({"type": "ping"})["type"] for _ in range(5)]
             assert answers == ["pong"] * 5
             player.send({"type": "ping"})
-            assert "too many messages" in player.until(lambda message: message["type"] == "error")["error"]
+            player.until(lambda message: message["type"] == "error")
             for _ in range(50):
                 player.send({"type": "ping"})
             with pytest.raises(WebSocketDisconnect):
@@ -277,7 +270,7 @@ def test_requests_from_one_address(tmp_path: Path) -> None:
     assert codes == [200, 200, 200, 429, 429]
 
 
-def test_studies_of_bad_files(client: TestClient) -> None:
+def test_bad_files_for_studies(client: TestClient) -> None:
     header = {"format": "tilewe-jax-games/1", "game": "duo", "options": {}, "version": 1, "seed": None}
     game = {"deal": None, "actions": [1, 2], "scores": [0, 0], "returns": [0, 0]}
     bad = [
@@ -299,92 +292,26 @@ def test_studies_of_bad_files(client: TestClient) -> None:
         response = client.post("/api/studies", content=content)
         assert response.status_code == 400, content[:80]
         assert "tmp" not in response.json()["error"]
-    text = (
-        f"{json.dumps(header)}\n{json.dumps(game)}\n"  # of the right form; that its moves are illegal shows when it is opened
-    )
+    text = f"{json.dumps(header)}\n{json.dumps(game)}\n"  # with illegal moves, which opening the study detects
     created = client.post("/api/studies", content=text.encode()).json()
     assert created["games"] == 1
-    response = client.get(f"/api/studies/{created['id']}")
-    assert response.status_code == 400
-    assert "illegal" in response.json()["error"]
-    assert client.get(f"/api/studies/{created['id']}?number=2").status_code == 400
+    for query in ("", "?number=2"):
+        assert client.get(f"/api/studies/{created['id']}{query}").status_code == 400
     body = {"number": 1, "move": 2}
     assert client.post(f"/api/studies/{created['id']}/analysis", json=body).status_code == 400
 
 
-def test_files_that_are_no_store(tmp_path: Path) -> None:
-    good = tmp_path / "games"
-    store = Store(good)
-    with pytest.raises(StoreError, match="another server"):
-        Store(good)
-    store.close()
-    noise = tmp_path / "noise"
-    noise.write_bytes(random.Random(0).randbytes(10_000))
-    with pytest.raises(StoreError, match=r"database\)"):
-        Store(noise)
-    damaged = bytearray(good.read_bytes())
-    damaged[4096:] = bytes(len(damaged) - 4096)
-    (tmp_path / "damaged").write_bytes(damaged)
-    with pytest.raises(StoreError, match="cannot be used"):
-        Store(tmp_path / "damaged")
-    with pytest.raises(StoreError, match="cannot be written"):
-        Store(tmp_path / "missing" / "games")
-    Store(good).close()
-
-
-def test_another_program_keeps_its_file(tmp_path: Path) -> None:
-    path = tmp_path / "other"
-    with contextlib.closing(sqlite3.connect(path)) as file:
-        file.execute("CREATE TABLE theirs (x)")
-    before = path.read_bytes()
-    with pytest.raises(StoreError, match="another program"):
-        Store(path)
-    assert path.read_bytes() == before
-
-
-def test_changes_that_cannot_be_written(tmp_path: Path) -> None:
-    """Whatever is wrong with a change: whoever asked for it hears of it, and the next one is written."""
-    store = Store(tmp_path / "games")
-
-    async def change() -> None:
-        for name in ("old", "played"):
-            await store.add(NewGame(name, "{}", "{}", True))
-        for game, action in (("played", 1 << 70), ("missing", 0)):
-            with pytest.raises(StoreError, match="could not"):
-                await asyncio.wait_for(store.change(Change(game, "{}", False, 0, (StoredMove(action),))), 10)
-        await store.change(Change("played", "{}", False, 0, (StoredMove(7),)))
-        await store.delete_older(0, keep={"played"})
-
-    asyncio.run(change())
-    assert store.game("old") is None
-    kept = store.game("played")
-    assert kept
-    assert kept.moves == (StoredMove(7),)
-    store.close()
-
-
-def test_a_game_that_is_damaged(tmp_path: Path) -> None:
-    with serving(tmp_path / "games") as client:
-        created = [new_game(client, "duo")["id"] for _ in range(2)]
-    with contextlib.closing(sqlite3.connect(tmp_path / "games")) as file:
-        file.execute("UPDATE games SET setup = replace(setup, 'duo', 'chess') WHERE id = ?", (created[0],))
-        file.commit()
-    with serving(tmp_path / "games") as client:
-        assert "damaged" in client.get(f"/api/games/{created[0]}").json()["error"]
-        assert client.get(f"/api/games/{created[1]}").status_code == 200
-
-
-def test_a_room_that_was_left_changes_nothing(client: TestClient) -> None:
-    """Its game may go on in another room."""
+def test_a_closed_room_changes_nothing(client: TestClient) -> None:
+    """Its game may continue in another room."""
     created = new_game(client, "duo_official")
     with joined(client, created, 0) as (player,):
         client.app.state.server.rooms._rooms[created["id"]].close()  # type: ignore[attr-defined]
-        assert "try again" in player.move(legal(player.state)[0])["error"]
+        assert player.move(legal(player.state)[0])["type"] == "error"
         assert not stored(client, created["id"]).moves
 
 
-def test_games_that_nobody_is_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They leave the memory; while there is room, those whose clock runs stay, so that it runs out."""
+def test_games_without_clients_leave_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While memory is available, games with a running clock stay, so that the clock runs out."""
     monkeypatch.setattr("tilewe_jax.web.room.SECONDS_UNTIL_VANISHED", 0.0)
     with serving(tmp_path / "games", limits=dataclasses.replace(GENEROUS, rooms=2)) as client:
         rooms = client.app.state.server.rooms  # type: ignore[attr-defined]
@@ -404,8 +331,8 @@ def test_games_that_nobody_is_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             assert player.state["clock"]["running"] == 1
 
 
-def test_many_messages_at_once(client: TestClient) -> None:
-    """Each is answered, though more come in one piece than answers may wait: the server reads them as the client does."""
+def test_a_burst_of_messages(client: TestClient) -> None:
+    """All are answered, even if more arrive than the queue of answers holds: reading is as fast as the client reads."""
     created = new_game(client, "duo_official")
     server = client.app.state.server  # type: ignore[attr-defined]
     count = 3 * GENEROUS.replies
@@ -424,15 +351,19 @@ def test_many_messages_at_once(client: TestClient) -> None:
         room = await server.rooms.get(created["id"])
         connection = Connection(send, "", GENEROUS)
         reading = converse(receive, Client(server.rooms, room, connection, server.analyses))
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.gather(reading, connection.run(room)), 0.5)
+        tasks = [asyncio.create_task(each) for each in (reading, connection.run(room))]
+        async with asyncio.timeout(30):
+            while not answers or answers[-1].get("ref") != count - 1:
+                await asyncio.sleep(0.001)
+        for task in tasks:
+            task.cancel()
         room.leave(connection)
 
     client.portal.call(talk)  # type: ignore[union-attr]
     assert [answer["ref"] for answer in answers if "ref" in answer] == list(range(count))
 
 
-def test_a_client_that_does_not_read_is_cut_off(client: TestClient) -> None:
+def test_a_client_that_does_not_read_is_disconnected(client: TestClient) -> None:
     created = new_game(client, "duo_official")
     with joined(client, created, 0) as (player,):
         server = client.app.state.server  # type: ignore[attr-defined]
@@ -440,7 +371,7 @@ def test_a_client_that_does_not_read_is_cut_off(client: TestClient) -> None:
         (connection,) = room.connections
 
         def tell() -> None:
-            for _ in range(GENEROUS.replies + 1):  # nothing is sent meanwhile
+            for _ in range(GENEROUS.replies + 1):  # nothing is sent in between
                 connection.reply({"type": "pong"})
 
         client.portal.call(tell)  # type: ignore[union-attr]
@@ -450,8 +381,7 @@ def test_a_client_that_does_not_read_is_cut_off(client: TestClient) -> None:
         assert not room.connections
 
 
-def test_refused_creations_are_not_counted(tmp_path: Path) -> None:
-    """They are attempts, of which there may be more."""
+def test_refused_creations_count_as_attempts(tmp_path: Path) -> None:
     limits = Limits(creation_rate=1e-9, creation_burst=3, attempt_rate=1e-9, attempt_burst=50, request_burst=1e6)
     good = {"game": "duo", "seats": [{"kind": "human"}] * 2}
     bad: list[Any] = [{}, {**good, "game": "chess"}, {**good, "seats": []}]
@@ -467,7 +397,7 @@ def test_refused_creations_are_not_counted(tmp_path: Path) -> None:
         assert codes == [400] * 50 + [429] * 10
 
 
-def test_studies_of_all_formats_have_the_same_limits(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_studies_of_all_formats_have_equal_limits(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilewe_jax.web.exports.MAX_STUDY_GAMES", 3)
     monkeypatch.setattr("tilewe_jax.web.exports.MAX_STUDY_MOVES", 4)
     header = {"format": "tilewe-jax-games/1", "game": "duo_official", "options": {}, "version": 1, "seed": None}

@@ -1,4 +1,4 @@
-"""Runs of training: read once, and only what is new."""
+"""Training runs: growing, rewritten and damaged files."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ def metrics(runs: Runs, after: int = 0, name: str = "a") -> Any:
     return json.loads(asyncio.run(runs.metrics(name, after)))
 
 
-def test_rows_that_are_added_and_rewritten(tmp_path: Path) -> None:
+def test_added_and_rewritten_rows(tmp_path: Path) -> None:
     path = make(tmp_path, "a", [{"iteration": 1}, {"iteration": 2}])
     runs = Runs(tmp_path)
     assert (listed(runs)["a"]["rows"], listed(runs)["a"]["finished"]) == (2, False)
@@ -39,24 +39,18 @@ def test_rows_that_are_added_and_rewritten(tmp_path: Path) -> None:
     assert (listed(runs)["a"]["rows"], listed(runs)["a"]["finished"]) == (3, True)
     assert metrics(runs, 2) == {"metrics": [{"iteration": 3, "loss": None}], "evaluations": [], "next": 3}
     with path.open("a") as file:
-        file.write('ion": 4}')  # the line does not end, and is a row all the same
-    assert metrics(runs, 3)["metrics"] == [{"iteration": 4}]
-    with path.open("a") as file:
-        file.write('\n{"iteration": 5}\n')
-    assert metrics(runs, 4)["metrics"] == [{"iteration": 5}]
-    path.write_text("".join(json.dumps({"iteration": number, "new": True}) + "\n" for number in range(9)))
-    assert metrics(runs) == {
-        "metrics": [{"iteration": number, "new": True} for number in range(9)],
-        "evaluations": [],
-        "next": 9,
-    }
+        file.write('ion": 4}\n{"iteration": 5}\n')
+    assert metrics(runs, 3)["metrics"] == [{"iteration": 4}, {"iteration": 5}]
+    rows = [{"iteration": number, "new": True} for number in range(9)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert metrics(runs) == {"metrics": rows, "evaluations": [], "next": 9}
     path.unlink()
     assert listed(runs) == {}
     with pytest.raises(RefusedError):
         metrics(runs)
 
 
-def test_rows_that_are_damaged(tmp_path: Path) -> None:
+def test_damaged_rows_are_skipped(tmp_path: Path) -> None:
     make(tmp_path, "a", [{"iteration": 1}, "{no}\n", "[1]\n", "\n", "{" * 100 + "}\n", {"iteration": 7}, "{also no}\n"])
     make(tmp_path, "b", [])
     (tmp_path / "a" / "evaluations.jsonl").write_bytes(b'\xff\xfe\n{"elo": 1}\n')
@@ -76,30 +70,20 @@ def test_answers_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     runs = Runs(tmp_path)
     read: list[Any] = []
     after = 0
-    while part := metrics(runs, after)["metrics"]:
+    while part := (answer := metrics(runs, after))["metrics"]:
         assert len(part) <= 4
         read += part
-        after += len(part)
+        after = answer["next"]
     assert read == rows
 
 
-def test_nothing_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_requests_share_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path, "a", [{"iteration": number} for number in range(10)])
     runs = Runs(tmp_path)
-    starts: list[int] = []
-    read = module._Rows.read
-
-    def counted(rows: module._Rows) -> None:
-        before = rows._end
-        read(rows)
-        starts.append(rows._end - before)
-
-    monkeypatch.setattr(module._Rows, "read", counted)
+    updates: list[Any] = []
+    monkeypatch.setattr(module.Rows, "update", updates.append)
 
     async def ask() -> list[str]:
         return await asyncio.gather(*(runs.listed() for _ in range(25)))
 
-    assert len(set(asyncio.run(ask()))) == 1
-    assert len(starts) == 1  # for all of them
-    listed(runs)
-    assert starts[1:] == [0]
+    assert len(set(asyncio.run(ask()))) == len(updates) == 1

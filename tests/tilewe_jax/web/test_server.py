@@ -1,4 +1,4 @@
-"""The server as a process, as people start it."""
+"""The server as a process, started by the command line."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,6 @@ import time
 import urllib.request
 from pathlib import Path
 
-import psutil
 import pytest
 import uvicorn
 from websockets.asyncio.server import ServerConnection
@@ -45,20 +44,19 @@ def test_a_bot_plays_by_an_invite_link(tmp_path: Path, capsys: pytest.CaptureFix
         first, second = asyncio.run(asyncio.wait_for(play(), 60))
         assert first == second
         assert first["reason"] == "finished"
-        void = f"{links[0]}x", f"http://127.0.0.1:{server.port}/game/nosuch#x", f"http://127.0.0.1:{server.port}/elsewhere#x"
-        for link, said in zip(
-            void, ("that token opens no seat", "there is no such game", "the link must be like"), strict=True
+        for link, part in (
+            (f"{links[0]}x", "token"),
+            (f"http://127.0.0.1:{server.port}/game/nosuch#x", "exist"),
+            ("x", "link"),
         ):
-            with pytest.raises(web_bot.BotError, match=said):
+            with pytest.raises(web_bot.BotError, match=part):
                 asyncio.run(asyncio.wait_for(web_bot.play(link), 60))
         code, _, err = run(capsys, "serve", "--port", str(server.port), "--data", str(tmp_path / "other"))
         assert code == 2
-        assert err == (
-            f"tilewe-jax: cannot listen on port {server.port} of 127.0.0.1: Address already in use; another program uses it,"
-            " so choose another one\n"
-        )
+        assert f"port {server.port}" in err
+        assert err.count("\n") == 1
         code, _, err = run(capsys, "serve", "--port", "0", "--data", str(tmp_path / "games"))
-        assert (code, "is used by another server" in err) == (2, True)
+        assert (code, "another server" in err) == (2, True)
         code, err = server.end()
         assert (code, err) == (0, "")
     finally:
@@ -67,8 +65,8 @@ def test_a_bot_plays_by_an_invite_link(tmp_path: Path, capsys: pytest.CaptureFix
     assert not any(seat["token"].encode() in log for seat in created["seats"])
 
 
-def test_a_bot_backs_off_and_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Against a server that closes each connection, after a state or before, and with a proxy that would answer for it."""
+def test_a_bot_reconnects_with_growing_delays(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The server closes each connection, before or after a state; a proxy of the environment must not be used."""
     delays: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -89,16 +87,16 @@ def test_a_bot_backs_off_and_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(web_bot, "sleep", sleep)
     for name in ("http_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    with pytest.raises(web_bot.BotError, match="server closed"):
+    with pytest.raises(web_bot.BotError, match="closed"):
         asyncio.run(serve(0))
     assert delays == []
-    with pytest.raises(web_bot.BotError, match="server closed"):
+    with pytest.raises(web_bot.BotError, match="closed"):
         asyncio.run(serve(2))
     assert delays == [1.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, *[60.0] * 6]
     assert len(capsys.readouterr().err.splitlines()) == len(delays)
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listening:
         port = listening.getsockname()[1]
-    with pytest.raises(web_bot.BotError, match="Connect call failed"):
+    with pytest.raises(web_bot.BotError, match="Connect"):
         asyncio.run(web_bot.play(f"http://127.0.0.1:{port}/game/a#b"))
     done = subprocess.run([sys.executable, "-m", web_bot.__name__], capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -106,31 +104,28 @@ def test_a_bot_backs_off_and_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch,
     assert done.stderr == ""
 
 
-def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_options_give_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     noise = tmp_path / "noise"
     noise.write_bytes(b"noise" * 1000)
     cases = [
-        (["--data", str(noise)], "noise cannot be used (file is not a database)"),
-        (["--data", str(tmp_path / "no" / "games")], "cannot be written: No such file or directory"),
-        (["--port", "70000"], "--port must be 0 to 65535"),
-        (["--host", "not.an.address.invalid"], "--host must be a name or address of this machine"),
-        (["--host", "a" * 64], "--host must be a name or address of this machine"),
-        (["--host", "a..b"], "--host must be a name or address of this machine"),
-        (["--host", ""], "--host must be a name or address of this machine"),
-        (["--host", "203.0.113.7"], "cannot listen on port 0 of 203.0.113.7"),
-        (["--names", "a" * 64], "--names must be host names"),
-        (["--names", "http://games.example.org"], "--names must be host names"),
-        (["--live", "chess"], "--live must be one of"),
-        (["--engines", "0", "--agents", "puct"], "--agents needs an engine process"),
-        (["--agents", "duo=bset"], "duo has no agent 'bset'"),
-        (["--agents", "bset"], "has no agent 'bset'"),
-        (["--agents", "duo=level:99"], "duo has no level '99'"),
-        (["--agents", "duo=puct:simulations=3"], "has no setting"),
-        (["--agents", "duo=puct:network=nowhere"], "network 'nowhere'"),
-        (["--agents", "santorini=random"], "does not search"),
-        (["--agents", "triominos="], "has no agent ''"),
-        (["--runs", str(tmp_path / "missing")], "there is no folder"),
-        (["--agents", "chess=puct"], "there is no game 'chess'"),
+        (["--data", str(noise)], "noise"),
+        (["--data", str(tmp_path / "no" / "games")], "No such file or directory"),
+        (["--port", "70000"], "--port"),
+        *((["--host", host], "--host") for host in ("not.an.address.invalid", "a" * 64, "a..b", "")),
+        (["--host", "203.0.113.7"], "203.0.113.7"),
+        (["--names", "a" * 64], "--names"),
+        (["--names", "http://games.example.org"], "--names"),
+        (["--live", "chess"], "--live"),
+        (["--engines", "0", "--agents", "puct"], "--agents"),
+        (["--agents", "duo=bset"], "bset"),
+        (["--agents", "bset"], "bset"),
+        (["--agents", "duo=level:99"], "99"),
+        (["--agents", "duo=puct:simulations=3"], "simulations"),
+        (["--agents", "duo=puct:network=nowhere"], "nowhere"),
+        (["--agents", "santorini=random"], "random"),
+        (["--agents", "triominos="], "''"),
+        (["--runs", str(tmp_path / "missing")], "missing"),
+        (["--agents", "chess=puct"], "chess"),
     ]
     for arguments, expected in cases:
         code, _, err = run(capsys, "serve", "--port", "0", *arguments)
@@ -139,16 +134,16 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, capsys: pytest.Captur
         assert err.count("\n") == 1, err
 
 
-def test_an_agent_is_offered_for_the_games_that_it_plays(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_agent_is_offered_for_its_games(capsys: pytest.CaptureFixture[str]) -> None:
     offered = offered_agents(["puct:network=duo", "duo=best"])
     named = {game: [agent.agent for agent in agents if not agent.agent.startswith("level")] for game, agents in offered.items()}
     assert named["duo"] == ["puct:network=duo", "best"]
     assert named["santorini"] == []
-    assert "is offered for duo" in capsys.readouterr().err
+    assert "duo" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "0", "::"])
-def test_the_address_that_is_printed_can_be_opened(tmp_path: Path, host: str) -> None:
+def test_the_printed_address_can_be_opened(tmp_path: Path, host: str) -> None:
     if host == "::" and not has_ipv6():
         pytest.skip("this machine has no IPv6")
     command = [sys.executable, "-m", "tilewe_jax", "serve", "--engines", "0", "--port", "0", "--host", host]
@@ -178,20 +173,14 @@ def test_the_server_imports_no_jax() -> None:
     assert out == "False\n"
 
 
-def test_a_server_that_is_killed_loses_no_acknowledged_move(tmp_path: Path) -> None:
-    result = kill_often(tmp_path / "games", 2, games=4)
+def test_a_killed_server_loses_no_acknowledged_move(tmp_path: Path) -> None:
+    result = kill_often(tmp_path / "games", 1, games=4)
     assert result["acknowledged"] > 50
 
 
-@pytest.mark.slow
-def test_a_server_that_is_killed_twenty_times(tmp_path: Path) -> None:
-    result = kill_often(tmp_path / "games", 20)
-    assert result["acknowledged"] > 500
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system decides how long it holds such a connection")
-def test_a_client_that_never_reads_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It asks until nothing more goes through, and neither reads nor leaves: the server forgets it all the same."""
+@pytest.mark.skipif(sys.platform != "linux", reason="needs TCP_USER_TIMEOUT")
+def test_a_client_that_never_reads_is_disconnected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sends until the connection is full, and neither reads nor leaves."""
     monkeypatch.setattr("tilewe_jax.cli.serve.SECONDS_WITHOUT_READING", 1)
     listener = Serve(port=0)._listen()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
@@ -216,7 +205,7 @@ def test_a_client_that_never_reads_holds_nothing(tmp_path: Path, monkeypatch: py
             assert protocol.state is OPEN
             protocol.send_text(b'{"type": "join"}')
             client.settimeout(1)
-            with contextlib.suppress(OSError):  # it times out, or is cut off
+            with contextlib.suppress(OSError):  # it times out or is disconnected
                 while True:
                     client.sendall(b"".join(protocol.data_to_send()))
                     for _ in range(100):
@@ -228,13 +217,3 @@ def test_a_client_that_never_reads_holds_nothing(tmp_path: Path, monkeypatch: py
     finally:
         server.should_exit = True
         thread.join()
-
-
-def test_the_first_page_comes_soon(tmp_path: Path) -> None:
-    """It takes half a second of the processor; how long that takes depends on what else the machine does."""
-    server = Process(tmp_path / "games")
-    try:
-        times = psutil.Process(server.process.pid).cpu_times()
-        assert times.user + times.system < 1.2
-    finally:
-        server.kill()

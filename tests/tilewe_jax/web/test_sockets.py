@@ -1,4 +1,4 @@
-"""Clients that hold connections: real sockets against a real server, which keeps answering others."""
+"""Clients that occupy connections: the server closes them and keeps answering other clients."""
 
 import contextlib
 import dataclasses
@@ -6,7 +6,7 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ REQUEST = b"GET /api/games HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
 
 @contextlib.contextmanager
 def running(app: Any, limits: Limits) -> Iterator[tuple[str, int]]:
-    """A server in a thread: its address."""
+    """Run a server in a thread; gives its address."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=256)
     server = uvicorn.Server(server_config(app, limits))
     thread = threading.Thread(target=server.run, args=([listener],))
@@ -49,7 +49,7 @@ def connect(address: tuple[str, int], source: str = "127.0.0.1") -> socket.socke
 
 
 def answer(client: socket.socket) -> bytes:
-    """What is received until the server ends the connection."""
+    """Return the data received until the server closes the connection."""
     content = b""
     with contextlib.suppress(ConnectionResetError):
         while part := client.recv(1 << 16):
@@ -58,7 +58,7 @@ def answer(client: socket.socket) -> bytes:
 
 
 def asked(address: tuple[str, int], source: str = "127.0.0.1") -> bytes:
-    """The first line of the answer to a request for the lobby."""
+    """Request the lobby; return the first line of the answer."""
     with connect(address, source) as client:
         try:
             client.sendall(REQUEST)
@@ -73,7 +73,7 @@ HALVES = {
     "half of the headers": REQUEST[:-2],
     "half of a WebSocket": b"GET /api/live HTTP/1.1\r\nhost: 127.0.0.1\r\nupgrade: websocket\r\n",
     "a request and a half": REQUEST + REQUEST[:-2],
-    "a request with a body that does not come": REQUEST[:-2] + b"content-length: 9\r\n\r\n",
+    "a request without its body": REQUEST[:-2] + b"content-length: 9\r\n\r\n",
 }
 
 
@@ -85,7 +85,7 @@ def test_half_open_connections_are_ended(tmp_path: Path, half: str) -> None:
         for client in clients:
             client.sendall(HALVES[half])
         for client in clients:
-            answer(client)  # it would time out
+            answer(client)  # the socket would time out
             client.close()
         assert asked(address).endswith(b"200 OK")
 
@@ -100,13 +100,13 @@ def test_connections_of_one_address_leave_room_for_others(tmp_path: Path, caplog
         assert all(not line or b" 503" in line for line in refused)
         assert asked(address, "127.0.0.2").endswith(b"200 OK")
         held.close()
-        while not asked(address).endswith(b"200 OK"):  # until the server has seen that they are gone
+        while not asked(address).endswith(b"200 OK"):  # until the server has noticed the closed connections
             pass
     lines = [record for record in caplog.records if "from one address" in record.getMessage()]
     assert 1 <= len(lines) <= 3
 
 
-def test_a_body_that_does_not_come(tmp_path: Path) -> None:
+def test_a_body_that_does_not_arrive(tmp_path: Path) -> None:
     limits = limited(body_seconds=0.2)
     with running(create_app(Store(tmp_path / "games"), limits=limits), limits) as address:
         with connect(address) as client:
@@ -115,14 +115,14 @@ def test_a_body_that_does_not_come(tmp_path: Path) -> None:
         assert asked(address).endswith(b"200 OK")
 
 
-def test_a_response_that_is_not_read() -> None:
+def test_an_unread_response() -> None:
     sent = threading.Event()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await send({"type": "http.response.body", "body": b"x" * (1 << 24), "more_body": True})
-            await send({"type": "http.response.body", "body": b""})  # it waits until the client reads, or is gone
+            await send({"type": "http.response.body", "body": b""})  # waits until the client reads or is gone
             sent.set()
 
     with running(app, limited(response_seconds=0.2)) as address, connect(address) as client:
@@ -130,24 +130,15 @@ def test_a_response_that_is_not_read() -> None:
         assert sent.wait(20)
 
 
-def flood_of_fragments(protocol: ClientProtocol) -> None:
-    protocol.send_frame(Frame(Opcode.TEXT, b"", fin=False))
-    for _ in range(2000):
-        protocol.send_frame(Frame(Opcode.CONT, b"", fin=False))
+FLOODS = {
+    "fragments": [Frame(Opcode.TEXT, b"", fin=False), *[Frame(Opcode.CONT, b"", fin=False)] * 2000],
+    "pings": [Frame(Opcode.PING, b"x" * 100)] * 2000,
+    "pongs": [Frame(Opcode.PONG, b"")] * 2000,
+}
 
 
-def flood_of_pings(protocol: ClientProtocol) -> None:
-    for _ in range(2000):
-        protocol.send_frame(Frame(Opcode.PING, b"x" * 100))
-
-
-def flood_of_pongs(protocol: ClientProtocol) -> None:
-    for _ in range(2000):
-        protocol.send_frame(Frame(Opcode.PONG, b""))
-
-
-@pytest.mark.parametrize("flood", [flood_of_fragments, flood_of_pings, flood_of_pongs])
-def test_frames_that_are_no_messages(flood: Callable[[ClientProtocol], None]) -> None:
+@pytest.mark.parametrize("flood", FLOODS)
+def test_floods_of_control_frames(flood: str) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "websocket":
             await receive()
@@ -161,14 +152,14 @@ def test_frames_that_are_no_messages(flood: Callable[[ClientProtocol], None]) ->
         client.sendall(b"".join(protocol.data_to_send()))
         while protocol.state is not OPEN:
             protocol.receive_data(client.recv(1 << 12))
-        flood(protocol)
+        for frame in FLOODS[flood]:
+            protocol.send_frame(frame)
         with contextlib.suppress(ConnectionError):
             client.sendall(b"".join(protocol.data_to_send()))
-        answer(client)  # it would time out
+        answer(client)  # the socket would time out
 
 
 def test_counts_of_sockets() -> None:
-    """Whatever order connections come and go in, nothing is left of them."""
     counted = Sockets(limited(http_connections=4, http_connections_per_address=3, connections_per_address=1))
     assert [counted.enter("a") is None for _ in range(4)] == [True, True, True, False]
     assert [counted.enter("b") is None for _ in range(2)] == [True, False]
@@ -177,11 +168,11 @@ def test_counts_of_sockets() -> None:
     for address in ("a", "a", "b", "b"):
         counted.leave(address)
     counted.leave_upgraded("a")
-    assert not counted._http
-    assert not counted._upgraded
+    assert [counted.enter("a") is None for _ in range(4)] == [True, True, True, False]
+    assert [counted.upgrade("a") is None] == [True]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="it has no such limit")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 @pytest.mark.parametrize("hard", [256, 1024, 1 << 20])
 def test_connections_fit_the_files_of_the_process(hard: int, monkeypatch: pytest.MonkeyPatch) -> None:
     raised: list[tuple[int, int]] = []
