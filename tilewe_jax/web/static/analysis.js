@@ -9,14 +9,14 @@ import { attempt } from "./speech.js";
 import { preference } from "./storage.js";
 import { heatOf } from "./render/tilewe-game.js";
 
-const AT_ONCE = 8; // requests under way while a whole game is analysed
+const CONCURRENT = 8; // maximum number of concurrent requests during the analysis of a game
 const GRAPHS = { value: "Win chance", lead: "Score lead", points: "Points" };
 
-/** `analyse(move)` asks the server; `available()` gives why there is no analysis, or null. */
+/** `analyse(move)` requests an analysis; `available()` returns the reason if none is available, otherwise null. */
 export class AnalysisPanel {
   heat = preference.get("heat", true);
   graph = preference.get("graph", "value");
-  preview = null; // a candidate that is shown on the board
+  preview = null; // candidate shown on the board
   progress = null;
   #asked = new Set();
 
@@ -28,7 +28,7 @@ export class AnalysisPanel {
     this.element = h("section.analysis", { ariaLabel: "Analysis" });
   }
 
-  /** What the analysis draws on the board. */
+  /** Marks of the analysis on the board. */
   marks() {
     const analysis = this.game.analyses.get(this.game.at);
     const marks = {};
@@ -53,7 +53,7 @@ export class AnalysisPanel {
     this.update();
   }
 
-  /** The positions without an analysis, by the number of moves before them, the last one included. */
+  /** Positions without an analysis, by the number of moves before them. */
   get #missing() {
     return Array.from({ length: this.game.last + 1 }, (_, move) => move).filter((move) => !this.game.analyses.has(move));
   }
@@ -72,7 +72,7 @@ export class AnalysisPanel {
         game.analysed(move, analysis);
       }
     };
-    await attempt(() => Promise.all(Array.from({ length: AT_ONCE }, work)));
+    await attempt(() => Promise.all(Array.from({ length: CONCURRENT }, work)));
     waiting.length = 0;
     this.progress = null;
     this.update();
@@ -177,7 +177,7 @@ export class AnalysisPanel {
       h(
         "table",
         {},
-        h("thead", {}, h("tr", {}, h("th", {}, "Move"), h("th", { title: "How often the search tried the move" }, "Visits"), h("th", { title: "Win chance of the player to move" }, "Win"))),
+        h("thead", {}, h("tr", {}, h("th", {}, "Move"), h("th", { title: "Number of simulations with this move" }, "Visits"), h("th", { title: "Win chance of the player to move" }, "Win"))),
         h(
           "tbody",
           {},
@@ -211,7 +211,7 @@ export class AnalysisPanel {
     );
   }
 
-  /** Show a candidate on the board. By mouse it is shown while the pointer is on it, which redraws the board alone. */
+  /** Show a candidate on the board; with a mouse, while the pointer is over its name. */
   #show(candidate, hovering = false) {
     this.preview = candidate;
     this.previewAt = this.game.at;
@@ -259,7 +259,7 @@ export class AnalysisPanel {
   }
 }
 
-/** A move of any game as it is drawn before it is played. */
+/** Marks that show a move before it is played. */
 function ghostOf(move) {
   if (move.cells) return { ghost: { cells: move.cells, color: String(move.color), legal: true } };
   if (move.points) return { ghost: { points: move.points, cell: move.cell, numbers: move.numbers, legal: true } };

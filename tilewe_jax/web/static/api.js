@@ -1,11 +1,11 @@
-// The server's HTTP interface. Every failure is an Error whose message can be shown to people.
+// The HTTP API of the server. Each failure is an Error with a message for the user.
 
 async function request(path, options = {}) {
   let response;
   try {
     response = await fetch(path, { headers: { Accept: "application/json", ...options.headers }, ...options });
   } catch {
-    throw new Error("The server cannot be reached.");
+    throw new Error("The server cannot be reached. Check your connection and try again.");
   }
   const body = await response.json().catch(() => null);
   if (!response.ok) {
@@ -17,24 +17,21 @@ async function request(path, options = {}) {
   return body;
 }
 
-/** A message of the server as a sentence: they begin in lower case and end without a full stop, as those of programs do. */
+/** Turn a message of the server, which has lower case and no full stop, into a sentence. */
 export function sentence(text) {
   const first = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?…]$/.test(first) ? first : `${first}.`;
 }
 
-const post = (path, body, headers = {}) =>
-  request(path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json", ...headers } });
+const post = (path, body) => request(path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
 
 export const api = {
   catalog: () => request("/api/catalog"),
   games: () => request("/api/games"),
   gamesOf: (ids) => request(`/api/games?ids=${ids.join()}`),
-  game: (id) => request(`/api/games/${id}`),
   create: (settings) => post("/api/games", settings),
   takeSeat: (id, seat, name) => post(`/api/games/${id}/seats/${seat}`, { name }),
   rematch: (id, token) => post(`/api/games/${id}/rematch`, { token }),
-  replay: (id) => request(`/api/games/${id}/replay`),
   upload: (text) => request("/api/studies", { method: "POST", body: text, headers: { "Content-Type": "text/plain" } }),
   study: (id, number) => request(`/api/studies/${id}?number=${number}`),
   analyseStudy: (id, number, move) => post(`/api/studies/${id}/analysis`, { number, move }),
@@ -45,7 +42,7 @@ export const api = {
 
 let known;
 
-/** The catalogue of games, asked for once; `fresh` asks again (the state of the engine changes). */
+/** The catalogue of games, requested once; `fresh` requests it again, for the state of the engines. */
 export function catalog(fresh = false) {
   if (fresh || !known) {
     known = api.catalog();

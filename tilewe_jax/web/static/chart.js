@@ -1,15 +1,15 @@
-// Line charts as SVG, with a cursor that can be clicked.
+// Line charts as SVG.
 
 import { EMPTY, numeral, s } from "./dom.js";
 
 const WIDTH = 400;
 
 /**
- * A line chart.
+ * Create a line chart.
  *
- * `lines`: [{name, color, points: [[x, y], ...], dashed}]; `range`: [low, high] of y, or undefined for that of the points;
- * `x`: [first, last]; `cursor`: an x that is marked; `marks`: [{x, y, color, title}]; `zero`: a y that gets a line;
- * `format(y)`: text of a y; `onpick(x)`: called with the nearest whole x when the chart is clicked or dragged over.
+ * `lines`: [{name, color, points: [[x, y], ...], dashed}]; `range`: [low, high] of y, by default the range of the points;
+ * `x`: [first, last]; `cursor`: a marked x; `marks`: [{x, y, color, title}]; `zero`: a y with a line;
+ * `format(y)`: text of a y; `onpick(x)`: called with the nearest integer x of a click or drag.
  */
 export function lineChart({ lines, range, x, cursor, marks = [], zero, format = numeral, onpick, height = 120, label, area = false }) {
   const points = lines.flatMap((line) => line.points);
@@ -60,7 +60,7 @@ export function lineChart({ lines, range, x, cursor, marks = [], zero, format = 
   return chart;
 }
 
-/** The parts of a line between points that are missing. */
+/** Split a line at missing points. */
 function runs(points) {
   const parts = [];
   let part = [];
@@ -85,7 +85,7 @@ export function ticks(low, high) {
   return list;
 }
 
-/** A number in few characters. */
+/** A number as a short text. */
 export function compact(number) {
   if (!Number.isFinite(number)) return EMPTY;
   if (Number.isInteger(number) && Math.abs(number) < 10_000) return numeral(number);

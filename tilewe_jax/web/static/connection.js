@@ -1,4 +1,4 @@
-// The WebSocket of a game: reconnects by itself, and resumes from the last move it knows.
+// The WebSocket of a game: reconnects automatically and resumes from the last known move.
 
 import { sentence } from "./api.js";
 
@@ -6,9 +6,9 @@ const FIRST_DELAY = 400;
 const LONGEST_DELAY = 15_000;
 const PING_EVERY = 5_000;
 const PONG_WITHIN = 3_000;
-const NOT_NOW = [4408, 4429, 4503]; // codes with which the server closes where it may be asked again
+const NOT_NOW = [4408, 4429, 4503]; // close codes after which another attempt may succeed
 
-/** Send one message as another seat, by a connection of its own; gives the server's answer to it. */
+/** Send one message as another seat over a separate connection; resolve to the answer. */
 export function sendOnce(id, token, known, message) {
   return new Promise((resolve, reject) => {
     let sent = false;
@@ -26,8 +26,8 @@ export function sendOnce(id, token, known, message) {
 }
 
 /**
- * `handlers`: `state(message)` and `message(message)` for what the server says by itself; `status(name, text)` with the names
- * "connecting", "open", "waiting" (the text says for how long) and "refused"; `known()`, what the page knows already: {after, undos}.
+ * `handlers`: `state(message)` and `message(message)` handle unsolicited messages of the server; `status(name, text)` receives
+ * "connecting", "open", "waiting" or "refused", with a text for the user; `known()` returns the known moves as {after, undos}.
  */
 export class Connection {
   #socket;
@@ -60,13 +60,13 @@ export class Connection {
     clearTimeout(this.#timer);
     clearInterval(this.#ping);
     this.#socket?.close();
-    this.#reject("the page was left");
+    this.#reject("The page was closed.");
   }
 
-  /** Send a message; gives the server's answer to it, or throws with what was wrong. */
+  /** Send a message; resolve to the answer, or reject with the reason of the refusal. */
   send(message) {
     if (this.#socket?.readyState !== WebSocket.OPEN || !this.#joined) {
-      return Promise.reject(new Error("There is no connection to the server at the moment."));
+      return Promise.reject(new Error("Not connected to the server. Wait until the page has reconnected."));
     }
     const ref = ++this.#count;
     this.#socket.send(JSON.stringify({ ...message, ref }));
@@ -85,7 +85,7 @@ export class Connection {
       socket.send(JSON.stringify({ type: "join", token: this.token, ...this.handlers.known() }));
       clearInterval(this.#ping);
       this.#ping = setInterval(() => {
-        if (Date.now() - heard > PING_EVERY + PONG_WITHIN) this.#drop(); // a connection can die without a word
+        if (Date.now() - heard > PING_EVERY + PONG_WITHIN) this.#drop(); // the connection is dead
         else socket.send(JSON.stringify({ type: "ping" }));
       }, PING_EVERY);
     };
@@ -99,7 +99,7 @@ export class Connection {
   #receive(message) {
     if (message.type === "pong") return;
     if (!this.#joined && message.type === "error") {
-      this.#refusal = sentence(message.error); // the code with which it closes says whether for good
+      this.#refusal = sentence(message.error); // the close code shows whether another attempt may succeed
       return;
     }
     if (message.type === "state" && !this.#joined) {
@@ -117,7 +117,7 @@ export class Connection {
     else if (!waiting) this.handlers.message(message);
   }
 
-  /** Give up a connection at once; its end would be told only after a time without an answer. */
+  /** Close a dead connection without waiting for the close event, which may take long. */
   #drop() {
     const socket = this.#socket;
     if (socket.readyState > WebSocket.OPEN) return;
@@ -129,16 +129,16 @@ export class Connection {
   #lost(socket, code) {
     if (socket !== this.#socket) return;
     clearInterval(this.#ping);
-    this.#reject("The connection was lost.");
+    this.#reject("The connection was lost. Try again once the page has reconnected.");
     if (this.#closed) return;
     if (this.#refusal && code >= 4000 && !NOT_NOW.includes(code)) {
       this.close();
       this.handlers.status("refused", this.#refusal);
       return;
     }
-    const delay = this.#delay * (0.75 + Math.random() / 2); // not everybody at once after a restart of the server
+    const delay = this.#delay * (0.75 + Math.random() / 2); // spreads the clients after a restart of the server
     this.#delay = Math.min(2 * this.#delay, LONGEST_DELAY);
-    this.handlers.status("waiting", `The connection is lost; trying again in ${Math.max(1, Math.round(delay / 1000))} s.`);
+    this.handlers.status("waiting", `Connection lost. Trying again in ${Math.max(1, Math.round(delay / 1000))} s.`);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#connect(), delay);
   }

@@ -1,4 +1,4 @@
-// Training: the curves of runs, and self-play games as they go on.
+// Training: curves and games of runs, and live self-play games.
 
 import { api } from "./api.js";
 import { compact, lineChart } from "./chart.js";
@@ -10,7 +10,7 @@ import { preference } from "./storage.js";
 
 const REFRESH = 5000;
 const COLORS = ["violet", "blue", "red", "green", "yellow", "grey"].map((name) => `var(--tilewe-${name})`);
-// What most people look for first; all other columns follow by name.
+// The most important columns; the others follow by name.
 const FIRST = ["policy_loss", "outcome_loss", "score_loss", "agreement", "policy_entropy", "search_entropy", "surprise", "returns", "plies"];
 const X = ["iteration", "step", "steps", "round"];
 
@@ -47,18 +47,17 @@ class Dashboard {
   async #runs() {
     let runs;
     try {
-      const answer = await api.runs();
-      runs = answer.runs ?? answer;
+      ({ runs } = await api.runs());
     } catch (error) {
       render(this.charts, h("p.muted", {}, error.message));
       return;
     }
     if (this.ended) return;
-    this.runs = runs.map((run) => (typeof run === "string" ? { name: run } : run));
+    this.runs = runs;
     if (!this.runs.length) {
       render(
         this.charts,
-        h("div.notice", {}, h("h2", {}, "No runs yet"), h("p", {}, "This page shows the curves of training runs, while they go on and afterwards. Say where they are when you start the server:"), h("pre", {}, "tilewe-jax serve --runs runs")),
+        h("div.notice", {}, h("h2", {}, "No runs yet"), h("p", {}, "This page shows the curves of training runs. Start the server with the folder of your runs:"), h("pre", {}, "tilewe-jax serve --runs runs")),
       );
       return;
     }
@@ -80,29 +79,29 @@ class Dashboard {
     this.#newest(name);
   }
 
-  /** The newest games of a run, as they have ended. */
+  /** Show the last positions of the newest games of a run. */
   async #newest(name) {
     const news = await api.runGames(name).catch(() => null);
     if (this.ended || this.run !== name) return;
-    const views = (news?.games ?? []).map((game) => game.view ?? game).filter((view) => view?.kind);
+    const views = (news?.games ?? []).map(({ view }) => view);
     this.games.hidden = views.length === 0;
-    if (views.length) render(this.games, h("h2", {}, "Newest games"), h("div.boards", {}, views.slice(0, 24).map((view) => h("div.card", {}, boardSvg(view, { coordinates: false })))));
+    if (views.length) render(this.games, h("h2", {}, "Newest games"), h("div.boards", {}, views.map((view) => h("div.card", {}, boardSvg(view, { coordinates: false })))));
   }
 
   async #refresh(name) {
     const news = await api.metrics(name, this.next).catch(() => null);
     if (this.ended || this.run !== name) return;
     if (news) {
-      const metrics = (news.metrics ?? []).map(withoutFalseZeros);
-      const evaluations = news.evaluations ?? [];
+      const metrics = news.metrics;
+      const { evaluations } = news;
       const changed = metrics.length || evaluations.length !== this.rows.evaluations.length || !this.drawn;
       this.rows.metrics.push(...metrics);
-      this.rows.evaluations = evaluations; // they are few, and sent whole
-      this.next = news.next ?? this.rows.metrics.length;
+      this.rows.evaluations = evaluations; // evaluations are few and sent completely
+      this.next = news.next;
       if (changed) this.#draw();
     }
-    // A long run comes in parts.
-    this.timer = setTimeout(() => this.#refresh(name), news?.metrics?.length ? 200 : REFRESH);
+    // A long run arrives in several parts.
+    this.timer = setTimeout(() => this.#refresh(name), news?.metrics.length ? 200 : REFRESH);
   }
 
   #draw() {
@@ -165,21 +164,13 @@ class Dashboard {
   }
 }
 
-/** A row without the zeros that older runs have for losses until the first game ends, before which nothing is learned. */
-function withoutFalseZeros(row) {
-  const counts = row.calibration?.[0];
-  if (!Array.isArray(counts) || counts.some((count) => count > 0)) return row;
-  const learned = (name) => name.endsWith("_loss") || ["agreement", "policy_entropy", "calibration"].includes(name);
-  return Object.fromEntries(Object.entries(row).filter(([name]) => !learned(name)));
-}
-
-/** The x of a row: the first of the columns that count, else its number. */
+/** The x coordinate of a row: its iteration or step, otherwise its index. */
 function xOf(row, index) {
   const name = X.find((column) => Number.isFinite(row[column]));
   return name ? row[name] : index;
 }
 
-/** Numbers, also those in nested objects, under names with dots, and short lists of numbers (by seat) as such. */
+/** Numbers and short lists of numbers (by seat), with dotted names for nested objects. */
 function flatten(row, prefix = "", result = {}) {
   for (const [name, value] of Object.entries(row)) {
     if (typeof value === "number") result[prefix + name] = [value];
@@ -190,7 +181,7 @@ function flatten(row, prefix = "", result = {}) {
   return result;
 }
 
-/** At most some hundred points: the first, the last, and evenly between. */
+/** At most `most` points, evenly spaced, with the first and the last. */
 function thinned(points, most = 400) {
   if (points.length <= most) return points;
   return Array.from({ length: most }, (_, index) => points[Math.round((index * (points.length - 1)) / (most - 1))]);

@@ -1,8 +1,8 @@
-// Small dialogs: a question, and a text field.
+// Small dialogs: a question, and information.
 
 import { h } from "./dom.js";
 
-/** Ask; gives whether the answer was yes. */
+/** Ask a question; resolve to true if the answer is yes. */
 export function confirmDialog(title, text, yes, danger = false) {
   return new Promise((resolve) => {
     const dialog = h(
@@ -25,7 +25,7 @@ export function confirmDialog(title, text, yes, danger = false) {
   });
 }
 
-/** A dialog of this content, with a button that closes it. */
+/** Show a dialog with a button to close it. */
 export function infoDialog(title, ...content) {
   const dialog = h("dialog.question", { ariaLabel: title }, h("h2", {}, title), content, h("div.row.end", {}, h("button", { onclick: () => dialog.close() }, "Close")));
   dialog.addEventListener("close", () => dialog.remove());

@@ -1,13 +1,13 @@
-// Making and replacing elements of the page, and values as text.
+// Creating and replacing elements, and formatting values.
 
 export { EMPTY, numeral, signed } from "./render/tilewe-game.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * An element: `h("button.primary#go", {onclick, ariaLabel: "Go"}, "text", child, ...)`.
- * Properties that the element has are set as such (so that handlers are functions, never text), all others as attributes;
- * `dataset` and `style` are objects. Children that are null, undefined or false are left out; lists are flattened.
+ * Create an element: `h("button.primary#go", {onclick, ariaLabel: "Go"}, "text", child, ...)`.
+ * Properties of the element are set as properties, so that handlers are functions and never text; others as attributes.
+ * `dataset` and `style` are objects. Children that are null, undefined or false are omitted; lists are flattened.
  */
 export function h(selector, properties = {}, ...children) {
   const [, tag, rest] = selector.match(/^([\w-]+)(.*)$/);
@@ -28,9 +28,9 @@ export function h(selector, properties = {}, ...children) {
   return element;
 }
 
-const READ_ONLY = new Set(["list", "form", "role"]); // properties of elements that only attributes can set
+const READ_ONLY = new Set(["list", "form", "role"]); // read-only properties, which have attributes
 
-/** An SVG element with attributes. */
+/** Create an SVG element with attributes. */
 export function s(tag, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -47,8 +47,8 @@ function nodes(children) {
 }
 
 /**
- * Put new children into a container. The element with the focus is found again by its `data-focus`, so that whoever plays
- * by keyboard is not thrown out when a move arrives; what was scrolled stays where it was.
+ * Replace the children of a container. Focus (by `data-focus`) and scroll position are kept, so that an arriving move does not
+ * disturb players who use the keyboard.
  */
 export function render(container, ...children) {
   const active = document.activeElement;
@@ -60,7 +60,7 @@ export function render(container, ...children) {
   return container;
 }
 
-/** Call `run` once `wait` milliseconds have gone by without another call. */
+/** Return a function that calls `run` after `wait` milliseconds without another call. */
 export function debounce(run, wait) {
   let timer;
   return (...given) => {
@@ -69,7 +69,7 @@ export function debounce(run, wait) {
   };
 }
 
-/** Whether the keys that are pressed belong to what has the focus: a field of a form, or an open dialog. */
+/** Whether keys belong to a form field or an open dialog. */
 export function typing(target) {
   return target instanceof Element && target.closest("input:not([type=range],[type=checkbox],[type=radio]), select, textarea, dialog[open], [contenteditable]") !== null;
 }

@@ -1,11 +1,11 @@
-// A gamepad as keys: buttons and sticks become the same commands as the keyboard's.
+// Gamepads: buttons and sticks give the same commands as keys.
 
 const BUTTONS = { 0: "place", 1: "flip", 2: "previous", 3: "next", 4: "left", 5: "right", 12: "up", 13: "down", 14: "west", 15: "east" };
 const REPEATED = new Set(["up", "down", "west", "east"]);
 const FIRST_REPEAT = 300; // milliseconds
 const REPEAT = 90;
 
-/** Call `command(name)` for what is pressed on any gamepad. Polls only while one is connected. Gives a function that stops. */
+/** Call `command(name)` for each press on a gamepad, polling while one is connected. Returns a function that stops it. */
 export function watchGamepads(command) {
   let frame;
   const due = new Map();
@@ -35,11 +35,11 @@ export function watchGamepads(command) {
     frame = navigator.getGamepads().some(Boolean) ? requestAnimationFrame(poll) : undefined;
   }
 
-  const begin = () => (frame ??= requestAnimationFrame(poll));
-  addEventListener("gamepadconnected", begin);
-  if (navigator.getGamepads?.().some(Boolean)) begin();
+  const start = () => (frame ??= requestAnimationFrame(poll));
+  addEventListener("gamepadconnected", start);
+  if (navigator.getGamepads?.().some(Boolean)) start();
   return () => {
-    removeEventListener("gamepadconnected", begin);
+    removeEventListener("gamepadconnected", start);
     cancelAnimationFrame(frame);
   };
 }

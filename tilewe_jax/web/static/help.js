@@ -1,30 +1,30 @@
-// The keys, and a short guide of the page.
+// The list of keys.
 
 import { h, typing } from "./dom.js";
 import { icon } from "./icons.js";
 
 const KEYS = {
   "Everywhere": [
-    [["?"], "this help"],
-    [["Tab"], "from one control to the next; the board and each tray are one stop"],
+    [["?"], "show this help"],
+    [["Tab"], "go to the next control; the board and each tray count as one"],
   ],
   "On the board": [
     [["←", "↑", "→", "↓"], "move the cursor"],
-    [["Enter", "Space"], "place the piece, choose the worker or cell, place the tile"],
+    [["Enter", "Space"], "place the piece or tile, choose the worker or cell"],
     [["R", "Shift+R"], "rotate right, rotate left"],
     [["F"], "flip the piece"],
-    [["N", "P"], "next, previous piece or tile"],
-    [["L", "Shift+L"], "go to the next, previous place where the piece may lie"],
-    [["E"], "say why the piece may not lie here"],
-    [["Esc"], "take back what is chosen"],
-    [["D", "X"], "draw a tile, pass (where the rules have it)"],
+    [["N", "P"], "choose the next, previous piece or tile"],
+    [["L", "Shift+L"], "go to the next, previous legal place"],
+    [["E"], "say why the piece cannot be placed here"],
+    [["Esc"], "cancel the choice"],
+    [["D", "X"], "draw a tile, pass (if the game allows it)"],
   ],
   "In the game": [
-    [[",", "."], "one move back, one forward (also ← → while you watch)"],
-    [["Home", "End"], "to the start, back to the latest move"],
-    [["U", "Y"], "ask to take back a move, redo it (casual games)"],
-    [["H"], "hint (casual games)"],
-    [["V"], "say the position: scores, whose turn, the last move"],
+    [[",", "."], "go one move back, forward (also ← → while you watch)"],
+    [["Home", "End"], "go to the start, to the latest move"],
+    [["U", "Y"], "undo, redo a move (casual games)"],
+    [["H"], "get a hint (casual games)"],
+    [["V"], "read out the position: scores, turn, last move"],
     [["T"], "show the board as text"],
     [["M"], "hide or show the heat map"],
   ],
@@ -63,7 +63,7 @@ export function showHelp() {
   if (!dialog.open) dialog.showModal();
 }
 
-/** A list of keys as key caps; a text is what is done with a mouse or a stick. */
+/** Keys as key caps; texts such as "Click" unchanged. */
 function keyCaps(keys) {
   return typeof keys === "string" ? keys : keys.flatMap((key) => [h("kbd", {}, key), " "]);
 }

@@ -1,4 +1,4 @@
-// Self-play games as they go on: a grid of small boards on a canvas.
+// Live self-play games: a grid of small boards on a canvas.
 
 import { catalog } from "./api.js";
 import { h, plural } from "./dom.js";
@@ -7,17 +7,17 @@ import { about } from "./rules.js";
 import { shownTheme } from "./theme.js";
 
 const GAP = 5;
-const HEIGHT = 400; // of the grid, in CSS pixels, as long as cells have one pixel
+const HEIGHT = 400; // maximum height of the grid in CSS pixels, unless cells would be smaller than a pixel
 const FIRST_DELAY = 1000;
 
-/** Hidden until the server has games to show. */
+/** The grid is hidden until the first games arrive. */
 export class LiveGrid {
   constructor() {
-    this.canvas = h("canvas", { role: "img", ariaLabel: "Self-play games as they go on" });
+    this.canvas = h("canvas", { role: "img", ariaLabel: "Live self-play games" });
     this.caption = h("span.muted", {});
-    this.element = h("section.live", { hidden: true }, h("h2", {}, "Self-play, live ", this.caption), this.canvas);
+    this.element = h("section.live", { hidden: true }, h("h2", {}, "Live self-play ", this.caption), this.canvas);
     this.delay = FIRST_DELAY;
-    this.finished = new Set(); // step and number of games that have ended
+    this.finished = new Set(); // step and number of each finished game
     this.observer = new ResizeObserver(() => this.#draw());
     this.observer.observe(this.element);
     this.#connect();
@@ -42,7 +42,7 @@ export class LiveGrid {
       this.grid = message;
       this.element.hidden = message.cells.length === 0;
       for (const game of message.over ?? []) this.finished.add(`${message.step}.${game}`);
-      this.caption.textContent = [message.game && about(message.game).title, `${plural(message.cells.length, "game")} at once`, this.finished.size && `${this.finished.size} finished since you came`].filter(Boolean).join(" · ");
+      this.caption.textContent = [message.game && about(message.game).title, plural(message.cells.length, "game"), this.finished.size && `${this.finished.size} finished since you opened this page`].filter(Boolean).join(" · ");
       this.frame ??= requestAnimationFrame(() => this.#draw());
     };
     this.socket.onclose = () => {
@@ -59,7 +59,7 @@ export class LiveGrid {
     const over = new Set(this.grid.over);
     const ratio = devicePixelRatio || 1;
     const width = Math.floor(this.canvas.parentElement.clientWidth * ratio);
-    // The largest whole number of pixels a cell with which the grid is not too high.
+    // The largest cell size in whole pixels at which the grid fits its height.
     const gap = Math.round(GAP * ratio);
     const columnsOf = (side) => Math.max(1, Math.floor((width + gap) / (side * size + gap)));
     let side = Math.max(1, Math.floor(8 * ratio));
@@ -87,5 +87,5 @@ export class LiveGrid {
   }
 }
 
-// By height, then the workers of both players.
+// Colours by character: heights, then the workers of both players.
 const SANTORINI = ["ground", "storey1", "storey2", "storey3", "dome", "blue", "red"];

@@ -1,4 +1,4 @@
-// The first page: the games, the form that begins one, and what others play.
+// The lobby: all games, the form for a new game, and lists of games in progress.
 
 import { api, catalog } from "./api.js";
 import { h, plural, render } from "./dom.js";
@@ -28,10 +28,10 @@ class Lobby {
     this.lists = h("div.lists", {});
     render(
       container,
-      h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, "Against an engine at your level, with a friend, or with whoever is here.")), this.badge),
+      h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, "Play against an engine at your level, against a friend, or against anyone in the lobby.")), this.badge),
       h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.cards), this.form, h("div.below", {}, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go)))),
     );
-    this.#begin();
+    this.#load();
   }
 
   end() {
@@ -40,11 +40,11 @@ class Lobby {
     clearTimeout(this.engineTimer);
   }
 
-  async #begin() {
+  async #load() {
     const [catalogue, samples] = await Promise.all([attempt(() => catalog(true)), fetch("/static/samples.json").then((response) => response.json())]);
     if (this.ended) return;
     if (!catalogue) {
-      this.timer = setTimeout(() => this.#begin(), REFRESH);
+      this.timer = setTimeout(() => this.#load(), REFRESH);
       return;
     }
     this.catalogue = catalogue;
@@ -102,10 +102,10 @@ class Lobby {
   async #engine() {
     const { state } = this.catalogue.engine ?? { state: "off" };
     const texts = {
-      starting: ["thinking", "The engines are warming up. You can begin already; their first moves take a little longer."],
+      starting: ["thinking", "The engines are warming up. You can start a game now; their first moves take longer."],
       ready: ["", "Engines are ready"],
-      failed: ["", "The engines do not start: play with people"],
-      off: ["", "No engines on this server: play with people"],
+      failed: ["", "The engines do not start; play against people"],
+      off: ["", "This server has no engines; play against people"],
     };
     const [className, text] = texts[state] ?? ["", state];
     this.badge.className = `engine-state ${state} ${className}`;
@@ -117,10 +117,10 @@ class Lobby {
     }, 2000);
   }
 
-  // ---- Games of others
+  // ---- Lists of games
 
   async #refresh() {
-    // The own games are fetched by their ids: the public list leaves out private and older games.
+    // Own games are requested by their ids, because the public list omits private and older games.
     const ids = ownGames().filter((id) => tokenOf(id));
     const [games, own] = await Promise.all([api.games(), ids.length ? api.gamesOf(ids) : []]).catch(() => []);
     if (this.ended) return;
@@ -140,10 +140,10 @@ class Lobby {
       h("section", {}, h("h2", {}, title), items.length ? h("ul.game-list", {}, items.map((game) => this.#item(game, action))) : h("p.muted", {}, empty));
     render(
       this.lists,
-      list("Your games", own, "", (game) => h("a.button.primary", { href: `/game/${game.id}`, dataset: { link: "", focus: `own-${game.id}` } }, "Go on")),
-      list("Open games", open, "Nobody is waiting. Begin a game for anyone, and it appears here.", (game) => h("button.primary", { dataset: { focus: `join-${game.id}` }, onclick: () => this.#join(game) }, "Join")),
-      list("Being played", running, "", (game) => h("a.button", { href: `/game/${game.id}`, dataset: { link: "", focus: `watch-${game.id}` } }, icon("eye"), "Watch")),
-      list("Just finished", over, "", (game) => h("a.button", { href: `/game/${game.id}`, dataset: { link: "", focus: `over-${game.id}` } }, "Look")),
+      list("Your games", own, "", (game) => h("a.button.primary", { href: `/game/${game.id}`, dataset: { link: "", focus: `own-${game.id}` } }, "Continue")),
+      list("Open games", open, "Nobody is waiting. Start a game for anyone, and it will appear here.", (game) => h("button.primary", { dataset: { focus: `join-${game.id}` }, onclick: () => this.#join(game) }, "Join")),
+      list("In progress", running, "", (game) => h("a.button", { href: `/game/${game.id}`, dataset: { link: "", focus: `watch-${game.id}` } }, icon("eye"), "Watch")),
+      list("Just finished", over, "", (game) => h("a.button", { href: `/game/${game.id}`, dataset: { link: "", focus: `over-${game.id}` } }, "View")),
     );
   }
 

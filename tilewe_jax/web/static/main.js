@@ -1,4 +1,4 @@
-// The page: which of its views an address shows, and what all of them share.
+// The page: shows the view of an address.
 
 import { h, render } from "./dom.js";
 import { dashboard } from "./dashboard.js";
@@ -8,7 +8,7 @@ import { play } from "./play.js";
 import { study } from "./study.js";
 import { applyTheme, themeButton } from "./theme.js";
 
-// A view is a function of the container, the address and the parts of its path; it gives a function that ends it.
+// A view is a function of the container and {go, parts}, the parts of its path; it returns a function that ends it.
 const VIEWS = [
   [/^\/game\/([\w-]+)$/, play],
   [/^\/study(?:\/([\w-]+))?$/, study],
@@ -42,7 +42,7 @@ function show() {
     }
   }
   document.title = "tilewe_jax";
-  render(main, h("div.notice", {}, h("h1", {}, "There is no such page"), h("p", {}, h("a", { href: "/", dataset: { link: "" } }, "To the games"))));
+  render(main, h("div.notice", {}, h("h1", {}, "This page does not exist"), h("p", {}, h("a", { href: "/", dataset: { link: "" } }, "Choose a game"))));
 }
 
 document.addEventListener("click", (event) => {
@@ -55,7 +55,7 @@ document.addEventListener("click", (event) => {
 });
 addEventListener("popstate", show);
 addEventListener("hashchange", () => {
-  if (location.pathname.startsWith("/game/") && location.hash.length > 8) show(); // an invitation was pasted into the address
+  if (location.pathname.startsWith("/game/") && location.hash.length > 8) show(); // the user pasted an invitation into the address
 });
 
 applyTheme();

@@ -1,24 +1,24 @@
-// A game as the page knows it: its moves, a view of the position after each, and which of them is shown.
+// The client's copy of a game: its moves, a view of each position, and the position on display.
 
-/** Whether a seat has the name that the server gives to those who have told none. */
+/** Whether a seat has the server's default name. */
 export const isUnnamed = (name) => !name || /^player \d+$/.test(name);
 
-/** Emits "change" for everything that changes, and "moved" with the new moves when the game has gone on. */
+/** Emits "change" after each change, and "moved" with the new moves. */
 export class Game extends EventTarget {
   id = null;
   game = "";
   options = {};
-  frames = []; // frames[n] is the view after n moves; the first may be unknown for a moment
+  frames = []; // frames[n] is the view after n moves; earlier ones may be missing
   moves = [];
   seats = [];
   you = null;
   legal = null;
   clock = null;
-  clockAt = 0; // when the clock was told, by performance.now()
-  lostAt = null; // when the connection was lost: clocks stand still from then on
+  clockAt = 0; // performance.now() at the arrival of the clock
+  lostAt = null; // performance.now() at the loss of the connection, which stops the clocks
   undo = null;
   redo = false;
-  undos = 0; // how often moves were taken back, by which the server sees what we know
+  undos = 0; // number of undos, which identifies the known moves to the server
   engine = null;
   over = null;
   thinking = false;
@@ -26,12 +26,12 @@ export class Game extends EventTarget {
   rounds = null;
   orientations = null;
   rematch = null;
-  analyses = new Map(); // by the number of moves
-  shown = null; // the frame that is shown; null follows the game
-  studied = false; // a record, which nobody plays
-  sharedSeats = new Set(); // where several people play at this screen: their seats
+  analyses = new Map(); // by number of moves
+  shown = null; // number of the frame on display; null follows the game
+  studied = false; // whether this is a study of a record
+  sharedSeats = new Set(); // seats of the players at this screen, if there are several
 
-  /** Take in a state message. */
+  /** Merge a state message of the server. */
   merge(message) {
     const moves = message.moves ?? [];
     const base = message.move - moves.length;
@@ -40,7 +40,7 @@ export class Game extends EventTarget {
     if (wentBack) for (const move of this.analyses.keys()) if (move > base) this.analyses.delete(move);
     this.moves = [...this.moves.slice(0, base), ...moves];
     this.frames.length = Math.min(this.frames.length, base + 1);
-    const frames = message.frames ?? []; // of long games only the last
+    const frames = message.frames ?? []; // only the last ones of a long game
     frames.forEach((frame, index) => (this.frames[message.move + 1 - frames.length + index] = frame));
     if (message.start) this.frames[0] = message.start;
     this.frames[message.move] = message.view;
@@ -57,7 +57,7 @@ export class Game extends EventTarget {
     if (moves.length && !wentBack) this.dispatchEvent(new CustomEvent("moved", { detail: moves }));
   }
 
-  /** Take in a replay, as the server gives those of records. */
+  /** Load the replay of a study. */
   load(replay) {
     this.studied = true;
     this.game = replay.game;
@@ -73,7 +73,7 @@ export class Game extends EventTarget {
     this.changed();
   }
 
-  /** The connection is lost: nobody knows how the game goes on. */
+  /** Stop the clocks, because the connection is lost. */
   lost() {
     this.lostAt ??= performance.now();
     this.changed();
@@ -87,7 +87,7 @@ export class Game extends EventTarget {
     return this.moves.length;
   }
 
-  /** The number of moves before the position that is shown. */
+  /** The number of moves before the position on display. */
   get at() {
     return this.shown ?? this.last;
   }
@@ -104,7 +104,7 @@ export class Game extends EventTarget {
     return this.view?.kind;
   }
 
-  /** Whether several people play at this screen, so that nobody is "you". */
+  /** Whether several people play at this screen. */
   get shared() {
     return this.sharedSeats.size > 0;
   }
@@ -114,14 +114,14 @@ export class Game extends EventTarget {
     return this.you !== null && !this.over && this.legal !== null && this.frames[this.last]?.current_player === this.you;
   }
 
-  /** The seats that have won, once the game is over: by its result, which points alone do not tell; none where one plays alone. */
+  /** The seats with the highest return after the end; empty in games for one player. */
   get winners() {
     const returns = this.over?.returns ?? this.over?.scores ?? [];
     const best = Math.max(...returns);
     return returns.length < 2 ? [] : returns.flatMap((value, seat) => (value === best ? [seat] : []));
   }
 
-  /** The seats in the order of the result: who has lost the game by giving up or on time is last, whatever the points. */
+  /** The seats in the order of the result. A player who resigned or lost on time is last, whatever the points. */
   get standings() {
     const { returns, scores, seat: loser } = this.over ?? {};
     const rank = (seat) => [returns?.[seat] ?? 0, seat === loser ? 0 : 1, scores?.[seat] ?? 0];
@@ -134,7 +134,7 @@ export class Game extends EventTarget {
       });
   }
 
-  /** The move that led to what is shown. */
+  /** The move that led to the position on display. */
   get lastMove() {
     return this.moves[this.at - 1] ?? null;
   }
@@ -153,20 +153,20 @@ export class Game extends EventTarget {
     return isUnnamed(name) ? `Player ${seat + 1}` : name;
   }
 
-  /** The analysis of a position, once the server has made it. */
+  /** Add the analysis of a position. */
   analysed(move, analysis) {
     this.analyses.set(move, analysis);
     this.changed();
   }
 
   /**
-   * What each analysed move has cost its player: {move, player, played, best, loss}, by falling loss. The value of the best
-   * move is its mean value in the search before it. The value of another move is the value of the position after it. If that
-   * position is not analysed, or is the end of the game, whose value is exact, it is the mean value of the move in the search.
+   * Analysed moves with a loss against the best move, by descending loss: {move, player, played, best, loss}. The value of the
+   * best move is its mean value in the search. The value of another move is the value of the next position; if that position
+   * is not analysed or ends the game, it is the mean value of the move in the search.
    */
   mistakes() {
-    const hidden = this.view?.kind === "triominos"; // the position after a move is another player's, who sees other tiles
-    const found = [];
+    const hidden = this.view?.kind === "triominos"; // the next analysis is from the view of another player, who sees other tiles
+    const mistakes = [];
     this.moves.forEach((played, move) => {
       const before = this.analyses.get(move);
       const best = before?.candidates?.[0];
@@ -178,8 +178,8 @@ export class Game extends EventTarget {
       if (!value) return;
       const player = played.player;
       const loss = (best.value ?? before.value)[player] - value[player];
-      if (loss > 0.02) found.push({ move, player, played, best, loss });
+      if (loss > 0.02) mistakes.push({ move, player, played, best, loss });
     });
-    return found.sort((a, b) => b.loss - a.loss);
+    return mistakes.sort((a, b) => b.loss - a.loss);
   }
 }

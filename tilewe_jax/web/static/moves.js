@@ -1,9 +1,9 @@
-// Moves in words, as lists and screen readers have them.
+// Moves as text, for lists and screen readers.
 
 import { cellName } from "./boards/area.js";
 import { numeral, signed } from "./dom.js";
 
-/** A move in few words, for the list of moves. */
+/** A short text for the list of moves. */
 export function shortMove(move) {
   switch (move.kind) {
     case "place":
@@ -21,7 +21,7 @@ export function shortMove(move) {
   }
 }
 
-/** The points of a move where the game gives them at once: "+15 hexagon". */
+/** The points of a move, "+15", in games that score each move. */
 export function gainOf(move) {
   return move.gain === undefined ? "" : signed(move.gain);
 }

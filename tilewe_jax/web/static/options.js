@@ -1,24 +1,24 @@
-// The options of games in words that need no manual.
+// Labels of the options of games.
 
 const LABELS = {
   size: "Board size",
   players: "Players",
-  voluntary_pass: "Passing is allowed",
+  voluntary_pass: "Allow passing",
   placement: "Workers at the start",
   tiles: "Tiles",
-  start: "Who begins a round",
+  start: "First player of a round",
   game: "Length",
   target: "Points to win",
-  max_rounds: "Rounds at most",
+  max_rounds: "Maximum number of rounds",
 };
 
 const VALUES = {
-  placement: { default: "in the middle", random: "drawn by lot", chosen: "placed by the players" },
-  start: { random: "drawn by lot", highest: "the highest tile", winner: "the last winner" },
+  placement: { default: "in the middle", random: "random", chosen: "placed by the players" },
+  start: { random: "random", highest: "the highest tile", winner: "the last winner" },
   game: { single: "one round", target: "rounds to a target" },
 };
 
-/** The options that mean nothing unless another one has a value. */
+/** Options that apply only if another option has a value. */
 const ONLY_WITH = { target: ["game", "target"], max_rounds: ["game", "target"] };
 
 export function optionLabel(name) {
@@ -35,7 +35,7 @@ export function applies(name, values) {
   return other === undefined || values[other] === needed;
 }
 
-/** The options of a game that differ from the default ones, in a line: "10 × 10, rounds to a target". */
+/** The options of a game in one line: "10 × 10, rounds to a target". */
 export function optionsInWords(options) {
   return Object.entries(options ?? {})
     .map(([name, value]) => (name === "size" ? `${value} × ${value}` : typeof value === "boolean" ? (value ? optionLabel(name).toLowerCase() : "") : name === "players" ? `${value} players` : VALUES[name]?.[value] ?? `${optionLabel(name).toLowerCase()} ${value}`))

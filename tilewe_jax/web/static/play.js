@@ -1,4 +1,4 @@
-// A game that is played or watched: the table, connected to the server.
+// The page of a game to play or watch: a table connected to the server.
 
 import { api } from "./api.js";
 import { Connection, sendOnce } from "./connection.js";
@@ -21,8 +21,8 @@ export function play(container, { parts: [id], go }) {
 
 class PlayPage {
   link = { name: "connecting", text: "" };
-  guest = false; // whether the user came by a link or took a seat here, and not by the form that asks for a name
-  hinting = false; // the engine looks for a move to suggest
+  guest = false; // whether the user came by a link or took a seat here, without entering a name
+  hinting = false; // a hint is being computed
 
   constructor(container, id, go) {
     this.container = container;
@@ -31,7 +31,7 @@ class PlayPage {
     this.game = new Game();
     this.showMove = Number(new URLSearchParams(location.search).get("move") ?? NaN);
     if (location.hash.length > 1) {
-      // The token of an invitation must not stay in the address, which people copy and browsers keep.
+      // The token of an invitation must not stay in the address, which users copy and browsers store.
       tryToken(id, location.hash.slice(1));
       this.invited = this.guest = true;
       history.replaceState(null, "", location.pathname + location.search);
@@ -60,11 +60,11 @@ class PlayPage {
 
   #known() {
     const name = preference.get("name", "");
-    // At a shared screen the seats are of several people, whose names nobody knows.
+    // At a shared screen, the stored name may belong to another player.
     return { after: this.game.last, undos: this.game.undos, ...(name && !this.game.shared ? { name } : {}) };
   }
 
-  /** Where several play at this screen: sit down on the seat that is to move. */
+  /** At a shared screen, join again at the seat to move. */
   #changeSeat() {
     const { game } = this;
     const mover = game.frames[game.last].current_player;
@@ -101,7 +101,7 @@ class PlayPage {
     document.title = `${this.game.yourTurn ? "● Your turn · " : ""}${about(this.game.game).title} · tilewe_jax`;
     if (!wasTurn && this.game.yourTurn && !this.game.over) setTimeout(() => this.game.yourTurn && say("Your turn"), 900);
     if (this.game.over && !wasOver) {
-      say(`The game is over. ${verdict(this.game)}.`);
+      say(`Game over. ${verdict(this.game)}.`);
       invitations.set(this.id, null);
     }
     if (this.game.rematch && !before) this.#rematchOffered();
@@ -109,10 +109,7 @@ class PlayPage {
   }
 
   #message(message) {
-    if (message.type === "rematch") {
-      this.game.rematch = message;
-      this.#rematchOffered();
-    } else if (message.type === "error") toast(message.error, "bad");
+    if (message.type === "error") toast(message.error, "bad");
   }
 
   #status(name, text = "") {
@@ -134,16 +131,16 @@ class PlayPage {
         h(
           "div.notice",
           {},
-          h("h1", {}, "This game cannot be joined"),
+          h("h1", {}, "You cannot join this game"),
           h("p", {}, text),
-          h("div.row", {}, h("a.button", { href: "/", dataset: { link: "" } }, "To the lobby"), mine && h("button", { onclick: () => { forgetToken(this.id); this.go(location.pathname); } }, "Watch instead")),
+          h("div.row", {}, h("a.button", { href: "/", dataset: { link: "" } }, "Back to the lobby"), mine && h("button", { onclick: () => { forgetToken(this.id); this.go(location.pathname); } }, "Watch instead")),
         ),
       );
     } else if (name === "connecting" && wasLost) {
-      this.link.text = "The connection is lost; connecting …";
+      this.link.text = "Connection lost. Connecting …";
       this.table?.update();
     } else if (name !== "connecting") this.table?.update();
-    // To say so for the blink of an eye would only flicker.
+    // Shown only if connecting takes longer, to avoid flicker.
     else setTimeout(() => this.link.name === "connecting" && this.table?.update(), 800);
   }
 
@@ -156,7 +153,7 @@ class PlayPage {
     }
   }
 
-  // ---- What the user does
+  // ---- Actions of the user
 
   async #submit(action) {
     if (this.table.busy) return;
@@ -169,7 +166,7 @@ class PlayPage {
     this.#changeSeat();
   }
 
-  /** Take back: where all sit at this screen, the last move of anybody, to which another seat agrees at once. */
+  /** Undo. At a shared screen, take back the last move of any player; another seat agrees automatically. */
   #undo() {
     const { sharedSeats: here } = this.game;
     const last = this.game.moves.at(-1)?.player;
@@ -200,13 +197,13 @@ class PlayPage {
 
   async #resign() {
     const { you, last } = this.game;
-    const yes = await confirmDialog("Resign this game?", "The others win.", "Resign", true);
+    const yes = await confirmDialog("Resign this game?", "The other players win.", "Resign", true);
     if (yes && you !== null && last >= 0) this.#ask({ type: "resign" });
   }
 
   async #rematch() {
     const { rematch, shared } = this.game;
-    // Without a token for it, as after a restart of the server, it gives one for that of this game.
+    // After a restart of the server the offer has no token; the request returns one.
     if (rematch && !shared && (rematch.token || tokenOf(rematch.id))) {
       this.#joinRematch(rematch);
       return;
@@ -218,15 +215,13 @@ class PlayPage {
     this.#joinRematch(created[0]);
   }
 
-  #joinRematch(rematch) {
-    const id = rematch.id ?? rematch;
-    const token = rematch.token ?? rematch.seats?.find(({ token }) => token)?.token;
+  #joinRematch({ id, token }) {
     if (token) keepToken(id, token);
     this.go(`/game/${id}`);
   }
 
   #rematchOffered() {
-    toast("There is a rematch.");
+    toast("A rematch is ready. Press “Join the rematch”.");
     this.table?.update();
   }
 
@@ -240,7 +235,7 @@ class PlayPage {
     this.#connect();
   }
 
-  /** Tell the others the name of the user. */
+  /** Send the name of the user to the other players. */
   async #rename(name) {
     if (!name.trim()) return;
     preference.set("name", name.trim());
@@ -264,7 +259,7 @@ class PlayPage {
     return game.casual && !this.#hidden && game.you !== null && !game.over && game.undo === null && game.moves.some(({ player }) => player === game.you || game.sharedSeats.has(player));
   }
 
-  /** Whether tiles are hidden: what somebody has drawn cannot be forgotten, so nothing is taken back. */
+  /** Whether tiles are hidden, so that undo is not available. */
   get #hidden() {
     return this.game.kind === "triominos";
   }
@@ -279,13 +274,13 @@ class PlayPage {
 
   #analysisReason() {
     const { game } = this;
-    if (!this.#hasEngine) return "This server runs without engines, so there is no analysis.";
-    if (!game.over && !game.casual) return "The analysis opens when the game is over: this is not a casual game.";
-    if (this.#hidden && !game.over && !(game.yourTurn && game.live)) return "Tiles are hidden: before the end, only the position in which you are to move can be analysed.";
+    if (!this.#hasEngine) return "Analysis is not available: this server has no engines.";
+    if (!game.over && !game.casual) return "Analysis is available after the end, because this is not a casual game.";
+    if (this.#hidden && !game.over && !(game.yourTurn && game.live)) return "Tiles are hidden: during the game, you can analyse only the current position when it is your turn.";
     return null;
   }
 
-  // ---- What is shown
+  // ---- Display
 
   #statusLine() {
     const { game } = this;
@@ -294,7 +289,7 @@ class PlayPage {
       parts.push(h("span.connection", { role: "status" }, h("i.presence.away", {}), this.link.text || "Connecting …"));
     }
     if (!game.live) {
-      parts.push(h("span", {}, `After move ${game.at} of ${game.last}`), h("button.link", { onclick: () => game.goTo(game.last) }, game.over ? "To the end" : "Back to the game"));
+      parts.push(h("span", {}, `After move ${game.at} of ${game.last}`), h("button.link", { onclick: () => game.goTo(game.last) }, game.over ? "Go to the end" : "Back to the game"));
     } else if (game.over) parts.push(h("strong", {}, `Game over: ${verdict(game)}`));
     else parts.push(...this.#turn());
     return parts;
@@ -307,10 +302,10 @@ class PlayPage {
     if (game.yourTurn) return [h("strong.your-turn", {}, game.shared ? `${game.nameOf(player)} to move${color}` : `Your turn${color}`)];
     const seat = game.seats[player];
     if (seat?.kind === "engine") {
-      if (game.engine?.state === "starting" || game.engine?.warm === false) return [h("span.thinking", {}, `The engine is warming up; ${game.nameOf(player)} moves in a moment`, h("i", {}), h("i", {}), h("i", {}))];
+      if (game.engine?.state === "starting" || game.engine?.warm === false) return [h("span.thinking", {}, `The engine is warming up. ${game.nameOf(player)} will move in a moment`, h("i", {}), h("i", {}), h("i", {}))];
       return [h("span.thinking", {}, `${game.nameOf(player)}${color} is thinking`, h("i", {}), h("i", {}), h("i", {}))];
     }
-    if (seat?.kind === "open") return [h("span", {}, "Waiting for somebody to take the open seat")];
+    if (seat?.kind === "open") return [h("span", {}, "Waiting for a player to take the open seat")];
     return [h("span", {}, `${game.nameOf(player)}${color} to move`)];
   }
 
@@ -346,11 +341,11 @@ class PlayPage {
     return (invitations.get(this.id) ?? [])
       .filter(({ seat }) => seat !== game.you && game.seats[seat] && !game.seats[seat].connected)
       .map(({ seat, token }) =>
-        h("div.card", {}, h("p", {}, h("b", {}, `Invite ${isUnnamed(game.seats[seat].name) ? `player ${seat + 1}` : game.seats[seat].name}: `), "send this link to whom you want to play with. It is the key of the seat."), linkField(`Invitation for seat ${seat + 1}`, `${location.origin}/game/${this.id}#${token}`)),
+        h("div.card", {}, h("p", {}, h("b", {}, `Invite ${isUnnamed(game.seats[seat].name) ? `player ${seat + 1}` : game.seats[seat].name}: `), "send this link to a friend. It gives access to this seat."), linkField(`Invitation for seat ${seat + 1}`, `${location.origin}/game/${this.id}#${token}`)),
       );
   }
 
-  /** Who has come by a link was never asked for a name. */
+  /** A form for the name of a user who came by a link. */
   #nameCard() {
     const { game } = this;
     if (!this.guest || game.you === null || game.over || game.shared || !isUnnamed(game.seats[game.you].name)) return null;
@@ -359,22 +354,22 @@ class PlayPage {
       event.preventDefault();
       this.#rename(field.value);
     };
-    return h("form.card.row.name-card", { onsubmit: submit }, h("p", {}, "The others see you as ", h("b", {}, `Player ${game.you + 1}`), "."), field, h("button.primary", { type: "submit" }, "Tell my name"));
+    return h("form.card.row.name-card", { onsubmit: submit }, h("p", {}, "Other players see you as ", h("b", {}, `Player ${game.you + 1}`), "."), field, h("button.primary", { type: "submit" }, "Set name"));
   }
 
   #openSeat() {
     const { game } = this;
     const seat = game.seats.findIndex(({ kind }) => kind === "open");
     if (seat < 0 || game.you !== null || game.over) return null;
-    return h("div.card.row", {}, h("p", {}, "A seat is free in this game."), h("button.primary", { onclick: () => this.#takeSeat(seat) }, "Take the seat"));
+    return h("div.card.row", {}, h("p", {}, "This game has an open seat."), h("button.primary", { onclick: () => this.#takeSeat(seat) }, "Take the seat"));
   }
 
   #undoRequest() {
     const { game } = this;
     if (game.undo === null || game.you === null || game.shared) return null;
-    if (game.undo === game.you) return h("div.card", {}, h("p", {}, "You have asked to take back your move. The others have to agree."));
+    if (game.undo === game.you) return h("div.card", {}, h("p", {}, "You asked to take back your move. Another player must agree."));
     const answer = (accept) => () => this.#ask({ type: "answer_undo", accept });
-    return h("div.card.row", {}, h("p", {}, `${game.nameOf(game.undo)} asks to take back a move.`), h("button.primary", { onclick: answer(true) }, "Agree"), h("button", { onclick: answer(false) }, "Refuse"));
+    return h("div.card.row", {}, h("p", {}, `${game.nameOf(game.undo)} asks to take back a move.`), h("button.primary", { onclick: answer(true) }, "Agree"), h("button", { onclick: answer(false) }, "Decline"));
   }
 
   #actions() {
@@ -383,7 +378,7 @@ class PlayPage {
       h("button", { ariaLabel: title, title, dataset: { focus: `action-${picture}` }, onclick: run, ...properties }, icon(picture), h("span", {}, name));
     const playing = game.you !== null && !game.over;
     return [
-      playing && game.casual && !this.#hidden && button("Undo", "Take back (U)", "undo", () => this.#undo(), { disabled: !this.#mayUndo }),
+      playing && game.casual && !this.#hidden && button("Undo", "Undo (U)", "undo", () => this.#undo(), { disabled: !this.#mayUndo }),
       playing && game.casual && game.redo && button("Redo", "Redo (Y)", "redo", () => this.#ask({ type: "redo" })),
       playing && game.casual && this.#hasEngine && button(this.hinting ? "Searching" : "Hint", "Hint (H)", "bulb", () => this.#hint(), { disabled: !this.#mayHint }),
       playing && button("Resign", "Resign", "flag", () => this.#resign()),

@@ -1,4 +1,4 @@
-// The players: names, points, clocks, and what the game counts of each of them.
+// The players: names, points, clocks, and counts of the game.
 
 import { h, numeral, render } from "./dom.js";
 import { icon } from "./icons.js";
@@ -50,9 +50,9 @@ export class Players {
   #role(seat, index) {
     if (seat.kind === "engine") return [icon("engine"), seat.agent?.replace(/^level:/, "level ") ?? "engine"];
     if (seat.kind === "record") return null;
-    if (seat.kind === "open") return [icon("open"), "waiting for somebody"];
+    if (seat.kind === "open") return [icon("open"), "waiting for a player"];
     if (index === this.game.you || this.game.sharedSeats.has(index)) return isUnnamed(seat.name) ? null : [icon("person"), h("span.own-name", { title: seat.name }, seat.name)];
-    return [h("i.presence", { className: seat.connected ? "here" : "away" }), seat.connected ? "connected" : "not here"];
+    return [h("i.presence", { className: seat.connected ? "here" : "away" }), seat.connected ? "connected" : "not connected"];
   }
 
   #details(view, index) {
@@ -64,8 +64,8 @@ export class Players {
         "dl.counts",
         {},
         count("pieces left", sum((color) => color.pieces.length)),
-        count("void tiles", sum((color) => color.void), "Empty cells that share an edge with an own piece"),
-        out.length > 0 && !view.terminal && h("span.badge", { title: "Has passed, or can place nothing any more" }, out.length < colors.length ? `${out.map(({ name }) => name).join(", ")} out` : "out"),
+        count("void tiles", sum((color) => color.void), "Empty cells that touch the player's pieces by an edge"),
+        out.length > 0 && !view.terminal && h("span.badge", { title: "Has passed or cannot place another piece" }, out.length < colors.length ? `${out.map(({ name }) => name).join(", ")} out` : "out"),
       );
     }
     if (view.kind === "triominos") {
@@ -96,7 +96,7 @@ function count(label, number, title) {
 
 function clockText(seconds) {
   if (seconds < 10) return seconds.toFixed(1);
-  const whole = Math.ceil(seconds); // so that a minute is shown as one
+  const whole = Math.ceil(seconds); // so that a full minute is shown as 1:00
   const two = (number) => String(number).padStart(2, "0");
   const hours = Math.floor(whole / 3600);
   return `${hours ? `${hours}:${two(Math.floor(whole / 60) % 60)}` : Math.floor(whole / 60)}:${two(whole % 60)}`;

@@ -1,9 +1,9 @@
-// The end of a game: who has won, and what the game counts.
+// The result of a game: winners, points and counts.
 
 import { h, numeral, plural, render } from "./dom.js";
 import { swatch } from "./seats.js";
 
-/** Who has won, in words. */
+/** The outcome as text. */
 export function verdict(game) {
   const { over, you, winners } = game;
   if (!over) return "";
@@ -14,11 +14,11 @@ export function verdict(game) {
 }
 
 const REASONS = {
-  resignation: (name) => (name === "You" ? "You have resigned." : `${name} has resigned.`),
-  time: (name) => (name === "You" ? "Your time is over." : `The time of ${name} is over.`),
+  resignation: (name) => `${name} resigned.`,
+  time: (name) => `${name} ran out of time.`,
 };
 
-/** The card of the end of a game. `buttons` are put below the table. */
+/** Fill the result card. `buttons` are below its table. */
 export function resultCard(element, game, buttons) {
   const view = game.frames[game.last];
   element.hidden = !game.over || !game.live;
@@ -36,7 +36,7 @@ export function resultCard(element, game, buttons) {
         h("thead", {}, h("tr", {}, h("th", {}, "Player"), h("th", {}, "Points"), columns.map(({ title }) => h("th", {}, title)))),
         h("tbody", {}, game.standings.map((seat) => h("tr", { className: game.winners.includes(seat) ? "winner" : "" }, h("td", {}, swatch(view, seat), game.nameOf(seat)), h("td.number", {}, h("b", {}, numeral(scores[seat]))), columns.map(({ of }) => h("td.number", {}, numeral(of(seat))))))),
       ),
-    view.kind === "polyomino" && h("p.muted", {}, `${plural(view.empty, "cell")} of ${view.size * view.size} stayed empty.`),
+    view.kind === "polyomino" && h("p.muted", {}, `${plural(view.empty, "cell")} of ${view.size * view.size} remained empty.`),
     h("div.row", {}, buttons),
   );
 }

@@ -1,9 +1,9 @@
-// How seats look: the colours of players, the same on the board, in lists and in graphs.
+// Colours of players, the same on the board, in lists and in graphs.
 
 import { h } from "./dom.js";
 import { seatColor } from "./render/tilewe-game.js";
 
-/** The CSS colours of a seat: one, or two where a player has two colours. */
+/** The CSS colours of a seat; two if the player has two colours. */
 export function colorsOf(view, seat) {
   if (view?.kind === "polyomino") return view.colors.filter(({ player }) => player === seat).map(({ name }) => property(name));
   return [property(seatColor(view?.kind, seat))];
@@ -25,7 +25,7 @@ export function colorSwatch(name) {
   return mark(property(name));
 }
 
-/** A mark in the colour of a move: that of its piece, or of its player. */
+/** A mark in the colour of a move's piece or player. */
 export function moveSwatch({ view }, move) {
   return view.kind === "polyomino" ? colorSwatch(view.colors[move.color].name) : swatch(view, move.player);
 }

@@ -1,4 +1,4 @@
-// The form that begins a game: seats, options, clock.
+// The form for a new game: seats, options, clock.
 
 import { api } from "./api.js";
 import { h, plural, render } from "./dom.js";
@@ -9,7 +9,7 @@ import { seatColor } from "./render/tilewe-game.js";
 import { attempt } from "./speech.js";
 import { invitations, keepToken, preference, sharedSeats } from "./storage.js";
 
-const KINDS = { you: "You", here: "You too, at this screen", engine: "Engine", friend: "A friend, by a link", open: "Anyone, from the lobby" };
+const KINDS = { you: "You", here: "Another player, this screen", engine: "Engine", friend: "Friend, by link", open: "Anyone, from the lobby" };
 const PRESETS = { engine: ["engine", "Engine"], friend: ["link", "A friend"], open: ["open", "Anyone"], here: ["person", "Same screen"], watch: ["eye", "Watch engines"] };
 const CLOCKS = [[0, 0], [60, 1], [180, 2], [300, 5], [600, 5], [900, 10], [1800, 20]];
 
@@ -35,7 +35,7 @@ export class Setup {
     return !["off", "failed"].includes(this.catalogue.engine?.state) && this.game.levels.length > 0;
   }
 
-  /** Whether a preset or a kind of seat is there: engines may be off, and hidden tiles need a screen each. */
+  /** Whether a preset or a kind of seat is available: engines may be off, and hidden tiles need one screen per player. */
   #offers(name) {
     if (name === "engine" || name === "watch") return this.canEngine;
     return name !== "here" || !this.game.hidden;
@@ -60,7 +60,7 @@ export class Setup {
   update() {
     const { game } = this;
     const { title, tagline } = about(game.id, this.catalogue);
-    const open = this.element.querySelector("details.more")?.open; // asked here: a toggle event comes only some time after it
+    const open = this.element.querySelector("details.more")?.open; // read now, because the toggle event arrives later
     render(
       this.element,
       h("header", {}, h("h2", {}, title), h("p.muted", {}, tagline)),
@@ -86,7 +86,7 @@ export class Setup {
 
   // ---- Seats
 
-  /** One level for all engines; seats of their own levels are in the list of seats. */
+  /** One level for all engines; the list of seats can set different levels. */
   #levels() {
     if (!this.seats.some(({ kind }) => kind === "engine")) return null;
     const { levels } = this.game;
@@ -128,7 +128,7 @@ export class Setup {
     return h(
       "fieldset.seats",
       {},
-      h("legend", {}, this.seats.length > 1 ? "Seats" : "Seat", order && h("span.muted", {}, " · seat 1 begins")),
+      h("legend", {}, this.seats.length > 1 ? "Seats" : "Seat", order && h("span.muted", {}, " · seat 1 moves first")),
       this.seats.map((seat, index) =>
         h(
           "div.seat-row",
@@ -180,11 +180,11 @@ export class Setup {
         h(
           "select",
           { dataset: { focus: "clock" }, onchange: (event) => { this.clock = Number(event.target.value); } },
-          CLOCKS.map(([seconds, increment], index) => h("option", { value: index, selected: index === this.clock }, seconds ? `${seconds / 60} min + ${increment} s a move` : "no clock")),
+          CLOCKS.map(([seconds, increment], index) => h("option", { value: index, selected: index === this.clock }, seconds ? `${seconds / 60} min + ${increment} s per move` : "no clock")),
         ),
       ),
-      h("label.switch", {}, h("input", { type: "checkbox", checked: this.casual, onchange: (event) => { this.casual = event.target.checked; } }), h("span", {}, "Casual", h("small.muted", {}, "take moves back, hints and analysis during the game"))),
-      h("label.switch", {}, h("input", { type: "checkbox", checked: this.listed, onchange: (event) => { this.listed = event.target.checked; } }), h("span", {}, "Listed", h("small.muted", {}, "others find the game in the lobby, and may watch"))),
+      h("label.switch", {}, h("input", { type: "checkbox", checked: this.casual, onchange: (event) => { this.casual = event.target.checked; } }), h("span", {}, "Casual", h("small.muted", {}, "undo, hints and analysis during the game"))),
+      h("label.switch", {}, h("input", { type: "checkbox", checked: this.listed, onchange: (event) => { this.listed = event.target.checked; } }), h("span", {}, "Listed", h("small.muted", {}, "anyone can find the game in the lobby and watch it"))),
     ];
   }
 
@@ -210,12 +210,12 @@ export class Setup {
     } else {
       control = h("input", { type: typeof option.default === "number" ? "number" : "text", value: value ?? "", dataset: focus, onchange: (event) => set(typeof option.default === "number" ? Number(event.target.value) : event.target.value) });
     }
-    return h("label.field", {}, h("span", {}, optionLabel(name), name === "size" && h("small.muted", {}, `${option.range?.join(" to ")} cells a side`)), control);
+    return h("label.field", {}, h("span", {}, optionLabel(name), name === "size" && h("small.muted", {}, `${option.range?.join(" to ")} cells per side`)), control);
   }
 
-  // ---- Begin
+  // ---- Start
 
-  /** Options that do not go together: the server's reason stays beside them until one of them is changed. */
+  /** Show the server's reason in the form until an option changes, if the options are incompatible. */
   #refused(error) {
     if (error.field !== "options") throw error;
     this.element.querySelector("details.more").open = true;

@@ -1,4 +1,4 @@
-// Links, and downloads of a game: picture, animation, record.
+// Links to a game, and downloads: picture, animation, record.
 
 import { infoDialog } from "./dialogs.js";
 import { h } from "./dom.js";
@@ -7,7 +7,7 @@ import { PALETTE } from "./render/tilewe-game.js";
 import { shownTheme } from "./theme.js";
 import { toast } from "./speech.js";
 
-/** Copy a text, also where the clipboard needs a secure address. */
+/** Copy a text, also on pages without HTTPS, where the clipboard API is not available. */
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -21,21 +21,21 @@ export async function copy(text) {
   toast("Link copied.", "good");
 }
 
-/** A link with a button that copies it. */
+/** A link with a button to copy it. */
 export function linkField(label, address) {
   const field = h("input", { type: "text", readOnly: true, value: address, ariaLabel: label, onfocus: () => field.select() });
   return h("div.link-field", {}, field, h("button", { onclick: () => copy(address), ariaLabel: `Copy: ${label}` }, icon("copy"), "Copy"));
 }
 
-/** The text of an SVG file with the board as it is drawn now: its colours are values there, not properties of the page. */
+/** The current board as the text of an SVG file, with colour values instead of the page's colour properties. */
 function pictureOf(svg) {
   const colors = PALETTE[shownTheme()];
   const alone = svg.cloneNode(true);
-  alone.setAttribute("font-family", "system-ui, sans-serif"); // which the style sheet says on the page
+  alone.setAttribute("font-family", "system-ui, sans-serif"); // the style sheet sets it on the page
   return new XMLSerializer().serializeToString(alone).replace(/var\(--tilewe-([\w-]+)\)/g, (text, name) => colors[name] ?? text);
 }
 
-/** Downloads of a record that is studied: the position as a picture, and the game as data for `<tilewe-game>`. */
+/** Downloads of a study: the position as a picture, and the game as data for `<tilewe-game>`. */
 export function studyDownloads(name, svg, replay) {
   const item = (text, kind, ending, content) => {
     const save = () => {
@@ -60,7 +60,7 @@ export function shareDialog(game) {
   const item = (href, name, text) => h("a.button", { href, download: name }, icon("download"), text);
   infoDialog(
     "Share",
-    h("p", {}, "Whoever has this link can watch, and step through the moves:"),
+    h("p", {}, "Anyone with this link can watch the game and step through its moves:"),
     linkField("Link for spectators", `${location.origin}/game/${game.id}${game.live ? "" : `?move=${game.at}`}`),
     h(
       "div.downloads",
@@ -70,6 +70,6 @@ export function shareDialog(game) {
       records && item(`${base}/record?format=jsonl`, `${game.id}.jsonl`, "Record"),
       records && blksgf && item(`${base}/record?format=blksgf`, `${game.id}.blksgf`, "Record (.blksgf)"),
     ),
-    !records && h("p.muted", {}, "The record can be had when the game is over: it holds everybody's tiles."),
+    !records && h("p.muted", {}, "The record is available after the end of the game, because it shows all tiles."),
   );
 }

@@ -1,11 +1,11 @@
-// What the page says: to screen readers by the live region, and to everybody by short notes at the edge.
+// Announcements: for screen readers in a live region, and for all users in notes at the edge.
 
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 
 let clearing;
 
-/** Have screen readers read a text out. The same text twice is read twice. */
+/** Have screen readers read a text, even if it equals the previous one. */
 export function say(text) {
   const live = document.getElementById("live");
   live.replaceChildren();
@@ -13,7 +13,7 @@ export function say(text) {
   clearing = setTimeout(() => live.replaceChildren(h("p", {}, text)), 50);
 }
 
-/** Show a short note, and read it out. `kind` is "info", "good" or "bad"; bad news stays longer. */
+/** Show a note and have it read. `kind` is "info", "good" or "bad"; bad notes stay longer. */
 export function toast(text, kind = "info") {
   const note = h("div.toast", { className: kind }, h("span", {}, text));
   const remove = () => note.remove();
@@ -25,7 +25,7 @@ export function toast(text, kind = "info") {
   say(text);
 }
 
-/** Run something that may fail, and show why it failed. Gives what it gives, or undefined. */
+/** Run a function and return its result; if it fails, show the reason and return undefined. */
 export async function attempt(action) {
   try {
     return await action();

@@ -1,4 +1,4 @@
-// What this browser remembers: the seats that it holds, the name of its user, and how the page looks.
+// Data stored in this browser: tokens of seats, the name of the user, and preferences.
 
 const PREFIX = "tilewe-jax.";
 const MOST_GAMES = 200; // the maximum number of ids in a request to the server
@@ -7,7 +7,7 @@ function read(key, otherwise) {
   try {
     return JSON.parse(localStorage.getItem(PREFIX + key)) ?? otherwise;
   } catch {
-    return otherwise; // storage may be switched off, or hold what another version wrote
+    return otherwise; // storage may be disabled, or have data of another version
   }
 }
 
@@ -16,7 +16,7 @@ function write(key, value) {
     if (value === null) localStorage.removeItem(PREFIX + key);
     else localStorage.setItem(PREFIX + key, JSON.stringify(value));
   } catch {
-    // the page works without it, and forgets
+    // the page works without storage
   }
 }
 
@@ -25,7 +25,7 @@ export const preference = {
   set: (name, value) => write(`preference.${name}`, value),
 };
 
-/** Tokens of the seats of a game: that of this tab first, then that of the browser, so that two tabs can hold two seats. */
+/** The token for a game: of this tab, otherwise of this browser, so that two tabs can have two seats. */
 export function tokenOf(game) {
   return sessionStorage.getItem(`${PREFIX}token.${game}`) ?? read(`token.${game}`, null);
 }
@@ -36,12 +36,12 @@ export function keepToken(game, token) {
   write("games", [game, ...ownGames().filter((id) => id !== game)].slice(0, MOST_GAMES));
 }
 
-/** Use a token in this tab, until the server has accepted it: a wrong one must not replace that of a seat. */
+/** Use a token in this tab only, until the server accepts it: a wrong token must not replace a right one. */
 export function tryToken(game, token) {
   sessionStorage.setItem(`${PREFIX}token.${game}`, token);
 }
 
-/** Go back to the browser's token for a game from another one of this tab; whether there is one to go back to. */
+/** Drop the token of this tab if the browser has another one for the game; return whether it has. */
 export function dropTriedToken(game) {
   const kept = read(`token.${game}`, null);
   if (kept === null || kept === tokenOf(game)) return false;
@@ -55,23 +55,23 @@ export function forgetToken(game) {
   endOwnGame(game);
 }
 
-/** Take a game that is over from the list of those that go on; its token is kept for a rematch. */
+/** Remove a finished game from the list of own games; its token remains for a rematch. */
 export function endOwnGame(game) {
   write("games", ownGames().filter((id) => id !== game));
 }
 
-/** The games in which this browser holds a seat, the latest first. */
+/** The games in which this browser has a seat, the latest first. */
 export function ownGames() {
   return read("games", []);
 }
 
-/** Where several people play at one screen: the tokens of their seats, {seat: token}. */
+/** Tokens of the seats of players at this screen, if there are several: {seat: token}. */
 export const sharedSeats = {
   get: (game) => read(`shared.${game}`, {}),
   set: (game, tokens) => write(`shared.${game}`, tokens),
 };
 
-/** Links that invite to the other seats of a game which this browser has created: [{seat, token}]. */
+/** Invitations to the other seats of a game created by this browser: [{seat, token}]. */
 export const invitations = {
   get: (game) => read(`invitations.${game}`, []),
   set: (game, seats) => write(`invitations.${game}`, seats),

@@ -1,4 +1,4 @@
-// Records: upload one, step through it, and have it analysed.
+// Studies: upload a record, step through it, and analyse it.
 
 import { api } from "./api.js";
 import { h, render } from "./dom.js";
@@ -10,7 +10,7 @@ import { infoDialog } from "./dialogs.js";
 import { attempt, toast } from "./speech.js";
 import { Table } from "./table.js";
 
-const LARGEST = 1_000_000; // bytes of an upload, as the server has it
+const LARGEST = 1_000_000; // maximum size of an upload in bytes
 
 export function study(container, { parts: [id], go }) {
   if (!id) {
@@ -21,19 +21,19 @@ export function study(container, { parts: [id], go }) {
   return () => page.end();
 }
 
-/** The field on which files can be dropped; it opens the study of what it gets. */
+/** A field to choose or drop a file, which opens a study of it. */
 export function dropField(go) {
   const input = h("input.visually-hidden", { type: "file", accept: ".jsonl,.json,.blksgf,.sgf,.txt", id: "record-file", onchange: () => input.files[0] && send(input.files[0]) });
   const send = async (file) => {
     if (file.size > LARGEST) {
-      toast(`${file.name} is larger than 1 MB.`, "bad");
+      toast(`${file.name} is larger than 1 MB. Choose a smaller file.`, "bad");
       return;
     }
     const created = await attempt(async () => api.upload(await file.text()));
     for (const note of created?.notes ?? []) toast(`${file.name}: ${note}.`);
     if (created) go(`/study/${created.id}`);
   };
-  const field = h("label.drop", { htmlFor: "record-file" }, input, icon("upload"), h("span", {}, h("b", {}, "Open a record"), h("span.muted", {}, "a .jsonl file of this program, or a .blksgf file; or drop it here")));
+  const field = h("label.drop", { htmlFor: "record-file" }, input, icon("upload"), h("span", {}, h("b", {}, "Open a record"), h("span.muted", {}, "choose or drop a .jsonl file of this program or a .blksgf file")));
   field.addEventListener("dragover", (event) => {
     event.preventDefault();
     field.classList.add("over");
@@ -55,9 +55,9 @@ function upload(container, go) {
       "div.narrow",
       {},
       h("h1", {}, "Study a game"),
-      h("p.lead", {}, "Step through any recorded game, see what the engine thinks of each position, and where the game was lost."),
+      h("p.lead", {}, "Step through a recorded game, see the engine's analysis of each position, and find the decisive mistakes."),
       dropField(go),
-      h("p.muted", {}, "Games that are played here can be studied from their own page, once they are over."),
+      h("p.muted", {}, "To study a game of this server, open its page after the end."),
     ),
   );
 }
@@ -84,16 +84,16 @@ class StudyPage {
     try {
       replay = await api.study(this.id, this.number);
     } catch (error) {
-      if (!this.ended) render(this.container, h("div.notice", {}, h("h1", {}, "There is no such study"), h("p", {}, error.message), h("a.button", { href: "/study", dataset: { link: "" } }, "Open another record")));
+      if (!this.ended) render(this.container, h("div.notice", {}, h("h1", {}, "This study cannot be opened"), h("p", {}, error.message), h("a.button", { href: "/study", dataset: { link: "" } }, "Open another record")));
       return;
     }
     if (this.ended) return;
     this.container.classList.add("wide");
     const game = (this.game = new Game());
-    this.games = replay.games ?? this.number;
+    this.games = replay.games;
     this.table = new Table(this.container, game, {
       submit: () => {},
-      explain: () => Promise.reject(new Error("A record is not played on.")),
+      explain: () => Promise.reject(new Error("Recorded games are read-only.")),
       analyse: (move) => api.analyseStudy(this.id, this.number, move),
       analysisReason: () => null,
       status: () => [h("strong", {}, about(game.game).title), h("span.muted", {}, game.at === 0 ? "Start" : `After move ${game.at} of ${game.last}`), this.#chooser()],
@@ -106,10 +106,10 @@ class StudyPage {
   }
 
   #share() {
-    infoDialog("Share", h("p", {}, "A link to this position:"), linkField("Link to this position", `${location.origin}/study/${this.id}?number=${this.number}&move=${this.game.at}`), studyDownloads(`${this.game.game}-${this.number}-${this.game.at}`, () => this.table.board.svg, this.replay));
+    infoDialog("Share", h("p", {}, "Anyone with this link can see this position:"), linkField("Link to this position", `${location.origin}/study/${this.id}?number=${this.number}&move=${this.game.at}`), studyDownloads(`${this.game.game}-${this.number}-${this.game.at}`, () => this.table.board.svg, this.replay));
   }
 
-  /** Which game of the file. */
+  /** Buttons to choose a game of the file. */
   #chooser() {
     if (!(this.games > 1)) return null;
     const open = (number) => this.go(`/study/${this.id}?number=${number}`);

@@ -1,4 +1,4 @@
-// The page about one game: board, trays, players, moves, analysis. Games that are played and records share it.
+// The view of one game: board, trays, players, moves, analysis. Games and studies share it.
 
 import { AnalysisPanel } from "./analysis.js";
 import { boardFor } from "./boards/index.js";
@@ -14,13 +14,12 @@ import { describe, numbersOf } from "./render/tilewe-game.js";
 import { Timeline } from "./timeline.js";
 
 /**
- * `services` is what the page around it can do: `submit(action)`, `explain(action)`, `analyse(move)`, `analysisReason()`;
- * `status()`, what stands above the board; `header(above, result)`, which fills what stands above the board and the card of the
- * end; `actions()`, the buttons below the players;
- * `key(event)`, further keys.
+ * `services` are functions of the surrounding page: `submit(action)`, `explain(action)`, `analyse(move)`, `analysisReason()`;
+ * `status()` returns the line above the board; `header(header, result)` fills the header and the result card; `actions()` returns
+ * the buttons below the players; `key(event)` handles further keys.
  */
 export class Table {
-  busy = false; // a move is on its way to the server
+  busy = false; // a move has been sent and is not acknowledged yet
   board = null;
   #ending = [];
 
@@ -87,14 +86,14 @@ export class Table {
     return confirmDialog(title, text, yes);
   }
 
-  /** What is drawn on the board besides the game's own marks. */
+  /** Marks on the board besides those of the game. */
   marks() {
     const marks = { coordinates: this.coordinates, ...this.analysis.marks() };
     if (this.numbers) marks.numbers = numbersOf(this.game, this.game.at);
     return marks;
   }
 
-  /** The board's own state has changed: the ghost moved, a worker was chosen. */
+  /** Update the note after a change of the board's state, such as a moved ghost or a chosen worker. */
   changed() {
     const note = this.board?.note;
     this.noteLine.className = `note ${note?.kind ?? ""}`;
@@ -107,7 +106,7 @@ export class Table {
     const { game } = this;
     if (!game.view) return;
     if (!this.board) {
-      // Whoever plays a game for the first time sees its rules until the first move.
+      // In a player's first game, the rules are shown until the first move.
       this.teaching = game.you !== null && !preference.get(`played.${game.game}`, false);
       if (this.teaching) this.tab = "rules";
       this.board = boardFor(this);
@@ -179,7 +178,7 @@ export class Table {
     return h(
       "details.menu",
       { open },
-      h("summary.button", { ariaLabel: "What is shown", title: "What is shown", dataset: { focus: "view-menu" } }, icon("eye"), h("span", {}, "View")),
+      h("summary.button", { ariaLabel: "Display options", title: "Display options", dataset: { focus: "view-menu" } }, icon("eye"), h("span", {}, "View")),
       h("div.menu-content", {}, toggle("coordinates", "Coordinates"), toggle("numbers", "Move numbers"), this.game.kind === "polyomino" && !this.game.studied && toggle("corners", "Open corners"), toggle("textBoard", "Board as text")),
     );
   }
@@ -196,11 +195,11 @@ export class Table {
     if (typing(event.target) || event.defaultPrevented || !this.board) return;
     const onControl = event.target.closest?.("button, a, summary, input, [role=radiogroup], [role=tablist]");
     const onBoard = this.board.element.contains(event.target);
-    if (onControl && ["Enter", " ", "Escape"].includes(event.key)) return; // these belong to the control
+    if (onControl && ["Enter", " ", "Escape"].includes(event.key)) return; // the control handles these keys
     if (onControl?.matches("input") && event.key.startsWith("Arrow")) return;
     if ((onBoard || (this.game.yourTurn && this.game.live)) && this.board.key(event)) {
       event.preventDefault();
-      this.board.element.focus({ preventScroll: true }); // whoever plays by keys means the board from now on
+      this.board.element.focus({ preventScroll: true }); // later keys go to the board, too
       return;
     }
     if (this.#command(event)) event.preventDefault();
@@ -226,7 +225,7 @@ export class Table {
     return true;
   }
 
-  /** The position in a few sentences. */
+  /** A description of the position for screen readers. */
   summary() {
     const { game } = this;
     const scores = game.kind === "santorini" ? "" : game.seats.map((_, seat) => `${game.nameOf(seat)} ${numeral(game.view.scores[seat])}`).join(", ");
@@ -236,12 +235,12 @@ export class Table {
 
 const COLUMNS = { tiles: "Tiles", hexagons: "Hexagons", bridges: "Bridges", bonus: "First tile", draws: "Draws", passes: "Passes", end: "End" };
 
-/** Where the points of each round came from. */
+/** The points of each round by source. */
 function roundsTable(game) {
   return game.rounds.map((round, index) => {
-    // In words below the name, and not as columns: seven of them are wider than the panel, and hide the sum.
+    // A line below the name, because seven columns would be wider than the panel.
     const sources = (row) => Object.keys(COLUMNS).filter((name) => row[name]).map((name) => `${COLUMNS[name]} ${signed(row[name])}`);
-    const ended = { out: (names) => `${names} ${names === "You" ? "have" : "has"} placed all tiles`, stuck: () => "nobody could move" }[round.reason];
+    const ended = { out: (names) => `${names} ${names === "You" ? "have" : "has"} placed all tiles`, stuck: () => "no player could move" }[round.reason];
     const winners = (round.winners ?? []).map((seat) => game.nameOf(seat)).join(", ");
     return h(
       "div.round",
@@ -260,5 +259,5 @@ function roundsTable(game) {
 function rulesOf(game) {
   const { title, rules } = about(game.game);
   const target = game.view?.target;
-  return h("div.rules", {}, h("h3", {}, title), h("ul", {}, rules.map((rule) => h("li", {}, rule)), target && h("li", {}, `Rounds are played until somebody has ${target} points.`)));
+  return h("div.rules", {}, h("h3", {}, title), h("ul", {}, rules.map((rule) => h("li", {}, rule)), target && h("li", {}, `The game ends after the round in which a player reaches ${target} points.`)));
 }

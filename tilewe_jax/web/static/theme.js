@@ -1,10 +1,10 @@
-// Light and dark: as the system has it, until somebody chooses.
+// Light and dark theme: the system's choice until the user chooses.
 
 import { h, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { preference } from "./storage.js";
 
-const THEMES = { system: "as the system has it", light: "light", dark: "dark" };
+const THEMES = { system: "system setting", light: "light", dark: "dark" };
 const ICONS = { system: "system", light: "sun", dark: "moon" };
 
 export function applyTheme() {
@@ -13,7 +13,7 @@ export function applyTheme() {
   else document.documentElement.dataset.theme = theme;
 }
 
-/** "dark" or "light", whichever is shown. */
+/** The current theme, "dark" or "light". */
 export function shownTheme() {
   const chosen = preference.get("theme", "system");
   if (chosen !== "system") return chosen;
@@ -31,7 +31,7 @@ export function themeButton() {
   });
   const draw = () => {
     const theme = preference.get("theme", "system");
-    button.ariaLabel = button.title = `Colours: ${THEMES[theme]}. Change.`;
+    button.ariaLabel = button.title = `Change colours (now: ${THEMES[theme]})`;
     render(button, icon(ICONS[theme]));
   };
   draw();

@@ -1,4 +1,4 @@
-// The moves of a game: the list, the slider, and the buttons that step through them.
+// The moves of a game: a list, a slider, and buttons to step through them.
 
 import { h, plural, render } from "./dom.js";
 import { icon } from "./icons.js";
@@ -14,11 +14,11 @@ export class Timeline {
     this.bar = h(
       "div.timeline",
       { role: "group", ariaLabel: "Step through the game" },
-      step("first", "To the start (Home)", () => 0),
-      step("previous", "One move back (,)", () => game.at - 1),
+      step("first", "Go to the start (Home)", () => 0),
+      step("previous", "Go one move back (,)", () => game.at - 1),
       this.slider,
-      step("next", "One move forward (.)", () => game.at + 1),
-      step("last", "To the latest move (End)", () => game.last),
+      step("next", "Go one move forward (.)", () => game.at + 1),
+      step("last", "Go to the latest move (End)", () => game.last),
       this.count,
     );
     this.list = h("ol.moves", { ariaLabel: "Moves", tabIndex: 0 });

@@ -1,20 +1,20 @@
-// What the boards of all games share: drawing, the cursor, and pointer and keys on it.
+// Base class of boards: drawing, cursor, pointer and keys.
 
 import { boardSvg, cellAt } from "../render/tilewe-game.js";
 import { h } from "../dom.js";
 
-const DRAG = 8; // pixels after which a finger drags
+const DRAG = 8; // pixels after which a touch is a drag
 
 /**
- * The board of a game, with its cursor. A game's own class says what a cell means (`pick`, `hover`), what is drawn
- * (`decoration`) and which keys it has besides the arrows (`command`).
+ * The board of a game with a cursor. Subclasses handle cells (`pick`, `hover`), add marks (`decoration`), and handle keys besides
+ * the arrow keys (`command`).
  *
- * `table` is the page about it: {game, submit(action), explain(action), say(text), changed()}.
+ * `table` is the view of the game: {game, submit(action), explain(action), say(text), changed()}.
  */
 export class BoardArea {
-  cursor = null; // [x, y]; null until the board is pointed at or gets the focus
-  dragged = false; // whether a finger that is down has moved
-  pointing = null; // the type of pointer that moved the cursor last, "keyboard" for keys
+  cursor = null; // [x, y], or null
+  dragged = false; // whether the current touch is a drag
+  pointing = null; // type of the pointer that moved the cursor last; "keyboard" for keys
 
   constructor(table) {
     this.table = table;
@@ -38,17 +38,17 @@ export class BoardArea {
     return "Board. Arrow keys move, Enter places, question mark lists all keys.";
   }
 
-  /** Whether the user may act on what is shown. */
+  /** Whether the user may move in the position on display. */
   get active() {
     return this.game.yourTurn && this.game.live && !this.table.busy;
   }
 
-  /** The view to draw; a game may show a turn that is half made. */
+  /** The view to draw; a subclass may show an incomplete turn. */
   get view() {
     return this.game.view;
   }
 
-  // ---- For a game's own class
+  // ---- For subclasses
 
   decoration() {
     return {};
@@ -62,21 +62,21 @@ export class BoardArea {
     return false;
   }
 
-  /** The pointer has left the board. */
+  /** Remove the cursor after the pointer has left the board. */
   left() {
     if (this.pointing !== "mouse") return;
     this.cursor = null;
     this.changed();
   }
 
-  /** New state of the game. */
+  /** Update after a change of the game. */
   update() {
     this.redraw();
   }
 
   // ---- Drawing
 
-  /** Draw soon, once for all that changes meanwhile. */
+  /** Draw in the next frame. */
   redraw() {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = undefined;
@@ -94,7 +94,7 @@ export class BoardArea {
       last: this.game.lastMove,
       ...this.table.marks(),
       ...decoration,
-      // A piece at the cursor shows where it is.
+      // A ghost at the cursor replaces its mark.
       ...(keyboard && this.cursor && !decoration.ghost ? { cursor: this.cursor } : {}),
     });
     this.element.replaceChildren(this.svg);
@@ -111,7 +111,7 @@ export class BoardArea {
     return this.svg ? cellAt(this.svg, event.clientX, event.clientY - this.lift(event)) : null;
   }
 
-  /** By how many pixels what is moved lies above the pointer. */
+  /** Distance in pixels of a dragged piece above the pointer. */
   lift() {
     return 0;
   }
@@ -119,7 +119,7 @@ export class BoardArea {
   #pointed(event) {
     if (event.pointerType === "touch") {
       if (!event.buttons || !this.pressedAt) return;
-      // A tap means the cell under it; only what is dragged from there would be hidden by the finger.
+      // A tap selects its cell; only a drag moves the cursor.
       this.dragged ||= Math.hypot(event.clientX - this.pressedAt[0], event.clientY - this.pressedAt[1]) > DRAG;
       if (!this.dragged) return;
     }
@@ -155,7 +155,7 @@ export class BoardArea {
 
   // ---- Keys and gamepad
 
-  /** Handle a key; gives whether it meant something here. */
+  /** Handle a key; return whether the board uses it. */
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
     const moves = { ArrowLeft: "west", ArrowRight: "east", ArrowUp: "up", ArrowDown: "down" };
@@ -164,7 +164,7 @@ export class BoardArea {
     return name ? this.act(name) : false;
   }
 
-  /** Do what a key or a button of a gamepad says. */
+  /** Execute the command of a key or gamepad button. */
   act(name) {
     const step = { west: [-1, 0], east: [1, 0], up: [0, 1], down: [0, -1] }[name];
     if (!step) return this.command(name);
@@ -175,7 +175,7 @@ export class BoardArea {
     return true;
   }
 
-  /** The cell that the cursor goes to. */
+  /** The next cell of the cursor in a direction. */
   step([dx, dy]) {
     const { size } = this.view;
     if (!this.cursor) return [size >> 1, size >> 1];

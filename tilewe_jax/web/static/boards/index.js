@@ -1,4 +1,4 @@
-// The board of a kind of view.
+// Choice of the board for a kind of view.
 
 import { PolyominoBoard } from "./polyomino.js";
 import { SantoriniBoard } from "./santorini.js";

@@ -14,7 +14,7 @@ const TURNS = {
   flip: ([x, y]) => [-x, y],
 };
 
-/** The orientations of a game by id, and how one becomes another. */
+/** The orientations of a game by id, and their rotations and reflections. */
 export class Orientations {
   constructor(list) {
     this.byId = new Map(list.map((orientation) => [orientation.id, orientation]));
@@ -31,7 +31,7 @@ export class Orientations {
     return this.byPiece.get(piece)[0];
   }
 
-  /** An orientation turned "right" or "left" by 90 degrees, or mirrored by "flip". */
+  /** The orientation after a rotation by 90 degrees ("right" or "left") or a reflection ("flip"). */
   turned(orientation, turn) {
     return this.byCells.get(key(normalized(orientation.cells.map(TURNS[turn]))));
   }

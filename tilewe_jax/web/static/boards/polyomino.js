@@ -1,4 +1,4 @@
-// Polyomino games: trays, the piece under the pointer, and its placement.
+// Polyomino games: trays, the ghost of a piece, and its placement.
 
 import { debounce, h, plural, render } from "../dom.js";
 import { icon } from "../icons.js";
@@ -7,13 +7,13 @@ import { pieceSvg, PIECES } from "../render/tilewe-game.js";
 import { BoardArea, cellName } from "./area.js";
 import { extent, Orientations } from "./pieces.js";
 
-const COARSE = matchMedia("(pointer: coarse)").matches; // fingers, not a mouse
+const COARSE = matchMedia("(pointer: coarse)").matches; // touch instead of a mouse
 
 export class PolyominoBoard extends BoardArea {
   #legal = new Set();
-  #legalOf = null; // the list that #legal was made of
-  #fitting = null; // the pieces that can be placed now; null while others are to move
-  #rules = new Map(); // why actions of this position are illegal, as the server says it
+  #legalOf = null; // the list from which #legal was made
+  #fitting = null; // pieces that can be placed now; null while others are to move
+  #rules = new Map(); // the server's explanations of illegal actions in this position
   #rulesAt = null;
 
   constructor(table) {
@@ -30,16 +30,16 @@ export class PolyominoBoard extends BoardArea {
     this.element.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
   }
 
-  // ---- What the position says
+  // ---- The position
 
-  /** The colours that are the user's own; those of the seat to move for a record or a spectator. */
+  /** The colours of the user; empty for spectators. */
   get ownColors() {
     const view = this.game.view;
     const seat = this.game.you;
     return seat === null ? [] : view.colors.map((color, index) => ({ ...color, index })).filter(({ player }) => player === seat);
   }
 
-  /** The colour whose piece is being placed: the own one to move, else the first own one. */
+  /** The user's colour to move, otherwise the user's first colour. */
   get color() {
     const own = this.ownColors;
     const current = this.game.view.current_color;
@@ -61,11 +61,11 @@ export class PolyominoBoard extends BoardArea {
     if (moved) {
       this.#rulesAt = position;
       this.#rules.clear();
-      if (this.pointing === "touch") this.cursor = null; // the finger is gone
+      if (this.pointing === "touch") this.cursor = null; // the touch has ended
     }
     this.#keepPiece(turned);
     if (moved && this.ghost?.legal === false) {
-      // A resting mouse pointed at the previous position, so its ghost waits for the next movement. A cursor moved by keys stays.
+      // A resting mouse pointed at the previous position, so its ghost waits for the next movement; a cursor of keys stays.
       if (this.pointing === "mouse") this.cursor = null;
       else this.#explain();
     }
@@ -74,7 +74,7 @@ export class PolyominoBoard extends BoardArea {
     this.redraw();
   }
 
-  /** Whatever was selected may have been placed meanwhile, or at the begin of a turn fit nowhere any more. */
+  /** Select another piece if the selected one was placed or no longer fits. */
   #keepPiece(turned) {
     const color = this.orientations && !this.game.over ? this.color : null;
     if (!color?.pieces.length) {
@@ -82,7 +82,7 @@ export class PolyominoBoard extends BoardArea {
     } else if (!this.orientation || !color.pieces.includes(this.orientation.piece) || (turned && this.#fitting && !this.#fitting.has(this.orientation.piece))) {
       const order = this.orientations.pieces;
       const from = this.orientation ? order.indexOf(this.orientation.piece) : order.length;
-      // The largest piece first, then downwards: large pieces are hard to place later.
+      // Larger pieces first, because they are harder to place later.
       const available = order.filter((piece) => color.pieces.includes(piece));
       const fitting = available.filter((piece) => this.#fitting?.has(piece));
       const left = fitting.length ? fitting : available;
@@ -92,10 +92,10 @@ export class PolyominoBoard extends BoardArea {
 
   // ---- The ghost
 
-  /** Where the selected piece would lie: {action, cells, legal, at}, or null. It is centred on the cursor, and kept on the board. */
+  /** The selected piece at the cursor, kept on the board: {action, cells, legal, at}, or null. */
   get ghost() {
     if (!this.cursor || !this.orientation || !this.game.live || this.game.over) return null;
-    if (!this.game.yourTurn && this.pointing !== "mouse") return null; // only a pointer is moved to plan ahead
+    if (!this.game.yourTurn && this.pointing !== "mouse") return null; // planning ahead needs a mouse
     const { size } = this.game.view;
     const [width, height] = extent(this.orientation.cells);
     const x = Math.max(0, Math.min(size - width, this.cursor[0] - ((width - 1) >> 1)));
@@ -114,7 +114,7 @@ export class PolyominoBoard extends BoardArea {
     return marks;
   }
 
-  /** The free cells diagonal to an own piece and beside none: a piece must cover one of them. */
+  /** Free cells that touch own pieces only diagonally, and start cells: a piece must cover one of them. */
   get #openCorners() {
     const { size, cells, current_color: color, start_cells: starts } = this.game.view;
     const at = (x, y) => (x >= 0 && y >= 0 && x < size && y < size ? cells[y * size + x] : undefined);
@@ -130,7 +130,7 @@ export class PolyominoBoard extends BoardArea {
     return open;
   }
 
-  /** Ask why the ghost may not lie where it is. */
+  /** Request the explanation of an illegal ghost. */
   #explain() {
     const ghost = this.ghost;
     if (ghost && ghost.legal === false && !this.#rules.has(ghost.action)) this.ask(ghost.action);
@@ -157,11 +157,11 @@ export class PolyominoBoard extends BoardArea {
       this.#rules.set(action, rule);
       this.changed();
     } catch {
-      // without a connection the piece stays red, without a reason
+      // without a connection the piece stays red without a reason
     }
   }
 
-  /** What is said about the ghost below the board: {text, kind}. */
+  /** The note below the board: {text, kind}, or null. */
   get note() {
     const { game } = this;
     if (game.over || !game.live || game.you === null) return null;
@@ -170,16 +170,16 @@ export class PolyominoBoard extends BoardArea {
     if (!ghost) {
       if (!this.orientation) return null;
       if (!this.#fitting?.has(this.orientation.piece)) return { text: `${this.orientation.piece} fits nowhere now. Choose another piece.`, kind: "bad" };
-      return { text: COARSE ? "Tap the board to lay the piece there, then place it." : "Point at the board to place the piece, or press L to find a place for it.", kind: "info" };
+      return { text: COARSE ? "Tap the board to position the piece, then press Place." : "Click on the board to place the piece, or press L to find a place for it.", kind: "info" };
     }
     if (ghost.legal) return { text: `${this.orientation.piece} fits here.`, kind: "good" };
     const rule = this.#rules.get(ghost.action);
-    return { text: rule ? rule.charAt(0).toUpperCase() + rule.slice(1) + "." : "Not here …", kind: "bad" };
+    return { text: rule ? rule.charAt(0).toUpperCase() + rule.slice(1) + "." : "The piece cannot be placed here.", kind: "bad" };
   }
 
   // ---- Acting
 
-  /** A piece that a finger drags is shown above it: its lowest row is a cell and a half above. */
+  /** A dragged piece is shown one and a half cells above the finger. */
   lift(event) {
     if (event.pointerType !== "touch" || !this.dragged || !this.orientation) return 0;
     const cell = this.element.clientWidth / (this.game.view.size + 1);
@@ -187,7 +187,7 @@ export class PolyominoBoard extends BoardArea {
   }
 
   pick(cell, pointer) {
-    if (pointer === "touch") return; // a finger hides what it points at: it is placed with the button
+    if (pointer === "touch") return; // a finger hides its cell, so the Place button confirms
     this.#place();
   }
 
@@ -215,7 +215,7 @@ export class PolyominoBoard extends BoardArea {
     } else if (name === "right" || name === "left" || name === "flip") this.#turn(name);
     else if (name === "next" || name === "previous") this.#another(name === "next" ? 1 : -1);
     else if (name === "find" || name === "findBack") this.#find(name === "find" ? 1 : -1);
-    else if (name === "why") this.table.say(this.note?.text ?? "Nothing is chosen");
+    else if (name === "why") this.table.say(this.note?.text ?? "No piece is chosen");
     else if (name === "cancel") {
       this.cursor = null;
       this.changed();
@@ -247,7 +247,7 @@ export class PolyominoBoard extends BoardArea {
     this.changed();
   }
 
-  /** The places where the piece may lie, in this orientation or, where there is none, in any: as [orientation, x, y]. */
+  /** Legal actions of a piece in this orientation; with `any`, in all orientations if this one has none. */
   #placesOf(orientation, any = false) {
     if (!orientation) return [];
     const { size } = this.game.view;
@@ -257,7 +257,7 @@ export class PolyominoBoard extends BoardArea {
     return this.orientations.byPiece.get(orientation.piece).flatMap(({ id }) => places(id));
   }
 
-  /** Put the ghost on the next place where the piece may lie. */
+  /** Move the ghost to the next legal place. */
   #find(step) {
     const { size } = this.game.view;
     const places = this.#placesOf(this.orientation, true);
@@ -272,7 +272,7 @@ export class PolyominoBoard extends BoardArea {
     this.#moved();
   }
 
-  /** Select a legal action, as a hint does. */
+  /** Show a suggested move. */
   suggest(move) {
     if (move.kind !== "place") return;
     this.#showAction(move.id, this.game.view.size);
@@ -290,7 +290,7 @@ export class PolyominoBoard extends BoardArea {
   #pass() {
     const pass = this.#passAction;
     if (pass === undefined || !this.active) return false;
-    this.table.confirm("Pass for the rest of the game?", "A pass is final: the others place as long as they can.", "Pass").then((yes) => yes && this.table.submit(pass));
+    this.table.confirm("Pass for the rest of the game?", "You cannot place any more pieces after a pass. The other players continue.", "Pass").then((yes) => yes && this.table.submit(pass));
     return true;
   }
 
@@ -302,7 +302,7 @@ export class PolyominoBoard extends BoardArea {
   #wheel(event) {
     if (!this.orientation || !this.cursor || this.pointing !== "mouse") return;
     event.preventDefault();
-    // Wheels turn in steps, touchpads in floods of small ones: one turn for so many pixels.
+    // A mouse wheel sends large steps and a touchpad many small ones, so 40 pixels make one turn.
     this.turned = (this.turned ?? 0) + (event.deltaY || event.deltaX);
     if (Math.abs(this.turned) < 40) return;
     const forward = this.turned > 0;

@@ -8,8 +8,8 @@ const STEPS = ["Worker", "Move", "Build"];
 const same = (a, b) => a !== null && b !== null && String(a) === String(b);
 
 export class SantoriniBoard extends BoardArea {
-  worker = null; // index of the chosen worker
-  to = null; // where it goes
+  worker = null; // index of the chosen worker, or null
+  to = null; // chosen destination, or null
 
   constructor(table) {
     super(table);
@@ -26,7 +26,7 @@ export class SantoriniBoard extends BoardArea {
     this.redraw();
   }
 
-  /** The legal moves that agree with what is chosen so far. */
+  /** The legal moves that agree with the current choices. */
   get #open() {
     if (!this.active) return [];
     return this.game.legal.filter(
@@ -47,7 +47,7 @@ export class SantoriniBoard extends BoardArea {
     return [...new Map(cells.map((cell) => [String(cell), cell])).values()];
   }
 
-  /** The position with the worker where it goes, before it builds. */
+  /** The position with the chosen worker at its destination. */
   get view() {
     const { view } = this.game;
     if (this.to === null || !view || !this.active) return view;
@@ -80,7 +80,7 @@ export class SantoriniBoard extends BoardArea {
       this.#choose(step, cell);
       return;
     }
-    // Another own worker begins the turn anew; the chosen one, or anything else, takes a step back.
+    // Choosing another own worker restarts the turn.
     const worker = this.game.view.workers.findIndex((place) => same(place, cell));
     if (worker >= 0 && this.game.legal.some((move) => move.worker === worker)) {
       this.worker = worker;
@@ -97,7 +97,7 @@ export class SantoriniBoard extends BoardArea {
     const matching = this.#open.filter((move) =>
       step === "place" ? same(move.to, cell) : step === "build" ? same(move.build, cell) : step === "to" && move.build === null,
     );
-    // A move to the third level wins: where the rules have no building then, there is nothing more to choose.
+    // A winning move to the third level needs no build.
     if (matching.length === 1 && (step === "place" || step === "build" || this.#open.length === 1)) {
       this.table.submit(matching[0].id);
       return;
@@ -106,16 +106,16 @@ export class SantoriniBoard extends BoardArea {
     this.table.say(this.note?.text ?? "");
   }
 
-  /** Say why a cell cannot be chosen, in the words of the rules. */
+  /** Explain why a cell cannot be chosen. */
   async #refuse(step, cell) {
     const action = this.#actionFor(step, cell);
-    let text = step === "worker" ? "Choose one of your own workers that can move." : step === "to" ? "The worker cannot go there: at most one level up, one cell far, and not onto a dome or a worker." : "Nothing can be built there.";
+    let text = step === "worker" ? "Choose one of your workers that can move." : step === "to" ? "A worker moves to an adjacent cell without a worker or dome, at most one level up." : "You cannot build there.";
     if (action !== null) {
       try {
         const { rule } = await this.table.explain(action);
         if (rule) text = rule.charAt(0).toUpperCase() + rule.slice(1) + ".";
       } catch {
-        // the general words do
+        // the general text remains
       }
     }
     this.refused = text;
@@ -123,7 +123,7 @@ export class SantoriniBoard extends BoardArea {
     this.table.changed();
   }
 
-  /** The action of a turn that is not legal, so that the server can say why: 64 * worker + 8 * move + build. */
+  /** The action of an illegal turn, 64 * worker + 8 * move + build, which the server explains. */
   #actionFor(step, cell) {
     const direction = (from, to) => DIRECTIONS.findIndex(([dx, dy]) => from[0] + dx === to[0] && from[1] + dy === to[1]);
     if (step === "worker" || this.worker === null) return null;
@@ -173,7 +173,7 @@ export class SantoriniBoard extends BoardArea {
     if (!this.active) return null;
     if (this.refused) return { text: this.refused, kind: "bad" };
     if (this.#step === "place") return { text: "Place a worker on any free cell.", kind: "info" };
-    const text = { worker: "Choose one of your workers.", to: "Choose where it goes: at most one level up.", build: "Choose where to build. Esc takes the move back." }[this.#step];
+    const text = { worker: "Choose one of your workers.", to: "Choose a cell to move to, at most one level up.", build: "Choose a cell to build on. Esc cancels the move." }[this.#step];
     return { text, kind: "info" };
   }
 
@@ -191,5 +191,5 @@ export class SantoriniBoard extends BoardArea {
   }
 }
 
-// NW, N, NE, W, E, SW, S, SE, as the actions number them, with y up.
+// The directions of actions in their order: NW, N, NE, W, E, SW, S, SE, with y up.
 const DIRECTIONS = [[-1, 1], [0, 1], [1, 1], [-1, 0], [1, 0], [-1, -1], [0, -1], [1, -1]];

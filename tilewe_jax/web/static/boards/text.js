@@ -1,4 +1,4 @@
-// Games that have no picture of their own: the board as text, and the list of legal moves.
+// Games without a drawing: the board as text, and a list of legal moves.
 
 import { h, render } from "../dom.js";
 

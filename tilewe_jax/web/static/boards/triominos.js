@@ -1,4 +1,4 @@
-// Triominos: the own tray, the tile at the frontier, drawing and passing.
+// Triominos: trays, the tile at a free cell, drawing and passing.
 
 import { h, plural, render, signed } from "../dom.js";
 import { icon } from "../icons.js";
@@ -11,7 +11,7 @@ const corner = ([x, y]) => `${x.toFixed(3)} ${y.toFixed(3)}`;
 
 const spaced = (tile) => [...tile].join("-");
 
-/** The three numbers of a tile at the corners of a cell, in the order of the cell's points, for each of its rotations. */
+/** The numbers of a tile in the order of a cell's points, for each of its three rotations. */
 export function rotations(tile, points) {
   const [[ax, ay], [bx, by], [cx, cy]] = points;
   const clockwise = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax) > 0; // y points down
@@ -24,7 +24,7 @@ export function rotations(tile, points) {
 
 export class TriominosBoard extends BoardArea {
   tile = null;
-  turn = null; // the rotation that was chosen by hand, for the cell under the cursor
+  turn = null; // rotation chosen by the user at the current cell, or null
 
   constructor(table) {
     super(table);
@@ -47,7 +47,7 @@ export class TriominosBoard extends BoardArea {
 
   update() {
     if (!this.hand.includes(this.tile) || (this.seen !== this.game.last && !this.#targets.length)) {
-      // A tile that can be placed, and of these the one with most points: what most people look for first.
+      // The tile of the placement with the most points.
       const best = this.#placements.reduce((a, b) => (!a || b.gain > a.gain ? b : a), null);
       this.tile = best?.tile ?? (this.hand.includes(this.tile) ? this.tile : this.hand[0]) ?? null;
     }
@@ -110,7 +110,7 @@ export class TriominosBoard extends BoardArea {
   }
 
   decoration() {
-    // Always with room for the frontier, so that nothing jumps when the turn changes.
+    // The bounds always include the frontier, so that the board does not jump between turns.
     const marks = { bounds: boundsOf(this.game.view, true), frontier: this.active };
     if (this.active) marks.legal = this.#targets.map(({ cell }) => cell);
     const ghost = this.ghost;
@@ -123,16 +123,16 @@ export class TriominosBoard extends BoardArea {
     if (this.pointing === "keyboard") this.table.say(this.note?.text ?? "Free cell");
   }
 
-  /** Why the tile does not fit as it lies. */
+  /** The reason why the tile does not fit in its rotation. */
   #mismatch(ghost) {
     const shown = new Map();
     for (const { points, numbers } of this.game.view.tiles) points.forEach((point, index) => shown.set(corner(point), numbers[index]));
     const wrong = ghost.points.flatMap((point, index) => {
-      const there = shown.get(corner(point));
-      return there !== undefined && there !== ghost.numbers[index] ? [`${ghost.numbers[index]} would meet ${there}`] : [];
+      const neighbour = shown.get(corner(point));
+      return neighbour !== undefined && neighbour !== ghost.numbers[index] ? [`${ghost.numbers[index]} would meet ${neighbour}`] : [];
     });
-    if (wrong.length) return `${spaced(this.tile)} does not fit so: ${wrong.join(" and ")}.`;
-    return `${spaced(this.tile)} may not lie here.`;
+    if (wrong.length) return `${spaced(this.tile)} does not fit: ${wrong.join(" and ")}.`;
+    return `${spaced(this.tile)} cannot be placed here.`;
   }
 
   get note() {
@@ -145,9 +145,9 @@ export class TriominosBoard extends BoardArea {
     }
     if (ghost) return { text: this.#mismatch(ghost), kind: "bad" };
     if (this.#targets.length) return { text: `${spaced(this.tile)} fits in ${plural(new Set(this.#targets.map(({ cell }) => String(cell))).size, "place")}, marked on the board.`, kind: "info" };
-    if (this.#placements.length) return { text: `${spaced(this.tile)} fits nowhere now; the bright tiles do.`, kind: "info" };
-    if (this.#word("draw")) return { text: "Nothing fits: draw a tile.", kind: "info" };
-    return { text: "Nothing fits, and no tile can be drawn: pass.", kind: "info" };
+    if (this.#placements.length) return { text: `${spaced(this.tile)} fits nowhere now. Choose one of the bright tiles.`, kind: "info" };
+    if (this.#word("draw")) return { text: "No tile fits. Draw a tile.", kind: "info" };
+    return { text: "No tile fits, and you cannot draw another one. Pass.", kind: "info" };
   }
 
   // ---- Acting
@@ -173,7 +173,7 @@ export class TriominosBoard extends BoardArea {
   command(name) {
     if (name === "draw" || name === "pass") {
       const move = this.#word(name);
-      if (!move) this.table.say(name === "draw" ? "No tile may be drawn now" : "You cannot pass while you can place or draw");
+      if (!move) this.table.say(name === "draw" ? "You cannot draw a tile now" : "You cannot pass while you can place or draw a tile");
       else this.table.submit(move.id);
     } else if (name === "place") {
       if (!this.cursor) this.act("find");
