@@ -234,9 +234,9 @@ def _games_in(path: Path, state: _State) -> list[Json]:
             lines = file.read(_RECORDS_TAIL).splitlines(keepends=True)
         games: list[Json] = []
         for game in reversed(read_records(b"".join([header, *lines[-MAX_GAMES:]])).games):
-            position = reduce(
-                lambda position, action: position.after(action), game.actions, game.game.init_from_deal(game.deal)
-            )
+            position = game.game.init_from_deal(game.deal)
+            for action in game.actions:
+                position = position.after(action)
             view = position.view(open=True)
             games.append({"file": path.name, "names": list(game.names), "moves": len(game.actions), "view": view})
         return games

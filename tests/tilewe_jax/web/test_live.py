@@ -25,10 +25,11 @@ def test_a_grid_of_santorini_has_heights_and_workers() -> None:
 def test_grids_of_polyomino_games_equal_their_views() -> None:
     game = tilewe_jax.make("duo", size=6)
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 2))
+    step, characters = jax.jit(jax.vmap(game.step, in_axes=(0, None))), jax.jit(game.characters)
     for _ in range(3):
         position = game.host(rows(states, 1))
-        assert bytes(game.characters(rows(states, 1)).tolist()).decode() == (view := position.view())["cells"]
-        states = jax.vmap(game.step, in_axes=(0, None))(states, position.legal_actions()[-1])
+        assert bytes(characters(rows(states, 1)).tolist()).decode() == (view := position.view())["cells"]
+        states = step(states, position.legal_actions()[-1])
     assert set(view["cells"]) == {".", "0", "1"}
 
 

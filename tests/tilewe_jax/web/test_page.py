@@ -98,7 +98,7 @@ def test_two_people_play_undo_resign_and_play_again(open_page: Any) -> None:
         for each in (first, second):
             each.wait_for_move(number + 1)
     first.page.keyboard.press("u")
-    second.page.click(".invite button.primary")
+    second.page.click(".invite button:has-text('Agree')")
     first.wait(lambda: first.state["move"] == 2)
     first.wait_for_turn()
     move_by_keyboard(first, chance)
@@ -266,6 +266,7 @@ def test_the_page_reconnects_after_a_crash_of_the_server(browser: Any, tmp_path:
         server.start()
         page.page.wait_for_selector(".clock.running")
         page.page.wait_for_selector(".connection", state="detached")
+        page.page.click("#tab-moves")
         assert page.page.locator(".move").count() == page.state["move"] == 1
         move_by_keyboard(page, random.Random(1))
         assert [error for error in page.errors if "WebSocket" not in error and "ERR_CONNECTION" not in error] == []

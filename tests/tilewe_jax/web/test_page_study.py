@@ -1,13 +1,15 @@
 """The page in Chromium: review of games, studies, and the dashboard of training."""
 
 import json
+import random
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tilewe_jax.web.page import move_by_keyboard, play
+from tests.tilewe_jax.web.page import HUMAN, Server, move_by_keyboard, play
+from tests.tilewe_jax.web.support import play_out
 
 
 def test_stepping_hints_and_analysis(open_page: Any) -> None:
@@ -15,7 +17,11 @@ def test_stepping_hints_and_analysis(open_page: Any) -> None:
     page.start("duo_official", size=6)
     page.page.click('[data-focus="action-bulb"]')
     page.page.wait_for_selector(".tilewe-ghost.tilewe-good")
-    play(page, move_by_keyboard)
+    play(page, move_by_keyboard, most=3)
+    page.wait_for_turn()
+    page.page.click('[data-focus="action-flag"]')
+    page.page.click("dialog .danger")
+    page.page.wait_for_selector('[data-focus="review"]')
     last = page.state["move"]
     page.page.click('[data-focus="review"]')
     page.page.wait_for_selector(".candidates")
@@ -44,11 +50,12 @@ def test_stepping_hints_and_analysis(open_page: Any) -> None:
     assert "cells" in page.page.locator(".board-text").inner_text()
 
 
-def test_a_study_of_a_record(open_page: Any, tmp_path: Path) -> None:
+def test_a_study_of_a_record(open_page: Any, server: Server, tmp_path: Path) -> None:
+    made = server.create("santorini", {"size": 3}, [HUMAN, HUMAN])
+    with server.player(made, 0) as first, server.player(made, 1) as second:
+        play_out([first, second], random.Random(0))
     page = open_page()
-    page.start("santorini", size=3)
-    play(page, move_by_keyboard)
-    answer = page.context.request.get(f"{page.server.address}/api/games/{page.state['id']}/record?format=jsonl")
+    answer = page.context.request.get(f"{server.address}/api/games/{made['id']}/record?format=jsonl")
     record = tmp_path / "game.jsonl"
     record.write_bytes(answer.body())
     page.open("/study").page.set_input_files("#record-file", record)

@@ -87,7 +87,7 @@ QUIET: Any = {"deadline": None, "suppress_health_check": list(HealthCheck), "dat
 
 
 @given(st.lists(MESSAGES, min_size=15, max_size=15))
-@settings(max_examples=10, **QUIET)
+@settings(max_examples=6, **QUIET)
 def test_malformed_messages(client: TestClient, messages: list[str | bytes]) -> None:
     harass(client, messages)
 
