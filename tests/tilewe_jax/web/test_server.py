@@ -44,11 +44,8 @@ def test_a_bot_plays_by_an_invite_link(tmp_path: Path, capsys: pytest.CaptureFix
         first, second = asyncio.run(asyncio.wait_for(play(), 60))
         assert first == second
         assert first["reason"] == "finished"
-        for link, part in (
-            (f"{links[0]}x", "token"),
-            (f"http://127.0.0.1:{server.port}/game/nosuch#x", "exist"),
-            ("x", "link"),
-        ):
+        unknown = f"http://127.0.0.1:{server.port}/game/nosuch#x"
+        for link, part in ((f"{links[0]}x", "token"), (unknown, "exist"), ("x", "link")):
             with pytest.raises(web_bot.BotError, match=part):
                 asyncio.run(asyncio.wait_for(web_bot.play(link), 60))
         code, _, err = run(capsys, "serve", "--port", str(server.port), "--data", str(tmp_path / "other"))
