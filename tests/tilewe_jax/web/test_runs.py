@@ -81,7 +81,11 @@ def test_equal_requests_share_an_answer(tmp_path: Path, monkeypatch: pytest.Monk
     make(tmp_path, "a", [{"iteration": number} for number in range(10)])
     runs = Runs(tmp_path)
     updates: list[Any] = []
-    monkeypatch.setattr(module.Rows, "update", lambda rows: updates.append(rows))
+
+    def update(rows: module.Rows) -> None:
+        updates.append(rows)
+
+    monkeypatch.setattr(module.Rows, "update", update)
 
     async def ask() -> list[str]:
         return await asyncio.gather(*(runs.listed() for _ in range(25)))
