@@ -10,7 +10,7 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -83,6 +83,34 @@ class Question:
             "seed": self.seed,
             "max_candidates": self.max_candidates,
         }
+
+
+@contextlib.asynccontextmanager
+async def running(
+    command: Sequence[str], niceness: int, limit: int, **streams: int
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a process with low priority in this context, and kill it with its children at the end.
+
+    Args:
+      command: its command line.
+      niceness: its niceness.
+      limit: maximum size of a line of its output, in bytes.
+      streams: its ``stdin`` and ``stderr``.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdout=asyncio.subprocess.PIPE,
+        limit=limit,
+        start_new_session=True,  # Ctrl-C in a terminal must reach only the server
+        **streams,  # type: ignore[arg-type]
+    )
+    processes.lower_priority(process.pid, niceness)
+    try:
+        yield process
+    finally:
+        processes.kill(process.pid)
+        # Shielded, because a cancelled wait would leave a zombie process.
+        await asyncio.shield(process.wait())
 
 
 @dataclass(eq=False)
@@ -259,33 +287,23 @@ class _Process:
         """Start the process and read its answers until it ends; the process has ended when this returns or raises."""
         self._last_lines.clear()
         pipe = asyncio.subprocess.PIPE
-        process = self._process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            limit=LINE_LIMIT,
-            start_new_session=True,  # Ctrl-C in a terminal must reach only the server
-        )
-        processes.lower_priority(process.pid, NICENESS)
-        assert process.stdout
-        assert process.stderr
-        listening = asyncio.create_task(self._listen(process.stderr))
-        watching = asyncio.create_task(self._watch())
-        try:
-            self._write({"id": 0, "action": "query_version"})
-            while line := await process.stdout.readline():
-                self._receive(line)
-            await asyncio.wait({listening}, timeout=1)
-        except ValueError:
-            self._last_lines.append(f"it wrote an answer of more than {LINE_LIMIT:,} bytes")
-        finally:
-            self._process = None
-            for task in (listening, watching):
-                task.cancel()
-            processes.kill(process.pid)  # with its children, such as a compiler
-            # Shielded, because a cancelled wait would leave a zombie process.
-            await asyncio.shield(process.wait())
+        async with running(self._command, NICENESS, LINE_LIMIT, stdin=pipe, stderr=pipe) as process:
+            self._process = process
+            assert process.stdout
+            assert process.stderr
+            listening = asyncio.create_task(self._listen(process.stderr))
+            watching = asyncio.create_task(self._watch())
+            try:
+                self._write({"id": 0, "action": "query_version"})
+                while line := await process.stdout.readline():
+                    self._receive(line)
+                await asyncio.wait({listening}, timeout=1)
+            except ValueError:
+                self._last_lines.append(f"it wrote an answer of more than {LINE_LIMIT:,} bytes")
+            finally:
+                self._process = None
+                for task in (listening, watching):
+                    task.cancel()
 
     async def _listen(self, stream: asyncio.StreamReader) -> None:
         """Store the last lines on standard error."""

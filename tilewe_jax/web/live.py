@@ -5,7 +5,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from tilewe_jax.utils import processes
+from tilewe_jax.web.engines import running
 
 log = logging.getLogger("tilewe_jax.web")
 
@@ -54,19 +54,11 @@ class Live:
                 await self._task
 
     async def _run(self) -> None:
-        process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=LINE_LIMIT,
-            start_new_session=True,
-        )
-        processes.lower_priority(process.pid, NICENESS)
-        assert process.stdout
+        null = asyncio.subprocess.DEVNULL
         idle = 0.0
         loop = asyncio.get_running_loop()
-        try:
+        async with running(self._command, NICENESS, LINE_LIMIT, stdin=null, stderr=null) as process:
+            assert process.stdout
             while line := await process.stdout.readline():
                 idle = 0.0 if self._watching else idle or loop.time()
                 if idle and loop.time() - idle > SECONDS_AFTER_LAST:
@@ -75,6 +67,3 @@ class Live:
                     self._last = line.decode().rstrip("\n")
                     self._news.notify_all()
             log.warning("the process of live games has ended")
-        finally:
-            processes.kill(process.pid)
-            await asyncio.shield(process.wait())

@@ -75,7 +75,7 @@ class ClockSettings:
 class Clock:
     """Clocks of the people in a game. They start with the first move and stop while the server is down.
 
-    Engines have no clock: their agents have a time limit per move.
+    Engines do not have a clock; their agents have a time limit per move.
     """
 
     settings: ClockSettings
@@ -100,7 +100,7 @@ class PlayedMove:
 
     @property
     def stored(self) -> dict[str, Any] | None:
-        """The stored values besides the action, or ``None`` if there are none."""
+        """The stored values besides the action; ``None`` if all are empty."""
         values = {"analysis": self.analysis, "note": self.note}
         return {name: value for name, value in values.items() if value is not None} or None
 
@@ -301,7 +301,7 @@ class Session:
         """Accept or decline the request to take back moves."""
         seat = self._check_running(seat)
         if self.undo is None:
-            raise RefusedError("there is no request to take back a move", status=409)
+            raise RefusedError("nobody asks to take back a move", status=409)
         if seat == self.undo and accepts:
             raise RefusedError("another player must agree", status=409)
         return self._taken_back() if accepts else replace(self, undo=None)
@@ -310,7 +310,7 @@ class Session:
         """Repeat the moves of the last undo; only without other people."""
         seat = self._check_running(seat)
         if not self.undone:
-            raise RefusedError("there is no move to redo", status=409)
+            raise RefusedError("the last undo was already repeated, or a move was made since", status=409)
         if self.other_people(seat):
             raise RefusedError("redo is available only if no other people play", status=409)
         session = self

@@ -1,15 +1,13 @@
 """One server and one browser for the page tests, which are skipped without a browser."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from tests.browser import chromium
 from tests.tilewe_jax.web.page import Page, Server
-
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="session")
@@ -25,15 +23,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.kill()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:  # not for the session: its event loop would run during other tests
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("needs Chromium")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+@pytest.fixture(scope="module")  # not for the session: its event loop would run during other tests
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
