@@ -1,6 +1,6 @@
-"""The READMEs of the parts of the repository as pages of the site, and the links of all pages.
+"""Make pages of the site from the READMEs of the repository, and fit the links of all pages.
 
-All files link to each other by their paths in the repository, so that the links work there too. On the site a link to a file
+Files link to each other by their paths in the repository, so that the links work there too. On the site a link to a file
 becomes a link to its page, a picture is copied, and a link to a file without a page, like a source file, becomes text.
 """
 
@@ -25,7 +25,7 @@ PAGES = {
     **{str(path.relative_to(ROOT)): f"experiments/{path.parent.name}.md" for path in ROOT.glob("experiments/*/README.md")},
     "CHANGELOG.md": "changelog.md",
 }
-"""Files of the repository and the pages that they become; ``index.md`` has a text of its own."""
+"""Files of the repository and their pages; ``index.md`` has a separate text in ``docs``."""
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _IMAGE = re.compile(r'(<img[^>]*src=")([^"]+)(")')
@@ -33,7 +33,7 @@ _CODE = re.compile(r"(```.*?```)", re.DOTALL)
 
 
 def on_files(files: Files, *, config: Any) -> Files:
-    """Add the pages, and the pictures that they show."""
+    """Add the pages of ``PAGES`` and their pictures."""
     for source, page in PAGES.items():
         if files.get_file_from_path(page) is None:
             files.append(File.generated(config, page, content=_fit((ROOT / source).read_text(), source, page, files, config)))
@@ -41,15 +41,15 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
-    """The text of a page of ``docs``, with its links to other parts of the repository made links to their pages."""
+    """Return the text of a page of ``docs`` with links to the pages of other files of the repository."""
     source = page.file.src_uri
-    if source in PAGES.values() and source != "index.md":  # `on_files` has done it
+    if source in PAGES.values() and source != "index.md":  # `on_files` has fitted it
         return markdown
     return _fit(markdown, f"docs/{source}", source, files, config)
 
 
 def _fit(text: str, source: str, page: str, files: Files, config: Any) -> str:
-    """The text of a file of the repository, with links as they have to be on its page; code stays as it is."""
+    """Return the text of a file of the repository with the links of its page. Code blocks stay unchanged."""
     parts = _CODE.split(text)
     return "".join(part if part.startswith("```") else _fit_part(part, source, page, files, config) for part in parts)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import test_interop_docs as interop_docs
 from tilewe_jax.cli import main as cli
 from tilewe_jax.settings import option_name
 
@@ -28,13 +29,14 @@ EXPERIMENTS = [path.read_text() for path in sorted(ROOT.glob("experiments/*/READ
 SITE = {path.relative_to(ROOT): path.read_text() for path in sorted((ROOT / "docs").rglob("*.md"))}
 TEXT = "".join([README, *OTHERS, *EXPERIMENTS, *SITE.values()])
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", TEXT, re.DOTALL)
+PEER_PAGES = {path.relative_to(ROOT) for path in interop_docs.PAGES}
 QUICK = ("README.md", "tilewe_jax/tilewe", "tilewe_jax/games/santorini", "tilewe_jax/games/triominos")
 """Pages whose code is tried at every run; that of the others is with the slow tests."""
 CODE = [
     pytest.param(code, id=f"{page}-{i}", marks=[] if page in QUICK else [pytest.mark.slow])
     for page, text in {"README.md": README, **dict(zip(PAGES, OTHERS, strict=True)), **SITE}.items()
     for i, code in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
-    if page != Path("docs/interop.md")  # whose examples `test_interop_docs.py` runs
+    if page not in PEER_PAGES  # `test_interop_docs.py` runs their examples
 ]
 COMMANDS = re.findall(r"^tilewe-jax (.*?)(?: *#.*)?$", TEXT.replace("\\\n", ""), re.MULTILINE)
 
