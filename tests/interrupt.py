@@ -1,8 +1,8 @@
-"""Interrupts long commands at random moments, and kills training: ``python -m tests.interrupt``.
+"""Interrupt long commands at random moments, and kill training: ``python -m tests.interrupt``.
 
-Ctrl-C must end every command with exit code 130, without a traceback and soon; what it keeps must be whole: a file is as it was
-before, or holds games that replay. A killed run of ``train`` must go on, or begin again in its folder. Prints one line per
-command, and ends with exit code 1 where something failed.
+Ctrl-C must end every command quickly with exit code 130 and without a traceback; its output file must be unchanged or contain
+games that replay. A killed run of ``train`` must resume or restart in its folder. Prints one line per command, and exits with 1
+after a failure.
 """
 
 import argparse
@@ -40,11 +40,11 @@ COMMANDS = {
     "signature": ["bench", "signature"],
     "train": ["train", "--out", "OUT", "--devices", "1", "--set", *TRAIN, "iterations=1000000"],
 }
-"""Commands that go on for very long; OUT is where they write to."""
+"""Long commands; OUT is replaced by the output path."""
 FIRST_MOMENT = 0.3
-"""Seconds that Python itself takes to start."""
+"""Seconds for the start of Python."""
 SECONDS_TO_END = 60.0
-"""Seconds after which a command that was interrupted must have ended, on a busy machine."""
+"""Maximum time for the end of an interrupted command, in seconds, on a busy machine."""
 
 
 def start(command: list[str], out: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
@@ -57,15 +57,15 @@ def start(command: list[str], out: Path, environment: dict[str, str]) -> subproc
         text=True,
         env=environment,
         cwd=Path(__file__).parents[1],
-        start_new_session=True,  # so that nothing is left behind
+        start_new_session=True,  # so that the whole group can be killed
     )
 
 
 def interrupted(name: str, moment: float, folder: Path, environment: dict[str, str]) -> tuple[list[str], float]:
-    """The faults of a command that is interrupted at a moment, and the seconds that it took to end."""
+    """Interrupt a command at a moment; return its faults and the seconds until its end."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    out, before = folder / "out", b"as it was before\n"
+    out, before = folder / "out", b"previous content\n"
     if "OUT" in COMMANDS[name] and name != "train":
         out.write_bytes(before)
     process = start(COMMANDS[name], out, environment)
@@ -77,32 +77,32 @@ def interrupted(name: str, moment: float, folder: Path, environment: dict[str, s
         printed, said = process.communicate(timeout=5)
     except subprocess.TimeoutExpired:
         if name == "train":
-            process.send_signal(signal.SIGINT)  # once more to end at once
+            process.send_signal(signal.SIGINT)  # the second interrupt ends it immediately
         try:
             printed, said = process.communicate(timeout=SECONDS_TO_END)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             printed, said = process.communicate()
-            faults.append(f"goes on after {SECONDS_TO_END:.0f} s")
+            faults.append(f"still runs after {SECONDS_TO_END:.0f} s")
     seconds = time.monotonic() - sent
     if process.returncode != 130:
         faults.append(f"exit code {process.returncode}")
     if "Traceback" in said or "Fatal" in said or not said.endswith("tilewe-jax: interrupted\n"):
-        faults.append(f"said {said[-300:]!r}")
+        faults.append(f"printed {said[-300:]!r}")
     if name == "train":
         faults += unusable(out, environment)
     elif out.exists() and out.read_bytes() != before:
         game, games = records.read(out)
         if not games or any(records.replay(game, games[:4])):
-            faults.append(f"{len(games)} games, which do not replay")
+            faults.append(f"{len(games)} games that do not replay")
         if not printed.strip():
-            faults.append("wrote games, and printed nothing")
+            faults.append("wrote games without printing")
     left = [path.name for path in folder.iterdir() if path.name != "out"]
     return faults + ([f"left {', '.join(left)}"] if left else []), seconds
 
 
 def unusable(folder: Path, environment: dict[str, str]) -> list[str]:
-    """The faults of a folder of ``train``: what goes wrong where the run is resumed, or begun again, for two iterations."""
+    """Resume or restart a run of ``train`` for two iterations, and return the faults."""
     if (folder / "config.json").exists():
         command = ["train", "--out", "OUT", "--resume", "--devices", "1"]
     else:
@@ -114,7 +114,7 @@ def unusable(folder: Path, environment: dict[str, str]) -> list[str]:
     process = start([*command, *settings], folder, environment)
     _, said = process.communicate(timeout=600)
     if process.returncode:
-        return [f"cannot go on, exit code {process.returncode}: {said[-300:]!r}"]
+        return [f"cannot resume, exit code {process.returncode}: {said[-300:]!r}"]
     iterations = [json.loads(line)["iteration"] for line in metrics.read_text().splitlines()]
     return (
         [] if iterations == list(range(1, end + 1)) else [f"iterations {iterations[:3]} to {iterations[-3:]}, not 1 to {end}"]
@@ -122,7 +122,7 @@ def unusable(folder: Path, environment: dict[str, str]) -> list[str]:
 
 
 def killed(moment: float, folder: Path, environment: dict[str, str], again: bool) -> list[str]:
-    """The faults of a run that is killed, in a folder where it was killed before or in a new one."""
+    """Kill a run in a new or, with ``again``, a previously killed folder; return the faults."""
     if not again:
         shutil.rmtree(folder, ignore_errors=True)
     command = COMMANDS["train"]
@@ -140,9 +140,9 @@ def killed(moment: float, folder: Path, environment: dict[str, str], again: bool
 def main() -> None:
     """Run the checks."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--interrupts", type=int, default=30, help="Ctrl-C so often in each command")
-    parser.add_argument("--kills", type=int, default=20, help="kill -9 so often in train")
-    parser.add_argument("--seconds", type=float, default=30.0, help="the last moment")
+    parser.add_argument("--interrupts", type=int, default=30, help="number of interrupts per command")
+    parser.add_argument("--kills", type=int, default=20, help="number of kills of train")
+    parser.add_argument("--seconds", type=float, default=30.0, help="maximum time before an interrupt")
     parser.add_argument("--commands", nargs="+", default=list(COMMANDS), choices=list(COMMANDS))
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -163,7 +163,7 @@ def main() -> None:
             chance, faults, seconds = random.Random(f"{options.seed}/{name}"), [], []
             for index in range(options.interrupts):
                 moment = chance.uniform(FIRST_MOMENT, options.seconds)
-                # Every other time without the cache, so that more moments are in compilation.
+                # Half of the runs have no compilation cache, so that more interrupts hit compilation.
                 environment = {**os.environ, **(cold if index % 2 else cached)}
                 more, spent = interrupted(name, moment, work / "run", environment)
                 seconds.append(spent)
@@ -181,7 +181,7 @@ def main() -> None:
             more = killed(moment, work / "killed", {**os.environ, **cached}, again=index % 2 == 1)
             faults += [f"killed after {moment:.2f} s: {fault}" for fault in more]
         if options.kills:
-            report("kill -9", options.kills, faults, "in new folders and in those of killed runs")
+            report("kill -9", options.kills, faults, "in new folders and in folders of killed runs")
     sys.exit(failed)
 
 

@@ -1,8 +1,8 @@
-"""Runs the tests on the oldest and on the newest versions that ``pyproject.toml`` admits: ``python tests/jax_versions.py``.
+"""Run the tests with the oldest and the newest dependencies that ``pyproject.toml`` allows: ``python tests/jax_versions.py``.
 
-Each run has a virtual environment of its own in a temporary folder: ``oldest`` the lowest version of every dependency,
-``newest`` the highest that pip finds for this Python. What follows ``--`` is given to pytest, ``-m quick`` by default. Prints a
-table, and exits with 1 where a run failed.
+Each run has a new virtual environment in a temporary folder: ``oldest`` has the lowest version of every dependency, ``newest``
+the highest that pip finds for this Python. Arguments after ``--`` go to pytest (default ``-m quick``). Prints a table, and
+exits with 1 after a failure.
 """
 
 import argparse
@@ -20,18 +20,18 @@ SHOWN = ("jax", "jaxlib", "numpy", "equinox")
 
 
 def lowest(requirements: list[str]) -> list[str]:
-    """Requirements of exactly the lowest version of each: ``jaxlib>=0.8.2,!=0.10.2`` becomes ``jaxlib==0.8.2``."""
+    """Pin requirements to their lowest version: ``jaxlib>=0.8.2,!=0.10.2`` becomes ``jaxlib==0.8.2``."""
     pinned = []
     for requirement in requirements:
         match = re.fullmatch(r"([\w.-]+)>=([\w.]+)(,.*)?", requirement)
         if not match:
-            raise ValueError(f"pyproject.toml: {requirement!r} names no lowest version; write name>=version first")
+            raise ValueError(f"pyproject.toml: {requirement!r} must start with name>=version")
         pinned.append(f"{match[1]}=={match[2]}")
     return pinned
 
 
 def run(folder: Path, versions: str, arguments: list[str]) -> tuple[dict[str, str], bool, str, float]:
-    """Installs one environment and runs the tests in it: versions, whether all passed, pytest's last line, and seconds."""
+    """Run the tests in a new environment; return its versions, success, the last line of pytest, and the seconds."""
     python = folder / "bin" / "python"
     pip = [python, "-m", "pip", "--disable-pip-version-check"]
     dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
@@ -60,7 +60,7 @@ def run(folder: Path, versions: str, arguments: list[str]) -> tuple[dict[str, st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=["oldest", "newest"], help="one of the two runs")
+    parser.add_argument("--only", choices=["oldest", "newest"], help="run with only these versions")
     parser.add_argument("arguments", nargs="*", default=["-m", "quick"], help="arguments of pytest, after --")
     given = parser.parse_args()
     table = []

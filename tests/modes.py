@@ -1,7 +1,7 @@
-"""Plays small games in the way JAX is configured: ``python -m tests.modes [PART ...]``.
+"""Play small games under the current configuration of JAX: ``python -m tests.modes [PART ...]``.
 
-``test_modes`` starts it with the environment variables of one mode each. It prints a digest of what every part has played,
-which the modes that change no arithmetic must leave the same.
+Prints one digest per game and part. ``test_modes`` runs this program with the environment variables of each mode; digests must
+be equal in modes that do not change arithmetic.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ SEARCH = {"num_simulations": 4, "num_candidates": 4, "max_depth": 4}
 
 
 def games() -> list[Any]:
-    """A small game of every family."""
+    """Return a small game of every family."""
     return [
         tilewe_jax.make("santorini", size=3),
         tilewe_jax.make("duo", size=5, pieces=["O1", "I2", "L3"]),
@@ -39,12 +39,12 @@ def games() -> list[Any]:
 
 
 def keys(seed: int, count: int = BATCH) -> Any:
-    """Keys of the batch."""
+    """Return the keys of a batch."""
     return jax.random.split(jax.random.key(seed), count)
 
 
 def play(game: Any) -> Any:
-    """Whole games, a stream, and steps from outside."""
+    """Play whole games, a stream, and steps of an ``Environment``."""
     ends = jax.jit(lambda key: tilewe_jax.rollout(game, key, BATCH))(jax.random.key(0))
     stream = init_stream(game, jax.random.key(1), BATCH, 2)
     _, steps = jax.jit(lambda stream: run_stream(game, stream, 3))(stream)
@@ -56,33 +56,33 @@ def play(game: Any) -> Any:
 
 
 def policies(game: Any) -> Any:
-    """The built-in policies."""
+    """Run the built-in policies."""
     state = game.init(jax.random.key(0))
     return {name: jax.jit(policy)(state, jax.random.key(1)) for name, policy in game.policies().items()}
 
 
 def searches(game: Any) -> Any:
-    """Every search."""
+    """Run every search."""
     state, evaluator = game.init(jax.random.key(0)), heuristic_evaluator(game)
 
     def run(policy: Callable[..., Any], **settings: Any) -> Any:
         output = jax.jit(lambda state, key: policy(game, evaluator, state, key, **SEARCH, **settings))(state, jax.random.key(1))
         return getattr(output, "policy_output", output)
 
-    found = {"gumbel": run(gumbel_policy, gumbel_scale=1.0), "puct": run(puct_policy)}
+    outputs = {"gumbel": run(gumbel_policy, gumbel_scale=1.0), "puct": run(puct_policy)}
     if game.has_hidden_information:
-        found["ismcts"] = run(ismcts_policy)
-        found["determinized"] = run(determinized_policy, num_determinizations=2)
+        outputs["ismcts"] = run(ismcts_policy)
+        outputs["determinized"] = run(determinized_policy, num_determinizations=2)
     else:
         output = jax.jit(
             lambda state, key: gumbel_policy(game, playout_evaluator(game), state, key, **SEARCH, leaves=2, exact_endings=True)
         )(state, jax.random.key(1))
-        found["leaves"] = output.policy_output
-    return found
+        outputs["leaves"] = output.policy_output
+    return outputs
 
 
 def moves(game: Any) -> Any:
-    """Some moves, one at a time, as people play them at the prompt."""
+    """Play single moves without ``jit``."""
     state = game.init(jax.random.key(0))
     for key in jax.random.split(jax.random.key(1), 2):
         action = game.sample_action(state, key)
@@ -92,7 +92,7 @@ def moves(game: Any) -> Any:
 
 
 def legacy(game: Any) -> Any:
-    """A game by keys of the old kind, arrays of ``uint32``."""
+    """Play with raw ``uint32`` keys."""
     with jax.numpy_dtype_promotion("standard"):
         key = jax.random.PRNGKey(0)
     state = game.init(key)
@@ -104,7 +104,7 @@ def legacy(game: Any) -> Any:
 
 
 def split(game: Any) -> Any:
-    """The same over two devices, by ``jax.shard_map`` with its defaults."""
+    """Play on two devices with ``jax.shard_map`` and its default arguments."""
     mesh = jax.make_mesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     evaluator = heuristic_evaluator(game)
     environment = tilewe_jax.Environment(game)
@@ -137,7 +137,7 @@ PARTS: dict[str, Callable[[Any], Any]] = {
 
 
 def digest(tree: Any) -> str:
-    """A digest of the arrays of a pytree and their dtypes."""
+    """Return a digest of the arrays of a pytree and their dtypes."""
     parts = hashlib.sha256()
     for leaf in jax.tree.leaves(tree):
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):

@@ -1,11 +1,11 @@
-"""What several tests share: compiled functions, traces, comparisons."""
+"""Shared by tests: compiled functions, traces, comparisons."""
 
 import gzip
 import hashlib
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -21,13 +21,13 @@ from tilewe_jax.game import Game
 SAMPLES = Path(__file__).parent / "data" / "traces"
 """Sampled traces of other implementations, see ``tests/data/README.md``."""
 FULL_TRACES = Path(os.environ.get("TILEWE_TRACES") or Path(__file__).parents[2] / "shared" / "oracles")
-"""The traces that they are drawn from; not part of the repository."""
+"""The full traces, which are not part of the repository."""
 sampled_and_full = pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["sample", "full"])
-"""Runs a test on the sampled traces and, among the slow tests, on the full ones; its argument ``full`` is for ``traces``."""
+"""Parametrises a test with ``full``, an argument of ``traces``: sampled traces by default, full traces among the slow tests."""
 
 
 def slow(*values: Any) -> Any:
-    """Arguments of ``parametrize`` that only the slow tests try."""
+    """Mark arguments of ``parametrize`` as slow."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
@@ -45,12 +45,12 @@ TINY_TRAINING = [
     "replay.min_replay_size=8",
     "optimizer.batch_size=8",
 ]
-"""Settings of ``train`` with which an iteration takes milliseconds."""
+"""Settings of ``train`` for iterations of some milliseconds."""
 
 
-@lru_cache(maxsize=4)  # what is compiled for a game takes hundreds of megabytes
+@lru_cache(maxsize=4)  # the compiled functions of a game take hundreds of megabytes
 def batched(game: Game[Any]) -> SimpleNamespace:
-    """The functions of a game over batches, compiled once for tests that follow each other."""
+    """Return the batched functions of a game, compiled once for consecutive tests."""
     names = (
         "apply apply_deferred resolve_passes step is_legal legal_action_mask num_legal sample_action current_player is_terminal"
         " is_truncated scores returns observe determinize playout init"
@@ -59,16 +59,16 @@ def batched(game: Game[Any]) -> SimpleNamespace:
 
 
 def traces(path: str, full: bool = False) -> list[dict[str, Any]]:
-    """The lines of a sampled trace file, or of the full one; skips the test where that is not available."""
+    """Read a sampled or full trace file; skips the test if the full file is missing."""
     file = (FULL_TRACES if full else SAMPLES) / path
     if full and not file.exists():
-        pytest.skip(f"needs the full trace {path}; TILEWE_TRACES names the folder that has it")
+        pytest.skip(f"needs the full trace {path} in the folder TILEWE_TRACES")
     with gzip.open(file, "rt") as lines:
         return [json.loads(line) for line in lines]
 
 
 def assert_same(left: Any, right: Any) -> None:
-    """Two trees have the same structure and the same values, dtypes included."""
+    """Assert that two trees have equal structures, values and dtypes."""
     assert jax.tree.structure(left) == jax.tree.structure(right)
     for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
         assert a.dtype == b.dtype
@@ -76,18 +76,18 @@ def assert_same(left: Any, right: Any) -> None:
 
 
 def content(folder: Path) -> dict[str, str]:
-    """The checksums of all files, by name."""
+    """Return the checksums of all files by relative path."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def rows(tree: Any, index: Any) -> Any:
-    """These rows of every leaf."""
+    """Index the first axis of every leaf."""
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
 def positions(game: Game[Any], batch: int, seed: int = 0) -> Iterator[tuple[Any, np.ndarray]]:
-    """Random play: the states of a batch after 0, 1, 2, ... moves, and the moves that follow (-1 at the end)."""
+    """Play a batch at random; yield the states before each move with the moves, -1 in finished games."""
     play = batched(game)
     key = jax.random.key(seed)
     state = play.init(jax.random.split(key, batch))
@@ -97,12 +97,18 @@ def positions(game: Game[Any], batch: int, seed: int = 0) -> Iterator[tuple[Any,
         if np.all(np.asarray(action) < 0):
             return
         state = play.step(state, action)
-    raise AssertionError(f"{game.id} goes on after {game.max_steps} steps")
+    raise AssertionError(f"{game.id} is not over after {game.max_steps} steps")
+
+
+def zero_sum_rewards(scores: Sequence[int]) -> np.ndarray:
+    """The outcome of a finished game by seat, in which each of several winners takes an equal fraction of the win."""
+    wins = np.array(scores) == max(scores)
+    return (len(wins) * wins / wins.sum() - 1) / (len(wins) - 1)
 
 
 @contextmanager
 def heeding_hangups() -> Iterator[None]:
-    """Processes that are started here do not ignore SIGHUP, although the tests may run under ``nohup``."""
+    """Make child processes handle SIGHUP even if the tests run under ``nohup``."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         yield

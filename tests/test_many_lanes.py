@@ -1,7 +1,7 @@
-"""Many lanes at once give what the same lanes give in chunks: compilers split long loops, and have split them wrongly.
+"""Large batches equal the same lanes in chunks; compilers split long loops and have miscompiled them.
 
-Everything is computed at 65,537 and at 40,001 lanes, no multiples of any block; where outputs and temporaries would take more
-than a quarter of the machine's memory, at fewer, which ``pytest -rP`` prints. Integers and flags are equal, bit for bit.
+Functions run with 65,537 and 40,001 lanes, which are not multiples of a block, or with as many lanes as fit into a quarter of
+the memory (``pytest -rP`` prints the number). Integers and flags must be bit-exact.
 """
 
 import os
@@ -24,10 +24,10 @@ from tilewe_jax.game import Game, observation_shape
 pytestmark = pytest.mark.slow
 
 LANES = 65_537, 40_001
-"""More than 2**16; and a number of which jaxlib 0.10.2 computes the last lanes of some functions wrongly, which not all are."""
+"""One number above 2**16, and one for which jaxlib 0.10.2 miscompiles the last lanes of some functions."""
 CHUNK = 4_096
 DIFFERENT = 1_021
-"""Different positions among the lanes: a prime number, so that lanes at the distance of a block differ."""
+"""Number of different positions: a prime, so that lanes at the distance of a block differ."""
 BUDGET = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 GAMES = {
     "tilewe": tilewe_jax.make("tilewe"),
@@ -58,7 +58,7 @@ FUNCTIONS: dict[str, Callable[[Game[Any], Any, Any, Any], Any]] = {
         game.transform(state, game.num_symmetries - 1),
     ),
 }
-HIDDEN = "one tree for all worlds"
+HIDDEN = "information set"
 _SIZES = "num_simulations=3,num_candidates=8,candidate_pool=16"
 _PLAYOUTS = "num_samples=1,max_plies=4"
 SEARCHES = {
@@ -72,7 +72,7 @@ SEARCHES = {
 
 @cache
 def positions(name: str) -> Any:
-    """Different positions from all parts of random games."""
+    """Return positions from all parts of random games."""
     game = GAMES[name]
 
     @jax.jit
@@ -89,7 +89,7 @@ def positions(name: str) -> Any:
 
 @cache
 def inputs(name: str) -> tuple[Any, Any, Any]:
-    """A position, an action, mostly legal, and a key for each lane."""
+    """Return a position, a mostly legal action and a key for each lane."""
     game, lane = GAMES[name], np.arange(LANES[0])
     states = rows(positions(name), lane % DIFFERENT)
     keys = jax.random.split(jax.random.key(1), LANES[0])
@@ -99,7 +99,7 @@ def inputs(name: str) -> tuple[Any, Any, Any]:
 
 
 def compile_what_fits(function: Callable[..., Any], arguments: Any, lanes: int) -> tuple[Any, Any]:
-    """The function compiled for so many lanes, or as many as the memory is for, and so many of the arguments."""
+    """Compile a function for this number of lanes, or as many as fit into memory; also return the arguments of these lanes."""
     while True:
         fewer = rows(arguments, slice(lanes))
         compiled = jax.jit(jax.vmap(function)).lower(*fewer).compile()
@@ -112,7 +112,7 @@ def compile_what_fits(function: Callable[..., Any], arguments: Any, lanes: int) 
 
 
 def check(function: Callable[..., Any], arguments: Any) -> None:
-    """A function of one lane, over many lanes and over one chunk after another; the last chunk overlaps the one before it."""
+    """Compare a function over all lanes with the function over chunks; the last chunk overlaps the previous chunk."""
     in_chunks = jax.jit(jax.vmap(function))
     for count in LANES:
         compiled, fewer = compile_what_fits(function, arguments, count)
@@ -130,12 +130,12 @@ def check(function: Callable[..., Any], arguments: Any) -> None:
 
 
 def random_network(game: Game[Any]) -> Any:
-    """A network of the architecture of this game, with random weights: ``Outputs`` of an observation."""
+    """Return a network with random weights of the default architecture of a game."""
     return networks.make(game, "default", "tiny", jax.random.key(2))
 
 
 def search(game: Game[Any], text: str) -> Any:
-    """A search as a function of a state and a key; its network, where it has one, is ``random_network``."""
+    """Return a search as a function of a state and a key, with ``random_network`` as its network."""
     spec = AgentSpec.parse(text)
     network = partial(networks.predict, random_network(game)) if spec.evaluator.network else None
     return agent(spec, game, network=network).act

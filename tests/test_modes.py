@@ -1,4 +1,4 @@
-"""The modes of JAX that users turn on, each in a process that plays games, asks policies and searches."""
+"""Modes of JAX, each in a process that runs games, policies and searches."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 @cache
 def digests(*parts: str, **variables: str) -> dict[str, str]:
-    """The digest of each game and part."""
+    """Return the digest of each game and part."""
     done = run("-m", "tests.modes", *parts, **variables)
     assert done.returncode == 0, done.stderr[-3000:]
     return dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
@@ -45,7 +45,7 @@ STRICT = {"JAX_NUMPY_RANK_PROMOTION": "raise", "JAX_NUMPY_DTYPE_PROMOTION": "str
         slow("searches", STRICT),
     ],
 )
-def test_these_modes_change_nothing(part: str, variables: dict[str, str]) -> None:
+def test_results_are_independent_of_the_mode(part: str, variables: dict[str, str]) -> None:
     assert digests(part, **variables) == digests(part)
 
 
@@ -60,21 +60,21 @@ def test_these_modes_change_nothing(part: str, variables: dict[str, str]) -> Non
     ],
     ids=lambda variables: "-".join(variables.values()),
 )
-def test_games_are_played_with_other_random_numbers(variables: dict[str, str]) -> None:
+def test_other_random_number_generators(variables: dict[str, str]) -> None:
     assert len(digests(**variables)) == 9
 
 
 @pytest.mark.slow
-def test_everything_runs_inside_of_shard_map() -> None:
+def test_shard_map() -> None:
     assert len(digests("split", JAX_NUM_CPU_DEVICES="2")) == 3
 
 
 @pytest.mark.slow
-def test_games_are_played_without_jit() -> None:
+def test_games_without_jit() -> None:
     assert digests("moves", JAX_DISABLE_JIT="1") == digests("moves")
 
 
-def test_keys_of_the_old_kind_are_keys() -> None:
+def test_raw_keys() -> None:
     assert len(digests("legacy")) == 3
 
 
@@ -87,7 +87,7 @@ def test_keys_of_the_old_kind_are_keys() -> None:
     ],
     ids=["make", "gymnasium", "host"],
 )
-def test_a_platform_that_is_missing_is_named_in_one_line(program: str) -> None:
+def test_missing_platforms_are_named_in_one_line(program: str) -> None:
     if Path("/dev/nvidia0").exists():
         pytest.skip("there is a GPU")
     if "gymnasium" in program:
@@ -102,7 +102,7 @@ def test_a_platform_that_is_missing_is_named_in_one_line(program: str) -> None:
     assert "AssertionError" not in done.stderr
 
 
-def test_the_command_line_names_a_platform_that_is_missing_in_one_line() -> None:
+def test_the_command_line_names_a_missing_platform() -> None:
     if Path("/dev/nvidia0").exists():
         pytest.skip("there is a GPU")
     done = run("-m", "tilewe_jax", "rollout", "--game", "santorini", "--batch", "2", JAX_PLATFORMS="cuda")

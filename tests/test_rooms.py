@@ -17,13 +17,13 @@ MODULES = {
 
 
 def room(module: str) -> str:
-    """The room of a module; games are rooms of their own, since they do not know each other."""
+    """Return the room of a module; each game is a room, because games must not import each other."""
     parts = module.split(".")[1:]
     return ".".join(parts[:2]) if parts[:1] == ["games"] and len(parts) > 1 else parts[0] if parts else "tilewe_jax"
 
 
 def imports(module: str) -> Iterator[str]:
-    """The modules of the package that a module imports, anywhere in its file."""
+    """Yield the modules of the package that a module imports anywhere in its file."""
     for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
         names = []
         if isinstance(node, ast.Import):
@@ -33,13 +33,13 @@ def imports(module: str) -> Iterator[str]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
             assert name.split(".")[0] not in ("search", "experiments", "tests"), f"{module} imports {name}"
-            owner = name if name in MODULES else name.rpartition(".")[0]  # a module, or a name in one
+            owner = name if name in MODULES else name.rpartition(".")[0]  # a module, or a name in a module
             if owner in MODULES:
                 yield owner
 
 
 def floor(module: str) -> int:
-    """The line of a module's room in the list."""
+    """Return the index of a module's room in the list."""
     name = room(module)
     assert name.split(".")[0] in ROOMS, f"docs/architecture.md does not list {name}"
     return ROOMS.index(name.split(".")[0])

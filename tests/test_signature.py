@@ -1,6 +1,7 @@
-"""Behaviour stays as it is, unless a change is meant to change it.
+"""Behaviour is unchanged.
 
-Then ``tilewe-jax bench signature --json > tests/data/signature.json`` writes the table anew, and the commit says why.
+After an intended change, ``tilewe-jax bench signature --json > tests/data/signature.json`` updates the table, and the commit
+message says why.
 """
 
 import json
@@ -18,7 +19,7 @@ from tilewe_jax.cli.benchmarks import signature
 
 TABLE = json.loads((Path(__file__).parent / "data" / "signature.json").read_text())
 FAST = {(name, "random") for name in ("tilewe_2_players", "duo_official", "santorini")}
-"""What takes less than about 10 seconds with an empty compilation cache."""
+"""Cells that take less than about 10 seconds with an empty compilation cache."""
 
 
 def _cells() -> list[Any]:
@@ -31,7 +32,7 @@ def test_behaviour_is_unchanged(name: str, column: str) -> None:
     assert signature.signature(name, [column]) == {column: TABLE[name][column]}
 
 
-def test_table_is_of_all_games_and_columns() -> None:
+def test_the_table_has_all_games_and_columns() -> None:
     columns = {name: list(signature.columns_of(name)) for name in signature.SETUPS}
     assert {name: list(row) for name, row in TABLE.items()} == columns
     assert {setup.game for setup in signature.SETUPS.values()} == set(tilewe_jax.available_games())
@@ -39,7 +40,7 @@ def test_table_is_of_all_games_and_columns() -> None:
     assert len(set(hashes)) == len(hashes)
 
 
-def test_digest_depends_on_values_dtypes_and_shapes_alone() -> None:
+def test_digest_depends_only_on_values_dtypes_and_shapes() -> None:
     first = {"a": np.arange(6, dtype=np.int32), "b": np.array([True, False])}
     assert signature.digest(first) == "03267e04829d"
     renamed = {"z": jnp.arange(6, dtype=jnp.int32), "c": jnp.array([True, False]), "d": jnp.float32(0.5)}

@@ -1,4 +1,4 @@
-"""A toy game that a short run learns to perfection, and that run in tests: its settings, and what trains it."""
+"""A toy game that a short run learns perfectly, and functions that train it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -47,11 +47,11 @@ SHORT = replace(
     checkpoint=replace(TOY.checkpoint, checkpoint_every=2),
     evaluation=replace(TOY.evaluation, eval_every=100),
 )
-"""The first iterations of it."""
+"""``TOY`` with three iterations."""
 
 
 def trained_in(folder: Path, program: Program, config: TrainConfig, resume: bool = False) -> TrainState:
-    """A run to its end."""
+    """Start or resume a run and train it to the end."""
     going = Run(config, folder, program)
     state = going.resume() if resume else going.start()
     log = Log(folder, config, None, int(state.iteration))
@@ -62,5 +62,5 @@ def trained_in(folder: Path, program: Program, config: TrainConfig, resume: bool
 
 
 def raw(leaf: Any) -> np.ndarray:
-    """A leaf as NumPy has it, random keys as their data."""
+    """Convert a leaf to NumPy, PRNG keys to their data."""
     return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from gymnasium.utils.env_checker import check_env
 
 import tilewe_jax
+from tests.support import zero_sum_rewards
 from tilewe_jax.interop import gymnasium
 from tilewe_jax.interop.gymnasium import GameEnv, GameVectorEnv
 
@@ -79,7 +80,8 @@ def test_batches_follow_the_rules(game: Any, mode: str) -> None:
                 continue
             positions[i] = opened(positions[i].after(action))
             assert terminated[i] == positions[i].is_terminal
-            assert rewards[i] == pytest.approx(reward(positions[i], seat))
+            expected = zero_sum_rewards(positions[i].scores())[seat] if positions[i].is_terminal else 0
+            assert rewards[i] == pytest.approx(expected)
             if terminated[i]:
                 num_ended += 1
                 if mode == "SameStep":
@@ -98,15 +100,6 @@ def test_batches_follow_the_rules(game: Any, mode: str) -> None:
                 positions[i], over[i] = start, False
                 np.testing.assert_array_equal(observations[i], first)
     assert num_ended > BATCH
-
-
-def reward(position: Any, seat: int) -> float:
-    if not position.is_terminal:
-        return 0.0
-    scores = position.scores()
-    best = [score == max(scores) for score in scores]
-    players, share = len(scores), best[seat] / sum(best)
-    return (players * share - 1) / (players - 1)
 
 
 def test_seeds_determine_games() -> None:

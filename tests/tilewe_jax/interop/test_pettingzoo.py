@@ -15,6 +15,7 @@ with warnings.catch_warnings():
     from pettingzoo.test import api_test, render_test, seed_test
 
 import tilewe_jax
+from tests.support import zero_sum_rewards
 from tilewe_jax.interop import pettingzoo, single
 from tilewe_jax.utils.extras import MissingExtraError, optional_import
 
@@ -66,7 +67,7 @@ def test_games_follow_the_rules(name: str) -> None:
             observation, reward, terminated, truncated, _ = env.last()
             if terminated or truncated:
                 assert position.is_terminal
-                assert reward == pytest.approx(expected_reward(env.game, position, env.possible_agents.index(agent)))
+                assert reward == pytest.approx(zero_sum_rewards(position.scores())[env.possible_agents.index(agent)])
                 env.step(None)
                 continue
             assert agent == f"player_{position.current_player}"
@@ -76,14 +77,6 @@ def test_games_follow_the_rules(name: str) -> None:
             position = position.after(action)
             env.step(action)
         assert not env.agents
-
-
-def expected_reward(game: Any, position: Any, seat: int) -> float:
-    """The zero-sum reward of a seat, computed from the scores."""
-    scores = position.scores()
-    best = [score == max(scores) for score in scores]
-    share = best[seat] / sum(best)
-    return share - (1 - share) / (game.num_players - 1)
 
 
 def test_illegal_actions_raise_or_lose() -> None:

@@ -19,7 +19,7 @@ from pgx._src import api_test as checks
 from pgx.experimental import auto_reset
 
 import tilewe_jax
-from tests.support import slow
+from tests.support import slow, zero_sum_rewards
 from tilewe_jax.interop.pgx import PgxEnv, save_svg_animation
 
 SANTORINI = PgxEnv("santorini", size=3)
@@ -66,11 +66,7 @@ def test_games_follow_the_rules(env: PgxEnv) -> None:
             position, state = position.after(action), step(state, action)
         assert state.terminated
         assert not state.truncated
-        scores = np.array(position.scores())[seat_of]
-        best = scores == scores.max()
-        players = len(scores)
-        expected = (players * best / best.sum() - 1) / (players - 1)
-        np.testing.assert_allclose(state.rewards, expected, atol=1e-6)
+        np.testing.assert_allclose(state.rewards, zero_sum_rewards(position.scores())[seat_of], atol=1e-6)
     assert len(orders) > 1
 
 
