@@ -1,4 +1,4 @@
-"""Every test runs with strict dtype promotion, without rank promotion, and with annotations checked."""
+"""Configure JAX for the tests: strict promotion, checked annotations, fast compilation, a persistent cache."""
 
 import gc
 import os
@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-# Before JAX is imported. Nearly all of the time of the tests goes into compiling what then runs for milliseconds, so they and
-# the processes that they start compile with few optimizations, in a third of the time. Tests marked `optimized` compile as
-# users do, and so do all with `--optimized`.
+# Before the import of JAX. Nearly all of the time goes into compiling functions that run for milliseconds, so the tests and their
+# child processes compile with few optimizations, in a third of the time. Tests marked `optimized`, or all with `--optimized`,
+# compile with the defaults.
 QUICK_FLAGS = "--xla_cpu_parallel_codegen_split_count=1"
-if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 12):  # which ends at flags that it does not know
+if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 12):  # later versions abort at this flag
     QUICK_FLAGS += " --xla_cpu_use_fusion_emitters=false"
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK_FLAGS}"
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
-os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # nobody reads which line an instruction came from
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # source lines of instructions are unused
 
-# Before the packages are imported: in the modules that name shapes, all annotations are checked at every call.
+# Before the import of the packages: check all annotations of the modules that annotate shapes, in every call.
 from jaxtyping import config as jaxtyping_config  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
@@ -34,7 +34,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_num_cpu_devices", 4)
 
-# What one worker has compiled, the other one, the processes that tests start, and the next run need not compile again.
+# Share compiled functions among workers, child processes and later runs.
 for setting, value in (
     ("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "jax")),
     ("jax_persistent_cache_min_compile_time_secs", 0.2),
@@ -43,7 +43,7 @@ for setting, value in (
     os.environ.setdefault(setting.upper(), str(value))
 
 
-gc.set_threshold(100_000, 50, 100)  # tracing makes many objects, of which few are garbage
+gc.set_threshold(100_000, 50, 100)  # tracing creates many objects, few of them garbage
 
 QUICK = {
     "test_bits",
@@ -60,16 +60,20 @@ QUICK = {
     "test_tilewe",
     "test_views",
 }
-"""The modules that `pytest -m quick` runs: of every layer something, hardly anything that compiles for long."""
+"""Modules of `pytest -m quick`: some of every layer, with little compilation."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--optimized", action="store_true", help="compile everything as users do, which takes three times as long")
+    parser.addoption(
+        "--optimized", action="store_true", help="compile with default optimizations, which takes three times as long"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("optimized"):
-        os.environ["XLA_FLAGS"] = os.environ["XLA_FLAGS"].replace(QUICK_FLAGS, "").strip()  # blank text would be a file
+        os.environ["XLA_FLAGS"] = (
+            os.environ["XLA_FLAGS"].replace(QUICK_FLAGS, "").strip()
+        )  # JAX would read a blank value as a file name
         os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "0"
 
 
@@ -86,17 +90,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _registry_stays() -> Iterator[None]:
-    """Games that a module registers are no concern of the others."""
-    known, offered = dict(registry._FACTORIES), dict(host_games._OFFERS)
+def _restore_registry() -> Iterator[None]:
+    """Undo the registrations of a module."""
+    factories, offers = dict(registry._FACTORIES), dict(host_games._OFFERS)
     yield
     registry._FACTORIES.clear()
-    registry._FACTORIES.update(known)
+    registry._FACTORIES.update(factories)
     host_games._OFFERS.clear()
-    host_games._OFFERS.update(offered)
+    host_games._OFFERS.update(offers)
 
 
 @pytest.fixture(autouse=True)
-def _devices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands ask for devices before JAX starts; in this process it has started long ago, with four."""
+def _keep_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Disable the setting of the number of devices: JAX has already started with four."""
     monkeypatch.setattr(common, "set_cpu_devices", lambda count: None)

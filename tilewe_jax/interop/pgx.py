@@ -80,11 +80,6 @@ class PgxState(State):
         Path(filename).write_text(self.to_svg(color_theme=color_theme, scale=scale), encoding="utf-8")
 
 
-def save_svg(state: PgxState, filename: Any, *, color_theme: str | None = None, scale: float | None = None) -> None:
-    """Write a picture of a state, or of a batch of states, like ``pgx.save_svg``."""
-    state.save_svg(filename, color_theme=color_theme, scale=scale)
-
-
 def save_svg_animation(
     states: Sequence[PgxState],
     filename: Any,
@@ -131,7 +126,7 @@ def _also_ours(of_pgx: Callable[..., None], ours: Callable[..., None]) -> Callab
     return save
 
 
-pgx.save_svg = _also_ours(pgx.save_svg, save_svg)
+pgx.save_svg = _also_ours(pgx.save_svg, PgxState.save_svg)
 pgx.save_svg_animation = _also_ours(pgx.save_svg_animation, save_svg_animation)
 
 

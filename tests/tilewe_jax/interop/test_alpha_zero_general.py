@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
+from tests.support import slow
 from tilewe_jax.games.santorini.host import SantoriniBoard
 from tilewe_jax.interop.alpha_zero_general import DRAW, PolyominoGame, SantoriniGame
 
@@ -58,14 +59,13 @@ def test_initial_boards_of_santorini() -> None:
     np.testing.assert_array_equal(again[0].getInitBoard(), again[1].getInitBoard())
 
 
-@pytest.mark.parametrize("name", POLYOMINO)
+@pytest.mark.parametrize("name", ["duo", "classic_2", slow("duo_official"), slow("tilewe")])
 def test_polyomino_games_follow_the_rules(name: str) -> None:
     """Forced passes are actions here, but leave the position in plain Python unchanged."""
     azg = POLYOMINO[name]
     game, passes = azg.game, azg.getActionSize() - 1
     random = np.random.default_rng(0)
-    draws = 0
-    for _ in range(3):
+    for _ in range(2):
         position = game.host(game.init_from_deal(None))
         board, player = azg.getInitBoard(), 1
         assert board.shape == azg.getBoardSize()
@@ -88,10 +88,9 @@ def test_polyomino_games_follow_the_rules(name: str) -> None:
         margin = scores[0 if player == 1 else 1] - scores[1 if player == 1 else 0]
         assert ended == pytest.approx(np.sign(margin) if margin else DRAW)
         assert azg.getGameEnded(board, -player) == pytest.approx(-np.sign(margin) if margin else DRAW)
-        draws += not margin
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", ["santorini", "duo", "classic_2", slow("duo_official"), slow("tilewe")])
 def test_symmetric_forms_have_symmetric_actions(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Legal actions are transformed like the policy, and all forms and their keys differ."""
     azg = GAMES[name]

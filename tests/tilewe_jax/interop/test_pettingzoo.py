@@ -15,7 +15,7 @@ with warnings.catch_warnings():
     from pettingzoo.test import api_test, render_test, seed_test
 
 import tilewe_jax
-from tests.support import zero_sum_rewards
+from tests.support import slow, zero_sum_rewards
 from tilewe_jax.interop import pettingzoo, single
 from tilewe_jax.utils.extras import MissingExtraError, optional_import
 
@@ -25,7 +25,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "triominos": {"tiles": 10, "tray": 2, "players": 3},
 }
 """Options of a small game of each kind."""
-games = pytest.mark.parametrize("name", SMALL)
+games = pytest.mark.parametrize("name", ["triominos", slow("tilewe"), slow("santorini")])
 
 ACCEPTED = (
     "Observation space for each agent probably should be",  # also for games of Farama with action masks
@@ -55,12 +55,12 @@ def test_render_test_passes(name: str, capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out  # the mode "human" prints
 
 
-@games
+@pytest.mark.parametrize("name", SMALL)
 def test_games_follow_the_rules(name: str) -> None:
     """Actions, agents and rewards of whole games against positions in plain Python."""
     env = pettingzoo.GameEnv(name, **SMALL[name])
     random = np.random.default_rng(0)
-    for seed in range(3):
+    for seed in range(2):
         env.reset(seed=seed)
         position = env.game.host(env._position.state)
         for agent in env.agent_iter():

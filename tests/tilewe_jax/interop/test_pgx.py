@@ -116,7 +116,7 @@ def test_pictures_are_saved_by_the_functions_of_pgx(tmp_path: Path) -> None:
         times = [animate.get("keyTimes") for animate in root.iter("{http://www.w3.org/2000/svg}animate")]
         assert len(times) == (count if count > 1 else 0)
     for states, seconds in (([], None), ([state], 0.0), ([state], -1.0)):
-        with pytest.raises(ValueError, match=f"{seconds} s"):
+        with pytest.raises(ValueError, match="animation"):
             save_svg_animation(states, tmp_path / "none.svg", frame_duration_seconds=seconds)
     theirs = pgx.make("tic_tac_toe").init(jax.random.PRNGKey(0))
     pgx.save_svg(theirs, tmp_path / "theirs.svg")
