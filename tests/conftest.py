@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-# Before the import of JAX. Nearly all of the time goes into compiling functions that run for milliseconds, so the tests and their
-# child processes compile with few optimizations, in a third of the time. Tests marked `optimized`, or all with `--optimized`,
-# compile with the defaults.
+# Before the import of JAX. Nearly all of the time goes into compiling functions that run for milliseconds, so the tests and
+# their child processes compile with few optimizations, in a third of the time. Tests marked `optimized`, or all with
+# `--optimized`, compile with the defaults.
 QUICK_FLAGS = "--xla_cpu_parallel_codegen_split_count=1"
 if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 12):  # later versions abort at this flag
     QUICK_FLAGS += " --xla_cpu_use_fusion_emitters=false"
