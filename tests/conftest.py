@@ -64,16 +64,12 @@ QUICK = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--optimized", action="store_true", help="compile with default optimizations, which takes three times as long"
-    )
+    parser.addoption("--optimized", action="store_true", help="compile with default optimizations, three times as slowly")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("optimized"):
-        os.environ["XLA_FLAGS"] = (
-            os.environ["XLA_FLAGS"].replace(QUICK_FLAGS, "").strip()
-        )  # JAX would read a blank value as a file name
+        os.environ["XLA_FLAGS"] = os.environ["XLA_FLAGS"].replace(QUICK_FLAGS, "").strip()  # a blank value is a file name
         os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "0"
 
 
