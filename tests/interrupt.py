@@ -74,28 +74,28 @@ def interrupted(name: str, moment: float, folder: Path, environment: dict[str, s
     process.send_signal(signal.SIGINT)
     faults = []
     try:
-        printed, said = process.communicate(timeout=5)
+        stdout, stderr = process.communicate(timeout=5)
     except subprocess.TimeoutExpired:
         if name == "train":
             process.send_signal(signal.SIGINT)  # the second interrupt ends it immediately
         try:
-            printed, said = process.communicate(timeout=SECONDS_TO_END)
+            stdout, stderr = process.communicate(timeout=SECONDS_TO_END)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            printed, said = process.communicate()
+            stdout, stderr = process.communicate()
             faults.append(f"still runs after {SECONDS_TO_END:.0f} s")
     seconds = time.monotonic() - sent
     if process.returncode != 130:
         faults.append(f"exit code {process.returncode}")
-    if "Traceback" in said or "Fatal" in said or not said.endswith("tilewe-jax: interrupted\n"):
-        faults.append(f"printed {said[-300:]!r}")
+    if "Traceback" in stderr or "Fatal" in stderr or not stderr.endswith("tilewe-jax: interrupted\n"):
+        faults.append(f"printed {stderr[-300:]!r}")
     if name == "train":
         faults += unusable(out, environment)
     elif out.exists() and out.read_bytes() != before:
         game, games = records.read(out)
         if not games or any(records.replay(game, games[:4])):
             faults.append(f"{len(games)} games that do not replay")
-        if not printed.strip():
+        if not stdout.strip():
             faults.append("wrote games without printing")
     left = [path.name for path in folder.iterdir() if path.name != "out"]
     return faults + ([f"left {', '.join(left)}"] if left else []), seconds
@@ -112,9 +112,9 @@ def unusable(folder: Path, environment: dict[str, str]) -> list[str]:
     end = max(numbers, default=0) + 2
     settings = ["--set", f"iterations={end}"] if "--resume" in command else [f"iterations={end}"]
     process = start([*command, *settings], folder, environment)
-    _, said = process.communicate(timeout=600)
+    _, stderr = process.communicate(timeout=600)
     if process.returncode:
-        return [f"cannot resume, exit code {process.returncode}: {said[-300:]!r}"]
+        return [f"cannot resume, exit code {process.returncode}: {stderr[-300:]!r}"]
     iterations = [json.loads(line)["iteration"] for line in metrics.read_text().splitlines()]
     return (
         [] if iterations == list(range(1, end + 1)) else [f"iterations {iterations[:3]} to {iterations[-3:]}, not 1 to {end}"]
@@ -132,8 +132,8 @@ def killed(moment: float, folder: Path, environment: dict[str, str], again: bool
     time.sleep(moment)
     ended = process.poll()
     os.killpg(process.pid, signal.SIGKILL)
-    _, said = process.communicate()
-    faults = [f"ended by itself, exit code {ended}: {said[-300:]!r}"] if ended is not None else []
+    _, stderr = process.communicate()
+    faults = [f"ended by itself, exit code {ended}: {stderr[-300:]!r}"] if ended is not None else []
     return faults + unusable(folder, environment)
 
 

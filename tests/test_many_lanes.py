@@ -121,12 +121,12 @@ def check(function: Callable[..., Any], arguments: Any) -> None:
         for start in [*range(0, lanes - CHUNK, CHUNK), lanes - CHUNK]:
             chunk = slice(start, start + CHUNK)
             expected = in_chunks(*rows(fewer, chunk))
-            for one, many in zip(jax.tree.leaves(expected), jax.tree.leaves(rows(at_once, chunk)), strict=True):
+            for part, whole in zip(jax.tree.leaves(expected), jax.tree.leaves(rows(at_once, chunk)), strict=True):
                 where = f"lanes {start:,} to {start + CHUNK - 1:,} of {lanes:,}"
-                if jnp.issubdtype(one.dtype, jnp.floating):
-                    np.testing.assert_allclose(many, np.asarray(one), rtol=1e-4, atol=1e-5, err_msg=where)
+                if jnp.issubdtype(part.dtype, jnp.floating):
+                    np.testing.assert_allclose(whole, np.asarray(part), rtol=1e-4, atol=1e-5, err_msg=where)
                 else:
-                    np.testing.assert_array_equal(many, np.asarray(one), err_msg=where)
+                    np.testing.assert_array_equal(whole, np.asarray(part), err_msg=where)
 
 
 def random_network(game: Game[Any]) -> Any:

@@ -64,17 +64,17 @@ def test_positions_run_from_the_start_to_near_the_end() -> None:
 
 
 def test_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    names = []
 
     def known(name: str) -> dict[str, str]:
-        asked.append(name)
+        names.append(name)
         return TABLE[name]
 
     monkeypatch.setattr(signature, "signature", known)
     code, out, err = run(capsys, "bench", "--signature", "--json")
     assert (code, err) == (0, "")
     assert out == (Path(__file__).parent / "data" / "signature.json").read_text()
-    assert asked == list(signature.SETUPS)
+    assert names == list(signature.SETUPS)
     code, out, err = run(capsys, "bench", "--signature", "--game", "tilewe")
     assert (code, err) == (0, "")
     assert all(value in out for name in ("tilewe", "tilewe_2_players") for value in TABLE[name].values())

@@ -43,38 +43,38 @@ async def play(link: str) -> dict[str, Any]:
     join = json.dumps({"type": "join", "token": parts.fragment, "after": 0, "name": "random bot"})
     may_retry, failures = False, 0
     while True:
-        said = "the server closed the connection"
+        reason = "the server closed the connection"
         try:
             async with connect(url, proxy=proxy) as socket:
-                asked = -1
+                answered = -1
                 with contextlib.suppress(ConnectionClosed):
                     await socket.send(join)
                 with contextlib.suppress(ConnectionClosed):
                     async for text in socket:
                         message = json.loads(text)
                         if message["type"] == "error":
-                            said = message["error"]
+                            reason = message["error"]
                             if message["field"] in ("token", "action"):  # an invalid token or an illegal action
-                                raise BotError(said)
+                                raise BotError(reason)
                         elif message["type"] == "state":
                             may_retry, failures = True, 0
                             if message["over"]:
                                 return dict(message["over"])
-                            if message["legal"] and message["move"] > asked:
-                                asked = message["move"]
-                                await socket.send(json.dumps({"type": "move", "action": choose(message), "move": asked}))
+                            if message["legal"] and message["move"] > answered:
+                                answered = message["move"]
+                                await socket.send(json.dumps({"type": "move", "action": choose(message), "move": answered}))
                 # A close code is 4000 plus the HTTP status. A retry helps for 429 (too many requests), but not for other client
                 # errors, such as an unknown game.
                 if 4400 <= (socket.close_code or 0) < 4429:
-                    raise BotError(said)
+                    raise BotError(reason)
                 may_retry = may_retry or socket.close_code == 4429
         except (OSError, ValueError, WebSocketException) as error:
-            said = str(error) or type(error).__name__
+            reason = str(error) or type(error).__name__
         failures += 1
         if not may_retry or failures > MAX_FAILURES:
-            raise BotError(f"cannot play at {parts.netloc}: {said}")
+            raise BotError(f"cannot play at {parts.netloc}: {reason}")
         delay = min(MAX_DELAY, 2.0 ** (failures - 1))
-        print(f"{said}; trying again in {delay:.0f} s", file=sys.stderr)
+        print(f"{reason}; trying again in {delay:.0f} s", file=sys.stderr)
         await sleep(delay)
 
 

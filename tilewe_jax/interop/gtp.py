@@ -265,8 +265,8 @@ class GtpSession:
     def _ponder(self) -> None:
         """Start pondering if an opponent of the agent is to move, otherwise stop it."""
         if isinstance(self._agent, PonderingAgent):
-            theirs = not self._position.is_terminal and self.game.current_color(self._position) not in self._own_colors
-            self._agent.ponder(self.actions if theirs and self._own_colors else None)
+            is_opponent = not self._position.is_terminal and self.game.current_color(self._position) not in self._own_colors
+            self._agent.ponder(self.actions if is_opponent and self._own_colors else None)
 
     def _boardsize(self, size: str) -> str:
         if _integer(size, "the board size") != self.game.config.size:
@@ -351,7 +351,7 @@ class GtpSession:
         """Return the rank of the player of a colour by points, followed by "shared" for ties."""
         scores = self._position.scores()
         score = scores[color_of(self.game, color) % len(scores)]
-        place = 1 + sum(other > score for other in scores)
+        place = 1 + sum(each > score for each in scores)
         return f"{place} shared" if scores.count(score) > 1 else str(place)
 
     def _searching_agent(self) -> SearchingAgent:

@@ -118,10 +118,10 @@ def test_pictures_are_saved_by_the_functions_of_pgx(tmp_path: Path) -> None:
     for states, seconds in (([], None), ([state], 0.0), ([state], -1.0)):
         with pytest.raises(ValueError, match="animation"):
             save_svg_animation(states, tmp_path / "none.svg", frame_duration_seconds=seconds)
-    theirs = pgx.make("tic_tac_toe").init(jax.random.PRNGKey(0))
-    pgx.save_svg(theirs, tmp_path / "theirs.svg")
-    pgx.save_svg_animation([theirs, theirs], tmp_path / "theirs.svg")
-    assert "_fr1" in (tmp_path / "theirs.svg").read_text()
+    pgx_state = pgx.make("tic_tac_toe").init(jax.random.PRNGKey(0))
+    pgx.save_svg(pgx_state, tmp_path / "pgx.svg")
+    pgx.save_svg_animation([pgx_state, pgx_state], tmp_path / "pgx.svg")
+    assert "_fr1" in (tmp_path / "pgx.svg").read_text()
 
 
 @pytest.mark.slow
