@@ -88,7 +88,7 @@ def test_sizes_are_known_without_playing() -> None:
 
 
 def test_hidden_trays_stay_hidden() -> None:
-    env = PgxEnv("triominos", tiles=10, tray=2)
+    env = PgxEnv("triominos", tiles=6, tray=2)
     state = jax.jit(env.init)(jax.random.PRNGKey(0))
     game = env.game
     resampled = jax.jit(game.determinize)(state._x, game.current_player(state._x), jax.random.key(2))
