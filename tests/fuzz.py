@@ -494,7 +494,7 @@ class Inputs:
             mock.patch("tilewe_jax.training.run.Program", return_value=program),
             mock.patch("tilewe_jax.training.checkpoint.restore", side_effect=self.bad_inputs.ReachedWorkError),
             mock.patch("tilewe_jax.training.loop.check_memory"),
-            mock.patch("tilewe_jax.training.loop.memory_needed", return_value={}),
+            mock.patch("tilewe_jax.training.run.memory_needed", return_value={}),
         ):
             refused = self.command("train", "--resume", "--json", "--out", str(run), *given)
         assert content(run) == before_all, "a run that was not resumed is not as it was"

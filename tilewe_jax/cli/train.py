@@ -120,7 +120,7 @@ class Train(Trust):
         try:
             if self._is_one_of_several:
                 self._join()
-            with processes.telling():
+            with processes.reporting():
                 config = presets.configured(self.preset, given, self.out, self.resume)
             self._print_note()
             return training.train(

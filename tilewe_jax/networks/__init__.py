@@ -1,6 +1,6 @@
-"""Networks: layers, one architecture a file, architectures by name, and files of weights."""
+"""Networks: layers, architectures, their registry, and files of weights."""
 
-from tilewe_jax.networks.base import SIZES, Model, Outputs, Size, evaluate, num_parameters, predict
+from tilewe_jax.networks.base import SIZES, Model, Outputs, Size, check_outputs, evaluate, num_parameters, predict
 from tilewe_jax.networks.registry import architectures, make, register_architecture
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Outputs",
     "Size",
     "architectures",
+    "check_outputs",
     "evaluate",
     "make",
     "num_parameters",

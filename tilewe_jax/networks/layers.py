@@ -1,7 +1,7 @@
-"""Layers that several architectures share: convolutions, dense layers, RMSNorm, residual blocks, and the value head.
+"""Layers shared by several architectures: convolutions, dense layers, RMSNorm, residual blocks, and the value head.
 
-A layer is a pytree of its weights (equinox) and a function of one position; ``jax.vmap`` makes it a function of many. Boards
-are ``[height, width, channels]``, channels last, which is what CPUs are fast at.
+A layer is an Equinox module and a function of one unbatched position. Boards are ``[height, width, channels]``, because CPUs
+are fastest with channels last.
 """
 
 import math
@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Float32, PRNGKeyArray
 
 
 class Conv(eqx.Module):
-    """A two-dimensional convolution of ``[height, width, channels]`` with ``SAME`` padding."""
+    """Two-dimensional convolution of ``[height, width, channels]`` with ``SAME`` padding."""
 
     weight: Float[Array, "rows columns before after"]
     bias: Float[Array, "after"]
@@ -31,7 +31,7 @@ class Conv(eqx.Module):
 
 
 class Linear(eqx.Module):
-    """The dense layer ``x @ weight + bias``, for any number of leading axes."""
+    """Dense layer ``x @ weight + bias``, for any number of leading axes."""
 
     weight: Float[Array, "before after"]
     bias: Float[Array, "after"]
@@ -46,13 +46,13 @@ class Linear(eqx.Module):
 
 
 class BFloat16Linear(Linear):
-    """A dense layer whose products take bfloat16 and add up in float32.
+    """Dense layer with bfloat16 products accumulated in float32.
 
-    Processors with matrix units (AMX, tensor cores) compute this several times faster than products of float32, and others
+    Processors with matrix units (AMX, tensor cores) compute this several times faster than float32 products, other processors
     about as fast. Weights, outputs and gradients are float32.
     """
 
-    # Type checkers take a module without a constructor of its own for a dataclass, whose arguments are its fields.
+    # Without this constructor, type checkers expect the fields as arguments.
     def __init__(self, before: int, after: int, key: PRNGKeyArray, scale: float = 1.0) -> None:
         super().__init__(before, after, key, scale)
 
@@ -62,7 +62,7 @@ class BFloat16Linear(Linear):
 
 
 class RMSNorm(eqx.Module):
-    """Root mean square normalisation over all numbers of a position, with a gain per channel (Zhang and Sennrich 2019)."""
+    """Root mean square normalisation over all values of a position, with a gain per channel (Zhang and Sennrich 2019)."""
 
     gain: Float[Array, "channels"]
 
@@ -96,7 +96,7 @@ class ConvResidualBlock(eqx.Module):
 
 
 class ResidualTower(eqx.Module):
-    """A convolutional stem and residual blocks: planes in, ``[height, width, channels]`` out.
+    """Convolutional stem and residual blocks, from planes to ``[height, width, channels]``.
 
     Planes that are constant over the board (global features) enter through a dense layer instead of the convolution.
     """
@@ -106,7 +106,7 @@ class ResidualTower(eqx.Module):
     blocks: list[ConvResidualBlock]
     norm: RMSNorm
     spatial: int = eqx.field(static=True)
-    """Number of spatial planes; they come first, and the planes after them are constant."""
+    """Number of spatial planes, which come before the constant planes."""
 
     def __init__(self, planes: int, spatial: int, channels: int, blocks: int, key: PRNGKeyArray) -> None:
         key_stem, key_global, *block_keys = jax.random.split(key, 2 + blocks)
@@ -125,7 +125,7 @@ class ResidualTower(eqx.Module):
 
 
 class ValueHead(eqx.Module):
-    """A hidden layer and, for each of P seats, a logit of the outcome and a logit of the score."""
+    """Hidden layer and, for each of the P seats, a logit of the outcome and a logit of the score."""
 
     hidden: Linear
     out: Linear
@@ -141,18 +141,18 @@ class ValueHead(eqx.Module):
 
 
 def global_pool(x: Float[Array, "height width channels"]) -> Float[Array, "2*channels"]:
-    """The mean and the maximum of each channel over the board."""
+    """Return the mean and the maximum of each channel over the board."""
     return jnp.concatenate([jnp.mean(x, axis=(0, 1)), jnp.max(x, axis=(0, 1))])
 
 
 def normal(key: PRNGKeyArray, shape: tuple[int, ...], deviation: float) -> Array:
-    """Initial weights, normally distributed with mean 0."""
+    """Sample initial weights from a normal distribution with mean 0."""
     return deviation * jax.random.normal(key, shape, jnp.float32)
 
 
 @jax.custom_jvp
 def _bfloat16_product(x: Float[Array, "*rows before"], weight: Float[Array, "before after"]) -> Float32[Array, "*rows after"]:
-    """``x @ weight``, added up in float32 from products of bfloat16; its derivatives are products of float32."""
+    """Return ``x @ weight`` with bfloat16 products accumulated in float32, and float32 derivatives."""
     y: Array = _product(x, weight)
     return y
 
@@ -166,8 +166,8 @@ def _bfloat16_product_jvp(primals: tuple[Array, Array], tangents: tuple[Array, A
 
 @jax.custom_batching.custom_vmap
 def _product(x: Array, weight: Array) -> Array:
-    # XLA has no fast code for few rows on CPUs: one row against 512 x 512 weights takes 13 times as long as in float32.
-    # An export for batches of any size does not know how many there are.
+    # XLA is slow for few rows on CPUs: one row and 512 x 512 weights take 13 times as long as in float32.
+    # In an export for batches of any size, the number of rows is symbolic.
     rows = math.prod(x.shape[:-1])
     dtype = jnp.bfloat16 if isinstance(rows, int) and rows >= 8 else jnp.float32
     return jnp.matmul(x.astype(dtype), weight.astype(dtype), preferred_element_type=jnp.float32)
@@ -175,7 +175,7 @@ def _product(x: Array, weight: Array) -> Array:
 
 @_product.def_vmap
 def _product_batched(size: Any, mapped: list[bool], x: Array, weight: Array) -> tuple[Array, bool]:
-    """The same product with more rows, so that all of them are counted, however often it is mapped."""
+    """Batch the product by adding rows, so that ``_product`` sees the total number of rows."""
     del size
     if mapped[1]:
         return jax.vmap(jnp.matmul, in_axes=(0 if mapped[0] else None, 0))(x, weight), True

@@ -1,4 +1,4 @@
-"""The network for any game: a residual multilayer perceptron."""
+"""Residual multilayer perceptron, for any game."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class DenseResidualBlock(eqx.Module):
 
 
 class ResidualMLP(eqx.Module):
-    """A residual perceptron of the flattened observation."""
+    """Residual multilayer perceptron of the flattened observation."""
 
     stem: BFloat16Linear
     blocks: list[DenseResidualBlock]

@@ -1,7 +1,7 @@
-"""Functions of JAX as graphs of ONNX, for the operations that networks are made of. Needs the extra ``[onnx]``.
+"""Conversion of JAX functions to ONNX graphs, for the primitives that networks use. Needs the extra ``onnx``.
 
-A function of one position is traced for a batch of any size, and each primitive of its jaxpr becomes one to a few nodes. There
-is no table of layers: an architecture of one's own exports too, as long as it keeps to these primitives.
+A function of one position is traced for a batch of symbolic size, and each primitive of its jaxpr becomes one or a few nodes.
+User-supplied architectures can be exported if they use only these primitives.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from jax import export
 from tilewe_jax.utils.extras import optional_import
 
 OPSET = 18
-"""Version of the ONNX operators that graphs use; runtimes since 2023 have it."""
+"""Version of the ONNX operators, which runtimes support since 2023."""
 
 _SIMPLE = {
     "abs": "Abs",
@@ -46,7 +46,7 @@ _SIMPLE = {
     "tanh": "Tanh",
     "xor": "Xor",
 }
-"""Primitives that are one operator of ONNX with the same arguments."""
+"""Primitives that correspond to one ONNX operator with the same arguments."""
 _REDUCTIONS = {"reduce_max": "ReduceMax", "reduce_min": "ReduceMin", "reduce_sum": "ReduceSum"}
 _CALLS = ("closed_call", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "jit", "pjit", "remat2")
 
@@ -59,16 +59,16 @@ def to_onnx(
     input_name: str = "observation",
     about: dict[str, str] | None = None,
 ) -> Any:
-    """A function of one position as an ``onnx.ModelProto`` for batches of any size.
+    """Convert a function of one position to an ``onnx.ModelProto`` for batches of any size.
 
     Args:
-      function: maps ``float32[*input_shape]`` to several arrays; weights that it closes over become part of the graph.
-      input_shape: the shape of its argument.
-      names: the names of its results.
-      input_name: the name of its argument.
-      about: further texts that the file holds.
+      function: maps ``float32[*input_shape]`` to several arrays. Its weights become constants of the graph.
+      input_shape: shape of its argument.
+      names: names of its results.
+      input_name: name of its argument.
+      about: metadata of the model.
 
-    Raises ``ValueError`` for a function with a primitive that is not known here, ``MissingExtraError`` without the extra.
+    Raises ``ValueError`` for unsupported primitives, and ``MissingExtraError`` without the extra.
     """
     onnx, helper = optional_import("onnx", "onnx"), optional_import("onnx.helper", "onnx")
     (batch,) = export.symbolic_shape("batch")
@@ -89,7 +89,7 @@ def to_onnx(
 
 
 class _Graph:
-    """A graph under construction. Values are names."""
+    """A graph under construction, in which values are represented by their names."""
 
     def __init__(self, onnx: Any, input_name: str) -> None:
         self._onnx = onnx
@@ -101,7 +101,7 @@ class _Graph:
         self._count = 0
 
     def inline(self, jaxpr: Any, consts: Sequence[str], arguments: Sequence[str]) -> list[str]:
-        """The values of the results of a jaxpr."""
+        """Add the nodes of a jaxpr, and return its results."""
         values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *arguments], strict=True))
 
         def read(variable: Any) -> str:
@@ -114,13 +114,13 @@ class _Graph:
         return [read(variable) for variable in jaxpr.outvars]
 
     def node(self, operator: str, inputs: Sequence[str], output: str | None = None, **attributes: Any) -> str:
-        """Add a node with one result."""
+        """Add a node with one result, and return the result."""
         output = output or self._name()
         self.nodes.append(self._onnx.helper.make_node(operator, list(inputs), [output], **attributes))
         return output
 
     def constant(self, value: Any) -> str:
-        """A constant; equal ones are kept once."""
+        """Return a constant; equal constants share one initializer."""
         array = np.asarray(value)
         if array.dtype == np.uint32:
             array = array.astype(np.int64)
@@ -131,10 +131,10 @@ class _Graph:
         return self._constants[key]
 
     def type_of(self, dtype: Any) -> int:
-        """The number of a dtype in ONNX. Raises ``ValueError`` for those that no network of ours has."""
+        """Return the ONNX code of a dtype. Raises ``ValueError`` for unsupported dtypes."""
         types = {"float32": "FLOAT", "int32": "INT32", "int64": "INT64", "bool": "BOOL", "int8": "INT8", "int16": "INT16"}
         if str(dtype) not in types:
-            raise ValueError(f"a network that computes with {dtype} cannot be exported to ONNX here")
+            raise ValueError(f"dtype {dtype} cannot be exported to ONNX")
         number: int = self._onnx.TensorProto.DataType.Value(types[str(dtype)])
         return number
 
@@ -146,13 +146,13 @@ class _Graph:
         return self.constant(np.array([int(value) for value in values], np.int64))
 
     def _batch_size(self) -> str:
-        """``int64[1]``: the size of the batch."""
+        """Return the size of the batch, ``int64[1]``."""
         if self._batch is None:
             self._batch = self.node("Shape", [self._input], start=0, end=1)
         return self._batch
 
     def _shape(self, sizes: Sequence[Any]) -> str:
-        """``int64[n]``: a shape, of which one size may be that of the batch."""
+        """Return a shape, ``int64[n]``, which may contain the symbolic size of the batch."""
         if all(isinstance(size, int) for size in sizes):
             return self._integers(sizes)
         parts = [self._integers([size]) if isinstance(size, int) else self._batch_size() for size in sizes]
@@ -168,12 +168,12 @@ class _Graph:
         return self.node("Cast", [value], to=self.type_of(dtype))
 
     def _equation(self, equation: Any, inputs: list[str]) -> list[str]:
-        """The results of one equation of a jaxpr."""
+        """Add the nodes of an equation of a jaxpr, and return its results."""
         name, params = equation.primitive.name, equation.params
         values = [variable.aval for variable in equation.invars]
         for variable in (*equation.invars, *equation.outvars):
             if any(not isinstance(size, int) and str(size) != "batch" for size in variable.aval.shape):
-                raise ValueError(f"the operation {name} has the shape {variable.aval.shape}, which is not known for a batch")
+                raise ValueError(f"primitive {name} with the symbolic shape {variable.aval.shape} cannot be exported to ONNX")
         if name in _CALLS:
             inner = next(params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr", "call") if key in params)
             closed = hasattr(inner, "consts")
@@ -186,14 +186,14 @@ class _Graph:
             axes = self._integers(params["axes"])
             return [self.node(_REDUCTIONS[name], [inputs[0], axes], keepdims=0)] if params["axes"] else inputs
         if method is None:
-            raise ValueError(f"the operation {name} of this network cannot be exported to ONNX here")
+            raise ValueError(f"primitive {name} cannot be exported to ONNX")
         result: str = method(inputs, values, params, equation.outvars[0].aval)
         return [result]
 
-    # ---- One method a primitive: names of its arguments, what they are, its parameters, and what it gives.
+    # Each method converts a primitive: names of its arguments, their avals, its parameters, and the aval of its result.
 
     def op_argmax(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
-        # The first of equal ones, in both.
+        # Both return the first of several maxima.
         value = self._cast(inputs[0], "int32") if given[0].dtype == bool else inputs[0]
         return self._cast(self.node("ArgMax", [value], axis=int(params["axes"][0]), keepdims=0), out.dtype)
 
@@ -216,7 +216,7 @@ class _Graph:
         numbers = params["dimension_numbers"]
         low, high = zip(*params["padding"], strict=True)
         if any(step != 1 for step in params["lhs_dilation"]) or params["batch_group_count"] != 1:
-            raise ValueError("transposed convolutions cannot be exported to ONNX here")
+            raise ValueError("transposed convolutions cannot be exported to ONNX")
         value = self.node(
             "Conv",
             [self._transpose(inputs[0], numbers.lhs_spec), self._transpose(inputs[1], numbers.rhs_spec)],
@@ -250,7 +250,7 @@ class _Graph:
         return self.node("Sub", [self.constant(np.ones((), out.dtype)), self.node("Erf", inputs)])
 
     def op_gather(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
-        """Rows by their index, the same number of batch axes in front of both."""
+        """Gather rows by index, with the same leading batch axes in operand and indices."""
         numbers, shape = params["dimension_numbers"], given[0].shape
         batched, taken = len(numbers.operand_batching_dims), given[1].shape[-1]
         rows = tuple(range(batched)), tuple(range(batched, batched + taken))
@@ -262,7 +262,7 @@ class _Graph:
             and tuple(params["slice_sizes"])[batched + taken :] == tuple(rest)
         )
         if not takes_rows:
-            raise ValueError(f"this gather cannot be exported to ONNX here: {numbers}")
+            raise ValueError(f"gather cannot be exported to ONNX with {numbers}")
         limits = self._integers([shape[axis] - 1 for axis in rows[1]])
         index = self.node("Max", [self._cast(inputs[1], "int64"), self._integers([0])])
         indices = self.node("Min", [index, limits])
@@ -273,7 +273,7 @@ class _Graph:
 
     def op_iota(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         if not all(isinstance(size, int) for size in out.shape):
-            raise ValueError("an iota over the batch cannot be exported to ONNX here")
+            raise ValueError("iota over the batch cannot be exported to ONNX")
         line = np.arange(out.shape[params["dimension"]]).astype(out.dtype)
         places = [-1 if axis == params["dimension"] else 1 for axis in range(len(out.shape))]
         return self.constant(np.broadcast_to(line.reshape(places), out.shape))
@@ -284,7 +284,7 @@ class _Graph:
     def op_pad(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         low, high, between = zip(*params["padding_config"], strict=True)
         if any(between) or min(low + high) < 0:
-            raise ValueError("padding between elements, or of less than none, cannot be exported to ONNX here")
+            raise ValueError("interior and negative padding cannot be exported to ONNX")
         return self.node("Pad", [inputs[0], self._integers(low + high), inputs[1]])
 
     def op_reduce_and(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
@@ -305,7 +305,7 @@ class _Graph:
         return self.node("Reciprocal", [self.node("Sqrt", inputs)])
 
     def op_scatter_add(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
-        """Rows added to those of an index, one batch axis in front; rows with an index outside are dropped."""
+        """Add rows at indices, with one leading batch axis; rows with an index out of bounds are dropped."""
         numbers, (operand, indices, updates) = params["dimension_numbers"], (value.shape for value in given)
         count, depth = operand[1], len(indices) - 1
         adds_rows = (
@@ -315,8 +315,8 @@ class _Graph:
             and indices[-1] == 1
         )
         if not adds_rows:
-            raise ValueError(f"this scatter-add cannot be exported to ONNX here: {numbers}")
-        # One row more for what is dropped.
+            raise ValueError(f"scatter-add cannot be exported to ONNX with {numbers}")
+        # Dropped rows are added to an extra row, which is cut off at the end.
         index = self._cast(inputs[1], "int64")
         too_low = self.node("Less", [index, self._integers([0])])
         too_high = self.node("Less", [self._integers([count - 1]), index])
@@ -335,7 +335,7 @@ class _Graph:
     def op_select_n(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:
         which, *cases = inputs
         if len(cases) != 2:
-            raise ValueError("a choice among more than two values cannot be exported to ONNX here")
+            raise ValueError("select_n with more than two cases cannot be exported to ONNX")
         return self.node("Where", [which, cases[1], cases[0]])
 
     def op_slice(self, inputs: list[str], given: Any, params: Any, out: Any) -> str:

@@ -1,4 +1,4 @@
-"""The residual network for the polyomino games."""
+"""Residual network for the polyomino games."""
 
 import equinox as eqx
 import jax
@@ -13,12 +13,12 @@ from tilewe_jax.networks.layers import Conv, Linear, ResidualTower, ValueHead, g
 
 
 class PolyominoResNet(eqx.Module):
-    """A residual tower whose policy head is a convolution: one plane of logits per orientation, by the cell of the anchor."""
+    """Residual tower with a convolutional policy head: one plane of logits per orientation, indexed by the anchor's cell."""
 
     tower: ResidualTower
     placements: Conv
     voluntary_pass: Linear | None
-    """Logit of passing, in games in which a player who could move may pass."""
+    """Logit of a pass, for games with voluntary passes."""
     value: ValueHead
 
     def __init__(self, game: PolyominoGame, size: Size, key: PRNGKeyArray) -> None:

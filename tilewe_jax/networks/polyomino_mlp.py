@@ -1,8 +1,8 @@
-"""The perceptrons for the polyomino games, for CPUs: a hundredth of the work of a residual tower.
+"""Perceptrons for the polyomino games on CPUs, with a hundredth of the operations of a residual tower.
 
-They read ``PolyominoGame.encode``, which knows what each colour could play, and give weights in place of logits: of the linear
-features of placements (``heuristics.Features``), or of a second perceptron, which reads these features. So only the placements
-that a search looks at are scored, and before anything is learned the policy is that of the heuristics.
+They read ``PolyominoGame.encode``, which contains the possible placements of each colour. Their policy output is not logits but
+weights: of the linear features of placements (``heuristics.Features``), or of a second perceptron of these features. Thus only
+the candidates of a search are scored, and the untrained policy is that of the heuristics.
 """
 
 import math
@@ -44,14 +44,14 @@ _FEATURE_SCALE = Features(
     free_cells_wasted=0.25,
     centrality=0.25,
 )
-"""Factors of the features that the perceptron reads, which bring their values to about 1. Shipped weights depend on them."""
+"""Factors that scale the features for the perceptron to about 1. Shipped weights depend on them."""
 _NOWHERE = 1 << 20
-"""Offset that leads out of every board, where cells are looked up by index."""
+"""Offset that is out of bounds on every board."""
 
 
 @dataclass(frozen=True)
 class LinearPolicy:
-    """The interface of a network that reads encodings and gives weights of the features of placements."""
+    """Interface of a network that reads encodings and outputs weights of the features of placements."""
 
     game: PolyominoGame
 
@@ -61,26 +61,26 @@ class LinearPolicy:
         return len(WEIGHT_NAMES)
 
     def initial_weights(self, key: PRNGKeyArray) -> Float32[Array, "weights"]:
-        """What an untrained network adds to the weights of the heuristics."""
+        """Return the offset of an untrained network to the weights of the heuristics."""
         del key
         return jnp.zeros(self.num_logits, jnp.float32)
 
     def observe(self, state: Any, player: Int32[Array, ""]) -> Encoding:
-        """The encoding of a position; ``player`` is to move."""
+        """Return the encoding of a position; ``player`` is to move."""
         del player
         return self.game.encode(state)
 
     def gather_logits(self, state: Any, logits: Float32[Array, "weights"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """The logits of actions: their features, weighted."""
+        """Return the logits of actions: the weighted sums of their features."""
         return _linear_logits(self.game, state, logits, actions)
 
 
 @dataclass(frozen=True)
 class PerceptronPolicy(LinearPolicy):
-    """The interface of a network that gives weights of a perceptron of the features of placements, and two maps of the board.
+    """Interface of a network that outputs the weights of a perceptron (``heuristics.perceptron_logits``), and two board maps.
 
-    The perceptron is ``heuristics.perceptron_logits``. The maps are what a cell adds to the logits of placements that cover
-    it, and to those of which it is a corner (``Orientation.corners``). The linear weights come first.
+    The maps hold the logit that each cell adds to the placements that cover it, and to the placements that have it as a corner
+    (``Orientation.corners``). The linear weights come first.
     """
 
     hidden: int = 16
@@ -88,7 +88,7 @@ class PerceptronPolicy(LinearPolicy):
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the parts of the weights: those of ``PerceptronWeights``, and the maps."""
+        """Shapes of the parts of the weights: the fields of ``PerceptronWeights``, and the maps."""
         features, pieces = len(Features._fields), len(WEIGHT_NAMES) - len(Features._fields)
         perceptron = (features, self.hidden), (pieces, self.hidden), (self.hidden,)
         return (features + pieces,), *perceptron, (2, self.game.config.size, self.game.config.size)
@@ -99,7 +99,7 @@ class PerceptronPolicy(LinearPolicy):
         return sum(map(math.prod, self.shapes))
 
     def initial_weights(self, key: PRNGKeyArray) -> Float32[Array, "weights"]:
-        """Weights with which the hidden units differ and add nothing to logits."""
+        """Return initial weights with different hidden units, whose contribution to the logits is 0."""
         linear, features, pieces, *rest = self.shapes
         zeros = partial(jnp.zeros, dtype=jnp.float32)
         planes = jax.random.normal(key, (features[0] + pieces[0], self.hidden), jnp.float32) / 2
@@ -107,7 +107,7 @@ class PerceptronPolicy(LinearPolicy):
         return jnp.concatenate([part.ravel() for part in parts])
 
     def gather_logits(self, state: Any, logits: Float32[Array, "weights"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """The logits of actions: what the perceptron makes of their features, plus the maps at their cells and corners."""
+        """Return the logits of actions: the perceptron of their features, plus the maps at their cells and corners."""
         parts = jnp.split(logits, np.cumsum([math.prod(shape) for shape in self.shapes])[:-1])
         linear, features, pieces, out, maps = (part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True))
         weights = PerceptronWeights(linear, features * np.array(_FEATURE_SCALE, np.float32)[:, None], pieces, out)
@@ -115,8 +115,8 @@ class PerceptronPolicy(LinearPolicy):
 
 
 def _map_logits(game: PolyominoGame, maps: Float32[Array, "2 size size"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-    """The sum of both maps over the cells and over the corners of placements; 0 for a pass."""
-    cells, size, side = game.config.cells, game.config.size, game.config.size + 2  # corners may lie outside of the board
+    """Return the sum of both maps over the cells and the corners of placements; 0 for a pass."""
+    cells, size, side = game.config.cells, game.config.size, game.config.size + 2  # with a border for corners
     padded = jnp.pad(maps, ((0, 0), (1, 1), (1, 1))).ravel()
     offsets = [
         [y * side + x for x, y in orientation.cells] + [(side + y) * side + x for x, y in orientation.corners]
@@ -154,7 +154,7 @@ def _dense_perceptron_logits(weights: PerceptronWeights, features: Float32[Array
 
 
 def _define_gradient(function: Any, of_features: Callable[[Any, Array], Array]) -> None:
-    """Define the derivative of logits by the weights as that of a function of the weights and the features of placements."""
+    """Define the gradient of logits with respect to the weights by a dense function of weights and features."""
 
     def forward(game: PolyominoGame, state: Any, weights: Any, actions: Array) -> tuple[Array, tuple[Any, Array, Array]]:
         features = game.heuristic_features(state, actions)[:, : len(WEIGHT_NAMES)]
@@ -175,7 +175,7 @@ _define_gradient(_perceptron_logits, _dense_perceptron_logits)
 
 
 class PolyominoMLP(eqx.Module):
-    """A perceptron of the boards, pieces and numbers of legal placements of all colours."""
+    """Perceptron of the boards, pieces and numbers of legal placements of all colours."""
 
     boards: BFloat16Linear
     numbers: BFloat16Linear
@@ -197,10 +197,9 @@ class PolyominoMLP(eqx.Module):
         self.value = ValueHead(width // 2, game.num_players, key_value)
 
     def grown_from(self, model: Any) -> "PolyominoMLP | None":
-        """The network with the weights of a smaller one, so that its outputs are the same before more is learned.
+        """Return this network with the weights of a network of the same width with ``LinearPolicy``, and the same outputs.
 
-        That is one of the same width with ``LinearPolicy``, whose weights come first in those of other policies. ``None`` for
-        any other network.
+        Returns ``None`` for other networks.
         """
         if not isinstance(model, PolyominoMLP) or type(model.interface) is not LinearPolicy:
             return None
@@ -227,13 +226,13 @@ class PolyominoMLP(eqx.Module):
 
 
 def _planes(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "planes size size"]:
-    """The boards of an encoding."""
+    """Return the boards of an encoding as planes."""
     boards = [encoding.cells, encoding.free, encoding.corners, encoding.reachable]
     return unpack_boards(game.config, jnp.concatenate(boards)).astype(jnp.float32)
 
 
 def _numbers(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "numbers"]:
-    """What an encoding says beside boards, each number between 0 and about 1."""
+    """Return the numbers of an encoding, scaled to between 0 and about 1."""
     config = game.config
     held = (encoding.hands[:, None] >> np.array(config.pieces, np.uint32)[None]) & np.uint32(1)
     legal, points = encoding.legal.astype(jnp.float32), encoding.points.astype(jnp.float32)
@@ -250,7 +249,7 @@ def _numbers(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "numbers
 
 
 def _heuristic_weights(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "weights"]:
-    """The weights of the heuristics in this position."""
+    """Return the weights of the heuristics in this position."""
     start, slope = np.array(list(game.heuristic_weights.values()), np.float32).T
     left = jnp.sum((encoding.hands[0] >> np.array(game.config.pieces, np.uint32)) & np.uint32(1))
     return jnp.asarray(start) + jnp.asarray(slope) * (1 - left.astype(jnp.float32) / len(game.config.pieces))

@@ -1,8 +1,7 @@
 """Network architectures by name.
 
-A second architecture for a game is one file with a factory, and one call of ``register_architecture``. Settings choose it by
-name (``network.architecture``), or name the factory itself, ``module:factory``; a game for which nothing is registered gets the
-multilayer perceptron.
+``register_architecture`` adds an architecture. The setting ``network.architecture`` is its name, or a factory
+``module:factory``. Games without a registered architecture use the multilayer perceptron.
 """
 
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.santorini.game import SantoriniGame
 from tilewe_jax.games.triominos.game import TriominosGame
-from tilewe_jax.networks.base import SIZES, Model, Size
+from tilewe_jax.networks.base import SIZES, Model, Size, check_outputs
 from tilewe_jax.networks.mlp import ResidualMLP
 from tilewe_jax.networks.polyomino import PolyominoResNet
 from tilewe_jax.networks.polyomino_mlp import PerceptronPolicy, PolyominoMLP
@@ -27,34 +26,34 @@ from tilewe_jax.utils import factories
 from tilewe_jax.utils.words import did_you_mean
 
 Architecture = Callable[[Any, Size, PRNGKeyArray], Model]
-"""Makes a network with random weights from a game, a size and a key."""
+"""Creates a network with random weights from a game, a size and a key."""
 
 DEFAULT = "default"
-"""Names the architecture that is the game's own."""
+"""Name of the default architecture of a game."""
 
 _ARCHITECTURES: dict[str, dict[type[Any], Architecture]] = {}
 _DEFAULTS: dict[type[Any], str] = {}
 _MODULES: dict[str, str] = {}
-"""The module or file of the user that registered an architecture, by the architecture's name; empty if it is not known."""
+"""Module or file that registered each architecture; empty if unknown."""
 
 
 def register_architecture(name: str, factory: Architecture, game_type: type[Any] = Game, default: bool = False) -> None:
     """Register an architecture for the games of a class.
 
     Args:
-        name: what settings call it; the same name may stand for the architectures of several games.
+        name: name in the settings. Different games may use the same name.
         factory: called with a game, a ``Size`` and a key.
-        game_type: the class of the games that it is for, by default all games.
-        default: whether it becomes the architecture that these games have where no name is given.
+        game_type: class of the games, by default all games.
+        default: whether it becomes the default architecture of these games.
 
-    Raises ``ValueError`` where the name is taken for these games, is empty or "default", or has a colon.
+    Raises ``ValueError`` if the name is already registered for these games, is empty or "default", or has a colon.
     """
     if name in ("", DEFAULT):
-        raise ValueError(f"an architecture needs a name of its own, not {name!r}")
+        raise ValueError(f"the name of an architecture must not be empty or {DEFAULT!r}, got {name!r}")
     if ":" in name:
         raise ValueError(f"the name of an architecture must not contain a colon, got {name!r}")
     if _ARCHITECTURES.get(name, {}).get(game_type, factory) is not factory:
-        raise ValueError(f"there is an architecture {name!r} for {game_type.__name__} already")
+        raise ValueError(f"architecture {name!r} is already registered for {game_type.__name__}")
     _ARCHITECTURES.setdefault(name, {})[game_type] = factory
     _MODULES.setdefault(name, factories.being_loaded())
     if default:
@@ -62,58 +61,54 @@ def register_architecture(name: str, factory: Architecture, game_type: type[Any]
 
 
 def architectures(game: Game[Any]) -> list[str]:
-    """Names of the architectures for a game, its default first."""
+    """Return the names of the architectures for a game, its default first."""
     names = [name for name, kinds in _ARCHITECTURES.items() if any(isinstance(game, kind) for kind in kinds)]
     return sorted(names, key=lambda name: (name != _default(game), name))
 
 
 def make(game: Game[Any], architecture: str, size: str, key: PRNGKeyArray, registered_by: str = "") -> Model:
-    """A network for a game, with random weights.
+    """Create a network for a game, with random weights.
 
     Args:
         game: the game.
-        architecture: a registered name, where "default" is the game's own, or ``module:factory``.
+        architecture: a registered name, "default", or ``module:factory``.
         size: one of ``SIZES``.
-        key: decides the weights.
-        registered_by: the module or file that registers the architecture, if known, for the error.
+        key: random key of the weights.
+        registered_by: module or file that registers the architecture, for the error message.
 
-    Raises ``ValueError`` for names that do not exist, for an architecture of a user that raises, and where the network's
-    outputs do not have the game's shapes.
+    Raises ``ValueError`` for unknown names, and if a user-supplied architecture raises or has outputs of other shapes than the
+    game needs.
     """
     if size not in SIZES:
         raise ValueError(f"network.size must be one of {', '.join(SIZES)}, not {size!r}{did_you_mean(size, SIZES)}")
     name = resolve(game, architecture, registered_by)
+    factory: Architecture
     if ":" in name:
         factory = factories.find("architecture", name)
     else:
         registered = _ARCHITECTURES[name]
         factory = next(registered[kind] for kind in type(game).__mro__ if kind in registered)
-    model: Model
     if name in _BUILT_IN:
+        return factory(game, SIZES[size], key)
+
+    def checked() -> Model:
         model = factory(game, SIZES[size], key)
-        _check_outputs(game, name, model)
-    else:
-        model = factories.call(f"architecture {name!r}", factory, game, SIZES[size], key)
-        factories.call(f"architecture {name!r}", _check_outputs, game, name, model)
+        if not callable(model):
+            raise TypeError(f"expected a network, got {model!r}")
+        interface = network_interface(game, model)
+        outputs = jax.eval_shape(model, observation_spec(interface, game))
+        check_outputs(model, outputs, interface.num_logits, game.num_players)
+        return model
+
+    model: Model = factories.call(f"architecture {name!r}", checked)
     return model
 
 
-def _check_outputs(game: Game[Any], name: str, model: Model) -> None:
-    """Raise ``ValueError`` if the outputs of a network do not have the game's shapes."""
-    if not callable(model):
-        raise ValueError(f"it gives {model!r}, which is not a network")
-    interface = network_interface(game, model)
-    outputs = jax.eval_shape(model, observation_spec(interface, game))
-    shapes = (interface.num_logits,), (game.num_players,), (game.num_players,)
-    given = outputs.logits.shape, outputs.outcome_logits.shape, outputs.score_logits.shape
-    if given != shapes:
-        raise ValueError(f"the network {name} gives {list(given)}; {game.id} needs {list(shapes)}")
-
-
 def resolve(game: Game[Any], architecture: str, registered_by: str = "") -> str:
-    """The name of an architecture, "default" resolved.
+    """Return the name of an architecture, with "default" replaced.
 
-    Raises ``ValueError`` if the game has no such architecture; ``registered_by`` names the module or file that registers it.
+    Raises ``ValueError`` for architectures that are not registered for the game. The message names ``registered_by``, the
+    module or file that registers the architecture.
     """
     name = _default(game) if architecture == DEFAULT else architecture
     if ":" not in name and name not in architectures(game):
@@ -130,9 +125,9 @@ def resolve(game: Game[Any], architecture: str, registered_by: str = "") -> str:
 
 
 def registered_by(architecture: str) -> str | None:
-    """The module or file that registered an architecture, as the user gave it.
+    """Return the module or file that registered an architecture, in the user's spelling.
 
-    Empty if the architecture is built in, or was registered otherwise; ``None`` if it is not registered in this process.
+    Empty for built-in architectures and unknown modules; ``None`` if the architecture is not registered in this process.
     """
     if architecture == DEFAULT or ":" in architecture:
         return ""

@@ -1,4 +1,4 @@
-"""The residual networks for Santorini."""
+"""Residual networks for Santorini."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,12 +17,12 @@ from tilewe_jax.networks.layers import Conv, Linear, ResidualTower, ValueHead, g
 
 
 class SantoriniResNet(eqx.Module):
-    """A residual tower with logits of moves times builds per own worker, from the features of the worker's cell."""
+    """Residual tower with logits of moves times builds for each own worker, from the features of the worker's cell."""
 
     tower: ResidualTower
     turns: Linear
     placements: Conv | None
-    """Logits of the cells to place a worker on, in games in which the players place them."""
+    """Logits of the cells for a worker, in games in which the players place the workers."""
     value: ValueHead
 
     def __init__(self, game: SantoriniGame, size: Size, key: PRNGKeyArray) -> None:
@@ -36,7 +36,7 @@ class SantoriniResNet(eqx.Module):
     def __call__(self, observation: Float[Array, "planes height width"]) -> Outputs:
         x = self.tower(observation)
         pooled = global_pool(x)
-        # The first two planes are one-hot: the cells of the own workers.
+        # The first two planes are one-hot encodings of the cells of the own workers.
         workers = jnp.einsum("whk,hkc->wc", observation[:2].astype(x.dtype), x)
         logits = self.turns(jnp.concatenate([workers, jnp.broadcast_to(pooled, (2, pooled.shape[0]))], axis=1)).ravel()
         if self.placements:
@@ -45,12 +45,12 @@ class SantoriniResNet(eqx.Module):
 
 
 _PAIRED = 16
-"""Length of the vectors whose products stand for the two cells of a turn."""
+"""Length of the vectors whose product is the pair logit of the two cells of a turn."""
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """The interface of a network that reads ``SantoriniGame.encode``."""
+    """Interface of a network that reads ``SantoriniGame.encode``."""
 
     game: SantoriniGame
 
@@ -60,21 +60,21 @@ class Encoded:
         return self.game.num_logits
 
     def observe(self, state: Any, player: Int32[Array, ""]) -> Float32[Array, "planes size size"]:
-        """The encoding of a position; ``player`` is to move."""
+        """Return the encoding of a position; ``player`` is to move."""
         del player
         return self.game.encode(state)
 
     def gather_logits(self, state: Any, logits: Float32[Array, "actions"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """The logits of actions, one to one."""
+        """Return the logits of actions, unchanged."""
         return self.game.gather_logits(state, logits, actions)
 
 
 class SantoriniReachNet(eqx.Module):
-    """A residual tower that reads what both players could do, with logits by the cells that a turn moves to and builds on.
+    """Residual tower that reads the possible turns of both players (``SantoriniGame.encode``).
 
-    It reads ``SantoriniGame.encode``. The workers of a player are one plane, so that their numbers change nothing but the order
-    of the logits. The logit of a turn is what the worker's cell says of its two directions, plus the product of two short
-    vectors, one of the cell moved to and one of the cell built on.
+    Both workers of a player share a plane, so that swapping their numbers only permutes the logits. The logit of a turn is a
+    logit of its two directions from the worker's cell, plus the product of two short vectors, one from the cell moved to and
+    one from the cell built on.
     """
 
     tower: ResidualTower
@@ -85,7 +85,7 @@ class SantoriniReachNet(eqx.Module):
 
     def __init__(self, game: SantoriniGame, size: Size, key: PRNGKeyArray) -> None:
         if game.num_actions > NUM_TURNS:
-            raise ValueError("reach_resnet has no logits for placing workers, as placement=chosen needs them")
+            raise ValueError("reach_resnet has no logits for placing workers, which placement=chosen needs")
         key_tower, key_turns, key_pairs, key_value = jax.random.split(key, 4)
         self.interface = Encoded(game)
         planes, channels = len(ENCODED_PLANES) - 2, size.channels
@@ -106,7 +106,7 @@ class SantoriniReachNet(eqx.Module):
     def _pair_logits(
         self, workers: Float[Array, "2 height width"], vectors: Float[Array, "height width vectors"]
     ) -> Float[Array, "2 turns"]:
-        """For each worker the products of the vectors of the cells of its turns; 0 where a cell is outside of the board."""
+        """Return the pair logits of the turns of each worker; 0 for cells outside of the board."""
         moved_to, built_on = vectors[..., :_PAIRED], vectors[..., _PAIRED:]
         around = jnp.stack([_in_direction(built_on, r, c) for r, c in DIRECTIONS], axis=2)
         products = jnp.einsum("hkp,hkbp->hkb", moved_to, around) * _PAIRED**-0.5
@@ -115,7 +115,7 @@ class SantoriniReachNet(eqx.Module):
 
 
 def _in_direction(x: Float[Array, "height width *rest"], row: int, column: int) -> Float[Array, "height width *rest"]:
-    """At each cell what ``x`` has at its neighbour in a direction; 0 where that is outside of the board."""
+    """Shift ``x`` so that each cell has the value of its neighbour in a direction; 0 outside of the board."""
     height, width = x.shape[:2]
     padded = jnp.pad(x, ((1, 1), (1, 1), *((0, 0),) * (x.ndim - 2)))
     return padded[1 + row : 1 + row + height, 1 + column : 1 + column + width]

@@ -1,4 +1,4 @@
-"""The message-passing network for Triominos."""
+"""Message-passing network for Triominos."""
 
 import equinox as eqx
 import jax
@@ -14,8 +14,8 @@ from tilewe_jax.networks.layers import Linear, RMSNorm, ValueHead, normal
 class TriominosMessagePassing(eqx.Module):
     """Message passing on the bipartite graph of tiles and free cells ("slots").
 
-    A slot and the number that its free corner is to get name one tile: that pair is an edge of the graph, and an action. Each
-    edge receives messages from its slot and its tile and sends messages to both.
+    A slot and a number for its free corner determine a tile. This pair is an edge of the graph, and an action. Each edge
+    receives messages from its slot and its tile, and sends messages to both.
     """
 
     stem: dict[str, Linear]
@@ -54,7 +54,7 @@ class TriominosMessagePassing(eqx.Module):
 
 
 class MessagePassing(eqx.Module):
-    """One round of message passing: edges are computed from their ends, and tiles, slots and global features updated."""
+    """One round of message passing, which computes edges from their ends, and updates tiles, slots and global features."""
 
     from_tile: Linear
     from_slot: Linear
@@ -84,7 +84,7 @@ class MessagePassing(eqx.Module):
     ) -> tuple[Float[Array, "N width"], Float[Array, "S width"], Float[Array, "width"], Float[Array, "S numbers width"]]:
         """Return tiles, slots, global features and edges after the round.
 
-        ``tile`` is the tile of each edge, ``fits`` whether the edge exists, and ``own`` whether its tile is in the own tray.
+        ``tile`` is the tile of each edge, ``fits`` masks the edges that exist, and ``own`` those with a tile of the own tray.
         """
         ends = self.from_tile(tiles)[tile] + self.from_slot(slots)[:, None]
         edges = jax.nn.relu(ends + self.numbers.astype(ends.dtype)[None] + self.from_global(global_features)[None, None])

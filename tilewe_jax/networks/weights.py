@@ -1,11 +1,11 @@
-"""Files of weights in half precision, with what they were trained for. The shipped ones are found by name.
+"""Files of weights in half precision, with metadata. Shipped weights are found by name.
 
 A file is an ``.npz`` archive: arrays ``w0``, ``w1``, ... in the order of the network's leaves, and ``about``, a JSON object
-with the fields of ``Description`` and ``game_version``, what the run says of itself, and all its settings. Files of the first
-format, which the shipped ones have, hold flat settings instead of a description; ``_description`` reads what is needed of them.
+with the fields of ``Description``, ``game_version``, and figures and settings of the run. Files of the first format, which the
+shipped weights have, hold flat settings instead of a description.
 
-Files may come from anybody: nothing in them is unpickled or run, and no array is read before its shape is known to fit. An
-architecture ``module:factory`` in a file is refused unless the caller trusts the file (``tilewe_jax.utils.trust``).
+Files are not trusted: nothing is unpickled or run, and arrays are read only if their shapes fit the network. An architecture
+``module:factory`` in a file is refused unless the caller trusts the file (``tilewe_jax.utils.trust``).
 """
 
 import json
@@ -36,44 +36,44 @@ FILE_LIMIT = 1 << 32
 """Maximum size of a file that is read, in bytes."""
 _ABOUT = "about"
 _DIRECTORY_LIMIT = 1 << 20
-"""Maximum size of the directory of an archive, in bytes: about ten thousand arrays."""
+"""Maximum size of the directory of an archive, in bytes; enough for about ten thousand arrays."""
 _ZIP_TAIL = 42
-"""Bytes of the last two records at the end of a zip file, the first of which 64-bit archives have only."""
+"""Length of the last two records of a zip file, in bytes. Only 64-bit archives have the first of them."""
 _FORMAT = 2
 
 
 @dataclass(frozen=True)
 class Description:
-    """What weights are for: a game, and a network of it."""
+    """Game and network that weights belong to."""
 
     game: str
     """Id of the game."""
     options: dict[str, Any]
-    """Its options that differ from the defaults."""
+    """Options of the game that differ from the defaults."""
     architecture: str
     """Name of the network's architecture."""
     size: str
     """Name of the network's size."""
     score_weight: float
-    """Weight of the score in values with which the network was trained."""
+    """Weight of the score in the values of the training's searches."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """A trained network, as it was read from a file."""
+    """A trained network from a file."""
 
     model: Model
     """The network with its weights."""
     description: Description
-    """What it was trained for."""
+    """Game and network of the training."""
     about: dict[str, Any]
-    """What the run said of it, like ``games`` and ``hours``, and under ``config`` its settings."""
+    """Metadata stored in the file, such as ``games``, ``hours`` and the settings of the run, ``config``."""
     note: str | None = None
-    """In which way the game is another one than that which it was trained for; ``None`` where it is the same."""
+    """How the game differs from the game of the training; ``None`` if they are equal."""
 
 
 def save(path: Path, model: Model, description: Description, game_version: int, about: dict[str, Any]) -> None:
-    """Write weights in half precision, with what they are for and where they come from."""
+    """Write weights in half precision, with their description and further metadata ``about``."""
     arrays: dict[str, Any] = {f"w{i}": np.asarray(leaf).astype(np.float16) for i, leaf in enumerate(jax.tree.leaves(model))}
     arrays[_ABOUT] = np.array(
         json.dumps({"format": _FORMAT, **asdict(description), "game_version": game_version, **about}),
@@ -83,32 +83,35 @@ def save(path: Path, model: Model, description: Description, game_version: int, 
 
 
 def read(game: Game[Any], path: Path, any_game: bool = False, trust: bool = False, known: str = "") -> Weights:
-    """The weights in a file, for a game.
+    """Read the weights in a file for a game.
 
-    They load where all arrays fit a network for the game and the rules are the same: options may differ, and then ``note`` says
-    how. With ``any_game`` the rules may differ too. An architecture ``module:factory`` is code, which is imported only if
-    ``trust`` says that the file may name it, or if it is the ``known`` architecture of the caller's run.
+    Args:
+        game: the game. Its options may differ from those of the training, see ``Weights.note``.
+        path: the file.
+        any_game: accepts weights that were trained for other rules.
+        trust: whether the file may name code as its architecture, ``module:factory``.
+        known: architecture of the caller, which is accepted without ``trust``.
 
-    Raises ``ValueError`` where the file cannot be read, or is for other rules, or holds other arrays, naming the difference.
+    Raises ``ValueError``, which names the difference, for files that cannot be read, other rules, and other arrays.
     """
     try:
         with open_input(path, FILE_LIMIT) as file, trusting(trust):
             return _read(game, path, file, any_game, known)
     except _DamagedError as error:
-        raise ValueError(f"{path} is not a file of weights, as training writes it: {error}") from None
+        raise ValueError(f"{path} is not a file of weights: {error}") from None
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror or error}") from None
 
 
 def _read(game: Game[Any], path: Path, file: BinaryIO, any_game: bool, known: str) -> Weights:
-    """The weights in an opened file, see ``read``."""
+    """Read the weights in an open file, see ``read``."""
     archive = _open(file)
     about = _about(archive)
     try:
         description, version = _description(about), about["game_version"]
         trained_for = registry.make(description.game, **description.options)
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} does not say what it is for: {error}") from None
+        raise ValueError(f"{path} has no valid description of its game and network: {error}") from None
     if not any_game and trained_for.id != game.id:
         raise ValueError(f"{path} is for {_name(trained_for)}, not for {_name(game)}: the rules differ")
     if not any_game and version != game.version:
@@ -124,36 +127,36 @@ def _read(game: Game[Any], path: Path, file: BinaryIO, any_game: bool, known: st
 
 
 def names() -> list[str]:
-    """Names of the weights that are shipped."""
+    """Return the names of the shipped weights."""
     return sorted(path.stem for path in FOLDER.glob("*.npz"))
 
 
 def find(name: str) -> Path | None:
-    """The file of weights that a name stands for; ``None`` for other names.
+    """Return the file of shipped weights of this name, the path itself, or the newest weights in the folder of a run.
 
-    A name is that of shipped weights, a path, or the folder of a run of training, whose newest weights are meant.
+    Returns ``None`` for other names.
     """
     if name in names():
         return FOLDER / f"{name}.npz"
     if name.endswith(".npz"):
         return Path(name)
-    return max(Path(name, "weights").glob("*.npz"), default=None)  # their names are numbers of iterations, with zeros
+    return max(Path(name, "weights").glob("*.npz"), default=None)  # names are iterations with leading zeros
 
 
 def not_found(what: str, name: str) -> str:
-    """A message for a name that does not stand for weights; ``what`` is the setting."""
+    """Return an error message for a name without weights; ``what`` is the setting."""
     if Path(name, "config.json").is_file():
         reason = "the run has no weights yet; train writes them at each evaluation"
     elif Path(name).is_dir():
         reason = "it is a folder, but not the folder of a run"
     else:
         known = names()
-        reason = f"not found{did_you_mean(name, known)}; shipped are {', '.join(known)}; or give a file or the folder of a run"
+        reason = f"not found{did_you_mean(name, known)}; must be one of {', '.join(known)}, a file, or the folder of a run"
     return f"{what} {name!r}: {reason}"
 
 
 def read_initial(game: Game[Any], name: str, setting: str, known: str = "") -> Weights:
-    """The weights of a name that training begins with, of any game whose arrays have the same shapes.
+    """Read the initial weights of a training run by name, from any game whose arrays have the same shapes.
 
     ``known`` is the architecture of the run, see ``read``. Raises ``ValueError``, which names the setting, for unknown weights
     and for weights that do not fit.
@@ -165,10 +168,9 @@ def read_initial(game: Game[Any], name: str, setting: str, known: str = "") -> W
 
 
 def load(game: Game[Any], name: str, trust: bool = False) -> Network:
-    """The network of a name: weights, see ``find``, or whatever ``search.exported.load`` finds.
+    """Load a network by name: weights (see ``find``), an exported file, or ``module:factory`` (see ``search.exported.load``).
 
-    ``TrainedNetwork.note`` says where weights were trained for other options of the game. ``trust`` allows weights to name
-    code, see ``read``. Raises ``ValueError`` where there is no such network, or none for this game.
+    ``trust`` allows weights to name code, see ``read``. Raises ``ValueError`` for unknown networks and networks of other games.
     """
     path = find(name)
     if path is None:
@@ -180,88 +182,88 @@ def load(game: Game[Any], name: str, trust: bool = False) -> Network:
 
 
 class TrainedNetwork(eqx.Module):
-    """A trained network in the form in which searches ask it."""
+    """A trained network as a ``search.exported.Network``."""
 
     model: Model
     """The network with its weights."""
     score_weight: float = eqx.field(static=True)
-    """Weight of the score in its values, which searches take over."""
+    """Weight of the score in the values, also the default of searches."""
     note: str | None = eqx.field(static=True, default=None)
     """See ``Weights.note``."""
 
     @property
     def interface(self) -> NetworkInterface | None:
-        """The interface of the model, where it has one of its own."""
+        """Custom interface of the model, or ``None``."""
         interface: NetworkInterface | None = getattr(self.model, "interface", None)
         return interface
 
     def __call__(self, observation: Any) -> tuple[jax.Array, jax.Array]:
-        """Policy logits, and values by relative seat."""
+        """Return policy logits, and values by relative seat."""
         return predict(self.model, observation, self.score_weight)
 
 
 class _DamagedError(ValueError):
-    """A file is not an archive of arrays as ``save`` writes it."""
+    """Raised for a file that is not an archive of arrays in the format of ``save``."""
 
 
 class _OtherArrayError(ValueError):
-    """An array has another shape or dtype; the message follows its name."""
+    """Raised for an array of another shape or dtype. The message follows its name."""
 
 
 def _open(file: BinaryIO) -> zipfile.ZipFile:
-    """The archive in an ``.npz`` file. Raises ``_DamagedError`` where it is none, or not one as NumPy writes it."""
+    """Open the archive in an ``.npz`` file. Raises ``_DamagedError`` for archives that NumPy does not write."""
     file.seek(max(0, file.seek(0, os.SEEK_END) - _ZIP_TAIL))
     tail = file.read()
-    # NumPy writes no comment, and no 64-bit directory, which comes with more than 65,535 arrays.
+    # NumPy writes no comment, and a 64-bit directory only for more than 65,535 arrays.
     if tail[-22:-18] != b"PK\5\6" or tail[-42:-38] == b"PK\6\7":
         raise _DamagedError("it is not an .npz archive")
     if int.from_bytes(tail[-10:-6], "little") > _DIRECTORY_LIMIT:
         raise _DamagedError("it holds too many arrays")
     try:
         archive = zipfile.ZipFile(file)
-    except Exception as error:  # a damaged directory raises many kinds, not all of them documented
+    except Exception as error:  # a damaged directory raises exceptions that are not documented
         raise _DamagedError(f"it is not an .npz archive: {error}") from None
     if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in archive.infolist()):
-        raise _DamagedError("it is compressed in another way than NumPy does it")  # zipfile unpacks those without a bound
+        raise _DamagedError("its compression is not that of NumPy")  # zipfile does not bound the memory of other methods
     return archive
 
 
 def _array(archive: zipfile.ZipFile, name: str, shape: tuple[int, ...], kind: str) -> np.ndarray:
-    """An array, which must have this shape and kind of dtype; no more of it is unpacked than such an array has.
+    """Read an array of the given shape and kind of dtype, without unpacking more bytes than it has.
 
-    Raises ``_OtherArrayError`` where its header says otherwise, ``_DamagedError`` where it is missing or damaged.
+    Raises ``_OtherArrayError`` for another shape or dtype, and ``_DamagedError`` if the array is missing or damaged.
     """
     try:
         with archive.open(f"{name}.npy") as member:
             if np.lib.format.read_magic(member) != (1, 0):
-                raise ValueError("another version of the format")
+                raise ValueError("unknown version of the npy format")
             given, fortran, dtype = np.lib.format.read_array_header_1_0(member)
             fits = given == shape and dtype.kind == kind and dtype.itemsize <= JSON_LIMIT
             size = math.prod(shape) * dtype.itemsize
             data = member.read(size + 1) if fits else b""
         if fits and len(data) != size:
-            raise ValueError(f"it does not have the size that its shape {shape} says")
+            raise ValueError(f"its size does not match its shape {shape}")
         if fits:
             return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
-    except Exception as error:  # zipfile, zlib and the header's Python literal raise many kinds, not all of them documented
+    except Exception as error:  # zipfile, zlib and the parser of the header raise exceptions that are not documented
         raise _DamagedError(f"array {name} cannot be read: {error or type(error).__name__}") from None
     raise _OtherArrayError(f"has shape {given}" if given != shape else f"has dtype {dtype}")
 
 
 def _about(archive: zipfile.ZipFile) -> dict[str, Any]:
-    """What a file says of itself."""
+    """Read the metadata of a file."""
     try:
         about = parse_json(str(_array(archive, _ABOUT, (), "U")))
     except ValueError as error:
         raise _DamagedError(f"{_ABOUT}: {error}") from None
     if not isinstance(about, dict):
-        raise _DamagedError(f"{_ABOUT} is no JSON object")
+        raise _DamagedError(f"{_ABOUT} is not a JSON object")
     return about
 
 
 def _description(about: dict[str, Any]) -> Description:
-    """What weights are for. Raises ``KeyError``, ``TypeError`` or ``ValueError`` where a file does not say."""
-    if "format" not in about:  # the first format: flat settings, one architecture per game
+    """Return the description in the metadata. Raises ``KeyError``, ``TypeError`` or ``ValueError`` if it is not valid."""
+    if "format" not in about:  # the first format, with flat settings and one architecture per game
         flat = about["config"]
         given = (flat["game"], dict(flat["options"]), DEFAULT, flat["network"], flat["margin"])
     elif about["format"] != _FORMAT:
@@ -270,14 +272,14 @@ def _description(about: dict[str, Any]) -> Description:
         given = tuple(about[name] for name in Description.__dataclass_fields__)
     game, options, architecture, size, score_weight = given
     if not isinstance(options, dict) or not all(isinstance(text, str) for text in (game, architecture, size)):
-        raise ValueError("game, architecture and size are names, and options an object")
+        raise ValueError("game, architecture and size must be texts, and options an object")
     if type(score_weight) not in (int, float) or not 0 <= score_weight <= 1:
         raise ValueError(f"score_weight must be between 0 and 1, not {score_weight!r}")
     return Description(game, options, architecture, size, float(score_weight))
 
 
 def _registered_by(about: dict[str, Any]) -> str:
-    """The module or file that registered the architecture, as the run's settings in the file say; empty if they do not."""
+    """Return the module or file that registered the architecture from the run's settings; empty if unknown."""
     config = about.get("config")
     network = config.get("network") if isinstance(config, dict) else None
     module = network.get("registered_by") if isinstance(network, dict) else None
@@ -287,7 +289,7 @@ def _registered_by(about: dict[str, Any]) -> str:
 def _fill(
     game: Game[Any], description: Description, archive: zipfile.ZipFile, problem: str, note: str | None, registered_by: str
 ) -> Model:
-    """The described network for a game, with the arrays of a file as its weights."""
+    """Return the described network for a game, with the arrays of a file as its weights."""
     why = f" ({note})" if note else ""
     try:
         like = jax.eval_shape(lambda: make(game, description.architecture, description.size, jax.random.key(0), registered_by))
@@ -305,7 +307,7 @@ def _fill(
             with np.errstate(over="ignore"):
                 array = _array(archive, f"w{index}", leaf.shape, "f").astype(np.float32)
         except _OtherArrayError as error:
-            raise ValueError(f"{its} {error}, that of {network} shape {leaf.shape} and floating-point numbers{why}") from None
+            raise ValueError(f"{its} {error}; {network} needs shape {leaf.shape} and floating-point numbers{why}") from None
         if not np.isfinite(array).all():
             raise ValueError(f"{its} has values that are not finite")
         arrays.append(jnp.asarray(array))
@@ -314,10 +316,10 @@ def _fill(
 
 
 def _differences(before: Game[Any], after: Game[Any]) -> list[str]:
-    """The options in which two games of the same id differ."""
+    """Describe the options in which two games with the same id differ."""
     defaults = {name: parameter.default for name, parameter in registry.options(after.id).items()}
     sides = [{**defaults, **game.options} for game in (before, after)]
-    return [f"{name} was {sides[0][name]} and is {sides[1][name]}" for name in defaults if sides[0][name] != sides[1][name]]
+    return [f"{name} was {sides[0][name]}, now {sides[1][name]}" for name in defaults if sides[0][name] != sides[1][name]]
 
 
 def _name(game: Game[Any]) -> str:

@@ -1,4 +1,4 @@
-"""Training: self-play, replay, loss, the loop around them, checkpoints, evaluation, metrics and the report."""
+"""Training by self-play: replay buffer, loss, training loop, checkpoints, evaluation, metrics and report."""
 
 from tilewe_jax.training.loop import Run
 from tilewe_jax.training.program import Program, TrainState

@@ -1,4 +1,4 @@
-"""The agents of a training run: its search with a network, as self-play and as evaluation use it, and those of the warm-up."""
+"""The agents of a training run: searches with its network, policies of the warm-up, and the opponent."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,20 +30,20 @@ from tilewe_jax.utils.words import did_you_mean
 
 State = TypeVar("State")
 
-
 Searcher = Callable[..., PolicyOutput]
-"""``searcher(state, key, params=None)``: an action with an improved policy and a value; the evaluator takes ``params``."""
+"""``searcher(state, key, params=None)`` returns an action with an improved policy and a value. ``params`` are those of the
+evaluator."""
 Agents = tuple[Searcher, Searcher | None]
-"""A full and a fast search."""
+"""A full search, and a fast search or ``None``."""
 
 HEURISTIC = "heuristic"
-"""Names the warm-up policy that draws from ``Game.heuristic_logits``."""
+"""Name of the warm-up policy that samples from ``Game.heuristic_logits``."""
 
 
 def searcher(
     config: SelfplayConfig, game: Game[Any], evaluator: Evaluator, num_simulations: int, explore: bool = True
 ) -> Searcher:
-    """The search of a run; without ``explore`` it draws no noise, as in evaluations and fast searches."""
+    """Return the search of a run. Evaluations and fast searches have no exploration noise (``explore=False``)."""
     determinizations = config.num_determinizations if game.has_hidden_information else 1
     settings = replace(config.search, num_simulations=max(1, num_simulations // determinizations))
     search = Search(game, evaluator, rule(config, explore), settings)
@@ -53,19 +53,19 @@ def searcher(
 
 
 def rule(config: SelfplayConfig, explore: bool) -> GumbelRule | PuctRule:
-    """Action selection of the search, without its noise and forced playouts unless it explores."""
+    """Return the action selection of the search; noise and forced playouts need ``explore``."""
     if config.rule == "gumbel":
         return config.gumbel if explore else replace(config.gumbel, gumbel_scale=0.0)
     return config.puct if explore else replace(config.puct, dirichlet_alpha=0.0, forced_playouts=0.0)
 
 
 def network_of(config: SelfplayConfig, model: Model) -> TrainedNetwork:
-    """The network of a run as searches ask it: the parameters of its ``evaluator``."""
+    """Return the network of a run as the parameters of its ``evaluator``."""
     return TrainedNetwork(model, config.search.score_weight or 0.0)
 
 
 def evaluator(config: SelfplayConfig, game: Game[Any]) -> Evaluator:
-    """The evaluator of a run: its network, which is a parameter, with playouts mixed into the values where the run has them."""
+    """Return the evaluator of a run: a network, given as its parameters, with playouts mixed into the values if configured."""
     settings = EvaluatorSettings(
         num_samples=config.warmup_samples,
         network="the network of the run",
@@ -76,43 +76,43 @@ def evaluator(config: SelfplayConfig, game: Game[Any]) -> Evaluator:
 
 
 def check_warmup(config: SelfplayConfig, game: Game[Any]) -> None:
-    """Raise ``ValueError`` where the game has no such policy for the warm-up."""
+    """Raise ``ValueError`` if the game does not have the warm-up policy."""
     if config.warmup_policy not in ("", HEURISTIC):
         _warmup_policy(config, game)
 
 
 def opponent_policy(config: SelfplayConfig, game: Game[Any]) -> Policy | None:
-    """The policy of ``config.opponent``, a pytree of its weights; ``None`` where there is no opponent.
+    """Return the policy of ``config.opponent`` as a pytree of its weights, or ``None`` without an opponent.
 
-    Raises ``ValueError`` where the game has no such agent or a single player, or where the agent decides on the host.
+    Raises ``ValueError`` for unknown agents, agents that decide on the host, and games with a single player.
     """
     if not config.opponent:
         return None
     if game.num_players < 2:
-        raise ValueError(f"selfplay.opponent needs a game of at least two players, and {game.id} has {game.num_players} here")
+        raise ValueError(f"selfplay.opponent needs a game with at least 2 players, got {game.id} with {game.num_players}")
     opponent = agent(config.opponent, game)
     if opponent.player:
         raise ValueError(
-            f"selfplay.opponent must be an agent that decides on the device; {config.opponent!r} plays on the host"
+            f"selfplay.opponent must be an agent that decides on the device; {config.opponent!r} decides on the host"
         )
     return jax.tree_util.Partial(Agent.act, opponent)
 
 
 def legal_action(game: Game[State], policy: Policy, state: State, key: PRNGKeyArray) -> Action:
-    """The action of a policy, or a random one where that is illegal."""
+    """Return the action of a policy, or a random legal action if the policy chose an illegal one."""
     key_action, key_random = jax.random.split(key)
     action = policy(state, key_action)
     return jnp.where(game.is_legal(state, action), action, game.sample_action(state, key_random))
 
 
 def full_and_fast(config: SelfplayConfig, game: Game[Any], evaluator: Evaluator) -> Agents:
-    """The full search, and the fast one where there is one."""
+    """Return the full search, and the fast search if fast searches are configured."""
     fast = searcher(config, game, evaluator, config.fast_simulations, explore=False) if config.fast_simulations else None
     return searcher(config, game, evaluator, config.search.num_simulations), fast
 
 
 def warmup_agents(config: SelfplayConfig, game: Game[Any]) -> Agents:
-    """Agents of the warm-up, as ``full_and_fast`` gives them: searches with playouts, or a policy without search."""
+    """Return the agents of the warm-up: searches with playouts, or a policy without search."""
     if not config.warmup_policy:
         weight = config.search.score_weight or 0.0
         evaluator = playout_evaluator(game, priors=True, num_samples=config.warmup_samples, score_weight=weight)
@@ -123,7 +123,7 @@ def warmup_agents(config: SelfplayConfig, game: Game[Any]) -> Agents:
 
 
 def _heuristic(config: SelfplayConfig, game: Game[Any]) -> Searcher:
-    """Draws from the game's heuristic logits; the policy to learn is their softmax over the candidates."""
+    """Return an agent that samples from the game's heuristic logits; its policy is their softmax over the candidates."""
     settings, unknown = config.search, jnp.full(game.num_players, UNKNOWN, jnp.float32)
 
     def decide(state: Any, key: PRNGKeyArray, params: Any = None) -> PolicyOutput:
@@ -139,7 +139,7 @@ def _heuristic(config: SelfplayConfig, game: Game[Any]) -> Searcher:
 
 
 def _imitation(config: SelfplayConfig, game: Game[Any]) -> Searcher:
-    """Plays a policy of the game; the policy to learn is its action, among random others that it does not play."""
+    """Return an agent that plays a policy of the game; its policy is one-hot among random other candidates."""
     policy, unknown = _warmup_policy(config, game), jnp.full(game.num_players, UNKNOWN, jnp.float32)
     count = config.search.num_candidates
 
@@ -157,6 +157,7 @@ def _imitation(config: SelfplayConfig, game: Game[Any]) -> Searcher:
 
 
 def _warmup_policy(config: SelfplayConfig, game: Game[Any]) -> Policy:
+    """Return the policy of the game that plays in the warm-up. Raises ``ValueError`` for unknown names."""
     policies = game.policies()
     if config.warmup_policy not in policies:
         known, given = [HEURISTIC, *policies], config.warmup_policy

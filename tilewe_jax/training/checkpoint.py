@@ -1,7 +1,7 @@
 """Checkpoints: save and restore the state of a run atomically (Orbax), with a checksum of every file.
 
-``checkpoints/000020`` is a finished checkpoint. Its file ``SHA256SUMS``, in the form of ``sha256sum``, lists all its other
-files, so that a flipped bit in any of them is found before anything is restored.
+``checkpoints/000020`` is a finished checkpoint. Its file ``SHA256SUMS``, in the format of ``sha256sum``, lists all its other
+files, so that damage to any of them is detected before anything is restored.
 """
 
 import contextlib
@@ -26,35 +26,34 @@ from tilewe_jax.training.config import TrainConfig
 from tilewe_jax.utils.files import naming, open_input, read_input, read_json, replacing
 
 FORMAT = 8
-"""Raised whenever the state of a run or its settings change their form."""
+"""Version of the format of the state and the settings."""
 CHECKSUMS = "SHA256SUMS"
 """File with the checksums of all other files of a checkpoint."""
 
 _UNFINISHED = ".unfinished"
-"""End of the name of a checkpoint until its checksums are written."""
+"""Suffix of the name of a checkpoint until its checksums are written."""
 _TEMPORARY = ".orbax-checkpoint-tmp"
 """Part of the name of a folder that Orbax is writing."""
 _ASIDE = ".aside"
-"""End of the name of a checkpoint after the one from which a run was resumed on demand."""
+"""Suffix of the name of a checkpoint that is later than the one from which the run was resumed."""
 _NUMBER = re.compile(r"[0-9]{6,}")
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 _BLOCK = 1 << 20
 """Size of the blocks in which a file is read for its checksum, in bytes."""
 
 _OS_ERROR = re.compile(r"\[os_error_code='(\d+)'\]")
-"""What TensorStore writes of an error of the operating system."""
+"""Code of the operating system in an error message of TensorStore."""
 
 
 class CheckpointError(Exception):
-    """A checkpoint that does not exist, is damaged, or belongs to another run."""
+    """Raised for a checkpoint that does not exist, is damaged, or belongs to another run."""
 
 
 def save(folder: Path, number: int, state: Any, config: TrainConfig, game_version: int) -> None:
-    """Write a checkpoint, and then delete the oldest of this run beyond ``config.checkpoint.num_kept``.
+    """Write a checkpoint, and delete the oldest ones of this run beyond ``config.checkpoint.num_kept``.
 
-    All processes of a run call this together. First the leading process deletes unfinished checkpoints, so that they do not
-    fill a disk for ever. Apart from these, only checkpoints of this run are deleted. Raises ``OSError``, with the checkpoint as
-    its file, if it cannot be written; the earlier ones are kept.
+    All processes of a run call this together. Unfinished checkpoints are deleted first. Raises ``OSError``, with the checkpoint
+    as its file, if it cannot be written; earlier checkpoints are kept.
     """
     about = {
         "format": FORMAT,
@@ -74,11 +73,11 @@ def save(folder: Path, number: int, state: Any, config: TrainConfig, game_versio
                 args=ocp.args.Composite(state=ocp.args.StandardSave(state), about=ocp.args.JsonSave(about)),
                 force=False,
             )
-        except OSError as error:  # Orbax's own files
+        except OSError as error:  # from Orbax
             raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
-        except jax.errors.JaxRuntimeError:  # other processes are gone
+        except jax.errors.JaxRuntimeError:  # another process has ended
             raise
-        except ValueError as error:  # TensorStore's error for what could not be written
+        except ValueError as error:  # from TensorStore
             code = int(match[1]) if (match := _OS_ERROR.search(str(error))) else errno.EIO
             raise OSError(code, os.strerror(code) if match else str(error), str(path)) from error
     if leads:
@@ -91,10 +90,10 @@ def save(folder: Path, number: int, state: Any, config: TrainConfig, game_versio
 
 @contextlib.contextmanager
 def _quiet_threads() -> Iterator[None]:
-    """Keep the threads of Orbax and TensorStore from printing tracebacks of an error that is raised anyway.
+    """Suppress tracebacks that threads of Orbax and TensorStore print in addition to the exception raised.
 
-    Where writing fails, threads that are left over go on to fail, as there is no event loop any more. TensorStore reports these
-    errors as unraisable (``PyErr_WriteUnraisable``). After a failure the hook stays, as these threads do.
+    After a failed write the remaining threads fail too, because the event loop is closed. TensorStore reports these errors as
+    unraisable (``PyErr_WriteUnraisable``). After a failure the hook remains as long as these threads may run.
     """
     logger, before = logging.getLogger("absl"), sys.unraisablehook
     level = logger.level
@@ -110,7 +109,7 @@ def _quiet_threads() -> Iterator[None]:
         yield
     except BaseException:
         logger.setLevel(level)
-        # What the other arrays of the checkpoint ran into, said when their tasks are deleted.
+        # asyncio logs the errors of the other arrays when their tasks are deleted.
         logging.getLogger("asyncio").addFilter(lambda record: "exception was never retrieved" not in record.getMessage())
         raise
     logger.setLevel(level)
@@ -123,7 +122,7 @@ def numbers(folder: Path) -> list[int]:
 
 
 def newest(folder: Path) -> int | None:
-    """Return the number of the newest checkpoint that was finished, damaged or not, or ``None``."""
+    """Return the number of the newest finished checkpoint, which may be damaged, or ``None``."""
     return max(_named(folder), default=None)
 
 
@@ -138,7 +137,7 @@ def newest_whole(folder: Path, before: int) -> int | None:
 
 
 def _named(folder: Path) -> list[int]:
-    """The numbers in a folder that name something, ascending."""
+    """Return the numbers that are names of entries in a folder, ascending."""
     if not folder.is_dir():
         return []
     return sorted(int(path.name) for path in folder.iterdir() if _NUMBER.fullmatch(path.name))
@@ -149,7 +148,7 @@ def _is_checkpoint(path: Path) -> bool:
 
 
 def has_no_other(folder: Path) -> bool:
-    """Whether a folder of checkpoints has only unfinished ones, or does not exist."""
+    """Return whether a folder of checkpoints has only unfinished ones, or does not exist."""
     return not folder.is_dir() or all(map(_is_unfinished, folder.iterdir()))
 
 
@@ -158,23 +157,22 @@ def _is_unfinished(path: Path) -> bool:
 
 
 def delete_unfinished(folder: Path) -> None:
-    """Delete the checkpoints whose writing was cut off."""
+    """Delete unfinished checkpoints."""
     for path in folder.iterdir() if folder.is_dir() else ():
         if _is_unfinished(path):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def set_aside(folder: Path, after: int) -> list[Path]:
-    """Rename the checkpoints after a number, so that a run that goes on from it can write its own. Returns their new paths."""
+    """Rename the checkpoints later than a number, so that a resumed run can write new ones. Returns the new paths."""
     renamed = []
     for number in _named(folder):
         if number > after:
             path = folder / f"{number:06d}"
-            target = path.with_name(path.name + _ASIDE)
-            count = 1
+            target, copies = path.with_name(path.name + _ASIDE), 1
             while os.path.lexists(target):
-                count += 1
-                target = path.with_name(f"{path.name}{_ASIDE}-{count}")
+                copies += 1
+                target = path.with_name(f"{path.name}{_ASIDE}-{copies}")
             with naming(path):
                 os.rename(path, target)
             renamed.append(target)
@@ -215,7 +213,7 @@ def verify(folder: Path, number: int) -> None:
 def _check_format(path: Path, about: dict[str, Any]) -> None:
     if about.get("format") != FORMAT:
         wanted = f"has format {about.get('format')}, and this version reads {FORMAT}"
-        raise CheckpointError(f"{path} {wanted}; its weights can still begin a new run (network.init)")
+        raise CheckpointError(f"{path} {wanted}; a new run can start with its weights (network.init)")
 
 
 def _reason(error: Exception) -> str:
@@ -229,15 +227,15 @@ def _write_checksums(path: Path) -> None:
 
 
 def _files(path: Path) -> dict[str, Path]:
-    """All files of a checkpoint but its checksums, by name. Raises ``OSError`` for a pipe or a device among them."""
+    """Return all files of a checkpoint except its checksums, by name. Raises ``OSError`` for pipes and devices."""
     files = {}
     for root, _, names in os.walk(path, onerror=_raise):
         for name in names:
             file = Path(root, name)
             relative = file.relative_to(path).as_posix()
             if not stat.S_ISREG(file.stat().st_mode):
-                raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(file))
-            # File systems and file managers add hidden files; Orbax writes none.
+                raise OSError(errno.EINVAL, "not a regular file", str(file))
+            # Hidden files are not from Orbax, but from file systems and file managers.
             if relative != CHECKSUMS and not name.startswith("."):
                 files[relative] = file
     return dict(sorted(files.items()))
@@ -248,7 +246,7 @@ def _raise(error: OSError) -> None:
 
 
 def _checksums(files: dict[str, Path]) -> dict[str, str]:
-    """The SHA-256 of files, in parallel: a replay buffer may have gigabytes, and OpenSSL runs without Python's lock."""
+    """Return the SHA-256 of files, computed in parallel, because a replay buffer may have gigabytes."""
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         return dict(zip(files, pool.map(_checksum, files.values()), strict=True))
 
@@ -262,31 +260,31 @@ def _checksum(path: Path) -> str:
 
 
 def is_slim(folder: Path, number: int) -> bool:
-    """Whether a checkpoint was written by a run whose checkpoints leave out the replay buffer and the games under way."""
+    """Return whether a checkpoint is slim: without replay buffer and games, see ``CheckpointConfig.slim``."""
     about = _about(folder / f"{number:06d}") or {}
     return bool(about.get("slim"))
 
 
 def restore(folder: Path, number: int, like: Any, config: TrainConfig, game_version: int) -> Any:
-    """The state in a checkpoint.
+    """Return the state in a checkpoint, which ``verify`` has accepted.
 
     Args:
         folder: folder of the checkpoints.
         number: number of the checkpoint.
-        like: gives shapes and shardings, which may be those of other devices; of what a slim checkpoint holds for such a one.
+        like: pytree with the shapes and shardings to restore to. For a slim checkpoint, only the parts that it contains.
         config: settings of the run that is resumed.
         game_version: version of the game.
 
-    Raises ``CheckpointError`` if the checkpoint was written in another format, with other settings or for another version of
-    the game, or cannot be restored. Damage is found by ``verify``, which is to be called before.
+    Raises ``CheckpointError`` if the checkpoint has another format, other settings or another version of the game, or cannot be
+    restored.
     """
     path = folder.absolute() / f"{number:06d}"
     about = _about(path)
     if about is None:
-        raise CheckpointError(f"{path} is no checkpoint")
+        raise CheckpointError(f"{path} is not a checkpoint")
     _check_format(path, about)
     try:
-        # The other game is not made: its id may name code.
+        # Compare ids before the game of the checkpoint is made, because an id may name code.
         game = config.game.id
         if (other := about["config"]["game"]["id"]) != game:
             raise CheckpointError(f"{path} was made with other settings: game.id was {other!r} and is {game!r}")
@@ -297,7 +295,7 @@ def restore(folder: Path, number: int, like: Any, config: TrainConfig, game_vers
         raise CheckpointError(f"{path} was made with other settings: {', '.join(different)}")
     if about.get("game_version") != game_version:
         version = about.get("game_version")
-        raise CheckpointError(f"{path} is of version {version} of {config.game.id}, which now is {game_version}")
+        raise CheckpointError(f"{path} is for version {version} of {config.game.id}, not for version {game_version}")
     try:
         with _quiet_threads(), ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
             return checkpointer.restore(path, args=ocp.args.Composite(state=ocp.args.StandardRestore(like)))["state"]
@@ -307,7 +305,7 @@ def restore(folder: Path, number: int, like: Any, config: TrainConfig, game_vers
 
 
 def _about(path: Path) -> dict[str, Any] | None:
-    """What a checkpoint says of itself; ``None`` where it is none, or not a finished one."""
+    """Return the metadata of a checkpoint, or ``None`` if the path is not a finished checkpoint."""
     try:
         about = read_json(path / "about" / "metadata")
     except (OSError, ValueError):

@@ -1,11 +1,12 @@
-"""All settings of a training run, as one frozen value of nested dataclasses.
+"""All settings of a training run, as nested frozen dataclasses.
 
-Every field says in its docstring what it is, and in its metadata in which range it lies; ``tilewe_jax.settings`` checks,
-parses, lists and saves them. The settings of searches are those of ``search``.
+The docstrings of the fields are the help texts, and ``setting`` gives their ranges. ``tilewe_jax.settings`` checks, parses,
+lists and saves them. Settings of searches are dataclasses of ``search``.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from tilewe_jax import settings
@@ -16,14 +17,15 @@ from tilewe_jax.networks.registry import registered_by
 from tilewe_jax.registry import game_options, make_game
 from tilewe_jax.search import GumbelRule, PuctRule, SearchSettings
 from tilewe_jax.settings import setting
+from tilewe_jax.utils.files import read_json
 
 
 @dataclass(frozen=True)
 class GameConfig:
-    """The game that is learned."""
+    """The game."""
 
     id: str = setting("santorini")
-    """Id of the game, as ``tilewe-jax games`` lists them, or ``module:factory`` for a game of your own."""
+    """Id of the game, see ``tilewe-jax games``, or ``module:factory`` of a custom game."""
     options: Mapping[str, Any] | tuple[tuple[str, Any], ...] = setting((), holds="data")
     """Options of the game that differ from its defaults, a mapping; on the command line ``game.options.size=4``."""
 
@@ -35,25 +37,25 @@ class GameConfig:
         object.__setattr__(self, "options", tuple((name, settings.frozen(value)) for name, value in given.items()))
 
     def make(self) -> Game[Any]:
-        """The game. Raises ``ValueError`` where there is none with these options."""
+        """Make the game. Raises ``ValueError`` for unknown games and wrong options."""
         return make_game(self.id, dict(self.options))
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """The network that learns."""
+    """The network."""
 
     architecture: str = setting("default")
-    """Name of a registered architecture, see ``tilewe_jax.networks.register_architecture``; "default" is the game's own. Or
-    ``module:factory``, a function of a game, a size and a key."""
+    """Name of a registered architecture, see ``tilewe_jax.networks.register_architecture``; "default" for the architecture of
+    the game; or ``module:factory``, a function of a game, a size and a key."""
     registered_by: str = setting("", may_change=True, holds="data")
-    """Module or file that registered ``architecture``, unless it is built in. Filled in by itself, and shown where the
-    architecture is missing."""
+    """Module or file that registered ``architecture``; empty for built-in architectures. Set automatically, and named in the
+    error if the architecture is missing."""
     size: str = setting("nano")
     """Name of a size, see ``tilewe_jax.networks.SIZES``."""
     init: str = setting("", may_change=True, holds="data")
-    """Weights to begin with: the name of shipped ones, a file, or the folder of a run, of any game whose arrays have the same
-    shapes; random ones unless given."""
+    """Initial weights: the name of shipped weights, a file, or the folder of a run, of any game whose arrays have the same
+    shapes; random by default."""
 
     def __post_init__(self) -> None:
         module = registered_by(self.architecture) if isinstance(self.architecture, str) else None
@@ -63,55 +65,54 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class SelfplayConfig:
-    """How games are played to learn from."""
+    """Self-play."""
 
     num_games: int = setting(256, minimum=1)
-    """Number of games played at once, on all devices together."""
+    """Number of games played in parallel, on all devices together."""
     unroll_length: int = setting(32, minimum=1)
-    """Number of moves played in each game in an iteration."""
+    """Number of moves in each game per iteration."""
     rule: Literal["gumbel", "puct"] = setting("gumbel")
     """Action selection of the search: Gumbel AlphaZero, or PUCT with Dirichlet noise."""
     search: SearchSettings = field(default=SearchSettings(num_simulations=32, candidate_pool=1024, score_weight=0.0))
     """Settings of a full search."""
     gumbel: GumbelRule = field(default=GumbelRule(gumbel_scale=1.0))
-    """Settings of Gumbel action selection, where ``rule`` is "gumbel"."""
+    """Settings of Gumbel action selection, for ``rule="gumbel"``."""
     puct: PuctRule = field(default=PuctRule(dirichlet_alpha=10 / 64, forced_playouts=2.0))
-    """Settings of PUCT action selection, where ``rule`` is "puct". AlphaZero's ``dirichlet_alpha`` is about 10 divided by the
-    number of candidates."""
+    """Settings of PUCT action selection, for ``rule="puct"``. AlphaZero's ``dirichlet_alpha`` is about 10 divided by the number
+    of candidates."""
     fast_simulations: int = setting(0, minimum=0)
-    """Simulations of a fast search, whose move is played and not learned from (playout cap randomization, Wu 2019); 0 makes
-    every search a full one."""
+    """Number of simulations of a fast search, whose move is played but not learned (playout cap randomization, Wu 2019); 0
+    makes all searches full."""
     full_search_prob: float = setting(0.25, minimum=0, maximum=1)
-    """Probability of a full search, where there are fast searches."""
+    """Probability of a full search if there are fast searches."""
     num_determinizations: int = setting(4, minimum=1)
-    """Number of determinizations that are searched for a move where information is hidden; they share the simulations."""
+    """Number of determinizations searched per move in games with hidden information; they share the simulations."""
     playout_weight: float = setting(0.0, minimum=0, maximum=1)
-    """Weight of playouts in the values of the network, in self-play and in evaluations; see ``search.EvaluatorSettings``."""
+    """Weight of playouts in the values of the network, in self-play and evaluations; see ``search.EvaluatorSettings``."""
     playout_max_legal: int = setting(0, minimum=0)
-    """Playouts are mixed into the values of positions with at most so many legal actions; 0 sets no limit."""
+    """Maximum number of legal actions of a position for playouts to be mixed into its value; 0 for no maximum."""
     temperature: float = setting(1.0, positive=True)
-    """Temperature at which the first moves of a game are drawn from the improved policy."""
+    """Temperature of the improved policy from which the first moves of a game are sampled."""
     temperature_plies: int = setting(8, minimum=0)
-    """Number of plies whose move is drawn from the policy; later plies play the action that the search chooses."""
+    """Number of plies whose move is sampled from the policy; later plies play the action that the search chooses."""
     resign_threshold: float = setting(0.0, minimum=0, maximum=1)
-    """Value of a seat from which on the others resign; every tenth game is played out to count false resignations. 0 turns
+    """Value of a seat at which the others resign; every tenth game is played out to count false resignations. 0 turns
     resignation off."""
     opponent: str = setting("", holds="agents")
-    """Agent that plays a part of the games against the network that learns: any that the arena knows and that decides on the
-    device; its searches begin anew at every move. In such a game the network that learns plays one seat, drawn at random, and
-    this agent all others; its moves are learned from for values only."""
+    """Agent that plays some of the games against the learner; it must decide on the device, and its searches do not reuse
+    trees. The learner plays one random seat, this agent all others. Only values are learned from its moves."""
     opponent_fraction: float = setting(0.0, minimum=0, maximum=1)
-    """Fraction of the games that are played against ``opponent``; in the others the network that learns plays all seats."""
+    """Fraction of the games that are played against ``opponent``; the learner plays all seats of the others."""
     random_opening: int = setting(0, minimum=0)
-    """Half of the games begin with random actions, one to so many of them, which are not recorded; 0 for none."""
+    """Maximum number of random actions at the start of half of the games, at least 1, which are not recorded; 0 for none."""
     warmup_iterations: int = setting(0, minimum=0)
-    """Number of iterations at the beginning in which games are played without the network, by ``warmup_policy`` or by searches
-    with playouts."""
+    """Number of first iterations whose games are played without the network, by ``warmup_policy`` or by searches with
+    playouts."""
     warmup_policy: str = setting("")
-    """Policy that plays these games without search: one of the game's own, or "heuristic", which draws from
-    ``Game.heuristic_logits``. The network imitates it. Without a name, searches with playouts play."""
+    """Policy that plays the warm-up without search, and that the network imitates: a policy of the game, or "heuristic", which
+    samples from ``Game.heuristic_logits``. By default, searches with playouts play."""
     warmup_samples: int = setting(16, minimum=1)
-    """Number of random actions of which a move in playouts is the best one, in the warm-up and later, see
+    """Number of random actions from which a move in playouts is the best, in the warm-up and later, see
     ``search.playout_evaluator``."""
 
 
@@ -120,128 +121,125 @@ class ReplayConfig:
     """The replay buffer."""
 
     replay_size: int = setting(512, minimum=1)
-    """Number of positions that the replay buffer holds per game played at once."""
+    """Capacity of the replay buffer, in positions per parallel game."""
     min_replay_size: int = setting(64, minimum=1, may_change=True)
-    """Number of positions per game played at once from which on the network learns."""
+    """Number of positions per parallel game at which learning starts."""
     replay_ratio: float = setting(4.0, positive=True, may_change=True)
-    """Number of times that a position is learned from, on average."""
+    """Mean number of times that each position is learned."""
     surprise_fraction: float = setting(0.5, minimum=0, maximum=1, may_change=True)
-    """Fraction of the positions that are drawn in proportion to how much the search changed the policy (policy surprise
-    weighting, Wu 2019); the others are drawn uniformly."""
+    """Fraction of the positions that are sampled in proportion to the change of the policy by the search (policy surprise
+    weighting, Wu 2019); the others are sampled uniformly."""
     records: str = setting("", may_change=True, holds="data")
-    """A file of recorded games, or a folder of such files, whose positions are learned from beside those of self-play: games
-    against programs of others, as ``ladder`` writes them, or of people. Values are learned from them, and the policy is not."""
+    """File or folder of recorded games, such as the games of ``ladder`` or games between people, whose positions are learned in
+    addition. Only values are learned from them."""
     records_fraction: float = setting(0.1, minimum=0, maximum=0.9, may_change=True)
-    """Fraction of the positions of a batch that are drawn from ``records``, where there are any."""
+    """Fraction of the positions of a batch that are sampled from ``records``."""
 
 
 @dataclass(frozen=True)
 class LossConfig:
-    """What is learned from a position."""
+    """The loss."""
 
     outcome_loss_weight: float = setting(1.0, minimum=0, may_change=True)
-    """Weight of the loss of the outcome, against that of the policy."""
+    """Weight of the outcome loss; the policy loss has weight 1."""
     score_loss_weight: float = setting(0.25, minimum=0, may_change=True)
-    """Weight of the loss of the final ``Game.heuristic_value``, against that of the policy."""
+    """Weight of the loss of the final ``Game.heuristic_value``; the policy loss has weight 1."""
     root_value_weight: float = setting(0.25, minimum=0, maximum=1, may_change=True)
-    """Weight of the value of the search, against the final outcome, in the target of the outcome."""
+    """Weight of the value of the search in the outcome target; the outcome of the game has the rest."""
     td_lambda: float = setting(1.0, minimum=0, maximum=1, may_change=True)
-    """Lambda of the targets of the outcome, TD(lambda): 1 learns from the final outcome, less of it from the values of the
-    searches of the moves that follow, each counting lambda times as much as the one before it, and from the outcome for the
-    rest."""
+    """Lambda of the TD(lambda) targets of the outcome. 1 uses the final outcome only; smaller values mix in the values of the
+    searches of later moves, with weights that decay by lambda per move."""
     ownership_loss_weight: float = setting(0.0, minimum=0)
-    """Weight of the loss of ``Game.ownership`` at the end of the game, a mean over the cells, against that of the policy (Wu
-    2019). It is learned by a head that training alone has, and that is no part of the weights that are kept."""
+    """Weight of the loss of the final ``Game.ownership``, averaged over cells (Wu 2019); the policy loss has weight 1. The
+    auxiliary head is not saved with the weights."""
     augment: bool = setting(True, may_change=True)
-    """Whether a position is learned from as seen through a random symmetry of the game."""
+    """Whether positions are transformed by a random symmetry of the game."""
 
 
 @dataclass(frozen=True)
 class OptimizerConfig:
-    """The optimizer: AdamW with a linear warm-up, and an exponential moving average of the weights."""
+    """AdamW with a linear warm-up, and an exponential moving average of the weights."""
 
     batch_size: int = setting(256, minimum=1)
-    """Number of positions in a step of the optimizer, on all devices together."""
+    """Number of positions per optimizer step, on all devices together."""
     learning_rate: float = setting(2e-3, positive=True, may_change=True)
     """Learning rate after the warm-up."""
     warmup_steps: int = setting(100, minimum=1, may_change=True)
-    """Number of steps in which the learning rate rises to its value."""
+    """Number of steps in which the learning rate rises linearly."""
     decay_steps: int = setting(0, minimum=0, may_change=True)
-    """Number of steps after the warm-up in which the learning rate falls along a cosine to a twentieth of its value, where it
-    stays; 0 keeps it."""
+    """Number of steps after the warm-up in which the learning rate falls to a twentieth along a cosine; 0 keeps it constant."""
     weight_decay: float = setting(1e-4, minimum=0, may_change=True)
-    """Weight decay of AdamW; biases and gains do not decay."""
+    """Weight decay of AdamW, except for biases and gains."""
     max_grad_norm: float = setting(1.0, positive=True, may_change=True)
     """Global norm to which larger gradients are clipped."""
     ema_decay: float = setting(0.995, minimum=0, maximum=1, may_change=True)
-    """Decay per step of the exponential moving average of the weights, which plays, is evaluated and is kept."""
+    """Decay per step of the exponential moving average of the weights, which is used for self-play, evaluated and saved."""
 
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """Games against fixed opponents while the run goes on."""
+    """Evaluations during the run."""
 
     eval_every: int = setting(50, minimum=1, may_change=True)
     """Number of iterations between two evaluations."""
     eval_games: int = setting(128, minimum=1, may_change=True)
     """Number of games of an evaluation against each opponent."""
     eval_simulations: int = setting(32, minimum=1, may_change=True)
-    """Number of simulations of the agent that is evaluated."""
+    """Number of simulations of the evaluated agent."""
     eval_opening: int = setting(2, minimum=0, may_change=True)
-    """Number of random moves at the beginning of these games, without which deterministic agents would repeat games."""
+    """Number of random moves at the start of these games, so that deterministic agents do not repeat games."""
     opponents: tuple[str, ...] = setting(("random",), may_change=True, holds="agents")
-    """Opponents, as the arena names agents; "last" is the agent of the evaluation before."""
+    """Opponents: agents of the arena, or "last" for the agent of the previous evaluation."""
     gate: tuple[float, float] | None = setting(None)
-    """Two Elo differences: newer weights are accepted for self-play only where a sequential test (SPRT) says that they are
-    stronger by the second and not by the first. Without a gate the newest always play."""
+    """Two Elo differences: new weights are used for self-play only if a sequential test (SPRT) accepts the second one rather
+    than the first. Without a gate the newest weights play."""
 
 
 @dataclass(frozen=True)
 class CheckpointConfig:
-    """Checkpoints, from which a run is resumed."""
+    """Checkpoints, from which a run can be resumed."""
 
     checkpoint_every: int = setting(20, minimum=1, may_change=True)
     """Number of iterations between two checkpoints."""
     checkpoint_minutes: float = setting(10.0, minimum=0, may_change=True)
-    """Minutes of wall-clock time after which a checkpoint is written although the number of iterations is not reached; 0 writes
-    none by time. The first checkpoint, of iteration 0, is written before anything is played."""
+    """Maximum minutes of wall-clock time between two checkpoints; 0 sets no maximum. The checkpoint of iteration 0 is written
+    before self-play starts."""
     num_kept: int = setting(2, minimum=1, may_change=True)
-    """Number of checkpoints that are kept; older ones of this run are deleted."""
+    """Number of checkpoints to keep; older ones are deleted."""
     slim: bool = setting(False, may_change=True)
-    """Whether checkpoints leave out the replay buffer and the games under way, so that they are small enough to be carried to
-    another machine. A run that goes on from one begins new games, and learns again once the buffer holds ``min_replay_size``
-    positions of each."""
+    """Whether checkpoints leave out the replay buffer and the games in progress, so that they are small enough to copy to
+    another machine. A run resumed from a slim checkpoint starts new games, and learns once the buffer holds ``min_replay_size``
+    positions per game."""
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A training run. Raises ``ValueError`` for settings out of their ranges, naming the setting."""
+    """Settings of a training run. Raises ``ValueError``, which names the setting, for values out of range."""
 
     game: GameConfig = field(default=GameConfig())
-    """The game that is learned."""
+    """The game."""
     network: NetworkConfig = field(default=NetworkConfig())
-    """The network that learns."""
+    """The network."""
     selfplay: SelfplayConfig = field(default=SelfplayConfig())
-    """How games are played to learn from."""
+    """Self-play."""
     replay: ReplayConfig = field(default=ReplayConfig())
     """The replay buffer."""
     loss: LossConfig = field(default=LossConfig())
-    """What is learned from a position."""
+    """The loss."""
     optimizer: OptimizerConfig = field(default=OptimizerConfig())
     """The optimizer."""
     evaluation: EvaluationConfig = field(default=EvaluationConfig())
-    """Games against fixed opponents while the run goes on."""
+    """Evaluations during the run."""
     checkpoint: CheckpointConfig = field(default=CheckpointConfig())
-    """Checkpoints, from which a run is resumed."""
+    """Checkpoints, from which a run can be resumed."""
     tensorboard: bool = setting(False, may_change=True)
-    """Whether events for TensorBoard are written beside the JSON lines, which hold the same values; needs the extra
-    ``tensorboard``."""
+    """Whether metrics are also written as TensorBoard events; needs the extra ``tensorboard``."""
     iterations: int = setting(1000, minimum=1, may_change=True)
     """Number of iterations of self-play and learning."""
     max_minutes: float = setting(0.0, minimum=0, may_change=True)
-    """Minutes of wall-clock time after which the run ends; 0 sets no limit. They count from the start of the command, with
-    compilation, evaluations and checkpoints, and over all commands that resume the run. An iteration that would end too late,
-    as long as the one before, is not begun; but a command always finishes its first one, which compiles."""
+    """Limit of the wall-clock time of the run in minutes, including compilation, evaluations and checkpoints, over all commands
+    that resume it; 0 for no limit. No iteration starts that is expected to overrun the limit. The first one of a command always
+    runs, because it compiles."""
     seed: int = setting(0, minimum=-(2**31), maximum=2**31 - 1)
     """Seed of all random numbers of the run."""
 
@@ -250,29 +248,29 @@ class TrainConfig:
         replay, unroll = self.replay, self.selfplay.unroll_length
         if replay.replay_size % unroll:
             raise ValueError(
-                f"replay.replay_size must be a multiple of selfplay.unroll_length, {unroll}, not {replay.replay_size}"
+                f"replay.replay_size must be a multiple of selfplay.unroll_length, {unroll}, got {replay.replay_size}"
             )
         if replay.min_replay_size > replay.replay_size:
             raise ValueError(
-                f"replay.min_replay_size must be at most replay.replay_size, {replay.replay_size}, not {replay.min_replay_size}"
+                f"replay.min_replay_size must be at most replay.replay_size, {replay.replay_size}, got {replay.min_replay_size}"
             )
         if bool(self.selfplay.opponent) != (self.selfplay.opponent_fraction > 0):
             raise ValueError(
-                "selfplay.opponent and selfplay.opponent_fraction belong together: an agent, and the fraction of the games"
-                f" against it, above 0; not {self.selfplay.opponent!r} and {self.selfplay.opponent_fraction}"
+                "selfplay.opponent needs selfplay.opponent_fraction above 0, and the other way round, got"
+                f" {self.selfplay.opponent!r} and {self.selfplay.opponent_fraction}"
             )
         if self.selfplay.playout_max_legal and not self.selfplay.playout_weight:
-            raise ValueError("selfplay.playout_max_legal limits playouts that selfplay.playout_weight mixes in; set that too")
+            raise ValueError("selfplay.playout_max_legal needs selfplay.playout_weight above 0")
         if self.loss.td_lambda < 1 and self.game.make().num_players < 2:
-            raise ValueError("loss.td_lambda below 1 needs a game of at least two players, whose outcomes sum to 1")
+            raise ValueError("loss.td_lambda below 1 needs a game with at least 2 players, whose outcomes sum to 1")
         if self.loss.ownership_loss_weight and not num_owned_cells(self.game.make()):
-            raise ValueError(f"loss.ownership_loss_weight needs a game whose cells have owners, not {self.game.id}")
+            raise ValueError(f"loss.ownership_loss_weight needs a game with Game.ownership, got {self.game.id}")
         if self.evaluation.gate is not None:
             Sprt(*self.evaluation.gate)
 
     @property
     def num_updates(self) -> int:
-        """Number of steps of the optimizer in an iteration."""
+        """Number of optimizer steps per iteration."""
         selfplay = self.selfplay
         searched = selfplay.num_games * selfplay.unroll_length
         learned = searched * (selfplay.full_search_prob if selfplay.fast_simulations else 1)
@@ -280,9 +278,9 @@ class TrainConfig:
 
 
 def changed(config: TrainConfig, given: dict[str, str]) -> TrainConfig:
-    """The settings with some changed by text, by dotted name; ``game.options.size`` is an option of the game.
+    """Return the settings with changes given as text by dotted name; ``game.options.size`` is an option of the game.
 
-    Raises ``ValueError`` that names the setting.
+    Raises ``ValueError``, which names the setting.
     """
     prefix = "game.options."
     config = settings.changed(config, {name: text for name, text in given.items() if not name.startswith(prefix)})
@@ -291,10 +289,23 @@ def changed(config: TrainConfig, given: dict[str, str]) -> TrainConfig:
     return replace(config, game=game)
 
 
-def code_in_settings(content: Any) -> Iterator[tuple[str, str]]:
-    """Yield the texts in settings as JSON that name code, each after the dotted name of its setting.
+def read_settings(folder: Path) -> Any:
+    """Read the settings of the run in a folder as unchecked JSON. Raises ``ValueError``."""
+    path = folder / "config.json"
+    try:
+        return read_json(path)
+    except FileNotFoundError:
+        raise ValueError(f"{folder} has no run: {path.name} is missing") from None
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
-    A text names code if it has a colon, except in settings that hold agents or data; see ``holds`` of ``settings.setting``.
+
+def code_in_settings(content: Any) -> Iterator[tuple[str, str]]:
+    """Yield the texts in JSON settings that name code, as pairs of dotted name and text.
+
+    A text with a colon names code, except in settings that hold agents or data; see ``holds`` of ``settings.setting``.
     """
     holds = {name: entry.metadata.get("holds", "code") for name, entry, _, _ in settings.leaves(TrainConfig())}
 

@@ -1,4 +1,4 @@
-"""Evaluation of a run under way: its agent against fixed opponents, and against what it was at the evaluation before."""
+"""Evaluations during a run: matches of its agent against fixed opponents and against its previous weights."""
 
 from pathlib import Path
 from typing import Any
@@ -19,23 +19,23 @@ _NAME = "network"
 _LAST = "last"
 _GATE = "acting"
 _KEPT = 2
-"""Number of games that are kept of each evaluation, against each opponent."""
+"""Number of recorded games of each evaluation, per opponent."""
 
 
 def check_evaluation(config: TrainConfig, game: Game[Any]) -> None:
-    """Raise ``ValueError`` where the evaluations of a run cannot be played, before anything is compiled for it."""
+    """Raise ``ValueError`` for unknown opponents and too long openings, before anything compiles."""
     evaluation = config.evaluation
     for name in evaluation.opponents:
         if name != _LAST:
             agent(name, game)
     if evaluation.eval_opening > game.max_steps:
         raise ValueError(
-            f"evaluation.eval_opening must be at most {game.max_steps}, the longest game, not {evaluation.eval_opening}"
+            f"evaluation.eval_opening must be at most {game.max_steps} (the longest game), got {evaluation.eval_opening}"
         )
 
 
 def last_weights(config: TrainConfig, game: Game[Any], folder: Path, iteration: int | None) -> Model | None:
-    """Return the weights of the evaluation before, if they are an opponent of the next one. Raises ``ValueError``."""
+    """Return the weights of the previous evaluation if "last" is an opponent. Raises ``ValueError``."""
     if iteration is None or _LAST not in config.evaluation.opponents:
         return None
     path = folder / "weights" / f"{iteration:06d}.npz"
@@ -43,15 +43,15 @@ def last_weights(config: TrainConfig, game: Game[Any], folder: Path, iteration: 
 
 
 class Evaluation:
-    """Matches against the opponents of a run, compiled once for all evaluations.
+    """Plays the matches against the opponents of a run, compiled once for all evaluations.
 
     Args:
         config: settings of the run.
-        game: its game.
-        folder: its folder, to which games are written.
-        before: iteration of the evaluation before, where a run is resumed.
+        game: game of the run.
+        folder: folder of the run, where games are saved.
+        before: iteration of the last evaluation, for a resumed run.
 
-    Raises ``ValueError`` where there is no such opponent.
+    Raises ``ValueError`` for unknown opponents.
     """
 
     def __init__(self, config: TrainConfig, game: Game[Any], folder: Path, before: int | None = None) -> None:
@@ -64,7 +64,7 @@ class Evaluation:
     def run(self, iteration: int, model: Model) -> dict[str, Any]:
         """Play against all opponents.
 
-        Gives for each the win rate and its standard error, and the seating and the results of all games.
+        Returns for each opponent the win rate, its standard error, and the seating and the results of all games.
         """
         figures: dict[str, Any] = {}
         for name, opponent in self._opponents.items():
@@ -81,7 +81,7 @@ class Evaluation:
         return {"opponents": figures}
 
     def gate(self, model: Model, acting: Model) -> dict[str, Any]:
-        """A sequential test of weights against those that play."""
+        """Run a sequential test of new weights against the acting ones."""
         assert self.config.evaluation.gate
         match = self._match(_GATE, model, self._agent(_GATE, acting))
         sprt = match.play(self.config.evaluation.eval_games, sprt=Sprt(*self.config.evaluation.gate)).sprt
@@ -89,11 +89,12 @@ class Evaluation:
         return sprt
 
     def _match(self, name: str, model: Model, against: Agent) -> Match:
+        """Return the compiled match against an opponent, with the current agents."""
         config = self.config.evaluation
         network = self._agent(_NAME, model)
         if name not in self._matches:
             players = [network, *[against] * max(1, self.game.num_players - 1)]
-            # A sequential test looks at the results after each batch.
+            # A sequential test checks the results after each batch.
             batch = min(config.eval_games, 32 if name == _GATE else 256)
             seats = max(1, self.game.num_players)
             self._matches[name] = Match(self.game, players[:seats], batch, self.config.seed, opening=config.eval_opening)
@@ -104,7 +105,7 @@ class Evaluation:
         return match
 
     def _agent(self, name: str, model: Model | None) -> Agent:
-        """The agent that searches with a network, as it is evaluated."""
+        """Return the agent that searches with a network in evaluations."""
         return agent(jax.tree_util.Partial(self._decide, jax.device_put(model)), self.game, name=name)
 
     def _decide(self, model: Model, state: Any, key: PRNGKeyArray) -> Action:

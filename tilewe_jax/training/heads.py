@@ -1,4 +1,4 @@
-"""The head of ownership, which only training has: it reads the features of a network, and is no part of the weights kept."""
+"""The ownership head: an auxiliary head that reads the features of a network and is used in training only."""
 
 from typing import Any
 
@@ -14,14 +14,15 @@ from tilewe_jax.search.exported import network_interface, observation_spec
 
 
 class OwnershipHead(eqx.Module):
-    """Logits of the owner of each cell: seats from that of the player to move on, and nobody.
+    """Logits of the owner of each cell: the seats, starting with the player to move, and nobody.
 
-    Of a board of features each cell's are read, else all features for every cell. It begins with equal logits.
+    Features ``[height, width, channels]`` are read cell by cell; a vector of features gives the logits of all cells. Initial
+    logits are equal.
     """
 
     linear: Linear
     owners: int = eqx.field(static=True)
-    """Number of seats, and one more."""
+    """Number of seats plus one."""
 
     def __init__(self, game: Game[Any], features: jax.ShapeDtypeStruct) -> None:
         self.owners = game.num_players + 1
@@ -32,7 +33,7 @@ class OwnershipHead(eqx.Module):
         return self.linear(features).astype(jnp.float32).reshape(-1, self.owners)
 
     def loss(self, game: Game[Any], features: Any, final: Any, seats: Int32[Array, "P"]) -> Float32[Array, ""]:
-        """Divergence from the owners in a final state, a mean over the cells; 0 where the game was resigned before its end."""
+        """Return the cross-entropy with the owners in a final state, averaged over cells; 0 for a resigned game."""
         owners = game.ownership(final)
         relative = jnp.where(owners < 0, game.num_players, (owners - seats[0]) % game.num_players)
         log_owners = jax.nn.log_softmax(self(features))
@@ -41,10 +42,10 @@ class OwnershipHead(eqx.Module):
 
 
 def ownership_head(game: Game[Any], model: Model) -> OwnershipHead:
-    """A new head for a network. Raises ``ValueError`` where the network gives no features for it."""
+    """Create a head for a network. Raises ``ValueError`` if the network has no output ``features``."""
     spec = observation_spec(network_interface(game, model), game)
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), spec)
     features: Any = jax.eval_shape(lambda: evaluate(model, zeros)).features
     if features is None:
-        raise ValueError("loss.ownership_loss_weight needs a network that gives its features (networks.Outputs.features)")
+        raise ValueError("loss.ownership_loss_weight needs a network with the output networks.Outputs.features")
     return OwnershipHead(game, features)

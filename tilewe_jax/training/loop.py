@@ -1,4 +1,4 @@
-"""The training loop: play, learn, evaluate, keep; for every game, on one device or on many hosts."""
+"""The training loop: self-play, learning, evaluations and checkpoints, on one device or on many hosts."""
 
 import json
 import math
@@ -23,7 +23,7 @@ from tilewe_jax.training.config import TrainConfig
 from tilewe_jax.training.evaluation import Evaluation, check_evaluation, last_weights
 from tilewe_jax.training.loss import Losses
 from tilewe_jax.training.metrics import Log
-from tilewe_jax.training.program import Program, SlimState, TrainState, check_memory, memory_needed, slim
+from tilewe_jax.training.program import Program, SlimState, TrainState, check_memory, slim
 from tilewe_jax.utils.extras import optional_import
 from tilewe_jax.utils.files import replacing
 from tilewe_jax.utils.progress import Progress
@@ -31,25 +31,29 @@ from tilewe_jax.utils.progress import Progress
 CONFIG = "config.json"
 """File with the settings of a run."""
 LOCK = ".lock"
-"""File that a process locks while it trains in a folder. The operating system unlocks it when the process ends."""
+"""File that is locked while a process trains in the folder. The operating system unlocks it when the process ends."""
 _CHECKPOINTS = "checkpoints"
 
 
 def is_free(folder: Path) -> bool:
-    """Whether a run may start in a folder: it is empty, or has only the files of a run without a finished checkpoint."""
+    """Return whether a run may start in a folder: it is empty, or holds only files of a run without a finished checkpoint."""
     if not folder.is_dir():
         return not folder.exists()
-    # The settings, or the temporary file that replaces them; checkpoints, none of them finished.
-    left = (CONFIG, LOCK, ".writing-")
-    others = [path for path in folder.iterdir() if not path.name.startswith(left) and path.name != _CHECKPOINTS]
+    own = (CONFIG, LOCK, ".writing-")  # the last one starts the names of temporary files
+    others = [path for path in folder.iterdir() if not path.name.startswith(own) and path.name != _CHECKPOINTS]
     return not others and checkpoint.has_no_other(folder / _CHECKPOINTS)
 
 
 class Run:
-    """A run in a folder, of a program for these settings.
+    """A training run in a folder.
 
-    Raises ``ValueError`` where the game has no such opponent or policy, ``MemoryError`` where memory does not suffice,
-    ``MissingExtraError`` without an extra that a setting asks for.
+    Args:
+        config: settings of the run.
+        folder: folder of the run.
+        program: the compiled functions for these settings.
+
+    Raises ``ValueError`` for unknown opponents and policies, ``MemoryError`` if the run does not fit into memory, and
+    ``MissingExtraError`` if a setting needs an extra that is not installed.
     """
 
     def __init__(self, config: TrainConfig, folder: Path, program: Program) -> None:
@@ -61,41 +65,34 @@ class Run:
         check_memory(config, self.game, program.mesh.devices.size)
         self.leads = jax.process_index() == 0
         """Whether this process writes the files of the run."""
-        self.note: str | None = None
-        """Note on the weights that the run begins with, see ``tilewe_jax.networks.weights.Weights``."""
         self.notes: list[str] = []
-        """Notes on data that a resumed run lacks, a line each."""
+        """One line for each file of a resumed run that is no longer used."""
         self.is_stopped = False
         """True if ``train`` ended early because of ``stop``, in any process."""
         self._checkpoints = folder / _CHECKPOINTS
 
-    def needed(self) -> dict[str, int]:
-        """Estimated bytes that each device needs, by purpose."""
-        return memory_needed(self.config, self.game, self.program.mesh.devices.size)
-
     def start(self) -> TrainState:
-        """A new run, with its first checkpoint, of iteration 0.
+        """Start a new run, and write its checkpoint of iteration 0.
 
-        Raises ``ValueError`` where the folder has something in it already, which is left as it is. A folder in which a run was
-        killed before this checkpoint was finished is begun again.
+        A run that was killed before it finished this checkpoint is replaced. Raises ``ValueError`` if the folder has other
+        files, which are not changed.
         """
         processes.led(self._check_free)
         initial = initial_weights(self.config, self.game)
-        state = self.program.begin(self.config.seed)
+        state = self.program.init(self.config.seed)
         if initial:
-            self.note = initial.note
             start = jax.jit(partial(loss.start, self.config, self.game), out_shardings=self.program.shardings.learner)
             state = replace(state, learner=start(_fitted(initial, state.learner.model)))
-        processes.led(self._begin_folder)
+        processes.led(self._prepare_folder)
         self._connect()
         self._save(0, state)
         return state
 
     def _check_free(self) -> None:
         if not is_free(self.folder):
-            raise ValueError(f"{self.folder} is not empty; go on with what is there by --resume, or choose another folder")
+            raise ValueError(f"{self.folder} is not empty; continue its run with --resume, or choose another folder")
 
-    def _begin_folder(self) -> None:
+    def _prepare_folder(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         checkpoint.delete_unfinished(self._checkpoints)
         self._write_config()
@@ -105,27 +102,26 @@ class Run:
             json.dump(settings.to_json(self.config), file, indent=1)
 
     def _connect(self) -> None:
-        """Have the collectives of all devices connect while all processes are here."""
+        """Connect the collectives of all devices while all processes wait for each other."""
         if processes.are_several():
-            processes.meet()
+            processes.wait_for_all()
             self._any(False)
             self.program.connect()
 
     def newest_checkpoint(self) -> int | None:
-        """The iteration of the newest finished checkpoint, or ``None``."""
+        """Return the iteration of the newest finished checkpoint, or ``None``."""
         return max(checkpoint.numbers(self._checkpoints), default=None)
 
     def resume(self, number: int | None = None) -> TrainState:
         """Restore the newest checkpoint, or start a new run if ``start`` was killed before it wrote the first one.
 
-        Changed settings apply from here on. The files of the folder are checked before
-        anything in it is changed.
+        Changed settings apply from here on. All files are checked before any of them is changed.
 
         Args:
-            number: checkpoint to restore instead of the newest one. Later ones are renamed.
+            number: checkpoint to restore instead of the newest one. Later checkpoints are renamed.
 
-        Raises ``CheckpointError`` if the checkpoint does not exist or has other settings, and if it or a file of the run is
-        damaged; then it names the newest earlier checkpoint that is whole.
+        Raises ``CheckpointError`` if the checkpoint does not exist or has other settings, or if it or another file of the run
+        is damaged. The message names the newest earlier checkpoint that is not damaged.
         """
         chosen = processes.led(lambda: self._choose(number))
         if chosen is None:
@@ -133,28 +129,28 @@ class Run:
         like, made_for = self.program.like, (self.config, self.game.version)
         if checkpoint.is_slim(self._checkpoints, chosen):
             kept: SlimState = checkpoint.restore(self._checkpoints, chosen, slim(like), *made_for)
-            # Not the games again with which the run began.
-            begun = self.program.begin(self.config.seed + chosen)
-            state = replace(begun, learner=kept.learner, keys=kept.keys, iteration=kept.iteration)
+            # Another seed, so that the games differ from the first games of the run.
+            fresh = self.program.init(self.config.seed + chosen)
+            state = replace(fresh, learner=kept.learner, keys=kept.keys, iteration=kept.iteration)
         else:
             state = checkpoint.restore(self._checkpoints, chosen, like, *made_for)
         self._connect()
         if self.leads:
             for path in checkpoint.set_aside(self._checkpoints, chosen):
-                self.notes.append(f"{path}: a checkpoint after iteration {chosen}, which is not used any more")
+                self.notes.append(f"{path}: a checkpoint after iteration {chosen} that is no longer used")
             checkpoint.delete_unfinished(self._checkpoints)
             self._write_config()
         return state
 
     def _choose(self, number: int | None) -> int | None:
-        """The checkpoint to resume from, verified, as are the other files; ``None`` for a run that has none yet."""
+        """Return the checkpoint to resume from, or ``None`` for a run without one, after checking all files."""
         newest = checkpoint.newest(self._checkpoints)
         if newest is None and number is None and is_free(self.folder):
             return None
         if newest is None:
             raise checkpoint.CheckpointError(
-                f"{self._checkpoints} has no checkpoint to go on with; begin a run in another folder, where network.init"
-                " can name weights of this one"
+                f"{self._checkpoints} has no checkpoint to resume from; start a run in another folder, where network.init can"
+                " name weights of this one"
             )
         chosen = newest if number is None else number
         if number is not None and number not in (available := checkpoint.numbers(self._checkpoints)):
@@ -164,15 +160,15 @@ class Run:
             checkpoint.verify(self._checkpoints, chosen)
         except checkpoint.CheckpointError as error:
             earlier = checkpoint.newest_whole(self._checkpoints, chosen)
-            advice = "no earlier checkpoint is whole"
+            advice = "there is no earlier undamaged checkpoint"
             if earlier is not None:
-                advice = f"the checkpoint of iteration {earlier} is whole: --resume --checkpoint {earlier} goes on from it"
+                advice = f"the checkpoint of iteration {earlier} is undamaged: continue with --resume --checkpoint {earlier}"
             raise checkpoint.CheckpointError(f"{error}; {advice}") from None
         self._check_files(chosen)
         return chosen
 
     def _check_files(self, iteration: int) -> None:
-        """Raise ``CheckpointError`` if a file that is needed beside a checkpoint is damaged."""
+        """Raise ``CheckpointError`` if the metrics, or the weights of the previous evaluation, are damaged."""
         try:
             metrics.read(self.folder / metrics.METRICS)
             rows = [row for row in metrics.read(self.folder / metrics.EVALUATIONS) if row["iteration"] <= iteration]
@@ -189,11 +185,17 @@ class Run:
         minutes: float = math.inf,
         progress: Progress | None = None,
     ) -> TrainState:
-        """Play and learn until the iterations, or the minutes, are over, or ``stop`` says so; then keep what there is.
+        """Train until a limit is reached, then write a checkpoint and weights.
 
-        Only the process that leads has a log. ``began`` is the ``time.monotonic()`` from which on the minutes count, by default
-        now; ``minutes`` limits this call alone, in addition to the limit for the whole run in the settings. ``progress`` shows
-        the phase.
+        Args:
+            state: state of the run.
+            log: log of the run, in the leading process; ``None`` in other processes.
+            stop: called before each iteration; true ends the training.
+            began: ``time.monotonic()`` from which the minutes count, by default now.
+            minutes: limit of this call, in addition to ``config.max_minutes`` of the whole run.
+            progress: shows the phase.
+
+        Returns the state after the last iteration.
         """
         config, program = self.config, self.program
         every = config.evaluation.eval_every, config.checkpoint.checkpoint_every
@@ -208,7 +210,7 @@ class Run:
         while iteration < config.iterations:
             if self._ends(log, deadline - pace.of(self._kinds(iteration, empty_at)), stop):
                 break
-            begin = time.monotonic()
+            start = time.monotonic()
             warm_up = iteration < config.selfplay.warmup_iterations
             state, stats = (program.warm_up if warm_up else program.play)(state)
             stats = jax.device_get(stats)
@@ -222,16 +224,18 @@ class Run:
             losses = jax.device_get(losses)
             learned = time.monotonic()
             if log:
-                log.add_iteration(iteration, learned - started, played - begin, learned - played, stats, losses)
+                log.add_iteration(iteration, learned - started, played - start, learned - played, stats, losses)
             if progress and progress.is_compiling:
                 progress.phase("training")
             if iteration % every[0] == 0:
                 state = self._evaluate(iteration, state, log, evaluation, started)
             evaluated = time.monotonic()
-            if iteration % every[1] == 0 or self._any(log is not None and self._is_due(evaluated - saved_at)):
+            if iteration % every[1] == 0 or self._any(
+                log is not None and 0 < config.checkpoint.checkpoint_minutes * 60 < evaluated - saved_at
+            ):
                 self._save(iteration, state)
                 saved, saved_at = iteration, time.monotonic()
-            pace.add({"warm-up" if warm_up else "self-play": played - begin, "learning": learned - played})
+            pace.add({"warm-up" if warm_up else "self-play": played - start, "learning": learned - played})
             if iteration % every[0] == 0:
                 pace.add({"evaluation": evaluated - learned})
         if saved != iteration:
@@ -244,7 +248,7 @@ class Run:
     def _evaluate(
         self, iteration: int, state: TrainState, log: Log | None, evaluation: Evaluation | None, started: float
     ) -> TrainState:
-        """Play the games of an evaluation; with a gate, let the newest weights play from here on where they pass."""
+        """Play the games of an evaluation. With a gate, accept the newest weights for self-play if they pass it."""
         passes, gate = False, self.config.evaluation.gate
         if log and evaluation:
             log.progress.phase("evaluating")
@@ -258,7 +262,7 @@ class Run:
         return self.program.accept(state) if gate and self._any(passes) else state
 
     def _kinds(self, iteration: int, empty_at: int) -> list[str]:
-        """What is done in the iteration after this one, each of which is compiled the first time."""
+        """Return the parts of the next iteration. Each part compiles when it runs for the first time."""
         config = self.config
         kinds = ["warm-up" if iteration < config.selfplay.warmup_iterations else "self-play"]
         if self._learns(iteration + 1 - empty_at):
@@ -268,21 +272,17 @@ class Run:
         return kinds
 
     def _learns(self, iterations: int) -> bool:
-        """Whether the buffer holds enough positions after so many iterations of self-play since it was empty."""
+        """Return whether the replay buffer, empty before these iterations, holds enough positions to learn from."""
         return iterations * self.config.selfplay.unroll_length >= self.config.replay.min_replay_size
 
-    def _is_due(self, seconds: float) -> bool:
-        """Whether a checkpoint is to be written so many seconds after the one before."""
-        return 0 < self.config.checkpoint.checkpoint_minutes * 60 < seconds
-
     def _ends(self, log: Log | None, deadline: float, stop: Callable[[], bool]) -> bool:
-        """Whether to end, which all processes have to decide alike."""
+        """Return whether to end; the result is the same in all processes."""
         late = log is not None and time.monotonic() > deadline
         late, self.is_stopped = self._any(late, stop())
         return late or self.is_stopped
 
     def _any(self, *flags: bool) -> Any:
-        """Combine flags of all processes by "or"; several flags give a tuple."""
+        """Combine the flags of all processes by "or". Several flags give a tuple."""
         if jax.process_count() > 1:
             flags = tuple(map(bool, np.any(multihost_utils.process_allgather(np.array(flags)), axis=0)))
         return flags if len(flags) > 1 else flags[0]
@@ -292,7 +292,7 @@ class Run:
         checkpoint.save(self._checkpoints, number, kept, self.config, self.game.version)
 
     def _keep(self, number: int, state: TrainState, log: Log) -> Model:
-        """Write the average weights to a file of their own, and return them."""
+        """Write the average weights to a file, and return them."""
         model: Model = jax.device_get(state.learner.average)
         config, game = self.config, self.game
         description = weights.Description(
@@ -310,15 +310,15 @@ class Run:
 
 
 def initial_weights(config: TrainConfig, game: Game[Any]) -> weights.Weights | None:
-    """The weights that a new run begins with, read; ``None`` for random ones. Raises ``ValueError``."""
+    """Read the weights of ``network.init``; ``None`` for random weights. Raises ``ValueError``."""
     network = config.network
     return weights.read_initial(game, network.init, "network.init", network.architecture) if network.init else None
 
 
 def _fitted(initial: weights.Weights, model: Model) -> Model:
-    """Weights for a network: as they are, or as what the network makes of those of a smaller one (``grown_from``).
+    """Return the initial weights, extended by ``grown_from`` if they are those of a smaller network.
 
-    Raises ``ValueError`` where they fit in neither way.
+    Raises ``ValueError`` for weights that do not fit the network.
     """
     if jax.tree.map(jnp.shape, initial.model) == jax.tree.map(jnp.shape, model):
         return initial.model
@@ -330,17 +330,17 @@ def _fitted(initial: weights.Weights, model: Model) -> Model:
 
 
 class _Pace:
-    """How long the parts of an iteration take: as long as the last time; a new part compiles, like the first iteration."""
+    """Predicts the duration of an iteration: a known part takes as long as before, a new part as long as the first."""
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
         self._first = 0.0
 
     def add(self, seconds: dict[str, float]) -> None:
-        """Add measured parts."""
+        """Record the seconds of each part of an iteration."""
         self._first = self._first or sum(seconds.values())
         self._last |= seconds
 
     def of(self, parts: list[str]) -> float:
-        """Seconds that these parts will take together; 0 before anything was measured."""
+        """Return the predicted seconds of these parts; 0 before the first iteration."""
         return sum(self._last.get(part) or self._first for part in parts)

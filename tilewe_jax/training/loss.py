@@ -1,4 +1,4 @@
-"""What a network predicts of a position, and the loss of it."""
+"""Predictions of a network, and their loss."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
 from tilewe_jax.game import Game
-from tilewe_jax.networks import Model, Outputs, evaluate
+from tilewe_jax.networks import Model, Outputs, check_outputs, evaluate
 from tilewe_jax.search.exported import network_interface
 from tilewe_jax.training import learner
 from tilewe_jax.training.config import LossConfig, TrainConfig
@@ -24,43 +24,47 @@ class Losses(NamedTuple):
     """Losses and metrics, means over the positions of a batch."""
 
     policy: Float32[Array, ""]
-    """Divergence of the network's policy from the improved policy, among the candidates of the search, in nats."""
+    """Divergence of the network's policy from the improved policy over the candidates of the search, in nats."""
     outcome: Float32[Array, ""]
     """Divergence of the expected outcome from its target, in nats."""
     score: Float32[Array, ""]
     """Divergence of the expected score from the final ``Game.heuristic_value``, in nats."""
     ownership: Float32[Array, ""]
-    """Divergence of the expected owners of cells from the owners at the end of the game, a mean over the cells, in nats."""
+    """Divergence of the expected owners of cells from the final owners, averaged over cells, in nats."""
     entropy: Float32[Array, ""]
-    """Entropy of the network's policy among the candidates, in nats."""
+    """Entropy of the network's policy over the candidates, in nats."""
     agreement: Float32[Array, ""]
-    """How often the network's first choice is that of the search."""
+    """Fraction of positions in which network and search prefer the same action."""
     calibration: Float32[Array, "3 BINS"]
-    """Binned by the outcome that the network expects for a seat: number of seats, sum of expected and of real outcomes."""
+    """In bins of the expected outcome of a seat: number of seats, sum of expected outcomes, sum of actual outcomes."""
 
 
 class Prediction(NamedTuple):
-    """What a network says of a position and of K actions; P players."""
+    """Prediction of a network for a position and K actions; P players."""
 
     seats: Int32[Array, "P"]
-    """The absolute seats in the order of the outputs: from that of the player to move on."""
+    """Absolute seats in the order of the outputs, starting with the player to move."""
     log_probs: Float32[Array, "K"]
-    """Logarithms of the probabilities of the actions among themselves."""
+    """Log-probabilities over the given actions."""
     outputs: Outputs
     """All outputs of the network."""
 
 
 def predict(game: Game[Any], model: Model, state: Any, actions: Int32[Array, "K"]) -> Prediction:
-    """What a network says of a position and of actions, -1 in unused places."""
+    """Evaluate a network on a position and actions (-1 in unused places).
+
+    Raises ``TypeError`` or ``ValueError`` at trace time for outputs of another structure, dtype or shape.
+    """
     player, interface = game.current_player(state), network_interface(game, model)
     outputs = evaluate(model, interface.observe(state, player))
+    check_outputs(model, outputs, interface.num_logits, game.num_players)
     logits = jnp.where(actions >= 0, interface.gather_logits(state, outputs.logits, actions), -1e9)
     seats = (player + jnp.arange(game.num_players, dtype=jnp.int32)) % game.num_players
     return Prediction(seats, jax.nn.log_softmax(logits), outputs)
 
 
 def start(config: TrainConfig, game: Game[Any], model: Model) -> Learner:
-    """The learner of a run, which begins with these weights."""
+    """Create the learner of a run with initial weights."""
     head = ownership_head(game, model) if config.loss.ownership_loss_weight else None
     return learner.start(config.optimizer, model, head, gated=config.evaluation.gate is not None)
 
@@ -73,9 +77,9 @@ def position_loss(
     key: PRNGKeyArray,
     head: OwnershipHead | None = None,
 ) -> tuple[Float32[Array, ""], Losses]:
-    """The loss of one position, and its parts; 0 where the outcome is not known.
+    """Return the loss of one position and its parts; 0 if the outcome is unknown.
 
-    The policy is learned among the candidates alone: the search says nothing of other actions.
+    The policy loss covers only the candidates, because the search does not evaluate other actions.
     """
     state, actions, final = position.state, position.candidates, position.final
     if config.augment and game.num_symmetries > 1:
@@ -116,7 +120,7 @@ def position_loss(
 def gradients(
     config: LossConfig, game: Game[Any], learner: Learner, batch: Positions[Any], key: PRNGKeyArray
 ) -> tuple[tuple[Model, Any], Losses]:
-    """The gradients of the mean loss of a batch, ``[N, ...]``, for ``learner.update``, and the parts of the loss."""
+    """Return the gradients of the mean loss of a batch, ``[N, ...]``, for ``learner.update``, and the parts of the loss."""
 
     def loss(trained: tuple[Model, OwnershipHead | None]) -> tuple[Array, Losses]:
         model, head = trained
@@ -128,10 +132,10 @@ def gradients(
 
 
 def divergence(target: Float32[Array, "n"], log_probs: Float32[Array, "n"]) -> Float32[Array, ""]:
-    """Kullback-Leibler divergence of a distribution, given by logarithms, from a target, in nats."""
+    """Return the Kullback-Leibler divergence of log-probabilities from a target distribution, in nats."""
     return -jnp.sum(jnp.where(target > 0, target * log_probs, 0.0)) - entropy(target)
 
 
 def entropy(policy: Float32[Array, "K"]) -> Float32[Array, ""]:
-    """Entropy of a probability vector, in nats."""
+    """Return the entropy of a probability vector, in nats."""
     return -jnp.sum(jax.scipy.special.xlogy(policy, policy))

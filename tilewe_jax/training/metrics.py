@@ -1,4 +1,4 @@
-"""The log of a run: JSON lines, TensorBoard events on demand, and a line for people."""
+"""The log of a run: JSON lines, optional TensorBoard events, and progress on a console."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -30,10 +30,10 @@ class Log:
 
     Args:
         folder: folder of the run.
-        config: its settings.
-        console: where people follow, if they do.
-        iteration: the last iteration of a run that is resumed; rows after it are dropped, which ``notes`` says.
-        progress: shows how far the run is.
+        config: settings of the run.
+        console: shows the results of evaluations; ``None`` for no output.
+        iteration: the last iteration of a resumed run. Rows after it are dropped, with a note.
+        progress: shows the iterations.
     """
 
     def __init__(
@@ -46,38 +46,38 @@ class Log:
     ) -> None:
         self.config, self.console = config, console
         self.progress = progress or Progress(console=None)
-        """Shows what the run is doing."""
+        """Shows the phase and the figures of the run."""
         self.notes: list[str] = []
-        """Notes on missing and dropped rows, a line each."""
+        """One line for each loss of rows."""
         self._paths = folder / METRICS, folder / EVALUATIONS
         self.lines, self.evaluations = (self._resumed(path, iteration) for path in self._paths)
         self.seconds = self.lines[-1]["seconds"] if self.lines else 0.0
         self.games = sum(row["games"] for row in self.lines)
         if missing := missing_iterations(self.lines, iteration):
-            self.notes.append(f"{self._paths[0]} lacks the rows of {missing}; their games and seconds are not counted")
+            self.notes.append(f"{self._paths[0]} lacks the rows of {missing}; the totals of games and seconds exclude them")
         self._events: Any = None
         if config.tensorboard:
             module = optional_import("tensorboardX", "tensorboard")
             self._events = module.SummaryWriter(str(folder / "events"), purge_step=iteration)
 
     def _resumed(self, path: Path, iteration: int) -> list[dict[str, Any]]:
-        """The rows of a file up to an iteration, the others being dropped from the file."""
+        """Return the rows of a file up to an iteration, and drop the others from the file."""
         lines, cut_off = _read_lines(path)
         kept = [(line, row) for line, row in lines if row["iteration"] <= iteration]
         if dropped := [row["iteration"] for _, row in lines[len(kept) :]]:
             self.notes.append(
-                f"{path}: the rows of {_range(dropped[0], dropped[-1])} are dropped, as the run goes on from the checkpoint of"
-                f" iteration {iteration}"
+                f"{path}: dropped the rows of {_range(dropped[0], dropped[-1])}, which are after the checkpoint of iteration"
+                f" {iteration}"
             )
         if cut_off:
-            self.notes.append(f"{path}: the last line was cut off, and is dropped")
+            self.notes.append(f"{path}: dropped the incomplete last line")
         if dropped or cut_off or not path.exists() or (lines and not path.read_bytes().endswith(b"\n")):
             with replacing(path, "wb") as file:
                 file.writelines(line + b"\n" for line, _ in kept)
         return [row for _, row in kept]
 
     def close(self) -> None:
-        """Write what is buffered."""
+        """Flush the TensorBoard events."""
         if self._events:
             self._events.close()
 
@@ -90,15 +90,15 @@ class Log:
         stats: SelfplayStats,
         losses: Sequence[Losses],
     ) -> None:
-        """Add an iteration.
+        """Add the row of an iteration.
 
         Args:
-            iteration: its number.
+            iteration: number of the iteration.
             seconds: wall time of the run so far.
             play_seconds: wall time of self-play in this iteration.
             learn_seconds: wall time of learning in this iteration.
             stats: statistics of self-play.
-            losses: losses of each step of the optimizer.
+            losses: losses of each optimizer step.
         """
         games, full, simulations = int(stats.games), max(1, int(stats.full_searches)), self._simulations(stats)
         self.seconds, self.games = seconds, self.games + games
@@ -122,7 +122,7 @@ class Log:
             row["opponent_moves"] = int(stats.opponent_moves)
             row["opponent_games"] = int(stats.opponent_games)
             row["learner_returns"] = float(stats.learner_returns)
-        # Positions of unfinished games count as 0 in the mean losses, so the means are divided by the fraction of the others.
+        # Unfinished games contribute 0 to the mean losses, so that the means are divided by the fraction of finished games.
         fraction = float(np.sum([part.calibration[0] for part in losses])) / max(1, len(row["returns"]))
         if fraction > 0:
             for name in ("policy", "outcome", "score", *(["ownership"] if self.config.loss.ownership_loss_weight else [])):
@@ -138,7 +138,7 @@ class Log:
         self.progress.update(iteration, partial(self._figures, row), "training")
 
     def add_evaluation(self, iteration: int, seconds: float, figures: dict[str, Any]) -> None:
-        """Add the games of an evaluation."""
+        """Add the row of an evaluation."""
         row = {"iteration": iteration, "seconds": round(seconds, 3), "games_before": self.games, **figures}
         self.evaluations.append(row)
         _append(self._paths[1], row)
@@ -155,7 +155,7 @@ class Log:
         return int(stats.full_searches) * selfplay.search.num_simulations + fast * selfplay.fast_simulations
 
     def _figures(self, row: dict[str, Any]) -> str:
-        """The figures of an iteration and the ones before it, in one line."""
+        """Describe an iteration and the previous nine in one line."""
         recent = self.lines[-10:]
         span = max(sum(line["play_seconds"] + line["learn_seconds"] for line in recent), 1e-9)
         left = (self.config.iterations - row["iteration"]) * self.seconds / row["iteration"]
@@ -180,14 +180,14 @@ class Log:
 def read(path: Path) -> list[dict[str, Any]]:
     """Return the rows of ``METRICS`` or ``EVALUATIONS``; an empty list if the file does not exist.
 
-    An incomplete last line, which a process that was killed leaves, and which stands there while a row is being written, is
-    left out. Raises ``OSError`` if the file cannot be read, and ``ValueError``, which names the line, for any other damage.
+    Ignores an incomplete last line, which is being written or belongs to a process that was killed. Raises ``OSError`` if the
+    file cannot be read, and ``ValueError``, which names the line, for other damage.
     """
     return [row for _, row in _read_lines(path)[0]]
 
 
 def missing_iterations(rows: Sequence[dict[str, Any]], last: int | None = None) -> str:
-    """Return the iterations up to the last one that lack a row, in words; empty if all have one."""
+    """Describe the iterations without a row, up to the last one; empty if there are none."""
     numbers = [0, *(row["iteration"] for row in rows)]
     if last is not None:
         numbers.append(last + 1)
@@ -199,7 +199,7 @@ def _range(first: int, last: int) -> str:
 
 
 def _read_lines(path: Path) -> tuple[list[tuple[bytes, dict[str, Any]]], bool]:
-    """The lines of a file and their rows, and whether a last line was cut off."""
+    """Return the lines of a file with their rows, and whether the last line is incomplete."""
     try:
         *lines, rest = read_input(path, _LIMIT).split(b"\n")
     except FileNotFoundError:
@@ -212,7 +212,7 @@ def _read_lines(path: Path) -> tuple[list[tuple[bytes, dict[str, Any]]], bool]:
         except json.JSONDecodeError as error:
             if number > len(lines):
                 return rows, True
-            raise ValueError(f"{path}, line {number} is damaged: it is not JSON ({error.msg}, column {error.colno})") from None
+            raise ValueError(f"{path}, line {number} is damaged: not JSON ({error.msg}, column {error.colno})") from None
         except ValueError as error:
             raise ValueError(f"{path}, line {number} is damaged: {error}") from None
         rows.append((line, row))
@@ -220,9 +220,9 @@ def _read_lines(path: Path) -> tuple[list[tuple[bytes, dict[str, Any]]], bool]:
 
 
 def _check(file: str, row: Any, before: int) -> None:
-    """Raise ``ValueError`` for a row of a file that lacks what every reader needs."""
+    """Raise ``ValueError`` for a row with missing or invalid fields."""
     if not isinstance(row, dict):
-        raise ValueError("it is not a JSON object")
+        raise ValueError("not a JSON object")
     for name, (accepts, wanted) in _FIELDS[file].items():
         if name not in row:
             raise ValueError(f"{name} is missing")
@@ -244,7 +244,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_figures(value: Any) -> bool:
-    """Whether a value has the figures of the games against an opponent."""
+    """Return whether a value holds the figures of the games against an opponent."""
     try:
         seating, results = np.asarray(value["seating"]), np.asarray(value["results"], np.float64)
         numbers = value["win_rate"], value["standard_error"]
@@ -255,7 +255,7 @@ def _is_figures(value: Any) -> bool:
 
 
 _LEARNED = "outcome_loss", "score_loss", "policy_entropy", "agreement", "calibration"
-"""Fields beside ``policy_loss``, in iterations in which the network learned."""
+"""Fields of iterations with learning, in addition to ``policy_loss``."""
 _COUNT, _NUMBER = (_is_count, "an integer of at least 0"), (_is_number, "a number of at least 0")
 _FIELDS: dict[str, dict[str, tuple[Callable[[Any], bool], str]]] = {
     METRICS: {
@@ -273,7 +273,7 @@ _FIELDS: dict[str, dict[str, tuple[Callable[[Any], bool], str]]] = {
         ),
     },
 }
-"""The fields that every row of a file has, each with the check of its value and its valid values in words."""
+"""Required fields of the rows of each file, with a check of the value and a description of valid values."""
 
 
 def _append(path: Path, row: dict[str, Any]) -> None:

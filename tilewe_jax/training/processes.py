@@ -1,29 +1,28 @@
-"""Several processes of one run: they meet before JAX connects them, compare their settings, and end together.
+"""Several processes of one run: wait for each other before JAX connects them, compare their settings, and end together.
 
-JAX's own start aborts a process, from C++ and with a stack trace, if another one is late. So the processes meet on a plain
-connection to the port of the coordinator first: process 0 listens, the others connect, and nobody calls JAX before all are
-there. Afterwards they exchange texts through the key-value store of JAX's coordinator.
+If a process is late, ``jax.distributed.initialize`` aborts the others from C++ with a stack trace. Therefore the processes
+first connect by plain sockets to the port of the coordinator, where process 0 listens. After JAX has connected them, they
+exchange texts through the key-value store of its coordinator.
 """
 
 import contextlib
 import json
 import platform
-import selectors
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import jax
 
 TIMEOUT = 300
-"""Seconds to wait for the other processes, unless an option says otherwise."""
+"""Default number of seconds to wait for the other processes."""
 _HEARTBEAT = 30
-"""Seconds after which JAX takes a silent process for lost."""
+"""Seconds without a heartbeat after which JAX treats a process as lost."""
 _LAST_WORDS = 5
-"""Seconds for which process 0, whose coordinator the others need until they have ended, waits for them at its end."""
+"""Seconds that process 0 waits at its end for the other processes, which need its coordinator until they have ended."""
 _LINE = 1 << 16
 """Maximum length of a message, in bytes."""
 _PREFIX = "tilewe_jax"
@@ -32,19 +31,19 @@ Result = TypeVar("Result")
 
 
 class LostProcessError(Exception):
-    """Another process of the run has ended, or cannot be reached."""
+    """Raised if another process of the run has ended or cannot be reached."""
 
 
 class MissingProcessError(LostProcessError):
-    """Another process did not come in time."""
+    """Raised if another process does not connect in time."""
 
 
 class RefusedError(ValueError):
-    """The processes do not fit together."""
+    """Raised if the processes have different settings or versions."""
 
 
 class EndedProcessError(Exception):
-    """Another process has ended with a message and an exit code."""
+    """Raised if another process has ended with a message and an exit code."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -53,15 +52,15 @@ class EndedProcessError(Exception):
 
 @dataclass
 class _Joined:
-    """Membership of this process in a run of several."""
+    """Membership of this process in a run of several processes."""
 
     number: int
     count: int
     timeout: float
     steps: int = 0
-    """Number of exchanges so far, which all processes make in the same order."""
-    has_told: bool = False
-    """True once the others know why this process ends."""
+    """Number of exchanges so far. All processes make the same exchanges in the same order."""
+    has_reported: bool = False
+    """True once the other processes know why this process ends."""
 
 
 _joined: _Joined | None = None
@@ -74,17 +73,17 @@ def join(
     timeout: float = TIMEOUT,
     say: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Join the other processes of a run, before anything else is done with JAX.
+    """Join the other processes of a run. Must be called before any other use of JAX.
 
     Args:
         coordinator: ``host:port`` of process 0; ``None`` to have JAX detect the cluster.
         count: number of processes.
         number: number of this process, from 0.
         timeout: seconds to wait for the other processes.
-        say: receives a line that says who this process is, and for whom it waits.
+        say: receives a line with the number of this process and the processes that it waits for.
 
-    Raises ``ValueError`` for arguments that are out of range, if no cluster is detected, or if the versions of the processes
-    differ, and ``MissingProcessError`` if one does not come in time.
+    Raises ``ValueError`` for arguments out of range, if no cluster is detected, or if the versions of the processes differ, and
+    ``MissingProcessError`` if a process is late.
     """
     global _joined  # noqa: PLW0603
     devices = None
@@ -94,7 +93,7 @@ def join(
     assert number is not None
     host, port = _address(coordinator)
     if not 0 <= number < count <= 1 << 16:
-        raise ValueError(f"the number of a process must be from 0 to less than their number, not {number} of {count}")
+        raise ValueError(f"--process-id must be at least 0 and less than --num-processes, {count}, got {number}")
     if count > 1:
         waits = f"follows process 0 at {coordinator}" if number else f"waits at port {port} for {_processes(range(1, count))}"
         say(f"process {number} of {count} on host {socket.gethostname()}, {waits}")
@@ -102,9 +101,9 @@ def join(
             gather(port, count, timeout, _about(count))
         else:
             follow(host, port, number, count, timeout, _about(count))
-    # Otherwise JAX's own watch aborts the remaining processes before they can print a message.
+    # Without it, JAX aborts the remaining processes before they can print a message.
     jax.config.update("jax_enable_recoverability", True)
-    # JAX would take SIGTERM for itself.
+    # JAX would handle SIGTERM itself.
     jax.config.update("jax_enable_preemption_service", False)
     try:
         jax.distributed.initialize(
@@ -126,10 +125,10 @@ def _detected(timeout: float) -> tuple[str, int, int, Any]:
     from jax._src.clusters import ClusterEnv
 
     try:
-        found = ClusterEnv.auto_detect_unset_distributed_params(None, None, None, None, None, int(timeout))
+        detected = ClusterEnv.auto_detect_unset_distributed_params(None, None, None, None, None, int(timeout))
     except (ValueError, RuntimeError, OSError, KeyError) as error:
         raise ValueError(f"cannot join the other processes: {_first_line(error)}; {_BY_HAND}") from None
-    address, count, number, devices = found
+    address, count, number, devices = detected
     if address is None or count is None or number is None:
         raise ValueError(f"cannot join the other processes: JAX detects no cluster here; {_BY_HAND}")
     return address, count, number, devices
@@ -146,7 +145,7 @@ def _address(coordinator: str) -> tuple[str, int]:
 
 
 def _about(count: int) -> dict[str, Any]:
-    """Values that must agree in all processes before JAX connects them."""
+    """Return the values that must agree in all processes before JAX connects them."""
     about: dict[str, Any] = {"num_processes": count, "python": ".".join(platform.python_version_tuple()[:2])}
     for package in ("tilewe-jax", "jax", "jaxlib"):
         try:
@@ -157,7 +156,7 @@ def _about(count: int) -> dict[str, Any]:
 
 
 def differences(values: dict[int, dict[str, Any]]) -> str:
-    """Return in words where processes differ from process 0; empty if they are all alike."""
+    """Describe how processes differ from process 0; empty if they are all equal."""
     mine, parts = values[0], []
     for name in dict.fromkeys(name for value in values.values() for name in value):
         others: dict[str, list[int]] = {}
@@ -169,15 +168,11 @@ def differences(values: dict[int, dict[str, Any]]) -> str:
     return ", ".join(parts)
 
 
-def _processes(numbers: Any) -> str:
-    """Processes in words, ranges of them in short."""
-    numbers, parts = sorted(numbers), []
-    while numbers:
-        length = next((i for i in range(1, len(numbers)) if numbers[i] != numbers[0] + i), len(numbers))
-        parts += [str(numbers[0])] if length == 1 else [f"{numbers[0]} to {numbers[length - 1]}"] if length > 2 else []
-        parts += [str(number) for number in numbers[:2]] if length == 2 else []
-        numbers = numbers[length:]
-    return f"process{'' if len(parts) == 1 and ' ' not in parts[0] else 'es'} {', '.join(parts)}"
+def _processes(numbers: Iterable[int]) -> str:
+    """Name processes in a message, at most eight of them."""
+    numbers = sorted(numbers)
+    more = f" and {len(numbers) - 8} more" if len(numbers) > 8 else ""
+    return f"process{'es' if len(numbers) > 1 else ''} {', '.join(map(str, numbers[:8]))}{more}"
 
 
 def _json(value: Any) -> str:
@@ -188,100 +183,67 @@ def _json(value: Any) -> str:
 
 
 def gather(port: int, count: int, timeout: float, about: dict[str, Any]) -> None:
-    """Process 0: wait until all other processes have connected, compare them, and let them go on.
+    """In process 0: wait until all other processes have connected, compare them, and let them continue.
 
-    Raises ``RefusedError`` in all processes if they differ, and ``MissingProcessError`` if some do not come in time.
+    Raises ``RefusedError`` in all processes if they differ, and ``MissingProcessError`` if some are late.
     """
     deadline = time.monotonic() + timeout
     try:
         listener = _listener(port)
     except OSError as error:
         raise RefusedError(f"process 0 cannot listen at port {port}: {error.strerror or error}") from None
-    with _Meeting(listener) as meeting:
-        while True:
-            missing = set(range(1, count)) - meeting.present.keys()
-            if wrong := differences({0: about} | {number: others for number, (_, others) in meeting.present.items()}):
-                meeting.answer(f"the processes differ: {wrong}")
-                raise RefusedError(f"the processes differ: {wrong}")
-            if not missing:
-                meeting.answer(None)
-                return
-            if time.monotonic() > deadline:
-                message = f"{_processes(missing)} of {count} did not come within {timeout:g} s ({_OPTION})"
-                meeting.answer(message)
-                raise MissingProcessError(message)
-            meeting.wait(0.2)
+    present: dict[int, tuple[socket.socket, dict[str, Any]]] = {}
+    problem: RefusedError | MissingProcessError | None = None
+    with listener, contextlib.ExitStack() as connections:
+        listener.settimeout(0.2)
+        while problem is None:
+            present = {number: row for number, row in present.items() if _is_open(row[0])}
+            missing = set(range(1, count)) - present.keys()
+            if wrong := differences({0: about} | {number: values for number, (_, values) in present.items()}):
+                problem = RefusedError(f"the processes differ: {wrong}")
+            elif not missing:
+                break
+            elif time.monotonic() > deadline:
+                problem = MissingProcessError(
+                    f"{_processes(missing)} of {count} did not connect within {timeout:g} s ({_OPTION})"
+                )
+            else:
+                with contextlib.suppress(OSError):
+                    _admit(connections.enter_context(listener.accept()[0]), present)
+        for connection, _ in present.values():
+            _send(connection, {"refused": problem and str(problem)})
+        for connection, _ in present.values():  # the other side closes first, so that the port is free afterwards
+            with contextlib.suppress(OSError):
+                connection.recv(1)
+    if problem:
+        raise problem
 
 
 _OPTION = "--join-timeout"
 
 
-class _Meeting:
-    """The connections of process 0. Strangers, who send something else or nothing, are of no consequence."""
-
-    def __init__(self, listener: socket.socket) -> None:
-        self._listener, self._selector = listener, selectors.DefaultSelector()
-        self._received: dict[socket.socket, bytes] = {}
-        self.present: dict[int, tuple[socket.socket, dict[str, Any]]] = {}
-        """The connection of each process, and its values to compare."""
-
-    def __enter__(self) -> Self:
-        self._selector.register(self._listener, selectors.EVENT_READ)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for connection in (self._listener, *self._received):
-            connection.close()
-        self._selector.close()
-
-    def wait(self, seconds: float) -> None:
-        """Handle what comes within some time."""
-        for key, _ in self._selector.select(seconds):
-            connection: Any = key.fileobj
-            with contextlib.suppress(OSError):
-                if connection is self._listener:
-                    connection, _ = self._listener.accept()
-                    connection.setblocking(False)
-                    self._received[connection] = b""
-                    self._selector.register(connection, selectors.EVENT_READ)
-                else:
-                    self._receive(connection)
-
-    def answer(self, refused: str | None) -> None:
-        """Let the processes go on, or end with a message."""
-        connections = [connection for connection, _ in self.present.values()]
-        for connection in connections:
-            _send(connection, {"refused": refused})
-        for connection in connections:  # the other side closes first, so that the port is free afterwards
-            with contextlib.suppress(OSError):
-                connection.recv(1)
-
-    def _receive(self, connection: socket.socket) -> None:
-        try:
-            data = connection.recv(4096)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        self._received[connection] += data
-        hello = _message(self._received[connection])
-        if not data or len(self._received[connection]) > _LINE:
-            self._drop(connection)
-        elif hello is not None and all(connection is not other for other, _ in self.present.values()):
-            number, about = hello.get("process"), hello.get("about")
-            if type(number) is not int or not isinstance(about, dict):
-                self._drop(connection)
-            elif number in self.present or number < 1:
-                _send(connection, {"refused": f"there are two processes {number}; --process-id must differ"})
-                self._drop(connection)
-            else:
-                self.present[number] = connection, about
-
-    def _drop(self, connection: socket.socket) -> None:
-        self._selector.unregister(connection)
-        del self._received[connection]
-        self.present = {number: row for number, row in self.present.items() if row[0] is not connection}
+def _admit(connection: socket.socket, present: dict[int, tuple[socket.socket, dict[str, Any]]]) -> None:
+    """Add the process that connected; close connections of other programs, which send something else or nothing."""
+    hello = _message(_read_line(connection, time.monotonic() + 1)) or {}
+    number, about = hello.get("process"), hello.get("about")
+    if type(number) is not int or not isinstance(about, dict):
         connection.close()
+    elif number in present or number < 1:
+        _send(connection, {"refused": f"there are two processes {number}; --process-id must differ"})
+        connection.close()
+    else:
+        connection.setblocking(False)
+        present[number] = connection, about
+
+
+def _is_open(connection: socket.socket) -> bool:
+    """Return whether the other side of a non-blocking connection has not closed it."""
+    try:
+        return connection.recv(1, socket.MSG_PEEK) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
 
 
 def _send(connection: socket.socket, message: dict[str, Any]) -> None:
@@ -291,7 +253,7 @@ def _send(connection: socket.socket, message: dict[str, Any]) -> None:
 
 
 def _listener(port: int) -> socket.socket:
-    """A socket that listens at a port of all addresses, as JAX's coordinator does."""
+    """Listen at a port of all addresses, as JAX's coordinator does."""
     if socket.has_dualstack_ipv6():
         with contextlib.suppress(OSError):
             return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
@@ -299,43 +261,40 @@ def _listener(port: int) -> socket.socket:
 
 
 def follow(host: str, port: int, number: int, count: int, timeout: float, about: dict[str, Any]) -> None:
-    """Any other process: connect to process 0, and wait until all have come.
+    """In the other processes: connect to process 0, and wait until all have connected.
 
-    Raises ``RefusedError`` and ``LostProcessError`` as ``gather`` does.
+    Raises ``RefusedError`` and ``MissingProcessError`` as ``gather`` does.
     """
-    deadline = time.monotonic() + timeout
-    where, reason = f"process 0 at {host}:{port}", ""
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise MissingProcessError(f"{where} did not come within {timeout:g} s ({_OPTION}){reason}")
+    deadline, reason = time.monotonic() + timeout, ""
+    while (left := deadline - time.monotonic()) > 0:
         try:
             with socket.create_connection((host, port), timeout=min(left, 2.0)) as connection:
-                connection.sendall(_json({"process": number, "about": about}).encode() + b"\n")
-                # A process whose limit is longer than this one's says when the time is over.
-                answered = _answer(connection, deadline + 5)
+                _send(connection, {"process": number, "about": about})
+                # Process 0 may have a later deadline; it then reports the missing processes.
+                line = _read_line(connection, deadline + 5)
         except OSError as error:
-            answered, reason = b"", f": {error.strerror or error}"
-        message = _message(answered)
-        if answered and (message is None or "refused" not in message):
-            raise RefusedError(f"what listens at {host}:{port} is not process 0 of a run")
+            line, reason = b"", f": {error.strerror or error}"
+        message = _message(line)
+        if line and (message is None or "refused" not in message):
+            raise RefusedError(f"the program that listens at {host}:{port} is not process 0 of a run")
         if message is not None:
             refused = message["refused"]
             if refused is None:
                 return
             raise (MissingProcessError if _OPTION in str(refused) else RefusedError)(str(refused))
-        time.sleep(0.2)  # it is not there yet, or was ended and may be started again
+        time.sleep(0.2)  # process 0 has not started yet, or has ended and may be started again
+    raise MissingProcessError(f"process 0 at {host}:{port} did not answer within {timeout:g} s ({_OPTION}){reason}")
 
 
-def _answer(connection: socket.socket, deadline: float) -> bytes:
-    """The line that process 0 sends, or what came until the connection or the time was over."""
+def _read_line(connection: socket.socket, deadline: float) -> bytes:
+    """Return the first line of a connection, or the part received before the connection or the time ended."""
     received = b""
-    connection.settimeout(0.5)
-    while b"\n" not in received and len(received) < _LINE and time.monotonic() < deadline:
+    while b"\n" not in received and len(received) < _LINE and (left := deadline - time.monotonic()) > 0:
+        connection.settimeout(left)
         try:
             data = connection.recv(4096)
         except TimeoutError:
-            continue
+            break
         if not data:
             break
         received += data
@@ -343,7 +302,7 @@ def _answer(connection: socket.socket, deadline: float) -> bytes:
 
 
 def _message(received: bytes) -> dict[str, Any] | None:
-    """The JSON object of a line; ``None`` until it is whole, and an empty one for anything else."""
+    """Return the JSON object of a line: ``None`` if the line is incomplete, an empty object for anything else."""
     line, newline, _ = received.partition(b"\n")
     if not newline:
         return None
@@ -358,12 +317,12 @@ def _message(received: bytes) -> dict[str, Any] | None:
 
 
 def are_several() -> bool:
-    """Whether this process trains with others."""
+    """Return whether the run has several processes."""
     return _joined is not None or (jax.distributed.is_initialized() and jax.process_count() > 1)
 
 
 def _membership() -> _Joined:
-    """The membership of this process, also if a user's program connected the processes without ``join``."""
+    """Return the membership of this process, also if a user's program connected the processes without ``join``."""
     global _joined  # noqa: PLW0603
     if _joined is None:
         _joined = _Joined(jax.process_index(), jax.process_count(), TIMEOUT)
@@ -371,14 +330,14 @@ def _membership() -> _Joined:
 
 
 def _store() -> Any:
-    """The key-value store of JAX's coordinator."""
+    """Return the key-value store of JAX's coordinator."""
     from jax._src.distributed import global_state
 
     return global_state.client
 
 
-def _wait(key: str, what: str, limit: float | None) -> str:
-    """Wait for a key, and return its text. Raises if another process has failed, or after a time limit."""
+def _wait(key: str, sender: str, limit: float | None) -> str:
+    """Wait for the text of a key. Raises if another process has failed, or after a time limit in seconds."""
     deadline = None if limit is None else time.monotonic() + limit
     while True:
         try:
@@ -392,54 +351,46 @@ def _wait(key: str, what: str, limit: float | None) -> str:
                 raise KeyboardInterrupt
             raise EndedProcessError(f"process {name.rpartition('/')[2]}: {message}", int(code))
         if deadline is not None and time.monotonic() > deadline:
-            raise MissingProcessError(f"{what} did not come within {limit:g} s ({_OPTION})")
+            raise MissingProcessError(f"{sender} did not answer within {limit:g} s ({_OPTION})")
 
 
 @contextlib.contextmanager
-def telling() -> Iterator[None]:
-    """Tell the other processes why this one ends, so that they do not wait for it."""
+def reporting() -> Iterator[None]:
+    """Report an exception of this process to the other processes, which then stop waiting for it."""
     try:
         yield
     except (LostProcessError, EndedProcessError):
         raise
     except KeyboardInterrupt:
-        _tell(130, "interrupted")
+        _report(130, "interrupted")
         raise
     except Exception as error:
-        _tell(2 if isinstance(error, (ValueError, MemoryError)) else 1, _first_line(error))
+        _report(2 if isinstance(error, (ValueError, MemoryError)) else 1, _first_line(error))
         raise
 
 
-def _tell(code: int, message: str) -> None:
-    if _joined is not None and not _joined.has_told:
-        _joined.has_told = True
+def _report(code: int, message: str) -> None:
+    if _joined is not None and not _joined.has_reported:
+        _joined.has_reported = True
         with contextlib.suppress(Exception):
             _store().key_value_set(f"{_PREFIX}/failed/{_joined.number}", f"{code} {message}")
 
 
 def exchange(value: dict[str, Any]) -> dict[int, dict[str, Any]]:
-    """Return the JSON objects that the processes give, by process. Raises ``MissingProcessError`` if one is late."""
+    """Exchange JSON objects: return the object of each process. Raises ``MissingProcessError`` if a process is late."""
     me = _membership()
     me.steps += 1
     key = f"{_PREFIX}/{me.steps}"
-    if me.number:
-        _store().key_value_set(f"{key}/{me.number}", _json(value))
-        text = _wait(f"{key}/all", "process 0", me.timeout + 5)
-    else:
-        values = {"0": value}
-        for number in range(1, me.count):
-            values[str(number)] = json.loads(_wait(f"{key}/{number}", f"process {number}", me.timeout))
-        text = _json(values)
-        _store().key_value_set(f"{key}/all", text)
-    return {int(number): row for number, row in sorted(json.loads(text).items(), key=lambda item: int(item[0]))}
+    _store().key_value_set(f"{key}/{me.number}", _json(value))
+    return {number: json.loads(_wait(f"{key}/{number}", f"process {number}", me.timeout)) for number in range(me.count)}
 
 
-def check_alike(value: dict[str, Any]) -> None:
-    """Raise ``RefusedError`` in all processes if one has another value, or other devices, than process 0."""
+def check_equal(value: dict[str, Any]) -> None:
+    """Raise ``RefusedError`` in all processes if the value or the devices of one differ from those of process 0."""
     if wrong := differences(exchange(value)):
         raise RefusedError(f"the processes differ: {wrong}")
     devices: dict[int, dict[str, Any]] = {}
-    for device in jax.devices():  # of all processes
+    for device in jax.devices():
         row = devices.setdefault(device.process_index, {"devices": 0, "device kind": device.device_kind})
         row["devices"] += 1
     if wrong := differences(devices):
@@ -447,9 +398,9 @@ def check_alike(value: dict[str, Any]) -> None:
 
 
 def led(function: Callable[[], Result]) -> Result | None:
-    """Call a function in process 0 alone, while the others wait; if it raises, they raise ``EndedProcessError``.
+    """Call a function in process 0 only, and return its result, a JSON value, in all processes.
 
-    Returns the result, a JSON value, in all processes.
+    If the function raises, the other processes raise ``EndedProcessError``.
     """
     if not are_several():
         return function()
@@ -458,21 +409,21 @@ def led(function: Callable[[], Result]) -> Result | None:
     key = f"{_PREFIX}/{me.steps}"
     if me.number:
         return json.loads(_wait(key, "process 0", None))  # type: ignore[no-any-return]
-    with telling():
+    with reporting():
         result = function()
     _store().key_value_set(key, _json(result))
     return result
 
 
-def meet() -> None:
-    """Wait until all processes are here. Collectives of CPUs connect within 30 seconds, or fail."""
+def wait_for_all() -> None:
+    """Wait until all processes call this. Collectives on CPUs must connect within 30 seconds of each other."""
     if are_several():
         exchange({})
 
 
 @contextlib.contextmanager
 def naming_lost_processes() -> Iterator[None]:
-    """Raise ``LostProcessError`` instead of errors of JAX, Gloo and Orbax if other processes are gone."""
+    """Raise ``LostProcessError`` instead of errors of JAX, Gloo and Orbax if another process has ended."""
     try:
         yield
     except (jax.errors.JaxRuntimeError, ValueError) as error:
@@ -483,7 +434,7 @@ def naming_lost_processes() -> Iterator[None]:
 
 
 def leave() -> None:
-    """Let all processes end at about the same time: a process whose coordinator has gone is aborted by JAX."""
+    """Keep process 0 alive until the others have ended, because JAX aborts a process that loses its coordinator."""
     if _joined is None:
         return
     with contextlib.suppress(Exception):

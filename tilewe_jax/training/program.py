@@ -1,7 +1,7 @@
-"""The compiled functions of a run, and its state as one pytree.
+"""The state of a run as one pytree, and its compiled functions.
 
-Two functions take the state on: ``play`` puts positions into the replay buffer, ``learn`` learns from them. Games and buffer
-are divided by games over the devices, the rest is the same on all of them.
+``play`` adds positions to the replay buffer, and ``learn`` makes an optimizer step. Games and replay buffer are sharded over
+the devices by games; the rest of the state is replicated.
 """
 
 from collections.abc import Callable
@@ -34,16 +34,16 @@ _AXIS = "data"
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TrainState:
-    """The whole state of a run."""
+    """State of a run."""
 
     learner: Learner
-    """The network that learns."""
+    """Network and optimizer."""
     games: SelfplayState[Any]
-    """The games under way."""
+    """The games in progress."""
     replay: Replay[Any]
     """The replay buffer."""
     keys: PRNGKeyArray
-    """Two keys: for self-play and for learning."""
+    """Two keys, for self-play and for learning."""
     iteration: Int32[Array, ""]
     """Number of iterations of self-play."""
 
@@ -51,7 +51,7 @@ class TrainState:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class SlimState:
-    """What a slim checkpoint keeps of a run: all but the games under way and the replay buffer, which are filled anew."""
+    """State of a run without games and replay buffer, as in a slim checkpoint."""
 
     learner: Learner
     keys: PRNGKeyArray
@@ -59,7 +59,7 @@ class SlimState:
 
 
 def slim(state: TrainState) -> SlimState:
-    """The part of a state that a slim checkpoint keeps."""
+    """Return the part of a state for a slim checkpoint."""
     return SlimState(state.learner, state.keys, state.iteration)
 
 
@@ -73,7 +73,7 @@ class Program:
         config: settings of the run.
         devices: number of devices of each process, by default all.
 
-    Raises ``ValueError`` where there are fewer devices, or games or batch cannot be divided among them.
+    Raises ``ValueError`` if there are fewer devices, or if games or batch cannot be divided by their number.
     """
 
     def __init__(self, config: TrainConfig, devices: int | None = None) -> None:
@@ -81,19 +81,19 @@ class Program:
         available = jax.devices()
         count = len(available) if devices is None else devices * jax.process_count()
         if not 1 <= count <= len(available):
-            raise ValueError(f"devices must be 1 to {len(available)}, the number there are, not {count}")
+            raise ValueError(f"devices must be between 1 and {len(available)}, the number available, got {count}")
         divided = {"selfplay.num_games": config.selfplay.num_games, "optimizer.batch_size": config.optimizer.batch_size}
         for name, value in divided.items():
             if value % count:
-                raise ValueError(f"{name} must be a multiple of the number of devices, {count}, not {value}")
+                raise ValueError(f"{name} must be a multiple of the number of devices, {count}, got {value}")
         opponent = agents.opponent_policy(config.selfplay, self.game)
         recorded_positions = _recorded_positions(config, self.game)
         self.mesh = Mesh(np.array(available[:count]), (_AXIS,))
         everywhere, by_game = PartitionSpec(), PartitionSpec(_AXIS)
-        # The positions of the buffer are [rows, games, ...].
+        # Positions in the buffer are [rows, games, ...].
         buffer: Any = Replay(PartitionSpec(None, _AXIS), everywhere)  # type: ignore[arg-type]
         self._specs = TrainState(everywhere, by_game, buffer, everywhere, everywhere)  # type: ignore[arg-type]
-        shaped = jax.eval_shape(self._begin, 0)
+        shaped = jax.eval_shape(self._init, 0)
         self.shardings = jax.tree.map(
             lambda spec, part: jax.tree.map(lambda _: NamedSharding(self.mesh, spec), part),
             self._specs,
@@ -104,19 +104,19 @@ class Program:
             lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), shaped, self.shardings
         )
         """Shapes and shardings of the state."""
-        self.begin: Callable[[int], TrainState] = jax.jit(self._begin, out_shardings=self.shardings)
-        """Makes the state of a new run from a seed."""
+        self.init: Callable[[int], TrainState] = jax.jit(self._init, out_shardings=self.shardings)
+        """Creates the state of a new run from a seed."""
 
-        # Weights and positions are arguments of what is compiled, not constants in it.
+        # Weights and positions are arguments, because constants would be compiled into the functions.
         def fixed(value: Any) -> tuple[Any, ...]:
             return () if value is None else (jax.device_put(value, NamedSharding(self.mesh, everywhere)),)
 
         self.play = self._divided(partial(self._play, False), *fixed(opponent))
-        """Plays ``unroll_length`` moves in every game."""
+        """Plays ``unroll_length`` moves in every game, and adds the positions to the replay buffer."""
         self.warm_up = self._divided(partial(self._play, True), *fixed(opponent))
-        """Like ``play``, by the agents of the warm-up."""
+        """Like ``play``, with the agents of the warm-up."""
         self.learn = self._divided(self._learn, *fixed(recorded_positions))
-        """Makes a step of the optimizer."""
+        """Makes an optimizer step."""
 
         def rows_filled(state: TrainState) -> Array:
             return jnp.max(jnp.sum(state.replay.positions.game_index >= 0, axis=0, dtype=jnp.int32))
@@ -124,20 +124,20 @@ class Program:
         self.rows_filled: Callable[[TrainState], Array] = jax.jit(
             rows_filled, out_shardings=NamedSharding(self.mesh, everywhere)
         )
-        """Rows of the replay buffer that hold positions."""
+        """Returns the number of rows of the replay buffer with positions."""
         accept = jax.jit(lambda state: replace(state, learner=replace(state.learner, accepted=state.learner.average)))
         self.accept: Callable[[TrainState], TrainState] = accept
-        """Makes the newest weights those that play, where there is a gate."""
+        """Accepts the newest weights for self-play, for runs with a gate."""
 
     def connect(self) -> None:
-        """Run a collective over all devices, which connects them."""
+        """Connect all devices by running a collective."""
         total = jax.shard_map(
             lambda: jax.lax.psum(jnp.int32(1), _AXIS), mesh=self.mesh, in_specs=(), out_specs=PartitionSpec(), check_vma=False
         )
         jax.block_until_ready(jax.jit(total)())
 
     def _divided(self, function: Callable[..., tuple[TrainState, Any]], *fixed: Any) -> _Update:
-        """A function of fixed arguments and the state, compiled for all devices, each with its part of the state."""
+        """Compile a function of fixed arguments and the state for all devices, each with its shard of the state."""
         mapped = jax.shard_map(
             function,
             mesh=self.mesh,
@@ -152,7 +152,7 @@ class Program:
         update.lower = partial(compiled.lower, *fixed)
         return cast(_Update, update)
 
-    def _begin(self, seed: int | Array) -> TrainState:
+    def _init(self, seed: int | Array) -> TrainState:
         config = self.config
         key_model, key_games, key_run = jax.random.split(jax.random.key(seed), 3)
         num_games = config.selfplay.num_games
@@ -160,7 +160,7 @@ class Program:
         model = networks.make(self.game, network.architecture, network.size, key_model, network.registered_by)
         return TrainState(
             learner=loss.start(config, self.game, model),
-            games=selfplay.begin(config.selfplay, self.game, key_games, num_games),
+            games=selfplay.start(config.selfplay, self.game, key_games, num_games),
             replay=replay.empty(
                 self.game,
                 config.replay.replay_size,
@@ -173,7 +173,7 @@ class Program:
         )
 
     def _play(self, warm_up: bool, *arguments: Any) -> tuple[TrainState, SelfplayStats]:
-        """An iteration of self-play; the arguments are the policy of the opponent, where there is one, and the state."""
+        """Run an iteration of self-play. The arguments are the policy of the opponent, if there is one, and the state."""
         *opponent, state = arguments
         config, game = self.config.selfplay, self.game
         key = jax.random.fold_in(state.keys[0], state.iteration)
@@ -189,10 +189,10 @@ class Program:
         return after, jax.lax.psum(stats, _AXIS)
 
     def _learn(self, *arguments: Any) -> tuple[TrainState, Losses]:
-        """A step of learning, each device with its part of the batch from its part of the buffer.
+        """Make an optimizer step. Each device samples its part of the batch from its shard of the buffer.
 
-        The arguments are the positions of recorded games, of which a part of the batch is drawn, where there are any, and the
-        state. Steps are not scanned: in a loop, XLA's CPU compiler makes gradients of convolutions thirty times as slow.
+        The arguments are the positions of recorded games, if there are any, and the state. The function is not called in a
+        compiled loop, where XLA's CPU compiler makes gradients of convolutions thirty times as slow.
         """
         *positions, state = arguments
         config, count = self.config, self.config.optimizer.batch_size // self.mesh.devices.size
@@ -210,7 +210,7 @@ class Program:
 
 
 def _recorded_positions(config: TrainConfig, game: Game[Any]) -> Positions[Any] | None:
-    """The positions of recorded games to learn from; ``None`` where there are none. Raises ``ValueError``."""
+    """Return the positions of ``replay.records``, or ``None`` if it is not set. Raises ``ValueError``."""
     given, selfplay_config = config.replay, config.selfplay
     if not given.records or not given.records_fraction:
         return None
@@ -229,18 +229,18 @@ def _recorded_positions(config: TrainConfig, game: Game[Any]) -> Positions[Any] 
 
 
 def check_memory(config: TrainConfig, game: Game[Any], devices: int) -> None:
-    """Raise ``MemoryError``, which names the number of games that would fit, where a run does not fit into memory."""
+    """Raise ``MemoryError``, which names the number of games that fit, if a run does not fit into memory."""
     needed, available = memory_needed(config, game, devices), device_memory()
     if sum(needed.values()) <= available:
         return
-    fixed = sum(size for what, size in needed.items() if what not in _GROWS_WITH_GAMES)
+    fixed = sum(size for purpose, size in needed.items() if purpose not in _GROWS_WITH_GAMES)
     num_games = config.selfplay.num_games
     fitting = max(0, int((available - fixed) / ((sum(needed.values()) - fixed) / num_games)) // devices * devices)
-    parts = ", ".join(f"{what} {size / 1e9:,.1f} GB" for what, size in needed.items())
-    advice = f"at most {fitting:,} games" if fitting else "not even one game a device"
+    parts = ", ".join(f"{purpose} {size / 1e9:,.1f} GB" for purpose, size in needed.items())
+    advice = f"at most {fitting:,}" if fitting else "no value"
     raise MemoryError(
-        f"about {sum(needed.values()) / 1e9:,.1f} GB a device are needed ({parts}), and there are {available / 1e9:.1f} GB;"
-        f" {advice} (selfplay.num_games) would fit"
+        f"the run needs about {sum(needed.values()) / 1e9:,.1f} GB per device ({parts}), but has {available / 1e9:.1f} GB;"
+        f" selfplay.num_games: {advice} fits"
     )
 
 
@@ -248,7 +248,7 @@ _GROWS_WITH_GAMES = ("replay buffer", "positions of an iteration", "search trees
 
 
 def memory_needed(config: TrainConfig, game: Game[Any], devices: int) -> dict[str, int]:
-    """Estimated bytes that each device needs, by purpose."""
+    """Estimate the memory that each device needs, in bytes, by purpose."""
     network, selfplay_config, search = config.network, config.selfplay, config.selfplay.search
     model = jax.eval_shape(
         lambda: networks.make(game, network.architecture, network.size, jax.random.key(0), network.registered_by)

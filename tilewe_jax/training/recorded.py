@@ -1,4 +1,4 @@
-"""Positions of recorded games, to learn from beside those of self-play: games against programs of others, or of people."""
+"""Positions of recorded games, such as games against other programs or between people, for training beside self-play."""
 
 import sys
 from collections.abc import Iterator
@@ -19,24 +19,23 @@ from tilewe_jax.training.replay import UNKNOWN, Positions
 State = TypeVar("State")
 
 _BATCH = 64
-"""Number of games replayed side by side."""
+"""Number of games replayed in parallel."""
 
 
 def read(game: Game[State], path: Path, limit: int, num_candidates: int, final_states: bool = False) -> Positions[State]:
-    """The positions of recorded games before each move, ``[N, ...]``, on the host.
+    """Read the positions of recorded games before each move, ``[N, ...]``, on the host.
 
-    All that is known of them is how the game ended, so values are learned from them and the policy is not: the move that was
-    played is the only candidate.
+    Only the outcomes of the games are targets: the move that was played is the only candidate, which makes the policy loss 0.
 
     Args:
         game: the game.
-        path: a file of games, or a folder with files ``*.jsonl``, ``*.blksgf`` or ``*.sgf`` of games, at any depth.
+        path: a file of games, or a folder of files ``*.jsonl``, ``*.blksgf`` or ``*.sgf``, which is searched recursively.
         limit: maximum number of positions.
-        num_candidates: number of places for candidates.
-        final_states: whether positions have the last one of the game with them.
+        num_candidates: size of the axis of candidates.
+        final_states: whether positions have the last state of their game.
 
-    Raises ``OSError`` where a file cannot be read, and ``ValueError``, which names the file, for games that are damaged or of
-    another game or other options, and where there are no positions or more than the limit.
+    Raises ``OSError`` for files that cannot be read, and ``ValueError`` for damaged or unfinished games, games with other rules
+    or options, no positions, or more positions than the limit.
     """
     games: list[Record] = []
     places: list[str] = []
@@ -51,7 +50,7 @@ def read(game: Game[State], path: Path, limit: int, num_candidates: int, final_s
                     f"{file} has games of {played.id} {dict(played.options)}, not of {game.id} {dict(game.options)}"
                 )
             if not record.is_finished:
-                raise ValueError(f"{place}: the game is not over after its {len(record.actions)} actions")
+                raise ValueError(f"{place}: the game is unfinished after its {len(record.actions)} actions")
             games.append(record)
             places.append(place)
     count = sum(len(record.actions) for record in games)
@@ -68,14 +67,14 @@ def read(game: Game[State], path: Path, limit: int, num_candidates: int, final_s
 
 
 def _files(path: Path) -> list[Path]:
-    """The files of games in a folder, or the file itself."""
+    """Return the files of games in a folder, or the file itself."""
     if not path.is_dir():
         return [path]
     return sorted(file for file in path.rglob("*") if file.suffix == ".jsonl" or recorded.has_sgf_name(file))
 
 
 def _positions(game: Game[Any], games: list[Record], num_candidates: int) -> Iterator[Positions[Any]]:
-    """The positions of games whose actions are known to be legal, some games at a time."""
+    """Yield the positions of games with legal actions, a batch of games at a time."""
 
     @jax.jit
     def run(state: Any, actions: jax.Array) -> tuple[Any, Any, jax.Array]:

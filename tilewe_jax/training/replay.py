@@ -1,7 +1,7 @@
-"""The replay buffer: a ring of positions on the device, one column for each game that is played at once.
+"""Replay buffer: a ring of positions on the device, with one column per game played in parallel.
 
-It keeps states and not observations, which would take a hundred times as much, and the candidate actions of the search only.
-The outcome of a game is known only at its end, and is then written to all positions of the game.
+It stores states, because observations would take a hundred times the memory, and only the candidate actions of a search. The
+outcome of a game is written to all its positions when the game ends.
 """
 
 from dataclasses import dataclass, replace
@@ -17,43 +17,42 @@ from tilewe_jax.game import Game, state_bytes, state_shapes
 State = TypeVar("State")
 
 UNKNOWN = -1.0
-"""Stands in ``Positions.root_value`` where nothing was searched, and in ``Positions.returns`` until the game has ended."""
+"""Value of ``Positions.root_value`` without a search, and of ``Positions.returns`` until the game has ended."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Positions(Generic[State]):
-    """Positions to learn from, each with what a search made of it; K candidates, P players.
+    """Positions with their search targets; K candidates, P players.
 
-    The axes are T moves in G games at once, or any others.
+    The leading axes are T moves in G parallel games, or any others.
     """
 
     state: State
     """States, ``[T, G, ...]``."""
     candidates: Int32[Array, "*axes K"]
-    """Candidate actions of the search; -1 in unused places."""
+    """Candidate actions of the search, padded with -1."""
     policy: Float32[Array, "*axes K"]
-    """Improved policy over the candidates; a position with a single candidate has no policy to learn."""
+    """Improved policy over the candidates. With a single candidate the policy loss is 0."""
     root_value: Float32[Array, "*axes P"]
-    """Value of the root by absolute seat; ``UNKNOWN`` where nothing was searched."""
+    """Value of the root by absolute seat; ``UNKNOWN`` without a search."""
     surprise: Float32[Array, "*axes"]
-    """Divergence of the improved policy from the prior, in nats; -1 after a fast search, which is not learned from."""
+    """Divergence of the improved policy from the prior, in nats; -1 after a fast search, which is excluded from learning."""
     game_index: Int32[Array, "*axes"]
-    """Index of the game in its column; -1 where there is no position yet."""
+    """Index of the game in its column; -1 in empty rows."""
     returns: Float32[Array, "*axes P"]
-    """Outcome of the game by absolute seat; ``UNKNOWN`` until the game has ended, and nothing is learned until then."""
+    """Outcome of the game by absolute seat; ``UNKNOWN`` until the game has ended, which excludes the position from learning."""
     outcome_target: Float32[Array, "*axes P"]
-    """TD(lambda) target of the outcome by absolute seat: a mean of the root values of later positions and of the outcome. What
-    its sum lacks of 1, before the game has ended, is the weight of what is not known yet."""
+    """TD(lambda) target of the outcome by absolute seat: a weighted mean of the root values of later positions and the outcome.
+    Until the game ends, the entries sum to 1 minus the weight of the unknown outcome."""
     score_value: Float32[Array, "*axes P"]
-    """``Game.heuristic_value`` at the end of the game; zeros where no score is learned."""
+    """``Game.heuristic_value`` at the end of the game; zeros exclude the score from learning."""
     final: State | None = None
-    """The state at the end of the game, ``[T, G, ...]``; not terminal where somebody resigned. ``None`` where it is not
-    recorded."""
+    """State at the end of the game, ``[T, G, ...]``, not terminal after a resignation; ``None`` if it is not recorded."""
 
     @property
     def finished(self) -> Any:
-        """Whether the game has ended (``[T, G]``), so that the four last fields are known."""
+        """Whether the game has ended and the last four fields are known, ``[T, G]``."""
         return self.returns[..., 0] >= 0
 
 
@@ -65,11 +64,11 @@ class Replay(Generic[State]):
     positions: Positions[State]
     """All positions, ``[replay_size, num_games, ...]``."""
     row: Int32[Array, ""]
-    """Row to which the next positions are written."""
+    """Row of the next positions."""
 
 
 def empty(game: Game[State], rows: int, num_games: int, num_candidates: int, final_states: bool = False) -> Replay[State]:
-    """A buffer without positions; these have the last state of their game with them where ``final_states`` is set."""
+    """Create an empty buffer. With ``final_states``, positions have the last state of their game."""
 
     def full(dtype: Any, *shape: int, value: float = 0) -> Array:
         return jnp.full((rows, num_games, *shape), value, dtype)
@@ -95,12 +94,12 @@ def empty(game: Game[State], rows: int, num_games: int, num_candidates: int, fin
 
 
 def bytes_per_position(game: Game[Any], num_candidates: int, final_states: bool = False) -> int:
-    """Bytes that a position takes in the buffer."""
+    """Return the size of a position in the buffer, in bytes."""
     return state_bytes(game) * (1 + final_states) + 8 * num_candidates + 16 * game.num_players + 8
 
 
 class _Ending(NamedTuple):
-    """How G games end, as far as it is known: the fields of ``Positions`` that a row passes on to the row before it."""
+    """The fields of ``Positions`` that a row passes to the previous row: how G games end."""
 
     returns: Float32[Array, "G P"]
     score_value: Float32[Array, "G P"]
@@ -109,7 +108,7 @@ class _Ending(NamedTuple):
 
 
 def _choose(condition: Bool[Array, "*axes"], new: Any, old: Any) -> Any:
-    """Leaf by leaf, ``new`` where the condition holds and ``old`` elsewhere; the axes of the condition come first."""
+    """Select between the leaves of two trees, by a condition of their leading axes."""
 
     def choose(new: Array, old: Array) -> Array:
         return jnp.where(condition.reshape(*condition.shape, *[1] * (old.ndim - condition.ndim)), new, old)
@@ -122,8 +121,8 @@ def add(replay: Replay[State], new: Positions[State], td_lambda: float = 1.0) ->
 
     Args:
         replay: the buffer; its number of rows is a multiple of T.
-        new: positions of which the last one of a game has its outcome; the game's other rows get it here.
-        td_lambda: weight of what comes after the next search, against the value of that search, in the target of the outcome.
+        new: positions, ``[T, G, ...]``. The last position of a game has the outcome, which is copied to its other positions.
+        td_lambda: lambda of the outcome targets.
     """
 
     def earlier(later: _Ending, row: Positions[State]) -> tuple[_Ending, _Ending]:
@@ -134,11 +133,11 @@ def add(replay: Replay[State], new: Positions[State], td_lambda: float = 1.0) ->
 
     none = jnp.zeros_like(new.returns[0])
     start = _Ending(none + UNKNOWN, none, none, jax.tree.map(lambda leaf: leaf[-1], new.final))
-    # Backwards: a row's outcome is that of the first end from that row on.
+    # In reverse, each row gets the outcome of the next end of a game.
     first, endings = lax.scan(earlier, start, new, reverse=True)
     new = replace(new, **endings._asdict())
 
-    # Older positions of the games that go on in the new rows, and of those that have ended there.
+    # Update the older positions of the games that continue in the new rows.
     old = replay.positions
     goes_on = (old.game_index == new.game_index[:1]) & ~old.finished
     rest = jnp.where(goes_on[..., None], 1 - jnp.sum(old.outcome_target, axis=-1, keepdims=True), 0.0)
@@ -153,9 +152,9 @@ def add(replay: Replay[State], new: Positions[State], td_lambda: float = 1.0) ->
 
 
 def sample(replay: Replay[State], key: PRNGKeyArray, count: int, surprise_fraction: float) -> Int32[Array, "count"]:
-    """Indices, ``row * num_games + column``, of positions to learn from; -1 where the buffer has none.
+    """Sample indices of positions, ``row * num_games + column``; -1 if the buffer has none to learn from.
 
-    All are equally likely, except that the given fraction of them is drawn in proportion to their surprise (Wu 2019).
+    A fraction of them is sampled in proportion to the surprise (Wu 2019), the others uniformly.
     """
     positions = replay.positions
     available = (positions.finished & (positions.surprise >= 0)).ravel()
@@ -164,7 +163,7 @@ def sample(replay: Replay[State], key: PRNGKeyArray, count: int, surprise_fracti
     total = jnp.sum(surprise)
     uniform = jnp.where(available, (1 - surprise_fraction) / number, 0.0)
     probability = uniform + surprise_fraction * surprise / jnp.maximum(total, 1e-9)
-    # A scan in a tree; XLA's own cumulative sum takes quadratic time on a CPU.
+    # ``jnp.cumsum`` takes quadratic time on a CPU.
     cumulative = lax.associative_scan(jnp.add, probability)
     drawn = jnp.searchsorted(cumulative, jax.random.uniform(key, (count,), jnp.float32) * cumulative[-1], side="right")
     index = jnp.minimum(drawn, cumulative.shape[0] - 1).astype(jnp.int32)
@@ -172,7 +171,7 @@ def sample(replay: Replay[State], key: PRNGKeyArray, count: int, surprise_fracti
 
 
 def take(replay: Replay[State], index: Int32[Array, "count"]) -> Positions[State]:
-    """The positions at these indices, ``[count, ...]``; those at -1 are of no finished game."""
+    """Return the positions at indices, ``[count, ...]``; positions at -1 have no outcome."""
 
     def rows(leaf: Array) -> Array:
         return leaf.reshape(-1, *leaf.shape[2:])[jnp.maximum(index, 0)]

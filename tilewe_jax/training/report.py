@@ -1,4 +1,4 @@
-"""The report of a run: one HTML file with everything in it, pictures and games too, that loads nothing from elsewhere."""
+"""The report of a run: one self-contained HTML file with plots and games."""
 
 import html
 from collections.abc import Callable, Sequence
@@ -14,8 +14,9 @@ from tilewe_jax.arena.ratings import plackett_luce
 from tilewe_jax.replay import recorded
 from tilewe_jax.replay.page import game_element, script_element
 from tilewe_jax.training import metrics
+from tilewe_jax.training.config import read_settings
 from tilewe_jax.training.loss import BINS
-from tilewe_jax.utils.files import check_regular, read_json, replacing
+from tilewe_jax.utils.files import check_regular, replacing
 from tilewe_jax.utils.plots import new_figure, svg
 
 _GAMES = 6
@@ -53,12 +54,12 @@ Result = TypeVar("Result")
 
 
 def _of_damaged_files(function: Callable[[Path], Result]) -> Callable[[Path], Result]:
-    """The function of a run's folder, with ``ValueError`` in place of all that values of a wrong form in its files raise."""
+    """Decorate a function of a run's folder to raise ``ValueError`` for unexpected values in its files."""
 
     @wraps(function)
     def wrapped(folder: Path) -> Result:
         try:
-            with np.errstate(over="raise", divide="raise", invalid="raise"):  # and no warnings above the one line
+            with np.errstate(over="raise", divide="raise", invalid="raise"):  # instead of warnings
                 return function(folder)
         except records.RecordError:
             raise
@@ -69,27 +70,19 @@ def _of_damaged_files(function: Callable[[Path], Result]) -> Callable[[Path], Re
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    """The settings of the run in a folder, possibly one of another version. Raises ``ValueError`` where there are none."""
-    path = folder / "config.json"
-    try:
-        config: dict[str, Any] = read_json(path)
-    except FileNotFoundError:
-        raise ValueError(f"{folder} has no run: there is no {path.name} in it") from None
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    """Read the settings of the run in a folder, of any version. Raises ``ValueError`` if they are missing or damaged."""
+    config: dict[str, Any] = read_settings(folder)
     for part, name in (("game", "id"), ("network", "architecture"), ("network", "size")):
         if not isinstance(config, dict) or not isinstance(config.get(part), dict) or name not in config[part]:
-            raise ValueError(f"{path}: these are not the settings of a run; {part}.{name} is missing")
+            raise ValueError(f"{folder / 'config.json'} has no settings of a run: {part}.{name} is missing")
     return config
 
 
 @_of_damaged_files
 def write(folder: Path) -> Path:
-    """Write ``report.html`` of the run in a folder, and give its path.
+    """Write ``report.html`` of the run in a folder, and return its path.
 
-    Raises ``ValueError`` where there is no whole run, and ``MissingExtraError`` without the extra ``plots``.
+    Raises ``ValueError`` for missing and damaged files, and ``MissingExtraError`` without the extra ``plots``.
     """
     config = _config(folder)
     check_regular(folder)
@@ -112,20 +105,21 @@ def write(folder: Path) -> Path:
 
 @_of_damaged_files
 def curve(folder: Path) -> str:
-    """Win rates against each opponent in the course of a run: the text of an SVG file.
+    """Plot the win rates against each opponent over a run, and return the text of an SVG file.
 
-    Raises ``ValueError`` where there were no evaluations.
+    Raises ``ValueError`` for a run without evaluations.
     """
     evaluations = metrics.read(folder / metrics.EVALUATIONS)
     if not evaluations:
-        raise ValueError(f"{folder} has no evaluations to draw a curve of")
+        raise ValueError(f"{folder} has no evaluations to plot")
     return _strength(evaluations)[0]
 
 
 def elo(evaluations: Sequence[dict[str, Any]]) -> list[tuple[str, float, float]]:
-    """Ratings of all agents of the evaluations from all games together: name, Elo, half the width of the 95 % interval.
+    """Rate all agents of the evaluations by all games together.
 
-    The agent of the run is named by the iteration of the evaluation, opponents by their names.
+    Returns tuples of name, Elo, and half the width of the 95 % interval. The agent of the run is named by the iteration of the
+    evaluation.
     """
     names: dict[str, int] = {}
     seating: list[np.ndarray] = []
@@ -146,7 +140,7 @@ def elo(evaluations: Sequence[dict[str, Any]]) -> list[tuple[str, float, float]]
 
 
 def _flat(config: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Nested settings by their dotted names."""
+    """Flatten nested settings to pairs of dotted name and value."""
     rows: list[tuple[str, Any]] = []
     for name, value in config.items():
         rows += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
@@ -154,6 +148,7 @@ def _flat(config: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def _summary(config: dict[str, Any], rows: list[dict[str, Any]], evaluations: list[dict[str, Any]]) -> str:
+    """Return the list of facts at the top of the report."""
     game, network = config["game"], config["network"]
     facts = {
         "game": game["id"],
@@ -179,7 +174,7 @@ def _summary(config: dict[str, Any], rows: list[dict[str, Any]], evaluations: li
 
 
 def _learning(rows: list[dict[str, Any]]) -> list[str]:
-    """Whether expected outcomes come true, and what each seat wins; ``tilewe-jax serve --runs`` shows the curves."""
+    """Plot the calibration of expected outcomes and the win rates of the seats. ``serve --runs`` shows the curves of a run."""
     learned = [row for row in rows if "policy_loss" in row]
 
     def calibration(axes: Any) -> None:
@@ -187,8 +182,8 @@ def _learning(rows: list[dict[str, Any]]) -> list[str]:
         count, expected, real = sums[:, sums[0] > 0]
         axes.plot([0, 1], [0, 1], color="#bbb", linewidth=1)
         axes.scatter(expected / count, real / count, s=200 * np.sqrt(count / count.sum()))
-        axes.set_xlabel(f"outcome that the network expects for a seat, in {BINS} bins")
-        axes.set_ylabel("mean outcome of these seats")
+        axes.set_xlabel(f"expected outcome of a seat, in {BINS} bins")
+        axes.set_ylabel("mean outcome")
 
     def seats(axes: Any) -> None:
         last = rows[-max(1, len(rows) // 5) :]
@@ -205,6 +200,8 @@ def _learning(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _strength(evaluations: list[dict[str, Any]]) -> list[str]:
+    """Plot win rates and Elo over games and hours."""
+
     def win_rates(axes: Any) -> None:
         names = list(dict.fromkeys(name for evaluation in evaluations for name in evaluation["opponents"]))
         handles: list[Any] = []
@@ -216,23 +213,23 @@ def _strength(evaluations: list[dict[str, Any]]) -> list[str]:
         axes.set_xlabel("games of self-play")
         axes.set_ylabel("win rate, 95 % intervals")
         axes.set_ylim(0, 1.03)
-        # Named here, since matplotlib leaves labels that begin with an underscore out.
+        # matplotlib ignores labels with a leading underscore unless they are passed to the legend.
         axes.legend(handles, [_short(name) for name in names], loc="lower right", fontsize=8)
 
     rated = {name: (rating, ci95) for name, rating, ci95 in elo(evaluations)}
     own = [evaluation for evaluation in evaluations if str(evaluation["iteration"]) in rated]
 
-    def against(what: str, scale: float) -> Callable[[Any], None]:
+    def against(field: str, scale: float) -> Callable[[Any], None]:
         def draw(axes: Any) -> None:
             ratings = [rated[str(evaluation["iteration"])] for evaluation in own]
-            x = [evaluation[what] / scale for evaluation in own]
+            x = [evaluation[field] / scale for evaluation in own]
             axes.errorbar(x, [rating for rating, _ in ratings], [ci95 for _, ci95 in ratings], capsize=3)
             opponents = [name for name in rated if name not in {str(evaluation["iteration"]) for evaluation in own}]
             for name in opponents:
                 axes.axhline(rated[name][0], color="#999", linewidth=1)
                 box = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
                 axes.annotate(_short(name), (x[0], rated[name][0]), fontsize=8, color="#555", bbox=box, zorder=1)
-            axes.set_xlabel("hours" if what == "seconds" else "games of self-play")
+            axes.set_xlabel("hours" if field == "seconds" else "games of self-play")
             axes.set_ylabel("Elo, 95 % intervals")
 
         return draw
@@ -244,7 +241,7 @@ def _strength(evaluations: list[dict[str, Any]]) -> list[str]:
 
 
 def _games(folder: Path) -> list[str]:
-    """Games of the last evaluations, to step through."""
+    """Return the elements of example games from the last evaluations."""
     shown: list[str] = []
     for path in sorted((folder / "games").glob("*.jsonl"), reverse=True):
         if len(shown) >= _GAMES:
@@ -273,7 +270,7 @@ def _section(title: str, plots: list[str]) -> str:
 
 
 def _short(name: str) -> str:
-    """The name of an agent, cut to what fits into a plot."""
+    """Shorten the name of an agent to fit into a plot."""
     return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 

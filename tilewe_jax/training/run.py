@@ -1,4 +1,4 @@
-"""A training run around its loop, as `tilewe-jax train` starts it: settings, processes, signals, and the report at the end."""
+"""Training runs with lock, signals and report, as ``tilewe-jax train`` starts them."""
 
 import contextlib
 import errno
@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
@@ -23,10 +23,10 @@ from tilewe_jax.training.checkpoint import CheckpointError
 from tilewe_jax.training.config import TrainConfig
 from tilewe_jax.training.loop import LOCK, Run, is_free
 from tilewe_jax.training.metrics import Log
-from tilewe_jax.training.program import Program
+from tilewe_jax.training.program import Program, memory_needed
 from tilewe_jax.utils import interrupts
 from tilewe_jax.utils.extras import MissingExtraError
-from tilewe_jax.utils.files import check_regular, read_json
+from tilewe_jax.utils.files import check_regular
 from tilewe_jax.utils.progress import Progress
 from tilewe_jax.utils.trust import check, trusting
 
@@ -42,37 +42,37 @@ def train(
     from_checkpoint: int | None = None,
     trust: bool = False,
 ) -> dict[str, Any]:
-    """Train, into a folder, and write the report.
+    """Train in a folder, and write the report.
 
     Args:
         config: settings of the run.
         folder: folder of the run.
-        resume: whether to go on from the newest checkpoint in the folder.
+        resume: whether to continue from the newest checkpoint in the folder.
         devices: number of devices of each process, by default all.
         console: where progress is shown, by default standard error.
-        minutes: the call ends after so many minutes, as it does after ``config.max_minutes`` of the whole run.
-        quiet: whether no progress is shown.
+        minutes: limit of this call, in addition to ``config.max_minutes`` of the whole run.
+        quiet: hides progress.
         from_checkpoint: number of the checkpoint to resume from instead of the newest one.
-        trust: whether the weights that the settings name may name code, see ``tilewe_jax.utils.trust``.
+        trust: whether weights named in the settings may name code, see ``tilewe_jax.utils.trust``.
 
-    Returns figures of the run as JSON; in processes that do not lead only ``iterations`` and ``interrupted``.
+    Returns figures of the run as JSON; only ``iterations`` and ``interrupted`` in processes other than the leading one.
 
-    Raises ``ValueError`` for settings that do not fit, or that differ between the processes of a run, ``MemoryError`` if memory
-    does not suffice, ``CheckpointError`` if there is nothing to resume, ``OSError`` if the folder is in use or cannot be
-    written, as on a full disk, and ``LostProcessError`` if another process of the run is lost.
+    Raises ``ValueError`` for wrong settings, or settings that differ between processes, ``MemoryError`` if the run does not fit
+    into memory, ``CheckpointError`` if there is nothing to resume, ``OSError`` if the folder is in use or cannot be written,
+    and ``LostProcessError`` if another process of the run is lost.
     """
     began, folder = time.monotonic(), Path(folder)
-    # Jupyter's own form of a progress bar needs another package.
+    # The progress bar of rich for Jupyter needs another package.
     notes = console or Console(stderr=True, highlight=False, force_jupyter=False)
     shown = None if quiet else notes
-    with trusting(trust), processes.telling(), processes.naming_lost_processes():
+    with trusting(trust), processes.reporting(), processes.naming_lost_processes():
         if processes.are_several():
-            processes.check_alike(_compared(config, folder, resume, devices, from_checkpoint))
+            processes.check_equal(_compared(config, folder, resume, devices, from_checkpoint))
         run = Run(config, folder, Program(config, devices))
         total = None if config.iterations == settings.UNLIMITED else config.iterations
         with (
             locked(folder),
-            naming_what_is_kept(run),
+            naming(folder, run.newest_checkpoint),
             Progress(total=total, unit="iterations", console=shown if run.leads else None) as progress,
         ):
             return _train(run, resume, from_checkpoint, shown, notes, began, progress, minutes)
@@ -81,7 +81,7 @@ def train(
 def _compared(
     config: TrainConfig, folder: Path, resume: bool, devices: int | None, from_checkpoint: int | None
 ) -> dict[str, Any]:
-    """Settings, options and versions that must agree in all processes of a run, by name."""
+    """Return the settings, options and versions that must agree in all processes of a run, by name."""
     return {
         **{name: settings.plain(value) for name, _, _, value in settings.leaves(config)},
         "game version": config.game.make().version,
@@ -98,23 +98,23 @@ def _compared(
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other runs from training in a folder. The processes of one run share it.
+    """Lock a folder against other runs. The processes of one run share the lock.
 
-    Raises ``OSError`` in all processes if another run trains there.
+    Raises ``OSError`` in all processes if another run has locked it.
     """
     lock = filelock.FileLock(folder / LOCK, timeout=0)
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
 
     def acquire() -> bool:
         if not is_free(folder) and not (folder / "config.json").exists():
-            return False  # not a folder of a run, which is refused without a file in it
-        with naming_the_folder(folder):
+            return False  # a folder with other files, which is refused later, gets no lock file
+        with naming(folder):
             folder.mkdir(parents=True, exist_ok=True)
             check_regular(folder)
             try:
                 lock.acquire()
             except filelock.Timeout:
-                reason = "another process trains in this folder; wait until it has ended, or choose another folder"
+                reason = "another process trains in this folder; wait until it ends, or choose another folder"
                 raise OSError(errno.EBUSY, reason, str(folder)) from None
             except NotImplementedError:  # a file system without locks
                 return False
@@ -134,31 +134,17 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def naming_the_folder(folder: Path) -> Iterator[None]:
-    """Give an ``OSError`` the folder of the run as its file."""
+def naming(folder: Path, newest_checkpoint: Callable[[], int | None] = lambda: None) -> Iterator[None]:
+    """Give an ``OSError`` the folder of the run as its file, and name the checkpoint that can be resumed."""
     try:
         yield
     except OSError as error:
-        raise OSError(error.errno or errno.EIO, _reason(error, folder), str(folder)) from error
-
-
-def _reason(error: OSError, folder: Path) -> str:
-    reason = error.strerror or str(error)
-    if isinstance(error.filename, str) and Path(error.filename) != folder:
-        reason += f" ({os.path.relpath(error.filename, folder)})"
-    return reason
-
-
-@contextlib.contextmanager
-def naming_what_is_kept(run: Run) -> Iterator[None]:
-    """Give an ``OSError`` the folder of the run as its file, and a message that says with what the run can go on."""
-    try:
-        yield
-    except OSError as error:
-        reason, number = _reason(error, run.folder), run.newest_checkpoint()
+        reason, number = error.strerror or str(error), newest_checkpoint()
+        if isinstance(error.filename, str) and Path(error.filename) != folder:
+            reason += f" ({os.path.relpath(error.filename, folder)})"
         if number is not None:
-            reason += f"; the checkpoint of iteration {number} is kept, and --resume goes on from it"
-        raise OSError(error.errno or errno.EIO, reason, str(run.folder)) from error
+            reason += f"; the checkpoint of iteration {number} is kept: continue with --resume"
+        raise OSError(error.errno or errno.EIO, reason, str(folder)) from error
 
 
 def _train(
@@ -171,24 +157,25 @@ def _train(
     progress: Progress,
     minutes: float,
 ) -> dict[str, Any]:
-    """A run, with its signals; see ``train``. Notes on lost rows are printed in any case."""
+    """Train with the signals handled, see ``train``. Notes on lost rows are printed even if ``console`` is ``None``."""
     folder, are_several = run.folder, processes.are_several()
     stopped: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
-        # Several processes end together, after an iteration. While one of them compiles, nobody knows whether the others do.
+        # Several processes end together after an iteration, because none of them knows whether the others still compile.
         if stopped or (progress.is_compiling and not are_several):
             interrupts.interrupt(number, frame)
             return
         stopped.append(number)
         if console:
             with contextlib.suppress(OSError):  # after SIGHUP the terminal is gone
-                console.print("ending after this iteration; once more to end at once")
+                console.print("ending after this iteration; repeat to end immediately")
 
     with _handling(stop):
         if console and run.leads:
-            parts = ", ".join(f"{what} {size / 1e6:,.0f} MB" for what, size in run.needed().items())
-            console.print(f"memory of each device, about: {parts}", highlight=False)
+            needed = memory_needed(run.config, run.game, run.program.mesh.devices.size)
+            parts = ", ".join(f"{purpose} {size / 1e6:,.0f} MB" for purpose, size in needed.items())
+            console.print(f"estimated memory per device: {parts}", highlight=False)
         state = run.resume(from_checkpoint) if resume else run.start()
         log = Log(folder, run.config, console, int(state.iteration), progress) if run.leads else None
         try:
@@ -213,7 +200,7 @@ def _train(
 
 @contextlib.contextmanager
 def _handling(stop: Any) -> Iterator[None]:
-    """Handle the signals that end a command; in another thread than the main one, which Python does not allow, none."""
+    """Handle the signals that end a command. Does nothing outside of the main thread, where Python allows no handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -226,23 +213,21 @@ def _handling(stop: Any) -> Iterator[None]:
 
 
 def read_config(folder: Path, trust: bool = False, known: Mapping[str, Any] | None = None) -> TrainConfig:
-    """The settings of the run in a folder.
+    """Read the settings of the run in a folder.
 
-    Settings that name code (``training.config.code_in_settings``) are refused, unless they are the same in ``known``, a mapping
-    of dotted names, or ``trust`` says that the file may name code. A setting that names code and has another value in ``known``
-    gets its default.
+    Args:
+        folder: folder of the run.
+        trust: whether settings may name code, see ``training.config.code_in_settings``. Other settings that name code are
+            accepted only if they are the same in ``known``.
+        known: settings by dotted name. A setting that names code and differs from its value here gets its default.
 
     Raises ``CheckpointError`` for a missing run or a run of another version, ``UntrustedError`` for settings that name code.
     """
     path = folder / "config.json"
     try:
-        content = read_json(path)
-    except FileNotFoundError:
-        raise CheckpointError(f"{folder} has no run: there is no {path.name} in it") from None
-    except OSError as error:
-        raise CheckpointError(f"{path}: {error.strerror}") from None
+        content = config.read_settings(folder)
     except ValueError as error:
-        raise CheckpointError(f"{path}: {error}") from None
+        raise CheckpointError(str(error)) from None
     with trusting(trust):
         for name, text in list(config.code_in_settings(content)):
             value = (known or {}).get(name)
@@ -257,7 +242,7 @@ def read_config(folder: Path, trust: bool = False, known: Mapping[str, Any] | No
 
 
 def _delete(content: Any, name: str) -> None:
-    """Delete the value of a dotted name in nested JSON, if it is still there."""
+    """Delete the value of a dotted name in nested JSON if it exists."""
     *parents, last = name.split(".")
     for parent in parents:
         content = content.get(parent) if isinstance(content, dict) else None

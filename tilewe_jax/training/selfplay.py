@@ -1,4 +1,4 @@
-"""Self-play: thousands of games at once, searched, moved, recorded and restarted in one compiled loop."""
+"""Self-play of a batch of games in one compiled loop: search, choose, apply, record, restart."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,31 +24,30 @@ State = TypeVar("State")
 Result = TypeVar("Result")
 
 _PLAYED_OUT_DIVISOR = 10
-"""One game in so many is played to its end although seats would resign, to count false resignations."""
+"""Every n-th game of a column is played without resignation, to count false resignations."""
 _SEAT_STREAM = 0x5EA7
-"""Folded into the key of a game to draw the learner's seat; ``jax.random.split`` gives no such key to the moves."""
+"""Folded into the key of a game to sample the learner's seat, so that the keys of the moves do not change."""
 _CHUNK_DIVISOR = 8
-"""Where an opponent plays, searches run for one game in so many at a time, as long as there are games that need them."""
+"""With an opponent, searches run for chunks of the games that need them; chunks have about 1/n of all games."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class SelfplayState(Generic[State]):
-    """The G games under way, ``[G, ...]``."""
+    """G games in progress, ``[G, ...]``."""
 
     state: State
     """States of the games."""
     key: PRNGKeyArray
     """One key per game."""
     ply: Int32[Array, "G"]
-    """Number of moves played in the game."""
+    """Number of moves played in the current game."""
     game_index: Int32[Array, "G"]
-    """Number of games finished before this one."""
+    """Number of games finished before the current one."""
     winner: Int32[Array, "G"]
-    """The seat to which the others would have resigned, in games that are played out all the same; else -1."""
+    """Seat to which the others would have resigned, in games without resignation; otherwise -1."""
     learner_seat: Int32[Array, "G"] | None = None
-    """The seat of the network that learns in games against the opponent, -1 in games that it plays against itself; ``None``
-    where there is no opponent."""
+    """Seat of the learner in games against the opponent, -1 in games against itself; ``None`` without an opponent."""
 
 
 @jax.tree_util.register_dataclass
@@ -59,41 +58,41 @@ class SelfplayStats:
     moves: Int32[Array, ""]
     """Number of moves."""
     full_searches: Int32[Array, ""]
-    """Number of moves of a full search."""
+    """Number of moves with a full search."""
     entropy: Float32[Array, ""]
     """Sum of the entropies of the improved policies of full searches, in nats."""
     surprise: Float32[Array, ""]
-    """Sum of the divergences of these policies from their priors, in nats."""
+    """Sum of the divergences of these policies from the priors, in nats."""
     games: Int32[Array, ""]
     """Number of finished games."""
     plies: Int32[Array, ""]
-    """Number of moves of these games."""
+    """Number of moves of the finished games."""
     returns: Float32[Array, "P"]
-    """Sum of their returns by seat."""
+    """Sum of the returns of the finished games by seat."""
     resigned: Int32[Array, ""]
     """Number of games that ended by resignation."""
     resignations_checked: Int32[Array, ""]
-    """Number of games that were played out although seats would have resigned."""
+    """Number of finished games in which seats would have resigned, but resignation was off."""
     false_resignations: Int32[Array, ""]
-    """Number of these that the seat to which the others would have resigned did not win."""
+    """Number of these games that the expected winner did not win."""
     opponent_moves: Int32[Array, ""]
     """Number of moves of the opponent."""
     opponent_games: Int32[Array, ""]
     """Number of finished games against the opponent."""
     learner_returns: Float32[Array, ""]
-    """Sum of the returns of the network that learns in these games."""
+    """Sum of the returns of the learner in games against the opponent."""
 
 
 @dataclass(frozen=True)
 class RandomOpenings(Generic[State]):
-    """The start of games, half of which begin with random actions, one to ``max_plies`` of them."""
+    """Initial states, half of them after 1 to ``max_plies`` random actions."""
 
     game: Game[State]
     max_plies: int
     fixed_start: bool = False
 
     def init(self, key: PRNGKeyArray) -> State:
-        """The state in which a game begins; where random actions have ended it, it is over."""
+        """Return an initial state, which is terminal if random actions have ended the game."""
         key_init, key_half, key_plies, key = jax.random.split(key, 4)
         plies = jax.random.randint(key_plies, (), 1, self.max_plies + 1, jnp.int32)
         plies = jnp.where(jax.random.bernoulli(key_half), plies, 0)
@@ -106,12 +105,12 @@ class RandomOpenings(Generic[State]):
 
 
 def openings(config: SelfplayConfig, game: Game[State]) -> Start[State]:
-    """How the games of self-play begin."""
+    """Return the distribution of the initial states of self-play."""
     return RandomOpenings(game, config.random_opening) if config.random_opening else game
 
 
-def begin(config: SelfplayConfig, game: Game[State], key: PRNGKeyArray, num_games: int) -> SelfplayState[State]:
-    """New games, ``num_games`` of them."""
+def start(config: SelfplayConfig, game: Game[State], key: PRNGKeyArray, num_games: int) -> SelfplayState[State]:
+    """Start ``num_games`` games."""
     key_init, key = jax.random.split(key)
     none = jnp.zeros(num_games, jnp.int32)
     state = init_batch(openings(config, game), key_init, num_games)
@@ -131,21 +130,21 @@ def play(
     final_states: bool = False,
     params: Any = None,
 ) -> tuple[SelfplayState[State], Positions[State], SelfplayStats]:
-    """Play ``config.unroll_length`` moves in every game; where a game ends, the next one starts.
+    """Play ``config.unroll_length`` moves in every game, and restart games that end.
 
     Args:
         config: settings of self-play.
         game: the game.
         agents: a full and a fast search.
-        games: the games under way.
-        key: the same for all parts of a divided batch: whether a move is searched in full is decided for all games alike,
-            since a batch takes as long as its longest search. All else follows from the keys of the games.
-        opponent: policy of the opponent, where ``config.opponent_fraction`` is positive. A move of it is recorded as a position
-            with a single candidate, from which only values are learned.
+        games: the games in progress.
+        key: random key of the choice between full and fast searches, which is the same for all games of all devices, because a
+            batch takes as long as its longest search. Everything else depends on the keys of the games.
+        opponent: policy of the opponent, for a positive ``config.opponent_fraction``. Its moves are recorded with a single
+            candidate, so that only values are learned from them.
         final_states: whether the state at the end of a game is recorded.
         params: parameters of the agents.
 
-    Returns the games, the positions searched, and statistics.
+    Returns the games, the positions, ``[T, G, ...]``, and statistics.
     """
 
     def move(games: SelfplayState[State], key: PRNGKeyArray) -> tuple[SelfplayState[State], Any]:
@@ -161,17 +160,17 @@ def play(
 
 
 class _Searched(NamedTuple):
-    """What was decided in G games."""
+    """Results of the searches of G games."""
 
     output: PolicyOutput
     in_full: Bool[Array, ""]
-    """Whether the searches were full ones."""
+    """Whether the searches were full."""
     learns: Bool[Array, "G"]
-    """Whether the network that learns is to move, and not the opponent."""
+    """Whether the learner is to move instead of the opponent."""
 
 
 class _Moved(NamedTuple):
-    """The G games after a move."""
+    """G games after a move."""
 
     state: Any
     ended: Bool[Array, "G"]
@@ -192,7 +191,7 @@ def _search(
     keys: Key[Array, "G"],
     key: PRNGKeyArray,
 ) -> _Searched:
-    """Search all positions, in full or fast; where the opponent is to move, it decides."""
+    """Search the positions with the learner to move, and ask the opponent in the others."""
     full, fast = (jax.vmap(partial(agent, params=params)) if agent else None for agent in agents)
     assert full
     in_full = jax.random.uniform(key, dtype=jnp.float32) < config.full_search_prob if fast else jnp.asarray(True)
@@ -211,7 +210,7 @@ def _search(
 def _opponent_moves(
     config: SelfplayConfig, game: Game[State], opponent: Policy, needed: Bool[Array, "G"], state: State, keys: Key[Array, "G"]
 ) -> PolicyOutput:
-    """The moves of the opponent, each as the only candidate; a random one where it chose an illegal action."""
+    """Return the moves of the opponent as single candidates; illegal moves are replaced by random ones."""
     count, decide = config.search.num_candidates, jax.vmap(partial(legal_action, game, opponent))
     action = _where_needed(decide, needed, state, keys, jnp.full(needed.shape, -1, jnp.int32))
     only = jnp.arange(count, dtype=jnp.int32)[None] == 0
@@ -221,7 +220,7 @@ def _opponent_moves(
 
 
 def _choose(config: SelfplayConfig, output: PolicyOutput, ply: Int32[Array, ""], key: PRNGKeyArray) -> Int32[Array, ""]:
-    """The action to play: in the first plies drawn from the improved policy, later the one that the search chooses."""
+    """Return the action to play: sampled from the improved policy in the first plies, later the choice of the search."""
     logits = jnp.where(output.policy > 0, jnp.log(output.policy), -jnp.inf) / config.temperature
     drawn = output.candidates[jax.random.categorical(key, logits)]
     return jnp.where((ply < config.temperature_plies) & jnp.any(output.policy > 0), drawn, output.action)
@@ -234,7 +233,7 @@ def _apply(
     action: Int32[Array, "G"],
     value: Float32[Array, "G P"],
 ) -> _Moved:
-    """Play the actions; where the search gives a seat the game, the others resign."""
+    """Apply the actions. If the value of a seat reaches the threshold, the others resign."""
     state = jax.vmap(game.apply)(games.state, action)
     over, best = jax.vmap(game.is_terminal)(state), jnp.argmax(value, axis=1).astype(jnp.int32)
     decided = (jnp.max(value, axis=1) >= config.resign_threshold) & (config.resign_threshold > 0)
@@ -254,7 +253,7 @@ def _apply(
 def _record(
     games: SelfplayState[State], searched: _Searched, moved: _Moved, final_states: bool
 ) -> tuple[Positions[State], SelfplayStats]:
-    """The positions before the moves, with the outcomes of games that ended, and statistics."""
+    """Return the positions before the moves, with the outcomes of games that ended, and statistics."""
     output, ended = searched.output, moved.ended
     surprise = jax.vmap(_surprise)(output)
     positions = Positions(
@@ -299,7 +298,7 @@ def _restart(
     keys: Key[Array, "G"],
     next_keys: Key[Array, "G"],
 ) -> SelfplayState[State]:
-    """The games after the move, and new ones in place of those that ended."""
+    """Replace ended games by new ones."""
     ended, seat = moved.ended, games.learner_seat
     if seat is not None:
         drawn = jax.vmap(partial(_learner_seat, config.opponent_fraction, game.num_players))(next_keys)
@@ -315,20 +314,20 @@ def _restart(
 
 
 def _of_seat(returns: Float32[Array, "G P"], seat: Int32[Array, "G"] | None) -> Float32[Array, "G"]:
-    """The returns of a seat in each game; those of the first one for -1, and where there are no seats."""
+    """Return the returns of a seat in each game; the first seat stands in for -1 and ``None``."""
     index = jnp.zeros(len(returns), jnp.int32) if seat is None else jnp.maximum(seat, 0)
     return jnp.take_along_axis(returns, index[:, None], axis=1)[:, 0]
 
 
 def _learner_seat(opponent_fraction: float, num_players: int, key: PRNGKeyArray) -> Int32[Array, ""]:
-    """The seat of the network that learns in a new game, drawn with a key derived from ``key``; -1 is all seats."""
+    """Sample the seat of the learner in a new game, -1 for all seats, with a key derived from ``key``."""
     key_fraction, key_seat = jax.random.split(jax.random.fold_in(key, _SEAT_STREAM))
     seat = jax.random.randint(key_seat, (), 0, num_players, jnp.int32)
     return jnp.where(jax.random.uniform(key_fraction, dtype=jnp.float32) < opponent_fraction, seat, -1)
 
 
 def chunk_of_games(num_games: int) -> int:
-    """Number of games for which moves are decided at a time where an opponent plays."""
+    """Return the number of games in a chunk of searches when an opponent plays."""
     return chunk_size(num_games, _CHUNK_DIVISOR)
 
 
@@ -339,7 +338,7 @@ def _where_needed(
     keys: Key[Array, "G"],
     otherwise: Result,
 ) -> Result:
-    """``function(state, keys)`` in the games that need it, a chunk of them at a time, and ``otherwise`` elsewhere."""
+    """Return ``function(state, keys)``, computed in chunks, for the games that need it, and ``otherwise`` for the others."""
     chunk = chunk_of_games(len(needed))
 
     def decide(carry: tuple[Array, Result]) -> tuple[Array, Result]:
@@ -354,6 +353,6 @@ def _where_needed(
 
 
 def _surprise(result: PolicyOutput) -> Float32[Array, ""]:
-    """Kullback-Leibler divergence of the improved policy from the prior, in nats."""
+    """Return the Kullback-Leibler divergence of the improved policy from the prior, in nats."""
     ratio = jnp.log(jnp.maximum(result.policy, 1e-9)) - jnp.log(jnp.maximum(result.prior_probs, 1e-9))
     return jnp.maximum(jnp.sum(jnp.where(result.policy > 0, result.policy * ratio, 0.0)), 0.0)

@@ -131,7 +131,7 @@ def test_a_slim_checkpoint_keeps_all_but_the_games(program: Program, tmp_path: P
 def test_on_several_devices_it_plays_the_same_games(program: Program, halfway: Path) -> None:
     """What is learned differs, as each device draws from its part of the buffer; a checkpoint goes on there all the same."""
     four = Program(SHORT, 4)
-    alone, divided = program.begin(0), four.begin(0)
+    alone, divided = program.init(0), four.init(0)
     assert len(divided.games.ply.sharding.device_set) == 4
     alone, stats = program.play(alone)
     divided, divided_stats = four.play(divided)
@@ -231,7 +231,7 @@ def test_checkpoints_that_cannot_go_on(
 
 
 def test_only_what_is_ours_is_deleted(program: Program, tmp_path: Path) -> None:
-    state = program.begin(0)
+    state = program.init(0)
     (tmp_path / "000001").mkdir()
     (tmp_path / "000001" / "notes").write_text("not a checkpoint")
     for number in (5, 6, 7):

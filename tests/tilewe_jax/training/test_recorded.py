@@ -59,7 +59,7 @@ def test_values_are_learned_and_policies_are_not(folder: Path) -> None:
     few = folder / "more" / "b.jsonl"
     config = replace(TOY, replay=replace(TOY.replay, records=str(few), records_fraction=0.5))
     program = Program(config, 1)
-    state = program.begin(0)
+    state = program.init(0)
     positions = recorded.read(GAME, few, 10_000, TOY.selfplay.search.num_candidates)
 
     @jax.jit

@@ -40,7 +40,7 @@ def uniform(params: Any, state: Any, key: Any) -> Any:
 
 def played(config: SelfplayConfig, seed: int = 0, opponent: Any = None) -> Any:
     players = agents.full_and_fast(config, GAME, uniform)
-    games = selfplay.begin(config, GAME, jax.random.key(seed), config.num_games)
+    games = selfplay.start(config, GAME, jax.random.key(seed), config.num_games)
     play = jax.jit(lambda games, key: selfplay.play(config, GAME, players, games, key, opponent))
     return play(games, jax.random.key(seed + 1))
 
@@ -246,7 +246,7 @@ def test_outcomes_reach_all_positions_of_a_game(data: st.DataObject) -> None:
 
 def test_half_of_the_games_begin_with_random_actions() -> None:
     config = replace(CONFIG, random_opening=3, num_games=512)
-    state = jax.jit(lambda key: selfplay.begin(config, GAME, key, config.num_games).state)(jax.random.key(0))
+    state = jax.jit(lambda key: selfplay.start(config, GAME, key, config.num_games).state)(jax.random.key(0))
     plies = np.bincount((np.asarray(state.cells) >= 0).sum(axis=1), minlength=10)
     assert plies[4:].sum() == 0
     assert (abs(plies[:4] - 512 * np.array([3, 1, 1, 1]) / 6) < 4 * (512 * 0.25) ** 0.5).all()

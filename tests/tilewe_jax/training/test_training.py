@@ -252,7 +252,7 @@ def test_folders_that_cannot_be_used(
     with pytest.raises(ValueError, match="--resume"):
         Run(TOY, toy_run, program).start()
     code, _, err = run(capsys, "train", "--resume", "--out", str(tmp_path))
-    assert (code, err.count("there is no config.json in it")) == (1, 1)
+    assert (code, err.count("config.json is missing")) == (1, 1)
     if os.geteuid():  # nothing is read-only to root
         (tmp_path / "locked").mkdir(mode=0o500)
         code, _, err = run(capsys, "train", "--out", str(tmp_path / "locked" / "run"), "--set", "network.size=tiny")
@@ -272,7 +272,7 @@ def test_folders_that_cannot_be_used(
         (["--set", "selfplay.full_search_prob=2"], "selfplay.full_search_prob must be between 0 and 1, not 2.0"),
         (["--set", "selfplay.search.num_simulations=x"], "selfplay.search.num_simulations must be an integer, not 'x'"),
         (["--set", "selfplay.search.num_simulations=0"], "selfplay.search.num_simulations must be at least 1, not 0"),
-        (["--set", "replay.replay_size=100"], "replay.replay_size must be a multiple of selfplay.unroll_length, 32, not 100"),
+        (["--set", "replay.replay_size=100"], "replay.replay_size must be a multiple of selfplay.unroll_length, 32"),
         (["--set", "network.size=huge"], "network.size must be one of tiny, nano, small, wide, medium, large, not 'huge'"),
         (
             ["--set", "network.architecture=gnn"],
@@ -284,7 +284,7 @@ def test_folders_that_cannot_be_used(
         (["--set", "loss.augment=perhaps"], "loss.augment must be true or false, not 'perhaps'"),
         (["--set", "game.options.size=2"], "size must be"),
         (["--set", "game.id=chess", "game.options.size=2"], "there is no game 'chess'"),
-        (["--set", "selfplay.num_games=100000000"], "GB a device are needed"),
+        (["--set", "selfplay.num_games=100000000"], "GB per device"),
         (["--preset", "chess"], "there is no preset 'chess'; there are classic_2_cpu, classic_cpu, "),
         (["--preset", "nothing.py"], "there is no preset nothing.py: No such file or directory"),
         (["--set", "network.init=nobody"], "network.init 'nobody': not found"),

@@ -38,7 +38,7 @@ def _work(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
     program = Program(config)
     check_memory(config, program.game, program.mesh.devices.size)
     game, selfplay, search = program.game, config.selfplay, config.selfplay.search
-    state = program.begin(config.seed)
+    state = program.init(config.seed)
 
     started = time.perf_counter()
     play = program.play.lower(state).compile()  # type: ignore[attr-defined]
