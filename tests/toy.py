@@ -35,7 +35,7 @@ TOY = TrainConfig(
     replay=ReplayConfig(replay_size=128, min_replay_size=32),
     loss=LossConfig(root_value_weight=0.0),
     optimizer=OptimizerConfig(batch_size=128, learning_rate=5e-3, warmup_steps=20, ema_decay=0.98),
-    evaluation=EvaluationConfig(eval_every=10, eval_games=16, eval_simulations=4, opponents=("random", "last")),
+    evaluation=EvaluationConfig(eval_every=10, eval_games=16, eval_simulations=4, opponents=("random",)),
     checkpoint=CheckpointConfig(checkpoint_every=10),
     tensorboard=True,
     iterations=20,
@@ -52,11 +52,11 @@ SHORT = replace(
 
 def trained_in(folder: Path, program: Program, config: TrainConfig, resume: bool = False) -> TrainState:
     """Start or resume a run and train it to the end."""
-    going = Run(config, folder, program)
-    state = going.resume() if resume else going.start()
+    training = Run(config, folder, program)
+    state = training.resume() if resume else training.start()
     log = Log(folder, config, None, int(state.iteration))
     try:
-        return going.train(state, log)
+        return training.train(state, log)
     finally:
         log.close()
 

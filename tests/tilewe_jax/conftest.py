@@ -1,4 +1,4 @@
-"""The run of the toy game that tests of training, checkpoints and weights look at."""
+"""The run of the toy game, shared by the tests of training and checkpoints."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def program() -> Program:
 
 @pytest.fixture(scope="session")
 def toy_run(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the finished run; tests leave it as it is."""
+    """The folder of the finished run, which tests do not change."""
     path: Path = tmp_path_factory.mktemp("runs") / "toy"
     trained_in(path, program, TOY)
     report.write(path)
