@@ -1,11 +1,10 @@
-"""Networks that learn from the games of a search, and what they have learned by what they cost.
+"""Train a network on the games of a search, and measure its errors and its CPU time.
 
     python -m experiments.imitation.teacher --game duo_official --out teacher
     python -m experiments.imitation.imitation --games teacher --architecture linear_policy_mlp --out network.npz
 
-The positions are those of ``experiments.imitation.teacher``. Of positions of other games, which are not learned from, it prints
-how far the policy and the values of the network are from those of the search, in quarters by the number of legal actions, and
-the CPU time of an evaluation: an architecture is worth what it knows for its time.
+The positions come from ``experiments.imitation.teacher``. On held-out games the program prints the errors of policy and values
+with respect to the search, for quartiles of the number of legal actions, and the CPU time of an evaluation.
 """
 
 import sys
@@ -36,46 +35,46 @@ from tilewe_jax.training.replay import Positions
 T = TypeVar("T")
 
 BATCH = 64
-"""Number of positions that are evaluated together where their time is measured."""
+"""Batch size of the time measurements."""
 ACTIONS = 128
-"""Number of actions whose logits are computed there, as many as a search without a network scores."""
+"""Number of actions in the time measurements, as in a search without a network."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Learn from the positions of games that a search has played, and measure what was learned.
+    """Train a network on the positions of a search, and measure it on held-out games.
 
     Raises ``ValueError`` for numbers out of range.
     """
 
     games: Path
-    """Folder of the games, which ``experiments.imitation.teacher`` has written."""
+    """Folder of games from ``experiments.imitation.teacher``."""
     game: str = "duo_official"
     """Id of the game, or ``module:factory``."""
     set: tuple[str, ...] = ()
     """Options of the game that differ from its defaults, such as placement=random."""
     architecture: str = "default"
-    """Name of the network's architecture."""
+    """Architecture of the network."""
     size: str = "nano"
-    """Name of its size."""
+    """Size of the network."""
     out: Path | None = None
-    """File that the weights are written to."""
+    """File for the weights."""
     files: int = setting(0, 0)
-    """Number of files to learn from; 0 is all but those held out."""
+    """Number of files to learn from; 0 for all files that are not held out."""
     held_out: int = setting(1, 1)
-    """Number of files, the first ones, that are measured and not learned from."""
+    """Number of first files that are held out for measurement."""
     epochs: float = setting(4.0, 0)
-    """Number of times that a position is learned from."""
+    """Number of times that each position is learned."""
     batch_size: int = setting(512, 1)
-    """Number of positions in a step."""
+    """Number of positions per step."""
     learning_rate: float = setting(1.5e-3, 0)
-    """Highest learning rate of AdamW; it rises for the first 200 steps and falls along a cosine from there."""
+    """Maximum learning rate of AdamW, reached after 200 steps of linear warm-up and followed by a cosine decay."""
     weight_decay: float = setting(0.02, 0)
     """Weight decay of AdamW."""
     root_value_weight: float = setting(0.7, 0, 1)
-    """Weight of the loss of the value of the search, against that of the final outcome and score."""
+    """Weight of the value of the search in the targets; the final outcome and score have the rest."""
     value_weight: float = setting(4.0, 0)
-    """Weight of the losses of values, against that of the policy."""
+    """Weight of the value losses; the policy loss has weight 1."""
     score_weight: float = setting(0.3, 0, 1)
     """Weight of the score in the values of the search."""
     seed: int = setting(0, 0)
@@ -90,32 +89,32 @@ class Row(NamedTuple):
 
     positions: int
     policy: float
-    """Cross entropy between the visits of the search and the policy among its candidates, in nats."""
+    """Cross-entropy of the network's policy with the visits of the search, over the candidates, in nats."""
     excess: float
-    """What of it is more than the entropy of the visits."""
+    """Cross-entropy minus the entropy of the visits, in nats."""
     value: float
-    """Mean squared difference of the mover's value and that of the search."""
+    """Mean squared error of the mover's value with respect to the search."""
     brier: float
-    """The same for the final outcome, mixed with the final score as values are."""
+    """Mean squared error of the mover's value with respect to the final outcome, mixed with the final score."""
     brier_of_search: float
-    """The same for the value of the search."""
+    """Mean squared error of the value of the search with respect to the final outcome, mixed with the final score."""
 
 
 def read(game: Game[Any], paths: list[Path]) -> Positions[Any]:
-    """The positions in files of games, ``[N, ...]``, in NumPy arrays."""
+    """Read the positions in files of games, ``[N, ...]``, as NumPy arrays."""
     files = [teacher.load(game, path) for path in paths]
     positions: Positions[Any] = jax.tree.map(lambda *leaves: np.concatenate(leaves), *files)
     return positions
 
 
 def _rows(tree: T, index: Any) -> T:
-    """The rows of all arrays of a tree at an index, or where a mask holds."""
+    """Index all arrays of a tree by rows."""
     rows: T = jax.tree.map(lambda leaf: leaf[index], tree)
     return rows
 
 
 def learn(game: Game[Any], settings: Settings, positions: Positions[Any]) -> tuple[Model, float]:
-    """A network that has learned from positions, and its mean loss of the policy in the last tenth of the steps."""
+    """Train a network on positions, and return it with the mean policy loss of the last tenth of the steps."""
     count = len(positions.surprise)
     steps = max(1, round(settings.epochs * count / settings.batch_size))
     warmup = max(1, min(200, steps - 1))
@@ -148,7 +147,7 @@ def learn(game: Game[Any], settings: Settings, positions: Positions[Any]) -> tup
 
 
 def measure(game: Game[Any], settings: Settings, model: Model, positions: Positions[Any]) -> list[Row]:
-    """What the network knows of the searched ones of these positions: of quarters by legal actions, most first, and of all."""
+    """Measure a network on searched positions: quartiles by descending number of legal actions, and all positions."""
     positions = _rows(positions, positions.surprise >= 0)
     evaluate = network_evaluator(game, weights.TrainedNetwork(model, settings.score_weight))
 
@@ -172,7 +171,7 @@ def measure(game: Game[Any], settings: Settings, model: Model, positions: Positi
 
 
 def microseconds(game: Game[Any], model: Model, positions: Positions[Any]) -> tuple[float, float]:
-    """CPU time of the value of a position, in batches of ``BATCH``, and of the value with the logits of ``ACTIONS`` actions."""
+    """Return the CPU time per position of the value alone, and of the value with the logits of ``ACTIONS`` actions."""
     evaluate = network_evaluator(game, weights.TrainedNetwork(model, 0.0))
     states = _rows(positions.state, np.linspace(0, len(positions.surprise) - 1, BATCH).astype(int))
     sample = jax.jit(jax.vmap(lambda state, key: game.sample_actions(state, key, ACTIONS)))

@@ -1,11 +1,10 @@
-"""Games of a search against itself, kept in files as positions to learn from.
+"""Play games of a search against itself, and save their positions as training data.
 
     python -m experiments.imitation.teacher --game duo_official --out teacher
 
-Networks are compared by what they learn from the same games (``experiments.imitation.imitation``). Games begin with some random
-actions, and one action in a few is random later on, so that there are positions in which somebody has erred. Beside the
-positions that were searched, those are kept that their trees have visited most: an evaluator is asked about positions like
-these, and there are many more of them.
+``experiments.imitation.imitation`` trains networks on these files. Games start with some random actions, and later actions are
+random with a small probability, so that positions after mistakes occur. Besides the searched positions, the files contain the
+most visited positions inside of each tree, which are typical inputs of an evaluator.
 """
 
 import sys
@@ -34,9 +33,9 @@ from tilewe_jax.utils.files import replacing
 
 @dataclass(frozen=True)
 class Settings:
-    """Play games of a search against itself, and keep its positions in a folder, one file for each batch of games.
+    """Play games of a search against itself, and save its positions in a folder, one file per batch of games.
 
-    The same command goes on from the files in the folder. Results are the same for the same settings and the same kind of
+    The same command continues after the files in the folder. Results are the same for the same settings and the same kind of
     processor.
 
     Raises ``ValueError`` for numbers out of range.
@@ -49,21 +48,21 @@ class Settings:
     set: tuple[str, ...] = ()
     """Options of the game that differ from its defaults, such as placement=random."""
     agent: str = "puct:num_simulations=128"
-    """The search that plays, without a network or with one; any that ``tilewe-jax match`` knows."""
+    """Search agent of ``tilewe-jax match``, with or without a network."""
     batches: int = setting(40, 1)
-    """Number of files, in all."""
+    """Total number of files."""
     batch: int = setting(256, 1)
-    """Number of games in a file, played at once."""
+    """Number of games per file, played in parallel."""
     random_plies: int = setting(4, 0)
-    """Games begin with up to so many random actions, whose positions are not kept."""
+    """Maximum number of random actions at the start of a game, whose positions are not saved."""
     temperature_plies: int = setting(8, 0)
-    """The actions of the plies before this one are drawn in proportion to their visits."""
+    """Number of plies whose action is sampled in proportion to the visits."""
     random_move_prob: float = setting(0.05, 0, 1)
-    """Probability that an action is random all the same."""
+    """Probability of a random action in later plies."""
     num_nodes: int = setting(4, 0)
-    """Number of positions inside of each tree that are kept."""
+    """Maximum number of saved positions inside of each tree."""
     min_visits: int = setting(4, 1)
-    """Number of visits from which on they are kept."""
+    """Minimum number of visits of a saved position inside of a tree."""
     seed: int = setting(0, 0)
     """Seed of the games."""
 
@@ -82,8 +81,8 @@ def decide(
 ) -> tuple[Positions[Any], Bool[Array, "N"], Any]:
     """Search a position of one game, and choose an action.
 
-    Returns the position and those inside of its tree, which of them to keep, and the position after the action. The policy in
-    positions inside of the tree is not known: they have a single candidate, and their surprise is -1.
+    Returns the searched position followed by the positions inside of its tree, a mask of those to save, and the state after the
+    action. Positions inside of the tree have no policy target: they have a single candidate, and their surprise is -1.
     """
     key_search, key_draw, key_random, key_action = jax.random.split(key, 4)
     output = teacher.search(state, key_search)
@@ -120,9 +119,9 @@ def decide(
 
 
 def play(game: Game[Any], settings: Settings, number: int, decide: Any) -> Positions[Any]:
-    """The positions, ``[N, ...]``, of the games of a batch, which ``decide``, compiled for a batch, plays to their ends.
+    """Play a batch of games with the compiled ``decide``, and return their positions, ``[N, ...]``.
 
-    Positions inside of trees are learned from for the value of the search alone, since the game did not go through them.
+    The outcome target of positions inside of trees is the value of the search, because the game did not pass through them.
     """
     key_init, key_plies, key = jax.random.split(jax.random.fold_in(jax.random.key(settings.seed), number), 3)
     state = jax.vmap(game.init)(jax.random.split(key_init, settings.batch))
@@ -154,14 +153,14 @@ def save(path: Path, positions: Positions[Any]) -> None:
 
 
 def load(game: Game[Any], path: Path) -> Positions[Any]:
-    """The positions in a file. Raises ``ValueError`` where it holds none of this game."""
+    """Read the positions in a file. Raises ``ValueError`` for damaged files and positions of other games."""
     like = jax.eval_shape(lambda: replay.empty(game, 1, 1, 1).positions)
     try:
         with np.load(path, allow_pickle=False) as archive:
             leaves = [archive[f"a{index}"] for index in range(len(archive.files))]
             positions: Positions[Any] = jax.tree.unflatten(jax.tree.structure(like), leaves)
     except (EOFError, KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile):
-        raise ValueError(f"{path} is not what this program has written of {game.id}, or is damaged") from None
+        raise ValueError(f"{path} is damaged, or is not a file of positions of {game.id}") from None
     given = [(leaf.shape[1:], leaf.dtype) for leaf in jax.tree.leaves(positions.state)]
     if given != [(leaf.shape[2:], leaf.dtype) for leaf in jax.tree.leaves(like.state)]:
         raise ValueError(f"{path} has positions of another game than {game.id}, or of other options")
@@ -175,7 +174,7 @@ def main(arguments: list[str] | None = None) -> None:
         game = make_game(settings.game, game_options(settings.game, assignments(settings.set, "--set", "OPTION")))
         teacher = agent(settings.agent, game)
         if not isinstance(teacher.built(), Search):
-            raise ValueError(f"positions are kept of games without hidden information, not of {game.id}")
+            raise ValueError(f"the game must not have hidden information, got {game.id}")
         settings.out.mkdir(parents=True, exist_ok=True)
         compiled = jax.jit(jax.vmap(partial(decide, game, settings), in_axes=(None, 0, None, 0, 0)))
         for number in range(settings.batches):

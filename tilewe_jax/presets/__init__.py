@@ -1,4 +1,4 @@
-"""Presets, settings of training runs by name: each module of this package, and any file of Python, that defines ``CONFIG``."""
+"""Presets: settings of training runs by name. Each module of this package, or a Python file, defines ``CONFIG``."""
 
 import importlib
 import pkgutil
@@ -16,26 +16,25 @@ _LIMIT = 1 << 20
 
 
 def names() -> list[str]:
-    """Names of the presets of this package."""
+    """Return the names of the built-in presets."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def load(name: str) -> TrainConfig:
-    """The settings of a preset.
+    """Load the settings of a preset.
 
     Args:
-        name: one of ``names()``, or the path of a file of Python (``.py``) that defines ``CONFIG``.
+        name: one of ``names()``, or the path of a Python file (``.py``) that defines ``CONFIG``. The file is run, so that it
+            must be trusted.
 
-    A preset is a program, which runs; take it only from people you trust.
-
-    Raises ``ValueError`` where there is none, or where its code raises.
+    Raises ``ValueError`` for unknown presets, and if the file raises.
     """
     if name.endswith(".py"):
         try:
             with open_input(name, _LIMIT):
                 pass
         except OSError as error:
-            raise ValueError(f"there is no preset {name}: {error.strerror}") from None
+            raise ValueError(f"preset {name}: {error.strerror}") from None
         with factories.loading(name):
             config = factories.call(f"preset {name}", runpy.run_path, name).get("CONFIG")
     elif name in names():
@@ -43,7 +42,7 @@ def load(name: str) -> TrainConfig:
     else:
         known = ", ".join(names())
         raise ValueError(
-            f"there is no preset {name!r}{did_you_mean(name, names())}; there are {known}, or give a file of Python"
+            f"unknown preset {name!r}{did_you_mean(name, names())}; must be one of {known}, or a Python file"
         )
     if not isinstance(config, TrainConfig):
         raise ValueError(f"preset {name} must define CONFIG, a tilewe_jax.training.config.TrainConfig, not {config!r}")
@@ -51,19 +50,24 @@ def load(name: str) -> TrainConfig:
 
 
 def configured(preset: str | None, given: dict[str, str], folder: Path, resume: bool, trust: bool = False) -> TrainConfig:
-    """The settings of a preset, or of the run in a folder that is to be resumed, with those that are given as text.
+    """Return the settings of a preset, or of a run to resume, with changes given as text.
 
-    With ``resume``, a preset that is a file of Python only registers its architectures and games, and changes no settings.
-    ``trust`` allows the settings of the run to name code, see ``read_config``; ``given`` may name code.
+    Args:
+        preset: name or Python file; ``None`` for the default settings. With ``resume``, only a file, which registers
+            architectures and games but does not change settings.
+        given: changes by dotted name, which may name code.
+        folder: folder of the run.
+        resume: whether to read the settings of the run in the folder.
+        trust: whether these settings may name code, see ``read_config``.
 
-    Raises ``ValueError`` for wrong or untrusted settings, ``CheckpointError`` if the folder has no run.
+    Raises ``ValueError`` for wrong or untrusted settings, ``CheckpointError`` for a folder without a run.
     """
     if not resume:
         return changed(load(preset) if preset else TrainConfig(), given)
     if preset and not preset.endswith(".py"):
         raise ValueError(
-            "--resume goes on with the settings of the run; beside it, --preset can only be a file of Python, for the"
-            f" architectures and games that it registers, not {preset!r}"
+            "--resume uses the settings of the run; with it, --preset must be a Python file that registers architectures or"
+            f" games, got {preset!r}"
         )
     if preset:
         load(preset)

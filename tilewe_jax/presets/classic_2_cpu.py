@@ -1,4 +1,4 @@
-"""The classic game for two players with two colours each on a CPU: the perceptron, after a warm start with playouts."""
+"""Classic Blokus for two players with two colours each on a CPU: a perceptron, after a warm-up with playouts."""
 
 from dataclasses import replace
 
@@ -6,4 +6,3 @@ from tilewe_jax.presets.duo_official_cpu import CONFIG as BASE
 from tilewe_jax.training.config import GameConfig
 
 CONFIG = replace(BASE, game=GameConfig("classic_2"))
-"""No weights are shipped for this game, and those of others have other numbers of players."""

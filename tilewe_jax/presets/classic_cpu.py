@@ -1,4 +1,4 @@
-"""The four-colour game by the book on a CPU: self-play of the perceptron from the weights that are shipped for it."""
+"""Classic four-player Blokus on a CPU: self-play of a perceptron, starting with the shipped weights."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The modified Blokus Duo on a CPU: self-play from the weights that are shipped for it."""
+"""Modified Blokus Duo on a CPU: self-play, starting with the shipped weights."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Blokus Duo by the book on a CPU: a perceptron, after a warm start from games of searches with playouts."""
+"""Official Blokus Duo on a CPU: a perceptron, after a warm-up with games of searches with playouts."""
 
 from tilewe_jax.search import SearchSettings
 from tilewe_jax.training.config import (

@@ -1,4 +1,4 @@
-"""Blokus Duo by the book on an accelerator, with the size of the strongest published network."""
+"""Official Blokus Duo on an accelerator, with the size of the strongest published network."""
 
 from tilewe_jax.search import SearchSettings
 from tilewe_jax.training.config import (

@@ -1,4 +1,4 @@
-"""Four-player Tilewe on a CPU: self-play of the perceptron from the weights that are shipped for it."""
+"""Four-player Tilewe on a CPU: self-play of a perceptron, starting with the shipped weights."""
 
 from dataclasses import replace
 

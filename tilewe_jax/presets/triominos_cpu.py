@@ -1,4 +1,4 @@
-"""Triominos for two on a CPU, after a warm start from games of its best strategy."""
+"""Two-player Triominos on a CPU, after a warm-up with games of the best strategy."""
 
 from tilewe_jax.search import PuctRule, SearchSettings
 from tilewe_jax.training.config import (

@@ -1,4 +1,4 @@
-"""Triominos for two on an accelerator."""
+"""Two-player Triominos on an accelerator."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ CONFIG = replace(
         BASE.selfplay,
         num_games=2048,
         fast_simulations=0,
-        num_determinizations=1,  # on a CPU one world with 32 simulations was stronger than four with 8
+        num_determinizations=1,  # on a CPU, 1 x 32 simulations were stronger than 4 x 8
         warmup_iterations=0,
         warmup_policy="",
         search=replace(BASE.selfplay.search, num_simulations=64, num_candidates=64, candidate_pool=96),

@@ -217,7 +217,7 @@ def test_architectures_that_are_not_registered_here() -> None:
         resolve(game, "mine")
     _write("network", {**settings.to_json(BASE.network), "architecture": "mine", "registered_by": "my_preset.py"})
     refuses(run("train", "--out", "run", "--resume"), "--import my_preset.py (train takes --preset my_preset.py as well)")
-    refuses(run("train", "--out", "run", "--resume", "--preset", "santorini_cpu"), "file of Python")
+    refuses(run("train", "--out", "run", "--resume", "--preset", "santorini_cpu"), "Python file")
     outcome = run("train", "--out", "run", "--resume", "--preset", "my_preset.py")
     assert outcome.code is None
     assert "keeps its settings" in outcome.err
