@@ -1,4 +1,4 @@
-"""The learner of linear heuristics, by a game whose best weights are known."""
+"""Learning linear heuristics in a game whose best weights are known."""
 
 import ast
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ class State:
 
 
 class Draft:
-    """Two players take turns to pick one of six vectors; who has picked more along ``PLANTED`` wins."""
+    """Two players take turns to pick one of six vectors; the larger sum along ``PLANTED`` wins."""
 
     id = "draft"
     num_players = 2

@@ -54,14 +54,14 @@ def test_returns_are_generalized_advantage_estimates_by_seat() -> None:
     np.testing.assert_allclose(whole[: first + 1, 0], np.broadcast_to(outcome[first, 0], whole[: first + 1, 0].shape))
 
 
-def test_the_objective_is_clipped() -> None:
+def test_objective_is_clipped() -> None:
     cases = [(1.5, 2.0, 2.4), (1.5, -2.0, -3.0), (0.5, 2.0, 1.0), (0.5, -2.0, -1.6), (1.1, 2.0, 2.2)]
     for ratio, advantage, objective in cases:
         assert float(ppo.clipped_surrogate(jnp.float32(ratio), jnp.float32(advantage), 0.2)) == pytest.approx(objective)
 
 
 def test_learning_starts_at_the_policy_that_played(tmp_path: Path) -> None:
-    """Before the first step ratios are 1 and the magnet is the policy; returns are outcomes of the mover's game."""
+    """Before the first step, ratios are 1, the magnet equals the policy, and returns are outcomes for the mover."""
     given = settings(tmp_path, TICTACTOE, iterations=0, gae_lambda=1.0)
     learner, game = ppo.learn(given), TicTacToe()
     _, positions, ended = jax.jit(partial(ppo.play, game, given))(learner, jax.random.key(0))
@@ -80,7 +80,7 @@ def test_learning_starts_at_the_policy_that_played(tmp_path: Path) -> None:
     assert abs(np.asarray(positions.advantage)[learned].mean()) < 1e-4
 
 
-def test_the_critic_sees_all_trays_and_the_actor_its_own() -> None:
+def test_critic_observes_all_trays_and_actor_its_own() -> None:
     game = tilewe_jax.make("triominos", players=3, tiles=20, tray=3)
 
     @jax.jit
@@ -101,15 +101,15 @@ def test_the_critic_sees_all_trays_and_the_actor_its_own() -> None:
     assert jax.eval_shape(partial(ppo.critic_input, santorini, "full"), state_shapes(santorini)).shape[0] == 1
 
 
-def test_a_stopped_run_continues_as_if_it_had_not(tmp_path: Path) -> None:
-    whole = ppo.learn(settings(tmp_path / "whole", TICTACTOE, iterations=4))
-    ppo.learn(settings(tmp_path / "parts", TICTACTOE, iterations=2))
-    again = ppo.learn(settings(tmp_path / "parts", TICTACTOE, iterations=4))
+def test_resumed_run_is_bit_exact(tmp_path: Path) -> None:
+    whole = ppo.learn(settings(tmp_path / "whole", TICTACTOE, iterations=2))
+    ppo.learn(settings(tmp_path / "parts", TICTACTOE, iterations=1))
+    again = ppo.learn(settings(tmp_path / "parts", TICTACTOE, iterations=2))
     assert_same(again, whole)
     assert any(bool(jnp.any(a != b)) for a, b in zip(*map(jax.tree.leaves, (whole.models[0], whole.magnet)), strict=True))
 
 
-def test_it_learns_to_beat_random_play(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_network_learns_to_beat_random_play(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "--size tiny --critic-size tiny --num-games 128 --unroll-length 16 --num-candidates 9 --batch-size 128 --chunk 128"
     text += " --entropy-weight 0.05 --learning-rate 0.003 --iterations 30 --opponent random --eval-every 30 --eval-games 256"
     ppo.main(["--out", str(tmp_path), "--game", TICTACTOE, *text.split()])

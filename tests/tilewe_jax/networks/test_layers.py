@@ -20,21 +20,21 @@ def rows(*shape):
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((1,), "f32"), ((8,), "bf16"), ((64,), "bf16")])
-def test_many_rows_are_multiplied_in_bfloat16_and_few_in_float32(layer, shape, dtype):
+def test_dtype_depends_on_the_number_of_rows(layer, shape, dtype):
     text = jax.jit(jax.vmap(layer)).lower(rows(*shape)).as_text()
     (product,) = [line for line in text.splitlines() if "dot_general" in line]
     assert f"x{dtype}>, tensor<{BEFORE}x{AFTER}x{dtype}>" in product
     assert product.endswith("f32>") or "f32> loc" in product
 
 
-def test_rows_count_however_they_are_mapped(layer):
+def test_rows_of_nested_vmaps_are_counted(layer):
     x = rows(4, 4)
     nested = jax.jit(jax.vmap(jax.vmap(layer)))
     assert "bf16" in nested.lower(x).as_text()
     assert jnp.array_equal(nested(x).reshape(-1, AFTER), jax.jit(jax.vmap(layer))(x.reshape(-1, BEFORE)))
 
 
-def test_it_agrees_with_a_dense_layer_of_float32_up_to_rounding(layer):
+def test_agrees_with_float32_up_to_rounding(layer):
     exact = Linear(BEFORE, AFTER, jax.random.key(0))
     x = rows(32)
 
@@ -48,7 +48,7 @@ def test_it_agrees_with_a_dense_layer_of_float32_up_to_rounding(layer):
     assert jnp.allclose(gradients.bias, expected.bias, atol=0.02)
 
 
-def test_it_is_exported_for_batches_of_any_size(layer):
+def test_export_for_batches_of_any_size(layer):
     (batch,) = export.symbolic_shape("batch")
     exported = export.export(jax.jit(jax.vmap(layer)))(jax.ShapeDtypeStruct((batch, BEFORE), jnp.float32))
     for size in (1, 8, 32):

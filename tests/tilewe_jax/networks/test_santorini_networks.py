@@ -1,4 +1,4 @@
-"""The residual networks of Santorini: what ``reach_resnet`` reads, and its logits, whatever the numbers of workers."""
+"""Networks for Santorini: the planes of ``reach_resnet``, and the symmetry of its logits."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def free_targets(board: SantoriniBoard, worker: Any) -> set[Any]:
     return {cell for cell in inside if board.height(cell) <= min(3, board.height(worker) + 1)}
 
 
-def test_planes_against_the_host_board(states: Any) -> None:
+def test_planes_agree_with_the_host_board(states: Any) -> None:
     planes = np.asarray(jax.jit(jax.vmap(GAME.encode))(states)).astype(bool)
     assert planes.shape[1] == len(ENCODED_PLANES)
     for row in range(len(planes)):
@@ -60,7 +60,7 @@ def test_planes_against_the_host_board(states: Any) -> None:
         assert shown["board"] == every
 
 
-def test_the_numbers_of_workers_change_nothing_but_the_order_of_logits(model: Any, states: Any) -> None:
+def test_swapping_workers_permutes_logits(model: Any, states: Any) -> None:
     interface = network_interface(GAME, model)
     swap = [
         index for index in range(GAME.num_symmetries) if np.array_equal(GAME.action_symmetries[index][:64], np.arange(64, 128))
@@ -83,7 +83,7 @@ def test_the_numbers_of_workers_change_nothing_but_the_order_of_logits(model: An
 
 
 def test_logits_of_pairs_of_cells(model: Any, states: Any) -> None:
-    """The product of the vector of the cell moved to and that of the cell built on, by loops."""
+    """Pair logits agree with loops over the legal turns."""
     state = rows(states, 0)
     board = GAME.host(state)
     vectors = jax.random.normal(jax.random.key(1), (5, 5, 32))
@@ -94,6 +94,6 @@ def test_logits_of_pairs_of_cells(model: Any, states: Any) -> None:
         assert logits[board.action([turn.start, turn.to, turn.build])] == pytest.approx(expected, abs=1e-4)
 
 
-def test_it_has_no_logits_for_placing_workers() -> None:
+def test_reach_resnet_rejects_placement_by_the_players() -> None:
     with pytest.raises(ValueError, match="placement=chosen"):
         networks.make(tilewe_jax.make("santorini", placement="chosen"), "reach_resnet", "tiny", jax.random.key(0))

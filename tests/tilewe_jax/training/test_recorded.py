@@ -1,4 +1,4 @@
-"""Learning from recorded games."""
+"""Training on recorded games."""
 
 from dataclasses import replace
 from functools import partial
@@ -17,12 +17,12 @@ from tilewe_jax.host_games import make_host_game
 from tilewe_jax.training import Program, loss, recorded
 
 PLAYED = 70
-"""Number of games: more than are replayed side by side."""
+"""Number of games, larger than the batch in which games are replayed."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Random games in two files, one of them in a folder within."""
+    """Random games in two files, one of them in a subfolder."""
     folder = tmp_path_factory.mktemp("recorded")
     players = [agents.agent("random", GAME)] * 2
     games = arena.play_match(GAME, players, PLAYED, PLAYED, seed=1, opening=0, keep=True).records
@@ -32,11 +32,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_positions_are_those_of_the_games(folder: Path) -> None:
+def test_positions_agree_with_the_games(folder: Path) -> None:
     positions = recorded.read(GAME, folder, 10_000, 3, final_states=True)
     games = [*records.read(folder / "a.jsonl")[1], *records.read(folder / "more" / "b.jsonl")[1]]
     assert len(games) == PLAYED
-    # Positions come by ply; the same ones, game by game, from the host's own rules.
+    # The same positions by the rules of the host, in another order.
     expected, host = [], make_host_game(GAME.id, **GAME.options)
     for game in games:
         position = host.init_from_deal(game.deal)
@@ -55,7 +55,7 @@ def test_positions_are_those_of_the_games(folder: Path) -> None:
     assert np.array_equal(functions.returns(positions.final), positions.returns)
 
 
-def test_values_are_learned_and_policies_are_not(folder: Path) -> None:
+def test_only_values_are_learned(folder: Path) -> None:
     few = folder / "more" / "b.jsonl"
     config = replace(TOY, replay=replace(TOY.replay, records=str(few), records_fraction=0.5))
     program = Program(config, 1)
@@ -69,7 +69,7 @@ def test_values_are_learned_and_policies_are_not(folder: Path) -> None:
         return parts.outcome.mean(), parts.policy.max()
 
     before, _ = losses_of(state.learner.model)
-    for _ in range(60):  # the replay buffer is empty, so that only recorded games are learned from
+    for _ in range(60):  # with an empty replay buffer
         state, losses = program.learn(state)
     after, policy = losses_of(state.learner.model)
     assert after < 0.5 * before
@@ -77,7 +77,7 @@ def test_values_are_learned_and_policies_are_not(folder: Path) -> None:
     assert losses.policy == 0
 
 
-def test_what_cannot_be_learned_from(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_records_are_rejected(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other_pieces = tilewe_jax.make("tilewe", players=2, size=4, pieces=("I2", "I3"))
     with pytest.raises(ValueError, match=r"a\.jsonl"):
         recorded.read(other_pieces, folder, 10_000, 3)
