@@ -41,9 +41,7 @@ def load(name: str) -> TrainConfig:
         config = importlib.import_module(f"{__name__}.{name}").CONFIG
     else:
         known = ", ".join(names())
-        raise ValueError(
-            f"unknown preset {name!r}{did_you_mean(name, names())}; must be one of {known}, or a Python file"
-        )
+        raise ValueError(f"unknown preset {name!r}{did_you_mean(name, names())}; must be one of {known}, or a Python file")
     if not isinstance(config, TrainConfig):
         raise ValueError(f"preset {name} must define CONFIG, a tilewe_jax.training.config.TrainConfig, not {config!r}")
     return config
