@@ -9,18 +9,23 @@ import pytest
 
 from tests.tilewe_jax.web.page import Json, Page, Server
 
-SIZES = [(320, 640), (812, 375), (1280, 860), pytest.param((375, 740), marks=pytest.mark.slow)]
+SIZES = [(320, 640), (375, 740), (812, 375), (1280, 860)]
 LONG = "Wilhelmina Featherstonehaugh-Smythe"
 GAMES: list[tuple[str, Json, int]] = [
     ("classic", {}, 4),
     ("santorini", {}, 2),
     ("triominos", {"players": 6, "game": "target"}, 6),
-]
-MORE_GAMES: list[tuple[str, Json, int]] = [
     ("tilewe", {"players": 1, "size": 8}, 1),
     ("classic_2", {}, 2),
     ("duo_official", {}, 2),
     ("triominos", {"players": 2, "game": "target"}, 2),
+]
+FAST = {(320, "classic-4"), (320, "santorini-2"), (320, "triominos-6"), (812, "triominos-6"), (1280, "classic-4")}
+CASES = [
+    pytest.param((width, height), *game, id=f"{name}-{width}", marks=() if (width, name) in FAST else pytest.mark.slow)
+    for width, height in SIZES
+    for game in GAMES
+    for name in [f"{game[0]}-{game[2]}"]
 ]
 MEASURE = """width => {  // not innerWidth, which grows with too wide elements on phones
   const faults = [];
@@ -88,7 +93,7 @@ def check(page: Page, what: str) -> None:
     assert not faults, (what, width, faults)
 
 
-@pytest.fixture(params=SIZES, ids=["320x640", "812x375", "1280x860", "375x740"])
+@pytest.fixture
 def page(request: Any, open_page: Any) -> Page:
     width, height = request.param
     is_phone = width < 1000
@@ -102,6 +107,7 @@ def created(server: Server, game: str, options: Json, players: int) -> str:
     return path
 
 
+@pytest.mark.parametrize("page", [SIZES[0], SIZES[-1], pytest.param(SIZES[2], marks=pytest.mark.slow)], indirect=True)
 def test_pages_and_dialogs(page: Page, server: Server) -> None:
     path = created(server, "triominos", {"players": 6, "game": "target"}, 6)
     page.open(path).page.wait_for_selector(".board svg")
@@ -126,20 +132,8 @@ def test_pages_and_dialogs(page: Page, server: Server) -> None:
     page.errors.clear()  # Chromium logs the status of that address
 
 
-@pytest.mark.parametrize(("game", "options", "players"), GAMES, ids=[f"{game}-{players}" for game, _, players in GAMES])
+@pytest.mark.parametrize(("page", "game", "options", "players"), CASES, indirect=["page"])
 def test_a_game(page: Page, server: Server, game: str, options: Json, players: int) -> None:
-    check_game(page, server, game, options, players)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("game", "options", "players"), MORE_GAMES, ids=[f"{game}-{players}" for game, _, players in MORE_GAMES]
-)
-def test_another_game(page: Page, server: Server, game: str, options: Json, players: int) -> None:
-    check_game(page, server, game, options, players)
-
-
-def check_game(page: Page, server: Server, game: str, options: Json, players: int) -> None:
     page.open(created(server, game, options, players)).page.wait_for_selector(".board svg")
     what = f"{game} of {players}"
     check(page, what)

@@ -139,7 +139,7 @@ def test_an_agent_is_offered_for_its_games(capsys: pytest.CaptureFixture[str]) -
     assert "duo" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "0", "::"])
+@pytest.mark.parametrize("host", ["0", "::"])
 def test_the_printed_address_can_be_opened(tmp_path: Path, host: str) -> None:
     if host == "::" and not has_ipv6():
         pytest.skip("this machine has no IPv6")
