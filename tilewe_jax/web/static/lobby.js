@@ -28,7 +28,7 @@ class Lobby {
     this.lists = h("div.lists", {});
     render(
       container,
-      h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, "Play against an engine at your level, against a friend, or against anyone in the lobby.")), this.badge),
+      h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, "Play against an engine at your level, a friend, or anyone in the lobby.")), this.badge),
       h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.cards), this.form, h("div.below", {}, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go)))),
     );
     this.#load();
