@@ -12,7 +12,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
@@ -144,6 +144,8 @@ class Server:
                         raise RefusedError(f"the body must have at most {self.limits.body:,} bytes", status=413)
         except TimeoutError:
             raise RefusedError(f"the body must arrive within {self.limits.body_seconds:g} seconds", status=408) from None
+        except ClientDisconnect:
+            raise RefusedError("the client has disconnected") from None
         return bytes(content)
 
     async def _body(self, request: Request) -> Any:
