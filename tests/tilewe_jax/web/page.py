@@ -61,9 +61,10 @@ class Server:
         """Create a game through the API; return its id, and its paths with a token by seat."""
         body = json.dumps({"game": game, "options": options or {}, "seats": seats, **more}).encode()
         with urllib.request.urlopen(urllib.request.Request(f"{self.address}/api/games", body)) as response:
-            made = json.load(response)
-        tokens = {seat["seat"]: seat["token"] for seat in made["seats"]}
-        return {"id": made["id"], "tokens": tokens, "paths": {seat: f"/game/{made['id']}#{tokens[seat]}" for seat in tokens}}
+            created = json.load(response)
+        tokens = {seat["seat"]: seat["token"] for seat in created["seats"]}
+        paths = {seat: f"/game/{created['id']}#{token}" for seat, token in tokens.items()}
+        return {"id": created["id"], "tokens": tokens, "paths": paths}
 
     @contextlib.contextmanager
     def player(self, game: Json, seat: int) -> Iterator[Player]:

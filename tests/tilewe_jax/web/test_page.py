@@ -117,10 +117,10 @@ def test_two_people_play_undo_resign_and_play_again(open_page: Any) -> None:
 
 
 def test_anyone_takes_an_open_seat_from_the_lobby(open_page: Any, server: Server) -> None:
-    made = server.create("santorini", {"size": 4}, [HUMAN, {"kind": "open"}])
-    with server.player(made, 0) as first:
+    created = server.create("santorini", {"size": 4}, [HUMAN, {"kind": "open"}])
+    with server.player(created, 0) as first:
         page = open_page().open()
-        page.page.click(f'[data-focus="join-{made["id"]}"]')
+        page.page.click(f'[data-focus="join-{created["id"]}"]')
         page.page.wait_for_selector(".board svg")
         assert page.state["you"] == 1
         first.wait(lambda state: state["seats"][1]["kind"] == "human")
@@ -175,9 +175,9 @@ def test_a_page_never_receives_the_tray_of_another_player(open_page: Any, server
 
 
 def test_an_invited_friend_enters_a_name(open_page: Any, server: Server) -> None:
-    made, later = (server.create("santorini", {"size": 3}, [HUMAN, HUMAN]) for _ in range(2))
-    with server.player(made, 0) as first, server.player(later, 0) as third:
-        page = open_page().open(made["paths"][1])
+    created, later = (server.create("santorini", {"size": 3}, [HUMAN, HUMAN]) for _ in range(2))
+    with server.player(created, 0) as first, server.player(later, 0) as third:
+        page = open_page().open(created["paths"][1])
         page.page.wait_for_selector(".name-card")
         page.page.fill(".name-card input", "Grace")
         page.page.keyboard.press("Enter")
@@ -192,10 +192,10 @@ def test_the_result_names_the_winners_of_a_game_that_was_given_up(open_page: Any
     """The player who resigned or lost on time is last in the table, whatever the points."""
     seats = [{"kind": "human", "name": name} for name in ("Ada", "Bo", "Cy")]
     clock = {"seconds": 1, "increment": 0} if reason == "time" else None
-    made = server.create("tilewe", {"players": 3, "size": 8}, seats, clock=clock)
-    page = open_page().open(made["paths"][2])
+    created = server.create("tilewe", {"players": 3, "size": 8}, seats, clock=clock)
+    page = open_page().open(created["paths"][2])
     page.page.wait_for_selector(".board svg")
-    with server.player(made, 0) as leader:
+    with server.player(created, 0) as leader:
         leader.move_at_random(random.Random(1))
         if reason == "resignation":
             leader.ask({"type": "resign"})
@@ -243,9 +243,9 @@ def test_the_page_reconnects_after_a_crash_of_the_server(browser: Any, tmp_path:
     server = Server(tmp_path)
     page = Page(browser, server)
     try:
-        made = server.create("duo_official", {"size": 8}, [HUMAN, HUMAN], clock={"seconds": 60, "increment": 1})
-        with server.player(made, 0) as first:
-            page.open(made["paths"][1]).page.wait_for_selector(".clock")
+        created = server.create("duo_official", {"size": 8}, [HUMAN, HUMAN], clock={"seconds": 60, "increment": 1})
+        with server.player(created, 0) as first:
+            page.open(created["paths"][1]).page.wait_for_selector(".clock")
             first.move_at_random(random.Random(1))
         page.page.wait_for_selector(".clock.running")
         server.kill()

@@ -150,10 +150,10 @@ def test_pass_undo_and_redo(open_page: Any) -> None:
 
 @pytest.mark.slow
 def test_clocks_tick(open_page: Any, server: Server) -> None:
-    made = server.create("duo_official", {}, [HUMAN, HUMAN], clock={"seconds": 60, "increment": 1})
-    other = open_page().open(made["paths"][1])
+    created = server.create("duo_official", {}, [HUMAN, HUMAN], clock={"seconds": 60, "increment": 1})
+    other = open_page().open(created["paths"][1])
     other.page.wait_for_selector(".clock")
-    with server.player(made, 0) as first:
+    with server.player(created, 0) as first:
         first.move_at_random(random.Random(1))
     clock = other.page.locator(".clock").nth(1)
     assert clock.inner_text() == "1:00"

@@ -51,11 +51,11 @@ def test_stepping_hints_and_analysis(open_page: Any) -> None:
 
 
 def test_a_study_of_a_record(open_page: Any, server: Server, tmp_path: Path) -> None:
-    made = server.create("santorini", {"size": 3}, [HUMAN, HUMAN])
-    with server.player(made, 0) as first, server.player(made, 1) as second:
+    created = server.create("santorini", {"size": 3}, [HUMAN, HUMAN])
+    with server.player(created, 0) as first, server.player(created, 1) as second:
         play_out([first, second], random.Random(0))
     page = open_page()
-    answer = page.context.request.get(f"{server.address}/api/games/{made['id']}/record?format=jsonl")
+    answer = page.context.request.get(f"{server.address}/api/games/{created['id']}/record?format=jsonl")
     record = tmp_path / "game.jsonl"
     record.write_bytes(answer.body())
     page.open("/study").page.set_input_files("#record-file", record)
