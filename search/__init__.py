@@ -1,8 +1,8 @@
-"""Batched tree search over the ``Game`` protocol of ``tilewe_jax``; knows no particular game.
+"""Batched Monte Carlo tree search over the ``Game`` protocol of ``tilewe_jax``.
 
-The public names stand here. As a function of a position: ``puct_policy``, ``gumbel_policy``, and for hidden information
-``determinized_policy`` and ``ismcts_policy``; as values: ``Search``, ``Determinized``, ``InformationSetSearch``. By text:
-``tilewe_jax.agent``.
+Functions of one position: ``puct_policy``, ``gumbel_policy``, and for hidden information ``determinized_policy`` and
+``ismcts_policy``. The same searches as values: ``Search``, ``Determinized``, ``InformationSetSearch``. ``tilewe_jax.agent``
+creates them from text.
 """
 
 from tilewe_jax.search.candidates import Candidates, sample_candidates

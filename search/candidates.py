@@ -12,18 +12,18 @@ from tilewe_jax.search.settings import DEFAULT_CANDIDATE_POOL
 
 
 class Candidates(NamedTuple):
-    """The candidates of a node, and what is left out."""
+    """The candidate actions of a node."""
 
     actions: Int32[Array, "K"]
-    """Action ids; -1 in places left over."""
+    """Action ids, padded with -1."""
     logits: Float32[Array, "K"]
-    """Minus infinity in places left over."""
+    """Logits of the actions, padded with minus infinity."""
     truncated_prior: Float32[Array, ""]
-    """Prior probability of the legal actions that are no candidates."""
+    """Prior probability of the legal actions that are not candidates."""
     num_truncated: Int32[Array, ""]
-    """Number of these actions."""
+    """Number of legal actions that are not candidates."""
     outcome: Int32[Array, ""]
-    """What a lookahead has proven of the position: 1 a win of the player to move, -1 a loss, 0 neither."""
+    """Outcome for the player to move that a lookahead has proven: 1 a win, -1 a loss, 0 unknown."""
 
 
 def sample_candidates(
@@ -35,21 +35,21 @@ def sample_candidates(
     candidate_pool: int | None = None,
     lookahead: bool = False,
 ) -> Candidates:
-    """K legal actions: all of them where they fit, else drawn without replacement by softmax(logits).
+    """Return K legal actions: all of them if they fit, otherwise a sample without replacement from softmax(logits).
 
-    They are drawn as the best by logit + Gumbel noise (Kool et al. 2019). Always the highest logits would be the lowest ids
-    where priors are equal, which in Tilewe are the smallest pieces.
+    The sample is the top K by logit + Gumbel noise (Kool et al. 2019). Without noise, equal priors would always select the
+    lowest action ids, which in Tilewe are the smallest pieces.
 
     Args:
         game: the game.
         state: the position.
-        logits: the logits of legal actions. ``uniform_logits`` is recognised: nothing is scored then, K are drawn at once.
+        logits: logits of legal actions; with ``uniform_logits`` nothing is scored, and K actions are drawn directly.
         key: consumed.
         num_candidates: K.
-        candidate_pool: at most this many legal actions are scored, a uniform sample that stands for all of them. ``None`` is
+        candidate_pool: maximum number of legal actions to score; beyond that, a uniform sample of them. ``None`` means
             ``DEFAULT_CANDIDATE_POOL``.
-        lookahead: whether actions are left out that provably lose, see ``Game.outcomes_of_actions``, as long as there are
-            others; and all but those that win where there are some. Nothing that is left out so counts as truncated.
+        lookahead: whether to drop all actions except proven wins if there are any, and proven losses if there are other
+            actions, see ``Game.outcomes_of_actions``. Dropped actions do not count as truncated.
     """
     candidate_pool = DEFAULT_CANDIDATE_POOL if candidate_pool is None else candidate_pool
     key_actions, key_noise = jax.random.split(key)
@@ -68,11 +68,11 @@ def sample_candidates(
         num_refuted = count - jnp.sum(available, dtype=jnp.int32)
         count, legal = count - num_refuted, legal - num_refuted
     scores = jnp.where(available, logits(actions), -jnp.inf)
-    # The mass of all legal actions, as that of the sample stands for it.
+    # Estimate of the mass of all legal actions from the sample.
     total = jax.nn.logsumexp(scores) + jnp.log(legal.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32))
     if actions.shape[0] > num_candidates:
         _, best = jax.lax.top_k(scores + jax.random.gumbel(key_noise, scores.shape, jnp.float32), num_candidates)
-        # Without the barrier, a GPU scores the best actions again wherever they are used.
+        # Without the barrier, a GPU recomputes the scores at every use.
         actions, scores = (part[best] for part in jax.lax.optimization_barrier((actions, scores)))
     mass = jnp.exp(jax.nn.logsumexp(scores) - total)
     kept = jnp.sum(actions >= 0, dtype=jnp.int32)

@@ -1,9 +1,8 @@
 """Search of games with hidden information by determinization (perfect-information Monte Carlo, PIMC).
 
-Several determinizations, positions that the mover cannot tell apart, are searched separately. In each of them the search knows
-everything, what others hide included, and so it plans as if the mover would know later which one is real, and values hiding and
-finding out too little (strategy fusion, Frank and Basin 1998). Adding up over determinizations helps against chance in the
-sample, not against that; ``InformationSetSearch`` does.
+Several determinizations (positions that the player to move cannot tell apart) are searched separately, each with perfect
+information. The search therefore assumes that the player will know the hidden information later (strategy fusion, Frank and
+Basin 1998). More determinizations do not help against this; ``InformationSetSearch`` does.
 """
 
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ State = TypeVar("State")
 class Determinized(Generic[State]):
     """A search of sampled determinizations: ``search(state, key, params=None) -> PolicyOutput``.
 
-    Every determinization is searched with all simulations of the settings. Raises ``ValueError`` for less than one.
+    Each determinization is searched with ``num_simulations`` simulations. Raises ``ValueError`` for a number out of range.
     """
 
     search: Search[State]
@@ -37,26 +36,26 @@ class Determinized(Generic[State]):
         check_number("num_determinizations", self.num_determinizations, 1)
 
     def __call__(self, state: State, key: PRNGKeyArray, params: Any = None) -> PolicyOutput:
-        """Search what the mover knows of a position.
+        """Search a position using only the information of the player to move.
 
-        Of the candidates of all determinizations, the K with the highest mean policy are the candidates of the output, and the
-        first of them is the action.
+        The candidates of the output are the K actions with the highest mean policy over all determinizations; the first of
+        them is the action.
 
         Args:
-            state: the position; what its mover cannot see makes no difference.
+            state: the position; information hidden from the player to move is resampled.
             key: consumed.
             params: parameters of the evaluator.
         """
         return self.combine(self.search_each(state, key, params))
 
     def search_each(self, state: State, key: PRNGKeyArray, params: Any = None) -> SearchOutput[State]:
-        """The outputs of the determinizations' searches, with a leading axis for them; arguments as for a call."""
+        """Return the search outputs of all determinizations, with a leading axis D; arguments as for ``__call__``."""
         states, keys = self._sample(state, key)
         outputs: SearchOutput[State] = jax.vmap(partial(self.search, params=params))(states, keys)
         return outputs
 
     def begin(self, state: State, key: PRNGKeyArray) -> Progress[State]:
-        """The searches before their first rounds, see ``Search.begin``."""
+        """Start searches that run in parts, see ``Search.begin``."""
         states, keys = self._sample(state, key)
         progress: Progress[State] = jax.vmap(lambda state, key: self.search.begin(self.search.init(state), key))(states, keys)
         return progress
@@ -64,16 +63,16 @@ class Determinized(Generic[State]):
     def advance(
         self, progress: Progress[State], params: Any = None, rounds: Int32[Array, ""] | int | None = None
     ) -> Progress[State]:
-        """See ``Search.advance``."""
+        """Run further rounds, see ``Search.advance``."""
         after: Progress[State] = jax.vmap(partial(self.search.advance, params=params, rounds=rounds))(progress)
         return after
 
     def finish(self, progress: Progress[State]) -> PolicyOutput:
-        """The output of a call, of the rounds that were run."""
+        """Return the output after the rounds run so far."""
         return self.combine(jax.vmap(self.search.finish)(progress))
 
     def _sample(self, state: State, key: PRNGKeyArray) -> tuple[State, Key[Array, "D"]]:
-        """Determinizations, and a key for each search."""
+        """Sample the determinizations, and a key for each search."""
         game = self.search.game
         require_backend()
         check_state(game, state)
@@ -82,7 +81,7 @@ class Determinized(Generic[State]):
         return jax.vmap(game.determinize, in_axes=(None, None, 0))(state, player, keys_determinize), keys_search
 
     def combine(self, outputs: SearchOutput[State]) -> PolicyOutput:
-        """The output of a call, of those of ``search_each``."""
+        """Average the outputs of ``search_each``."""
         actions = outputs.candidates.ravel()
         same = actions[:, None] == actions[None]
         index = jnp.arange(actions.shape[0], dtype=jnp.int32)

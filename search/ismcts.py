@@ -1,11 +1,11 @@
 """Single-observer information-set MCTS (Cowling, Powley and Whitehouse 2012): one tree for all determinizations.
 
-The trees of ``Determinized`` know which determinization they search, and plan as if the mover did. Here every simulation draws
-another determinization, and all share one tree, whose nodes are the actions since the root, so that an action is judged by its
-mean value over the determinizations. That ends strategy fusion for what the observer decides; except that what the observer
-draws within the tree is not told apart. The others decide as if they knew no more than the observer.
+Every simulation samples a new determinization, and all simulations share one tree, whose nodes are sequences of actions from
+the root. An action is valued by its mean over determinizations, which avoids the strategy fusion of ``Determinized`` for the
+decisions of the observer (the player to move at the root). The tree does not distinguish the observer's draws below the root,
+and opponents decide as if they had the observer's information.
 
-States are not kept but computed again along the path, since they differ between determinizations; that is what it costs.
+States differ between determinizations, so they are recomputed along the path instead of stored.
 """
 
 from dataclasses import dataclass, field, replace
@@ -32,32 +32,33 @@ State = TypeVar("State")
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class InformationSetTree:
-    """N nodes in the order in which they were added, the root first; room for K actions at each; P players."""
+    """A tree with room for N nodes of K actions, for P players; nodes are in order of insertion, the root first."""
 
     visits: Int32[Array, "N"]
+    """Visit counts."""
     value_sum: Float32[Array, "N P"]
-    """Sum over the visits, by seat."""
+    """Sum of the values of all visits, by seat."""
     candidates: Int32[Array, "N K"]
-    """Actions that have been tried, in any determinization; -1 in places left over."""
+    """Actions tried in any determinization, padded with -1."""
     prior: Float32[Array, "N K"]
-    """What ``SelectionRule.store_logits`` made of their logits when they were first tried."""
+    """Priors as stored by ``SelectionRule.store_logits`` when the action was first tried."""
     children: Int32[Array, "N K"]
-    """The node each leads to; -1 in places left over."""
+    """Index of the child node of each action, padded with -1."""
     root_noise: Float32[Array, "K"]
-    """Root noise of the actions of the root when they were first tried."""
+    """Root noise of each root action when it was first tried."""
     num_nodes: Int32[Array, ""]
-    """Nodes in use."""
+    """Number of used nodes."""
 
 
 @dataclass(frozen=True)
 class InformationSetSearch(Generic[State]):
-    """A search of a position as its mover knows it, with any rule: ``search(state, key, params=None) -> PolicyOutput``.
+    """A search with the information of the player to move: ``search(state, key, params=None) -> PolicyOutput``.
 
-    A node has room for ``num_candidates`` actions; in each determinization it considers the legal ones, or so many of them.
-    As the value of a node before it is searched, rules get its mean value so far. Of the settings, ``root_candidate_pool``,
-    ``exact_endings`` and ``lookahead`` are without effect: what a position is worth differs between determinizations.
+    A node stores up to ``num_candidates`` actions and considers at most that many legal actions in each determinization. Rules
+    receive the mean value of a node as its raw value. The settings ``root_candidate_pool``, ``exact_endings`` and ``lookahead``
+    have no effect, because outcomes differ between determinizations.
 
-    Raises ``ValueError`` for several ``leaves``.
+    Raises ``ValueError`` for ``leaves`` other than 1.
     """
 
     game: Game[State]
@@ -67,13 +68,13 @@ class InformationSetSearch(Generic[State]):
 
     def __post_init__(self) -> None:
         if self.settings.leaves != 1:
-            raise ValueError("an information-set search makes one simulation after the other: leaves=1")
+            raise ValueError(f"leaves must be 1 in an information-set search, got {self.settings.leaves}")
 
     def __call__(self, state: State, key: PRNGKeyArray, params: Any = None) -> PolicyOutput:
-        """Search what the mover knows of a position; the candidates of the output are the actions tried at the root.
+        """Search a position; the candidates of the output are the actions tried at the root.
 
         Args:
-            state: the position; what its mover cannot see makes no difference.
+            state: the position; information hidden from the player to move is resampled.
             key: consumed.
             params: parameters of the evaluator.
         """
@@ -81,19 +82,19 @@ class InformationSetSearch(Generic[State]):
         return output
 
     def search(self, state: State, key: PRNGKeyArray, params: Any = None) -> tuple[PolicyOutput, InformationSetTree]:
-        """The output of a call and the tree behind it; arguments as for a call."""
+        """Return the output and the tree; arguments as for ``__call__``."""
         require_backend()
         check_state(self.game, state)
         num_simulations, num_candidates = self.settings.num_simulations, self.settings.num_candidates
         key_noise, key_output = jax.random.split(jax.random.fold_in(key, num_simulations))
         keys = jax.random.split(key, num_simulations)
         observer = self.game.current_player(state)
-        # At the root the observer knows what is legal, the same in all determinizations.
+        # The legal actions of the root are the same in all determinizations.
         num_available = jnp.minimum(self.game.num_legal(state), num_candidates)
 
         def root_stats(tree: InformationSetTree) -> ChildStats:
             stats, _ = _stats(tree, jnp.int32(ROOT), observer, tree.candidates[ROOT], tree.prior[ROOT])
-            # Actions that have not been tried yet come after those that have.
+            # Untried actions take the places after the tried ones.
             return stats._replace(available=jnp.arange(num_candidates, dtype=jnp.int32) < num_available)
 
         def context(noise: Float32[Array, "K"]) -> RootContext:
@@ -153,7 +154,7 @@ class InformationSetSearch(Generic[State]):
         key_noise: PRNGKeyArray,
         key: PRNGKeyArray,
     ) -> "_Descent":
-        """Follow actions that are legal in the determinization to one that has not been tried, or to where simulations end."""
+        """Follow legal actions of the determinization to an untried action, a terminal state or the maximum depth."""
         game, settings = self.game, self.settings
         capacity = tree.visits.shape[0]
 
@@ -173,7 +174,7 @@ class InformationSetSearch(Generic[State]):
                 self.rule.select_interior(stats),
             )
             is_new = children[selected] < 0
-            # A node that has tried all that it has room for keeps no more.
+            # A node whose places are all taken stores no further actions.
             fits = jnp.any(tree.candidates[node] < 0)
             index = jnp.where(is_new, jnp.where(fits, tree.num_nodes, capacity), children[selected])
             after = game.apply(state, sampled.actions[selected])
@@ -207,10 +208,7 @@ class InformationSetSearch(Generic[State]):
         return while_loop(lambda descent: descent.running, descend, start)
 
     def _root_noise(self, actions: Int32[Array, "K"], stored: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
-        """Root noise that is the same for an action in all simulations, as long as the root has the same candidates.
-
-        Candidates come in another order in each simulation, so the noise is drawn for their ascending order.
-        """
+        """Sample root noise that depends on the set of candidates but not on their order, which differs between simulations."""
         ascending = jnp.argsort(actions).astype(jnp.int32)
         ordered = stored[ascending]
         noise = self.rule.root_noise(ordered, key)
@@ -224,7 +222,7 @@ def _stats(
     actions: Int32[Array, "K"],
     prior: Float32[Array, "K"],
 ) -> tuple[ChildStats, Int32[Array, "K"]]:
-    """The statistics of some actions at a node for whoever moves there, and their nodes, -1 where they have not been tried."""
+    """Return the statistics of actions at a node for a player, and their child nodes, -1 for untried actions."""
     same = (actions[:, None] == tree.candidates[node][None]) & (actions >= 0)[:, None]
     children = jnp.where(jnp.any(same, axis=1), tree.children[node][jnp.argmax(same, axis=1).astype(jnp.int32)], -1)
     visits, value = mean_values(tree.visits, tree.value_sum, children, player)
@@ -236,7 +234,7 @@ def _stats(
 def _backup(
     tree: InformationSetTree, leaf: "_Descent", value: Float32[Array, "P"], active: Bool[Array, ""]
 ) -> InformationSetTree:
-    """The tree with the leaf added and its value backed up; unchanged where not ``active``."""
+    """Add the leaf and back up its value, if ``active``."""
     capacity, num_candidates = tree.candidates.shape
     nodes = jnp.where(active, leaf.nodes, capacity)
     is_new = (leaf.node == tree.num_nodes) & active
@@ -254,7 +252,7 @@ def _backup(
 
 
 class _Progress(NamedTuple):
-    """A search under way."""
+    """State of the simulation loop."""
 
     tree: InformationSetTree
     simulation: Int32[Array, ""]
@@ -262,21 +260,21 @@ class _Progress(NamedTuple):
 
 
 class _Descent(NamedTuple):
-    """A simulation on its way from the root to a leaf."""
+    """Selection state of a simulation between the root and a leaf."""
 
     state: Any
     node: Int32[Array, ""]
-    """Where it is: a new node is the next one of the tree, and the capacity of the tree where there is no room for it."""
+    """The current node; ``num_nodes`` for a new node, the capacity of the tree for a node that is not stored."""
     depth: Int32[Array, ""]
     nodes: Int32[Array, "max_depth+1"]
-    """Nodes to back up through; the capacity of the tree in places left over."""
+    """Nodes to back up through, padded with the capacity of the tree."""
     parent: Int32[Array, ""]
-    """The node before."""
+    """The previous node."""
     action: Int32[Array, ""]
     """Action taken at ``parent``."""
     prior: Float32[Array, ""]
-    """What the rule stores of its logit."""
+    """Stored prior of ``action``."""
     noise: Float32[Array, ""]
-    """Its root noise, where the parent is the root."""
+    """Root noise of ``action`` if ``parent`` is the root."""
     running: Bool[Array, ""]
     key: PRNGKeyArray

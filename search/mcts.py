@@ -1,7 +1,7 @@
-"""Monte Carlo tree search for any number of players: the search of one position, a pure function; ``vmap`` makes it thousands.
+"""Monte Carlo tree search for any number of players: a pure function of one position; ``jax.vmap`` searches batches.
 
-Values are vectors over the players, and whoever moves follows their own component (max^n, Luckhardt and Irani 1986). So turns
-need not alternate, and players may be passed over or move twice.
+Values are vectors over the players, and the player to move maximizes their own component (max^n, Luckhardt and Irani 1986).
+Turns need not alternate: players may be skipped or move twice in a row.
 """
 
 from dataclasses import dataclass, field, replace
@@ -29,9 +29,9 @@ State = TypeVar("State")
 
 @dataclass(frozen=True)
 class Search(Generic[State]):
-    """A tree search of positions of one game: ``search(state, key) -> SearchOutput``.
+    """A tree search: ``search(state, key, params=None) -> SearchOutput``.
 
-    It searches one position, and a batch under ``jax.vmap``:
+    It searches one position; use ``jax.vmap`` for a batch:
 
     >>> import jax, tilewe_jax
     >>> from tilewe_jax.search import GumbelRule, Search, SearchSettings, heuristic_evaluator
@@ -50,51 +50,54 @@ class Search(Generic[State]):
     rule: SelectionRule
     settings: SearchSettings = field(default_factory=SearchSettings)
     capacity: int | None = None
-    """Nodes for which a tree has room; ``None`` is the root and one a simulation. Leaves for which there is no room are
-    evaluated and backed up, but not stored."""
+    """Maximum number of nodes of a tree; ``None`` means ``num_simulations + 1``. When the tree is full, further leaves are
+    evaluated and backed up but not stored."""
 
     def __post_init__(self) -> None:
         check_number("capacity", self.num_nodes, 1)
 
     @property
     def num_nodes(self) -> int:
-        """Nodes for which a tree has room."""
+        """Maximum number of nodes of a tree."""
         return self.settings.num_simulations + 1 if self.capacity is None else self.capacity
 
     @property
     def num_rounds(self) -> int:
-        """Rounds of a search, of ``settings.leaves`` simulations each."""
+        """Number of rounds of a search; a round runs ``settings.leaves`` simulations."""
         return -(-self.settings.num_simulations // self.settings.leaves)
 
     def __call__(self, state: State, key: PRNGKeyArray, params: Any = None) -> SearchOutput[State]:
         """Search a position.
 
         Args:
-            state: the position. Where the game is over the action is -1.
+            state: the position. If the game is over, the action is -1.
             key: consumed.
             params: parameters of the evaluator.
         """
         return self.extend(self.init(state), key, params)
 
     def init(self, state: State) -> Tree[State]:
-        """The tree of a position before anything is evaluated. Raises ``TypeError`` or ``ValueError`` for another game's."""
+        """Return the tree of a position before the evaluation of its root.
+
+        Raises ``TypeError`` or ``ValueError`` for a state of another game.
+        """
         require_backend()
         check_own_game(self.game)
         check_state(self.game, state)
         return init_tree(state, self.game.num_players, self.settings.num_candidates, self.num_nodes)
 
     def extend(self, tree: Tree[State], key: PRNGKeyArray, params: Any = None) -> SearchOutput[State]:
-        """Search on in a tree, of ``init``, ``subtree`` or an earlier search, by ``num_simulations`` more.
+        """Run ``num_simulations`` more simulations in a tree.
 
         Args:
-            tree: the tree; the kept statistics count.
+            tree: the tree, from ``init``, ``subtree`` or an earlier search; its statistics are kept.
             key: consumed.
             params: parameters of the evaluator.
         """
         return self.finish(self.advance(self.begin(tree, key), params))
 
     def begin(self, tree: Tree[State], key: PRNGKeyArray) -> "Progress[State]":
-        """The search of ``extend`` before its first round, which ``advance`` continues and ``finish`` ends."""
+        """Start a search that runs in parts: ``advance`` continues it, ``finish`` returns its output."""
         keys, unevaluated = jax.random.split(key, 3), tree.num_nodes == 0
         noise = cond(
             any_lane(~unevaluated),
@@ -104,17 +107,17 @@ class Search(Generic[State]):
         decided, uncounted = tree.proven[ROOT] & self.settings.exact_endings, -unevaluated.astype(jnp.int32)
         kept_visits = child_stats(tree, jnp.int32(ROOT)).visits
         tree, noise, uncounted, decided = mapped_together((tree, noise, uncounted, decided))
-        # Where all roots of a batch are evaluated, step 0 is left out.
+        # Step 0, the evaluation of the roots, is skipped if all roots of the batch are already evaluated.
         return Progress(tree, noise, jnp.where(any_lane(unevaluated), 0, 1), uncounted, decided, kept_visits, keys)
 
     def advance(
         self, progress: "Progress[State]", params: Any = None, rounds: Int32[Array, ""] | int | None = None
     ) -> "Progress[State]":
-        """Run all rounds that are left of a search, or at most so many; of ``settings.leaves`` simulations each.
+        """Run the remaining rounds of a search, at most ``rounds`` of them.
 
-        The evaluator makes most of a compiled search, so it stands in it once: where the root is not evaluated yet, it is the
-        leaf that step 0 of the loop selects, expands and backs up like any other; rounds of simulations are the steps after it.
-        For roots that are evaluated already step 0 changes nothing.
+        The evaluator dominates the size of the compiled program, so it is compiled once: step 0 of the loop selects, expands
+        and backs up an unevaluated root like any other leaf, and the rounds of simulations follow. For an evaluated root,
+        step 0 changes nothing.
         """
         settings, leaves, num_simulations = self.settings, self.settings.leaves, self.settings.num_simulations
         num_steps = 1 + self.num_rounds
@@ -122,7 +125,7 @@ class Search(Generic[State]):
         last = num_steps if rounds is None else jnp.minimum(num_steps, jnp.maximum(progress.step, 1) + rounds)
 
         def goes_on(progress: "Progress[State]") -> Array:
-            # Of a batch, all go on together until the last is decided.
+            # All games of a batch continue until the last one is decided.
             running: Array = progress.step < last
             going: Array = any_lane(running & ~progress.decided if settings.stop_early or settings.exact_endings else running)
             return going
@@ -145,7 +148,7 @@ class Search(Generic[State]):
         return while_loop(goes_on, take_step, progress)
 
     def finish(self, progress: "Progress[State]") -> SearchOutput[State]:
-        """The output of a search, of the rounds that were run; at least the root must be evaluated."""
+        """Return the output of a search after the rounds run so far; the root must be evaluated."""
         tree, stats = progress.tree, self._root_stats(progress.tree)
         index, policy = self.rule.output(stats, self._context(progress), progress.keys[1])
         return SearchOutput(
@@ -173,16 +176,16 @@ class Search(Generic[State]):
         count: Int32[Array, ""] | None = None,
         is_root: Bool[Array, ""] | bool = False,
     ) -> Tree[State]:
-        """A round of ``settings.leaves`` simulations.
+        """Run a round of ``settings.leaves`` simulations: select, expand, back up.
 
         Args:
             tree: the tree.
-            root: what stays the same at the root.
+            root: context of the root.
             first: number of the first simulation.
             key: consumed.
             params: parameters of the evaluator.
-            count: number of simulations that change the tree, the first ones of the round; ``None`` for all.
-            is_root: whether this evaluates roots; the same for a whole batch.
+            count: number of simulations of this round that change the tree; ``None`` means all.
+            is_root: whether this round evaluates roots; the same for a whole batch.
         """
         settings, leaves = self.settings, self.settings.leaves
         active = jnp.arange(leaves, dtype=jnp.int32) < (leaves if count is None else count)
@@ -195,7 +198,7 @@ class Search(Generic[State]):
         nodes = jax.vmap(partial(self.expand, params, tree, jnp.asarray(is_root)))(paths, keys)
         tree = backup(tree, paths, nodes, active)
         if settings.exact_endings:
-            # Only leaves that are over prove anything, and for most of a game there are none.
+            # For most of a game no leaf is proven.
             tree = cond(
                 any_lane(jnp.any(active & nodes.proven)), partial(self._prove_all, paths, active), lambda tree: tree, tree
             )
@@ -204,12 +207,12 @@ class Search(Generic[State]):
     def select(
         self, tree: Tree[State], root: RootContext, simulation: Int32[Array, ""], pending: Int32[Array, "N"] | None = None
     ) -> Path:
-        """Follow the rule from the root to a leaf; a root that is not evaluated is the leaf.
+        """Follow the selection rule from the root to a leaf; an unevaluated root is itself the leaf.
 
         Args:
             tree: the tree.
-            root: what stays the same at the root.
-            simulation: the number of the simulation.
+            root: context of the root.
+            simulation: number of the simulation.
             pending: visits of each node that are under way, see ``child_stats``.
         """
 
@@ -219,7 +222,7 @@ class Search(Generic[State]):
         def follow(node: Array, candidate: Array, depth: Array, nodes: Array) -> "_Descent":
             child = tree.children[node, candidate]
             inside = (child >= 0) & ~tree.proven[child] & (depth < self.settings.max_depth)
-            # A node that another simulation of this round is about to evaluate is a leaf.
+            # A node without visits waits for its evaluation in this round, so it is a leaf.
             inside = inside if pending is None else inside & (tree.visits[child] > 0)
             return _Descent(nodes, node, candidate, tree.candidates[node, candidate], child, depth, inside)
 
@@ -227,14 +230,14 @@ class Search(Generic[State]):
             node, depth = descent.child, descent.depth
             return follow(node, self.rule.select_interior(stats_of(node)), depth + 1, descent.nodes.at[depth].set(node))
 
-        # The tree is only read here. Carried, it would be copied at each step, as long as any game of a batch goes on. And all
-        # that is read of it comes out of the loop: read again afterwards, where the tree is updated, it would be copied too.
+        # The loop reads the tree but does not carry it, because XLA would copy a carried tree in every step. Everything read
+        # from the tree is an output of the loop: reading it again later, next to the update, would force a copy too.
         nodes = jnp.full(self.settings.max_depth + 1, tree.capacity, jnp.int32).at[0].set(ROOT)
         start = follow(jnp.int32(ROOT), self.rule.select_root(stats_of(jnp.int32(ROOT)), root, simulation), jnp.int32(1), nodes)
         end = while_loop(lambda descent: descent.inside, descend, start)
 
-        # The root has no candidate where it is terminal, or not evaluated yet: a visit to it is then all there is. A child that
-        # exists is proven, about to be evaluated, or as deep as simulations go.
+        # A terminal or unevaluated root has no candidates, so the path consists of the root alone. An existing child is a leaf
+        # if it is proven, waits for its evaluation, or is at the maximum depth.
         leaf = jnp.where(end.child >= 0, end.child, jnp.minimum(tree.num_nodes, tree.capacity))
         leaf = jnp.where(end.action >= 0, leaf, tree.capacity)
         store_at = jnp.where(end.child >= 0, tree.capacity, leaf)
@@ -245,9 +248,9 @@ class Search(Generic[State]):
     def _select_several(
         self, tree: Tree[State], root: RootContext, first: Int32[Array, ""], active: Bool[Array, "L"]
     ) -> tuple[Tree[State], Path]:
-        """The paths of a round of simulations, each selected as if those before it were under way.
+        """Select the paths of a round one after the other; earlier paths count as visits under way.
 
-        The children of the tree given back are what they will be after the round, so that they are not copied.
+        The children of the returned tree are already those after the round, which avoids a copy.
         """
 
         def select(carry: tuple[Array, Array, Array], item: tuple[Array, Array]) -> tuple[tuple[Array, Array, Array], Path]:
@@ -265,7 +268,7 @@ class Search(Generic[State]):
         return replace(tree, children=children), paths
 
     def _prove_all(self, paths: Path, active: Bool[Array, "L"], tree: Tree[State]) -> Tree[State]:
-        """The tree after what the new leaves of a round prove, one after the other."""
+        """Propagate the proven leaves of a round, one after the other."""
 
         def step(index: Int32[Array, ""], tree: Tree[State]) -> Tree[State]:
             path = jax.tree.map(lambda leaf: leaf[index], paths)
@@ -275,7 +278,7 @@ class Search(Generic[State]):
         return after
 
     def expand(self, params: Any, tree: Tree[State], is_root: Bool[Array, ""], path: Path, key: PRNGKeyArray) -> Node[State]:
-        """The leaf of a path, evaluated; ``Game.apply`` leaves the root as it is where there is no candidate to follow."""
+        """Evaluate the leaf of a path; for the action -1, ``Game.apply`` returns the root unchanged."""
         state = self.game.apply(jax.tree.map(lambda leaf: leaf[path.parent], tree.state), path.action)
         node = self.evaluate(params, state, key, is_root)
         if not self.settings.exact_endings:
@@ -284,7 +287,7 @@ class Search(Generic[State]):
         return replace(node, raw_value=jnp.where(known, tree.raw_value[path.child], node.raw_value))
 
     def evaluate(self, params: Any, state: State, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
-        """A position with its value and its candidates; a root has them from a larger pool."""
+        """Evaluate a position and sample its candidates, for roots from ``settings.root_candidate_pool``."""
         game, settings = self.game, self.settings
         key_evaluator, key_candidates = jax.random.split(key)
         logits, value = check_evaluation(game, self.evaluator, self.evaluator(params, state, key_evaluator))
@@ -315,12 +318,12 @@ class Search(Generic[State]):
 
     @property
     def _winning(self) -> float:
-        """The value from which on a player has nothing to gain: that of a win, whatever its score."""
+        """The least value of a win, which a player cannot improve on except by score."""
         weight = self.settings.score_weight or 0.0
         return 1.0 - weight if weight < 1 / 3 else 1.0  # a tie is worth up to (1 + weight) / 2
 
     def _root_stats(self, tree: Tree[State]) -> ChildStats:
-        """The statistics of the root, of which its action is chosen."""
+        """Return the statistics of the root from which the action is chosen."""
         stats = child_stats(tree, jnp.int32(ROOT))
         return without_refuted(tree, stats) if self.settings.exact_endings else stats
 
@@ -335,32 +338,33 @@ class Progress(Generic[State]):
 
     tree: Tree[State]
     noise: Float32[Array, "K"]
-    """What ``SelectionRule.root_noise`` gave; 0 before the root is evaluated."""
+    """Root noise, see ``SelectionRule.root_noise``; 0 before the root is evaluated."""
     step: Int32[Array, ""]
-    """Steps of the whole batch: the evaluation of the roots, then rounds of simulations."""
+    """Next step of the batch: 0 evaluates the roots, each later step runs a round of simulations."""
     num_simulations: Int32[Array, ""]
-    """Simulations that changed the tree of this game; -1 before its root is evaluated."""
+    """Number of simulations of this game so far; -1 before its root is evaluated."""
     decided: Bool[Array, ""]
-    """Whether further simulations change nothing."""
+    """Whether further simulations are skipped for this game."""
     kept_visits: Int32[Array, "K"]
     """See ``RootContext``."""
     keys: Key[Array, "3"]
-    """For the noise, the output and the rounds."""
+    """Keys of the noise, the output and the rounds."""
 
 
 class _Descent(NamedTuple):
-    """A simulation on its way from the root to a leaf."""
+    """Selection state of a simulation between the root and a leaf."""
 
     nodes: Int32[Array, "max_depth+1"]
-    """Nodes so far; the capacity of the tree in places left over."""
+    """Nodes so far, padded with the capacity of the tree."""
     node: Int32[Array, ""]
+    """The current node."""
     candidate: Int32[Array, ""]
-    """Index of the candidate of ``node`` that is followed."""
+    """Index of the selected candidate."""
     action: Int32[Array, ""]
-    """Its action."""
+    """The selected action."""
     child: Int32[Array, ""]
-    """The node that it leads to; -1 before its first visit."""
+    """The child node of the selected candidate; -1 before its first visit."""
     depth: Int32[Array, ""]
-    """Depth of that node."""
+    """Depth of the child."""
     inside: Bool[Array, ""]
-    """Whether the simulation goes on below that node."""
+    """Whether selection continues below the child."""

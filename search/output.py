@@ -1,4 +1,4 @@
-"""What searches give: an action, and the policy and the values behind it."""
+"""Outputs of searches: the action, the improved policy and the values."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -14,40 +14,40 @@ State = TypeVar("State")
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class PolicyOutput:
-    """The output of any search of one position; K candidates, P players."""
+    """Output of any search of one position; K candidates, P players."""
 
     action: Int32[Array, ""]
-    """The action to play; -1 where the game is over."""
+    """The action to play; -1 if the game is over."""
     candidates: Int32[Array, "K"]
-    """Action ids that the search considered at the root; -1 where there are fewer."""
+    """Ids of the candidate actions at the root, padded with -1."""
     prior_probs: Float32[Array, "K"]
-    """Their probabilities before the search, without noise."""
+    """Prior probabilities of the candidates, without noise."""
     policy: Float32[Array, "K"]
-    """The improved policy over them; sums to 1."""
+    """Improved policy over the candidates; sums to 1."""
     value: Float32[Array, "P"]
-    """Mean value of the root over all its visits, by seat."""
+    """Mean value of the root, by seat."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class SearchOutput(PolicyOutput, Generic[State]):
-    """The output of a tree search, its tree included; K candidates, P players."""
+    """Output of a tree search, including its tree; K candidates, P players."""
 
     action_index: Int32[Array, ""]
-    """The index of the action among the candidates."""
+    """Index of the action among the candidates."""
     visits: Int32[Array, "K"]
-    """Visits of the candidates."""
+    """Visit counts of the candidates."""
     raw_value: Float32[Array, "P"]
     """The evaluator's value of the root."""
     truncated_prior: Float32[Array, ""]
-    """Prior probability of the legal actions that are no candidates."""
+    """Prior probability of the legal actions that are not candidates."""
     num_truncated: Int32[Array, ""]
-    """Number of these actions."""
+    """Number of legal actions that are not candidates."""
     num_simulations: Int32[Array, ""]
-    """Simulations run for this position; fewer than asked for where the search stopped early."""
+    """Number of simulations run for this position, smaller than the setting if the search stopped early."""
     tree: Tree[State]
 
     @property
     def policy_output(self) -> PolicyOutput:
-        """The output without the tree and what belongs to it."""
+        """The output without the tree and its statistics."""
         return PolicyOutput(self.action, self.candidates, self.prior_probs, self.policy, self.value)

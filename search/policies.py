@@ -1,7 +1,7 @@
-"""Searches as functions of one position, as mctx has them; ``jax.vmap`` maps them.
+"""Searches as functions of one position, like the policies of mctx; use ``jax.vmap`` for a batch.
 
-They are ``Search``, ``Determinized`` and ``InformationSetSearch``. All take settings as values, and in ``overrides`` single
-fields of them by name, like ``num_simulations=32``; ``TypeError`` is raised for a name that is no field.
+They wrap ``Search``, ``Determinized`` and ``InformationSetSearch``. ``overrides`` are fields of the settings or the rule, like
+``num_simulations=32``; an unknown name raises ``TypeError``.
 """
 
 from dataclasses import fields, is_dataclass, replace
@@ -47,17 +47,17 @@ def puct_policy(
     (16, 17)
 
     Args:
-        game: the rules.
-        evaluator: ``evaluator(params, state, key) -> Evaluation``; called for the root and once a simulation.
+        game: the game.
+        evaluator: ``evaluator(params, state, key) -> Evaluation``; called for the root and once per simulation.
         state: the position to search.
-        key: random number generator state; consumed.
+        key: random key; consumed.
         params: parameters of the evaluator, such as a network.
-        settings: the size of the search.
-        rule: how actions are selected.
-        **overrides: fields of the settings and of the rule, in place of those given.
+        settings: settings of the search.
+        rule: selection rule.
+        **overrides: fields of the settings and of the rule.
 
     Returns:
-        The action, the policy (fractions of the visits) over the candidates, values, and the tree.
+        The action, the policy over the candidates (normalized visit counts), values, and the tree.
     """
     settings, rule = _changed(overrides, settings, rule)
     return Search(game, evaluator, rule, settings)(state, key, params)
@@ -76,7 +76,7 @@ def gumbel_policy(
 ) -> SearchOutput[State]:
     """Search a position by full Gumbel AlphaZero ("Policy improvement by planning with Gumbel", Danihelka et al. 2022).
 
-    Arguments are those of ``puct_policy``; ``gumbel_scale=1`` explores, as self-play does.
+    Arguments are those of ``puct_policy``; use ``gumbel_scale=1`` to explore in self-play.
 
     Returns:
         The action, the improved policy (softmax of logits + completed Q-values) over the candidates, values, and the tree.
@@ -96,13 +96,13 @@ def determinized_policy(
     rule: SelectionRule = _PUCT,
     **overrides: Any,
 ) -> PolicyOutput:
-    """Search a position with hidden information by determinization (PIMC): one search for each sampled determinization.
+    """Search a position with hidden information by determinization (PIMC): one search per sampled determinization.
 
-    Arguments are those of ``puct_policy``, and ``num_determinizations``. What the mover cannot see makes no difference:
-    ``Game.determinize`` samples it.
+    Arguments are those of ``puct_policy``, and ``num_determinizations``. ``Game.determinize`` resamples the information that
+    the player to move cannot see.
 
     Returns:
-        The action of the highest mean policy, the K candidates that have the highest, and mean values.
+        The action with the highest mean policy, the K candidates with the highest mean policy, and mean values.
     """
     settings, rule = _changed(overrides, settings, rule)
     return Determinized(Search(game, evaluator, rule, settings), num_determinizations)(state, key, params)
@@ -121,23 +121,23 @@ def ismcts_policy(
 ) -> PolicyOutput:
     """Search a position with hidden information by single-observer information-set MCTS (Cowling et al. 2012).
 
-    Arguments are those of ``puct_policy``. What the mover cannot see makes no difference: ``Game.determinize`` samples it, in
-    every simulation anew. The logits of the evaluator are asked for at every node of a simulation.
+    Arguments are those of ``puct_policy``. ``Game.determinize`` resamples the hidden information in every simulation, and the
+    evaluator is called at every node of a simulation.
 
     Returns:
-        The action, and the policy over the actions that were tried at the root, which are the candidates.
+        The action, and the policy over the candidates, which are the actions tried at the root.
     """
     settings, rule = _changed(overrides, settings, rule)
     return InformationSetSearch(game, evaluator, rule, settings)(state, key, params)
 
 
 def _changed(overrides: dict[str, Any], *values: Any) -> list[Any]:
-    """Dataclasses with some of their fields changed."""
-    names = [[item.name for item in fields(value)] if is_dataclass(value) else [] for value in values]
-    for name in overrides:
-        if not any(name in own for own in names):
-            raise TypeError(f"there is no setting {name!r}{did_you_mean(name, [known for own in names for known in own])}")
+    """Return the dataclasses with the overridden fields replaced; each name must be a field of one of them."""
+    names = [{item.name for item in fields(value)} if is_dataclass(value) else set() for value in values]
+    known = set().union(*names)
+    for name in overrides.keys() - known:
+        raise TypeError(f"unknown setting {name!r}{did_you_mean(name, sorted(known))}")
     return [
-        replace(value, **{name: overrides[name] for name in own if name in overrides}) if own else value
+        replace(value, **{name: overrides[name] for name in overrides.keys() & own}) if own else value
         for value, own in zip(values, names, strict=True)
     ]

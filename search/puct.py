@@ -12,43 +12,43 @@ from tilewe_jax.settings import setting, validate
 
 @dataclass(frozen=True)
 class PuctRule:
-    """Selection by PUCT; a node stores the probabilities of its candidates. Raises ``ValueError`` for settings out of range."""
+    """Selection by PUCT; nodes store candidate probabilities. Raises ``ValueError`` for settings out of range."""
 
     c_init: float = setting(1.25, 0)
-    """Weight of priors against values; ``pb_c_init`` of MuZero."""
+    """Weight of priors against values; ``pb_c_init`` in MuZero."""
     c_base: float = setting(19_652.0, 1)
-    """After this many visits of a node the weight has grown by log(2); ``pb_c_base`` of MuZero."""
+    """Number of visits of a node after which the weight has grown by log(2); ``pb_c_base`` in MuZero."""
     fpu_value: float | None = setting(None)
-    """First-play urgency: the value of a candidate without visits; ``None`` is that of its node, less the reduction below."""
+    """First-play urgency: value of unvisited candidates; ``None`` uses the value of the node minus ``fpu_reduction``."""
     fpu_reduction: float = setting(0.1, 0)
-    """Taken off that value, times the root of the prior probability of the visited candidates (KataGo)."""
+    """First-play urgency reduction, scaled by the square root of the prior probability of the visited candidates (KataGo)."""
     dirichlet_alpha: float = setting(0.0, 0)
-    """Parameter of the Dirichlet noise in the priors at the root; 0 for none."""
+    """Concentration of the Dirichlet noise in the root priors; 0 means no noise."""
     dirichlet_fraction: float = setting(0.25, 0, 1)
-    """Fraction of the noise in those priors."""
+    """Fraction of Dirichlet noise in the root priors."""
     forced_playouts: float = setting(0.0, 0)
-    """At the root a visited candidate of prior p gets at least sqrt(forced_playouts * p * visits) visits, and the policy leaves
-    out those that only this rule explains (k of KataGo, which takes 2); 0 for no such rule."""
+    """A visited root candidate with prior p gets at least sqrt(forced_playouts * p * visits) visits; the policy excludes visits
+    that only this rule explains (k in KataGo, which uses 2). 0 disables the rule."""
     temperature: float = setting(0.0, 0)
-    """The action is drawn by visits ** (1 / temperature); 0 takes the most visited candidate."""
+    """Sample the action in proportion to visits ** (1 / temperature); 0 plays the most visited candidate."""
     value_temperature: float = setting(0.0, 0)
-    """The action is drawn by exp(mean value / value_temperature) among the visited candidates, for players that are to err as
-    people do, rather in small things than in large ones; 0 leaves it to the setting above."""
+    """Sample the action among the visited candidates in proportion to exp(mean value / value_temperature): weaker play that
+    errs in small things, as people do. 0 disables it."""
 
     def __post_init__(self) -> None:
         validate(self)
 
     def store_logits(self, logits: Float32[Array, "K"]) -> Float32[Array, "K"]:
-        """Probabilities; 0 where there is no candidate."""
+        """Return the softmax of the logits, padded with 0."""
         available = logits > -jnp.inf
         return jnp.where(available, jax.nn.softmax(jnp.where(jnp.any(available), logits, 0.0)), 0.0)
 
     def prior_probs(self, stored: Float32[Array, "K"]) -> Float32[Array, "K"]:
-        """The probabilities, as they are stored."""
+        """Return the stored probabilities."""
         return stored
 
     def root_noise(self, stored: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
-        """The priors of the root, mixed with Dirichlet noise."""
+        """Return the root priors mixed with Dirichlet noise."""
         if not self.dirichlet_alpha:
             return stored
         noise = jnp.where(stored > 0, jax.random.gamma(key, self.dirichlet_alpha, stored.shape), 0.0)
@@ -56,7 +56,7 @@ class PuctRule:
         return (1 - self.dirichlet_fraction) * stored + self.dirichlet_fraction * noise
 
     def select_root(self, stats: ChildStats, root: RootContext, simulation: Int32[Array, ""]) -> Int32[Array, ""]:
-        """The candidate of the highest PUCT score with the mixed priors; first of all one that lacks forced playouts."""
+        """Return the candidate with the highest PUCT score under the noisy priors; forced playouts take precedence."""
         del simulation
         scores = self._scores(stats, root.noise)
         if self.forced_playouts:
@@ -66,11 +66,11 @@ class PuctRule:
         return first_argmax(scores)
 
     def select_interior(self, stats: ChildStats) -> Int32[Array, ""]:
-        """The candidate of the highest PUCT score."""
+        """Return the candidate with the highest PUCT score."""
         return first_argmax(self._scores(stats, stats.prior))
 
     def is_decided(self, stats: ChildStats, root: RootContext, remaining: Int32[Array, ""]) -> Bool[Array, ""]:
-        """Whether the most visited candidate has more visits than any other can still get."""
+        """Return whether no other candidate can still overtake the most visited one."""
         del root
         visits = stats.visits
         only_one = jnp.sum(stats.available, dtype=jnp.int32) <= 1
@@ -82,9 +82,9 @@ class PuctRule:
         return only_one | (most > second + remaining)
 
     def output(self, stats: ChildStats, root: RootContext, key: PRNGKeyArray) -> tuple[Int32[Array, ""], Float32[Array, "K"]]:
-        """The most visited candidate, or one drawn by temperature, and the fractions of the visits, less forced ones.
+        """Return the most visited or sampled candidate, and the normalized visit counts without forced playouts.
 
-        Where nothing was visited, because a lookahead has proven the root or there is one candidate, priors are in their place.
+        Without visits (a root proven by a lookahead, or a single candidate), priors replace the visit counts.
         """
         visits = stats.visits
         if self.forced_playouts:
@@ -102,7 +102,7 @@ class PuctRule:
         return jnp.where(jnp.any(visits > 0), sampled, most_visited), policy
 
     def _scores(self, stats: ChildStats, priors: Float32[Array, "K"]) -> Float32[Array, "K"]:
-        """Q + U of every candidate, minus infinity where there is none."""
+        """Return Q + U of every candidate, padded with minus infinity."""
         count = stats.node_visits.astype(jnp.float32)
         priors = jnp.where(stats.available, priors, -1.0)
         if self.fpu_value is None:
@@ -115,14 +115,14 @@ class PuctRule:
         return jnp.where(priors >= 0, scores, -jnp.inf)
 
     def _without_forced(self, stats: ChildStats, priors: Float32[Array, "K"]) -> Int32[Array, "K"]:
-        """Visits less those that only the rule of forced playouts explains (Wu 2019, policy target pruning)."""
+        """Return the visits without forced playouts (policy target pruning, Wu 2019)."""
         visits, values = stats.visits, stats.value
         total = jnp.sum(visits, dtype=jnp.int32).astype(jnp.float32)
         best = jnp.argmax(visits).astype(jnp.int32)
         is_best = jnp.arange(visits.shape[0], dtype=jnp.int32) == best
         weight = self.c_init * jnp.sqrt(total)
         best_score = values[best] + weight * priors[best] / (1 + visits[best].astype(jnp.float32))
-        # With fewer visits than this a candidate's score would have been above that of the best.
+        # With fewer visits, the PUCT score of the candidate would exceed the score of the best one.
         enough = jnp.where(best_score > values, weight * priors / jnp.maximum(best_score - values, 1e-9) - 1, jnp.inf)
         forced = jnp.sqrt(self.forced_playouts * priors * total)
         count = visits.astype(jnp.float32)

@@ -1,4 +1,4 @@
-"""Subtree reuse: a player of a whole game searches on in the subtree of the actions that have been played."""
+"""Subtree reuse: continue the search of a game in the subtree of the actions played."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -16,11 +16,11 @@ State = TypeVar("State")
 
 @dataclass(frozen=True)
 class SubtreeReuse(Generic[State]):
-    """A player whose memory is the tree of its last search; all functions are pure, for one game, and can be mapped.
+    """A player of whole games that keeps its search tree; its methods are pure functions of one game and support ``vmap``.
 
-    Before its turn the player hears of every action that was played, its own included, and keeps the subtree below it. A search
-    adds ``num_simulations`` to what is kept. Trees have the capacity of the search, by default twice its simulations and the
-    root: where a subtree leaves room for fewer nodes than there are simulations, the last of these count, but are not kept.
+    Call ``advance`` with every action played, including its own, to keep the subtree below it; ``act`` adds
+    ``num_simulations`` simulations. Trees have the capacity of the search, by default ``2 * num_simulations + 1``. When a tree
+    is full, further leaves are backed up but not stored.
 
     >>> import jax, tilewe_jax
     >>> from tilewe_jax.search import PuctRule, Search, SearchSettings, SubtreeReuse, heuristic_evaluator
@@ -32,55 +32,50 @@ class SubtreeReuse(Generic[State]):
     >>> int(memory.visits[0]) == int(output.visits.max())
     True
 
-    Raises ``ValueError`` for a game with hidden information: its trees are about other positions than what is played.
+    Raises ``ValueError`` for a game with hidden information, whose trees are about determinizations.
     """
 
     search: Search[State]
 
     def __post_init__(self) -> None:
         if self.search.game.has_hidden_information:
-            raise ValueError(f"{self.search.game.id} has hidden information; the tree of a determinization cannot be kept")
+            raise ValueError(f"subtree reuse needs perfect information; {self.search.game.id} has hidden information")
         if self.search.capacity is None:
             capacity = 2 * self.search.settings.num_simulations + 1
             object.__setattr__(self, "search", replace(self.search, capacity=capacity))
 
     def init(self, state: State) -> Tree[State]:
-        """The memory at the beginning of a game: an empty tree."""
+        """Return the initial memory, an empty tree."""
         return self.search.init(state)
 
     def act(
         self, memory: Tree[State], state: State, key: PRNGKeyArray, params: Any = None
     ) -> tuple[SearchOutput[State], Tree[State]]:
-        """Search a position, on top of the memory where that is about it, else anew.
+        """Search a position, starting from the memory if its root is this position.
 
         Args:
-            memory: the tree that ``init`` or ``advance`` gave.
+            memory: a tree from ``init`` or ``advance``.
             state: the position.
             key: consumed.
             params: parameters of the evaluator.
 
         Returns:
-            The output of the search and the memory after it.
+            The output of the search and the new memory.
         """
         output = self.search.extend(self.recall(memory, state), key, params)
         return output, output.tree
 
     def recall(self, memory: Tree[State], state: State) -> Tree[State]:
-        """The memory where it is about a position, else an empty tree."""
-        return _where(_is_root(memory, state), memory, self.search.init(state))
+        """Return the memory if its root is the position, otherwise an empty tree."""
+        equal = jax.tree.map(lambda nodes, leaf: jnp.all(nodes[ROOT] == leaf), memory.state, state)
+        return _where(jnp.all(jnp.stack(jax.tree.leaves(equal))), memory, self.search.init(state))
 
     def advance(self, memory: Tree[State], action: Int32[Array, ""]) -> Tree[State]:
-        """The memory after an action of any player: the subtree below it; an empty tree where the action was never visited."""
+        """Return the subtree below an action of any player, or an empty tree if the action was never visited."""
         matches = (memory.candidates[ROOT] == action) & (memory.children[ROOT] >= 0)
         after = self.search.game.apply(jax.tree.map(lambda leaf: leaf[ROOT], memory.state), action)
         kept, fresh = subtree(memory, jnp.argmax(matches).astype(jnp.int32)), self.search.init(after)
         return _where(jnp.any(matches), kept, fresh)
-
-
-def _is_root(tree: Tree[Any], state: Any) -> Bool[Array, ""]:
-    """Whether a state is that of the root of a tree."""
-    equal = jax.tree.map(lambda nodes, leaf: jnp.all(nodes[ROOT] == leaf), tree.state, state)
-    return jnp.all(jnp.stack(jax.tree.leaves(equal)))
 
 
 def _where(condition: Bool[Array, ""], kept: Tree[State], fresh: Tree[State]) -> Tree[State]:

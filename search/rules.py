@@ -1,7 +1,6 @@
-"""The protocol of action selection: which candidate a simulation follows, and what the statistics of the root say in the end.
+"""The protocol of action selection: selection at root and interior nodes, and the policy of the finished search.
 
-A rule sees the statistics of a node's candidates and never the tree itself, so any rule works in any search, ``Search`` and
-``InformationSetSearch`` alike.
+A rule receives the statistics of a node's candidates, not the tree, so it works in ``Search`` and ``InformationSetSearch``.
 """
 
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -12,63 +11,64 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 
 class ChildStats(NamedTuple):
-    """Statistics of a node and of its K candidates, values being those of the player to move at the node."""
+    """Statistics of a node and its K candidates; values are for the player to move at the node."""
 
     available: Bool[Array, "K"]
-    """Whether there is a candidate in this place."""
+    """Mask of the candidates; false for padding."""
     prior: Float32[Array, "K"]
-    """What ``SelectionRule.store_logits`` made of the candidates' logits."""
+    """Candidate priors as stored by ``SelectionRule.store_logits``."""
     visits: Int32[Array, "K"]
+    """Visit counts of the candidates."""
     value: Float32[Array, "K"]
-    """Mean value of the visits; 0 without visits."""
+    """Mean values of the candidates; 0 without visits."""
     node_visits: Int32[Array, ""]
-    """Visits of the node itself; one more than those of its candidates together where it was evaluated once."""
+    """Visit count of the node: 1 plus the visits of its candidates."""
     node_value: Float32[Array, ""]
-    """Mean value of the node's visits; 0 without visits."""
+    """Mean value of the node; 0 without visits."""
     raw_value: Float32[Array, ""]
-    """The evaluator's value of the node, before anything below it was searched."""
+    """The evaluator's value of the node."""
 
 
 class RootContext(NamedTuple):
-    """What stays the same at the root throughout a search."""
+    """Data about the root that is constant during a search."""
 
     noise: Float32[Array, "K"]
-    """What ``SelectionRule.root_noise`` gave."""
+    """Root noise, see ``SelectionRule.root_noise``."""
     kept_visits: Int32[Array, "K"]
-    """Visits of the candidates before this search began; 0 unless it goes on in a kept subtree."""
+    """Visits of the candidates before this search; 0 unless the search continues in a kept subtree."""
     num_simulations: int
-    """The simulations of this search, as its settings say; a Python number."""
+    """``SearchSettings.num_simulations``, a Python integer."""
 
 
 @runtime_checkable
 class SelectionRule(Protocol):
-    """How candidates are selected: a frozen value, such as ``PuctRule`` or ``GumbelRule``."""
+    """Selection of candidates and of the final action: a frozen dataclass, such as ``PuctRule`` or ``GumbelRule``."""
 
     def store_logits(self, logits: Float32[Array, "K"]) -> Float32[Array, "K"]:
-        """Map candidate logits (minus infinity: no candidate) to what ``Tree.prior`` stores, probabilities or logits."""
+        """Map candidate logits (padded with minus infinity) to the array that ``Tree.prior`` stores."""
 
     def prior_probs(self, stored: Float32[Array, "K"]) -> Float32[Array, "K"]:
-        """Map what ``store_logits`` gave to probabilities; 0 where there is no candidate."""
+        """Map the result of ``store_logits`` to probabilities, padded with 0."""
 
     def root_noise(self, stored: Float32[Array, "K"], key: PRNGKeyArray) -> Float32[Array, "K"]:
         """Root noise, drawn once per search: mixed priors (PUCT) or Gumbel noise."""
 
     def select_root(self, stats: ChildStats, root: RootContext, simulation: Int32[Array, ""]) -> Int32[Array, ""]:
-        """The index of the candidate that a simulation (0, 1, ...) follows at the root."""
+        """Return the index of the candidate to follow at the root in a simulation (0, 1, ...)."""
 
     def select_interior(self, stats: ChildStats) -> Int32[Array, ""]:
-        """The index of the candidate that a simulation follows at any other node."""
+        """Return the index of the candidate to follow at any other node."""
 
     def is_decided(self, stats: ChildStats, root: RootContext, remaining: Int32[Array, ""]) -> Bool[Array, ""]:
-        """Whether the remaining simulations cannot change the action, given the statistics of the root."""
+        """Return whether the remaining simulations cannot change the action, given the statistics of the root."""
 
     def output(self, stats: ChildStats, root: RootContext, key: PRNGKeyArray) -> tuple[Int32[Array, ""], Float32[Array, "K"]]:
-        """The index of the candidate to play, and the improved policy over the candidates, which sums to 1."""
+        """Return the index of the candidate to play, and the improved policy over the candidates, which sums to 1."""
 
 
 def first_argmax(scores: Float32[Array, "K"]) -> Int32[Array, ""]:
-    """``argmax``, the first of equals. XLA's own compares one number at a time on a CPU, and takes eight times as long."""
+    """Return the index of the first maximum, like ``jnp.argmax``, which XLA does not vectorize on CPUs (8 times slower)."""
     bits = lax.bitcast_convert_type(scores, jnp.int32)
-    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # as integers they compare as the numbers do
+    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # integers in the same order as the floats
     count = scores.shape[0]
     return jnp.min(jnp.where(ordered == jnp.max(ordered), jnp.arange(count, dtype=jnp.int32), count))

@@ -1,54 +1,52 @@
-"""The settings of a search, whatever its rule and evaluator."""
+"""The settings that all searches share."""
 
 from dataclasses import dataclass, replace
 
 from tilewe_jax.settings import setting, validate
 
 DEFAULT_CANDIDATE_POOL = 1024
-"""``candidate_pool`` where nothing else is given."""
+"""Default of ``candidate_pool``."""
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """The size of a search, whatever its rule and evaluator. Raises ``ValueError`` for numbers out of range."""
+    """Settings of a search except its rule and evaluator. Raises ``ValueError`` for numbers out of range."""
 
     num_simulations: int = setting(64, 1)
-    """Simulations a search; each evaluates one position. The root is evaluated before them and not counted."""
+    """Number of simulations; each evaluates one position. The evaluation of the root is not counted."""
     num_candidates: int = setting(64, 1)
-    """K, the actions that a node keeps."""
+    """Number of candidate actions of a node, K."""
     candidate_pool: int | None = setting(None, 1)
-    """At most this many legal actions are scored per node; beyond that, a uniform sample of them. ``None`` leaves it to the
-    evaluator: an agent without a network scores 128, everything else 1,024."""
+    """At most this many legal actions are scored per node; beyond that, a uniform sample of them. ``None`` means 128 for agents
+    without a network, otherwise 1,024."""
     max_depth: int = setting(32, 1)
-    """Simulations go no deeper than this below the root."""
+    """Maximum depth of a simulation below the root."""
     score_weight: float | None = setting(None, 0, 1)
-    """Weight of the score utility ``Game.heuristic_value`` in the value of finished games, against win or loss. ``None`` leaves
-    it to the evaluator: an agent with a network takes what that was trained for, one without 0.3; everything else takes 0."""
+    """Weight of the score utility ``Game.heuristic_value`` against win or loss in the value of finished games. ``None`` means,
+    for agents, the weight that the network was trained with, or 0.3 without a network; otherwise 0."""
     stop_early: bool = False
-    """Whether a game's search ends once its remaining simulations cannot change the action. The policy is then that of the
-    simulations run."""
+    """Whether to stop the search of a game once the remaining simulations cannot change the action."""
     root_candidate_pool: int | None = setting(None, 1)
-    """At most this many legal actions are scored at the root, where what is left out is lost for good. ``None`` leaves it to
-    the evaluator: an agent scores 1,024, everything else as many as in other nodes."""
+    """At most this many legal actions are scored at the root. ``None`` means 1,024 for agents, otherwise ``candidate_pool``."""
     leaves: int = setting(1, 1)
-    """Simulations of one tree that are evaluated together: that many leaves are selected one after the other, each as if the
-    ones before it were under way, and go through the evaluator in one batch."""
+    """Number of leaves per tree that are evaluated in one batch. They are selected one after the other; earlier ones count as
+    visits under way."""
     virtual_loss: float = setting(0.0, 0)
-    """With several leaves: what is taken off the mean value of a candidate for each of its visits that is under way. 0 counts
-    these visits alone (WU-UCT, Liu et al. 2020), 1 takes them for losses."""
+    """Subtracted from the mean value of a candidate for each visit under way, with several leaves: 0 counts the visits only
+    (WU-UCT, Liu et al. 2020), 1 counts them as losses."""
     exact_endings: bool = False
-    """Whether proven values travel up the tree, and end the search once the root is proven (MCTS-Solver, Winands et al. 2008,
-    here for any number of players)."""
+    """Whether to propagate proven values up the tree and stop once the root is proven (MCTS-Solver, Winands et al. 2008, for
+    any number of players)."""
     lookahead: bool = False
-    """Whether the exact lookahead of a game that has one, ``Game.outcomes_of_actions``, chooses among the actions of each node:
-    those that provably lose are no candidates as long as there are others, and those that win are the only ones. A node whose
-    outcome it proves is worth that outcome; with ``exact_endings`` it is searched no further."""
+    """Whether to use the game's exact lookahead, ``Game.outcomes_of_actions``, at each node: only proven wins are candidates if
+    there are any, proven losses only if there is nothing else. The node takes a proven outcome as its value; with
+    ``exact_endings`` it is not searched further."""
 
     def __post_init__(self) -> None:
         validate(self)
 
     def resolve(self, candidate_pool: int, root_candidate_pool: int, score_weight: float) -> "SearchSettings":
-        """These settings with the numbers of an evaluator in place of ``None``."""
+        """Return the settings with each ``None`` replaced by the given value."""
         return replace(
             self,
             candidate_pool=candidate_pool if self.candidate_pool is None else self.candidate_pool,

@@ -1,7 +1,7 @@
-"""The search tree of one game, as arrays; ``vmap`` makes it thousands of trees.
+"""The search tree of one game as a pytree of arrays; ``jax.vmap`` adds a batch axis.
 
-A node keeps K candidate actions and not all of them: with six arrays over all actions in every node, as in mctx, a thousand
-searches of 64 simulations among 36,400 actions would take 58 GB.
+A node stores statistics for K candidate actions, not for all actions. With statistics for all 36,400 actions in every node, as
+in mctx, a thousand searches of 64 simulations would take 58 GB.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -17,60 +17,58 @@ from tilewe_jax.utils.loops import scan, while_loop
 State = TypeVar("State")
 
 ROOT = 0
-"""Index of the root."""
+"""Index of the root node."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Tree(Generic[State]):
-    """N nodes in the order in which they were added, the root first; K candidate actions each; P players.
+    """A search tree with room for N nodes of K candidate actions, for P players; nodes are in order of insertion.
 
-    Values are vectors over the players in absolute seats. A node's visits and values count its own evaluation and everything
-    backed up through it. So visits are one more than those of its children together; except where it is proven, or as deep as
-    the search goes, or where the tree had no more room.
+    Values are vectors over the players, indexed by seat. The visits and values of a node include its own evaluation, so its
+    visit count is 1 plus the visits of its children, unless it is proven, at the maximum depth, or the tree was full.
     """
 
     state: State
-    """``[N, ...]``"""
+    """Game states, ``[N, ...]``."""
     player: Int32[Array, "N"]
     """The player to move."""
     proven: Bool[Array, "N"]
-    """Whether ``raw_value`` is the outcome under best play: where the game is over, and, in searches with ``exact_endings``,
-    where that follows from the children or from a lookahead."""
+    """Whether ``raw_value`` is the outcome under best play: the game is over or, with ``exact_endings``, the outcome follows
+    from the children or from a lookahead."""
     visits: Int32[Array, "N"]
-    """0 for the root before its evaluation, and for nodes that are not in use."""
+    """Visit counts; 0 for unused nodes and for a root that is not evaluated yet."""
     value_sum: Float32[Array, "N P"]
-    """Sum over the visits."""
+    """Sum of the values of all visits."""
     raw_value: Float32[Array, "N P"]
-    """The evaluator's value of the node itself, or the outcome where it is proven."""
+    """The evaluator's value of the node, or the outcome of a proven node."""
     candidates: Int32[Array, "N K"]
-    """Action ids; -1 where there are fewer."""
+    """Ids of the candidate actions, padded with -1."""
     prior: Float32[Array, "N K"]
-    """What ``SelectionRule.store_logits`` made of the candidates' logits."""
+    """Candidate priors as stored by ``SelectionRule.store_logits``: probabilities (PUCT) or logits (Gumbel)."""
     children: Int32[Array, "N K"]
-    """The node that a candidate leads to; -1 before its first visit."""
+    """Index of the child node of each candidate; -1 before its first visit."""
     truncated_prior: Float32[Array, "N"]
-    """Prior probability of the legal actions that are no candidates."""
+    """Prior probability of the legal actions that are not candidates."""
     num_truncated: Int32[Array, "N"]
-    """Number of these actions."""
+    """Number of legal actions that are not candidates."""
     num_nodes: Int32[Array, ""]
-    """Nodes in use; 0 as long as the root is not evaluated."""
+    """Number of used nodes; 0 until the root is evaluated."""
 
     @property
     def capacity(self) -> int:
-        """N."""
+        """Maximum number of nodes, N."""
         return self.visits.shape[0]
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Node(Generic[State]):
-    """An evaluated position with K candidates; P players."""
+    """An evaluated position with K candidates, for P players; the fields are those of ``Tree``."""
 
     state: State
     player: Int32[Array, ""]
     proven: Bool[Array, ""]
-    """Whether ``raw_value`` is the outcome under best play: the game is over, or a lookahead has proven it."""
     raw_value: Float32[Array, "P"]
     candidates: Int32[Array, "K"]
     prior: Float32[Array, "K"]
@@ -79,30 +77,30 @@ class Node(Generic[State]):
 
 
 class Path(NamedTuple):
-    """The way of a simulation from the root to a leaf: a position that is not in the tree yet, or where simulations end."""
+    """The path of a simulation from the root to a leaf: a new position, a proven node, or a node at the maximum depth."""
 
     nodes: Int32[Array, "max_depth+1"]
-    """Nodes to back up through, root and leaf included; the capacity of the tree in places left over."""
+    """Nodes to back up through, including root and leaf, padded with the capacity of the tree."""
     parent: Int32[Array, ""]
-    """The node before the leaf."""
+    """The parent of the leaf."""
     candidate: Int32[Array, ""]
-    """Index of the candidate that leads from there to the leaf."""
+    """Index of the candidate taken at ``parent``."""
     action: Int32[Array, ""]
-    """Its action; -1 where the leaf is the root."""
+    """Action taken at ``parent``; -1 if the leaf is the root."""
     child: Int32[Array, ""]
-    """The leaf, where it is in the tree already; -1 elsewhere."""
+    """Index of the leaf if it is already in the tree, otherwise -1."""
     store_at: Int32[Array, ""]
-    """Where the leaf is to be stored; the capacity of the tree where it is in the tree already, or does not fit."""
+    """Index at which to store the leaf; the capacity of the tree if the leaf is already stored or does not fit."""
 
 
 def init_tree(root: State, num_players: int, num_candidates: int, capacity: int) -> Tree[State]:
-    """The tree of a root that is not evaluated yet: it has a state, but no visits and no candidates.
+    """Instantiate a tree whose root has a state but is not evaluated yet.
 
     Args:
         root: the state of the root.
         num_players: P.
-        num_candidates: K, the candidates of a node.
-        capacity: N, the nodes for which there is room.
+        num_candidates: K, the number of candidates of a node.
+        capacity: N, the maximum number of nodes.
     """
 
     def empty(dtype: Any, *shape: int, fill: float = 0) -> Array:
@@ -131,9 +129,14 @@ def add_nodes(
     parent: Int32[Array, "L"],
     candidate: Int32[Array, "L"],
 ) -> Tree[State]:
-    """The tree with nodes stored at ``index``, as children of candidates of their parents.
+    """Store nodes at ``index`` and link them to the candidates of their parents.
 
-    Where the index is the capacity, nothing is stored. The root, index 0, has no parent. ``nodes`` has a leading axis L.
+    Args:
+        tree: the tree.
+        index: indices of the new nodes; nodes with the index ``tree.capacity`` are dropped.
+        nodes: the nodes, with a leading axis L.
+        parent: indices of the parents; ignored for the root.
+        candidate: index of the candidate at each parent.
     """
 
     def store(leaf: Array, value: Array) -> Array:
@@ -147,9 +150,13 @@ def add_nodes(
 
 
 def backup(tree: Tree[State], paths: Path, leaves: Node[State], active: Bool[Array, "L"]) -> Tree[State]:
-    """The tree with leaves added and their values backed up along their paths; those that are not ``active`` change nothing.
+    """Add leaves to the tree and back up their values along their paths.
 
-    ``paths`` and ``leaves`` have a leading axis L.
+    Args:
+        tree: the tree.
+        paths: the paths, with a leading axis L.
+        leaves: the evaluated leaves, with a leading axis L.
+        active: mask of the leaves to use; the others change nothing.
     """
     nodes = jnp.where(active[:, None], paths.nodes, tree.capacity)
     index = jnp.where(active, paths.store_at, tree.capacity)
@@ -162,16 +169,16 @@ def backup(tree: Tree[State], paths: Path, leaves: Node[State], active: Bool[Arr
 
 
 def prove(tree: Tree[State], path: Path, winning: float, active: Bool[Array, ""]) -> Tree[State]:
-    """The tree after what a new leaf proves: a path's nodes whose value now follows from their children.
+    """Propagate a proven leaf up its path (MCTS-Solver for any number of players).
 
-    A node is proven where a candidate of its player is proven to be worth at least ``winning``, or where all legal actions are
-    candidates and proven: it is then worth what the best of them for its player is, the first of equals (max^n). The mean value
-    of a proven node becomes its proven value.
+    A node is proven if one of its candidates is proven to be worth at least ``winning`` to the player to move, or if all legal
+    actions are proven candidates. It then takes the value of the best of them for that player (max^n; the first one on ties),
+    and its mean value becomes the proven value.
 
     Args:
-        tree: the tree, the leaf of the path added.
+        tree: the tree, including the leaf of the path.
         path: the path from the root to the leaf.
-        winning: the value from which on a player has nothing to gain.
+        winning: the value that a player cannot improve on.
         active: whether the leaf was added.
     """
     depth = jnp.sum(path.nodes < tree.capacity, dtype=jnp.int32) - 1
@@ -183,15 +190,15 @@ def prove(tree: Tree[State], path: Path, winning: float, active: Bool[Array, ""]
 
     def ascend(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         depth, _, index, value = carry
-        node, below = path.nodes[depth - 1], path.nodes[depth]
+        node, child = path.nodes[depth - 1], path.nodes[depth]
         children, player = tree.children[node], tree.player[node]
-        # What this leaf has proven below is not in the tree yet.
-        is_proven = (children >= 0) & (tree.proven[children] | (children == below))
-        values = jnp.where((children == below)[:, None], value[depth], tree.raw_value[children])
-        own = jnp.where(is_proven, values[:, player], -jnp.inf)
-        best = jnp.argmax(own).astype(jnp.int32)
+        # The tree does not contain yet that the child on the path is proven.
+        is_proven = (children >= 0) & (tree.proven[children] | (children == child))
+        values = jnp.where((children == child)[:, None], value[depth], tree.raw_value[children])
+        player_value = jnp.where(is_proven, values[:, player], -jnp.inf)
+        best = jnp.argmax(player_value).astype(jnp.int32)
         complete = (tree.num_truncated[node] == 0) & jnp.all(is_proven | (tree.candidates[node] < 0))
-        proves = ((own[best] >= winning) | complete) & ~tree.proven[node]
+        proves = ((player_value[best] >= winning) | complete) & ~tree.proven[node]
         index = index.at[depth - 1].set(jnp.where(proves, node, tree.capacity))
         return depth - 1, proves, index, value.at[depth - 1].set(values[best])
 
@@ -211,13 +218,13 @@ def prove(tree: Tree[State], path: Path, winning: float, active: Bool[Array, ""]
 def child_stats(
     tree: Tree[Any], node: Int32[Array, ""], pending: Int32[Array, "N"] | None = None, virtual_loss: float = 0.0
 ) -> ChildStats:
-    """The statistics of a node and of its candidates, as selection rules see them.
+    """Return the statistics of a node and its candidates that selection rules use.
 
     Args:
         tree: the tree.
-        node: the node.
-        pending: visits of each node that are under way and have no value yet; ``None`` for none. They count as visits of the
-            mean value of the candidate (that of the node where it has none yet), less the virtual loss.
+        node: index of the node.
+        pending: visits of each node that are under way and have no value yet. They count as visits with the mean value of the
+            candidate (or of the node, for an unvisited candidate) minus the virtual loss. ``None`` means no such visits.
         virtual_loss: see ``SearchSettings``.
     """
     player, node_visits, children = tree.player[node], tree.visits[node], tree.children[node]
@@ -241,16 +248,16 @@ def child_stats(
 
 
 def without_refuted(tree: Tree[Any], stats: ChildStats) -> ChildStats:
-    """The statistics of the root without candidates that are proven to be worth less than another one seems to be.
+    """Remove root candidates that are proven to be worth less than the current value of another candidate.
 
-    Where the root is proven by its candidates, what is left are the best proven ones.
+    If the candidates prove the root, only the best proven candidates remain.
     """
     children = tree.children[ROOT]
     is_proven = (children >= 0) & tree.proven[children]
     value = jnp.where(stats.visits > 0, stats.value, -jnp.inf)
     best_proven = jnp.max(jnp.where(is_proven, value, -jnp.inf))
     refuted = is_proven & (value < jnp.max(value))
-    # A lookahead proves a root without any of them.
+    # A lookahead can prove the root without any proven candidate.
     refuted = jnp.where(tree.proven[ROOT] & jnp.any(is_proven), ~is_proven | (value < best_proven), refuted)
     return stats._replace(available=stats.available & ~refuted, visits=jnp.where(refuted, 0, stats.visits))
 
@@ -258,7 +265,7 @@ def without_refuted(tree: Tree[Any], stats: ChildStats) -> ChildStats:
 def mean_values(
     visits: Int32[Array, "N"], value_sum: Float32[Array, "N P"], nodes: Int32[Array, "K"], player: Int32[Array, ""]
 ) -> tuple[Int32[Array, "K"], Float32[Array, "K"]]:
-    """Visits of nodes and their mean values for a player; 0 for nodes -1."""
+    """Return the visits of nodes and their mean values for one player; 0 for the index -1."""
     count = jnp.where(nodes >= 0, visits[nodes], 0)
     return count, jnp.where(nodes >= 0, value_sum[nodes, player] / jnp.maximum(count, 1).astype(jnp.float32), 0.0)
 
@@ -266,18 +273,18 @@ def mean_values(
 def child_values(
     visits: Int32[Array, "N"], value_sum: Float32[Array, "N P"], children: Int32[Array, "K"]
 ) -> tuple[Int32[Array, "K"], Float32[Array, "K P"]]:
-    """Visits of nodes and their mean values by seat; 0 for nodes -1."""
+    """Return the visits of nodes and their mean values for all players; 0 for the index -1."""
     players = jnp.arange(value_sum.shape[1], dtype=jnp.int32)
     return jax.vmap(mean_values, in_axes=(None, None, None, 0), out_axes=(None, 1))(visits, value_sum, children, players)
 
 
 def principal_variation(tree: Tree[Any], candidate: Int32[Array, ""], length: int) -> Int32[Array, "length"]:
-    """The action of one of the root's candidates and the most visited actions after it; -1 after the last visited one.
+    """Return the action of a root candidate, followed by the most visited actions after it and padded with -1.
 
     Args:
         tree: the tree.
-        candidate: the index of the candidate among those of the root.
-        length: number of actions at most.
+        candidate: index of the root candidate.
+        length: maximum number of actions.
     """
 
     def step(place: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Array]:
@@ -293,16 +300,16 @@ def principal_variation(tree: Tree[Any], candidate: Int32[Array, ""], length: in
 
 
 def inner_visits(tree: Tree[Any]) -> Int32[Array, "N"]:
-    """Visits of the nodes from whose values something is to be learned; 0 for the root and for proven nodes."""
+    """Return the visit counts of all nodes, with 0 for the root and for proven nodes."""
     return jnp.where((jnp.arange(tree.capacity, dtype=jnp.int32) != ROOT) & ~tree.proven, tree.visits, 0)
 
 
 def subtree(tree: Tree[State], candidate: Int32[Array, ""]) -> Tree[State]:
-    """The subtree below one of the root's candidates, which must have been visited, as a tree of the same capacity.
+    """Return the subtree below a visited root candidate as a tree of the same capacity.
 
     Args:
         tree: the tree.
-        candidate: the index of the candidate among those of the root, such as ``SearchOutput.action_index``.
+        candidate: index of the root candidate, such as ``SearchOutput.action_index``.
     """
     nodes = jnp.arange(tree.capacity, dtype=jnp.int32)
     parent = (
@@ -312,11 +319,11 @@ def subtree(tree: Tree[State], candidate: Int32[Array, ""]) -> Tree[State]:
     )
     root = tree.children[ROOT, candidate]
     kept, ancestor = nodes == root, parent
-    for _ in range(max(1, (tree.capacity - 1).bit_length())):  # twice as far up each time
+    for _ in range(max(1, (tree.capacity - 1).bit_length())):  # the distance doubles each time
         kept, ancestor = kept | kept[ancestor], ancestor[ancestor]
     kept = kept & (nodes < tree.num_nodes)
     num_nodes = jnp.sum(kept, dtype=jnp.int32)
-    # Nodes are added after their parents, so that the subtree's root stays first.
+    # Children come after their parents, so the new root stays first.
     (source,) = jnp.nonzero(kept, size=tree.capacity, fill_value=0)
     new_index = jnp.cumsum(kept, dtype=jnp.int32) - 1
 
