@@ -54,10 +54,10 @@ class Determinized(Generic[State]):
         outputs: SearchOutput[State] = jax.vmap(partial(self.search, params=params))(states, keys)
         return outputs
 
-    def begin(self, state: State, key: PRNGKeyArray) -> Progress[State]:
-        """Start searches that run in parts, see ``Search.begin``."""
+    def start(self, state: State, key: PRNGKeyArray) -> Progress[State]:
+        """Start searches that run in parts, see ``Search.start``."""
         states, keys = self._sample(state, key)
-        progress: Progress[State] = jax.vmap(lambda state, key: self.search.begin(self.search.init(state), key))(states, keys)
+        progress: Progress[State] = jax.vmap(lambda state, key: self.search.start(self.search.init(state), key))(states, keys)
         return progress
 
     def advance(

@@ -227,9 +227,14 @@ def network_evaluator(game: Game[Any], network: Network | None = None, symmetrie
     """
     if symmetries and game.num_symmetries == 1:
         raise ValueError(f"{game.id} has no symmetries to average over")
-    if network is not None:  # reports wrong shapes before anything is compiled
-        jax.eval_shape(partial(_predict, game, network), state_shapes(game))
+    if network is not None:
+        check_network(game, network)
     return partial(_evaluate_network, game, network, symmetries)
+
+
+def check_network(game: Game[Any], network: Network) -> None:
+    """Raise ``ValueError`` or ``TypeError`` if a network does not fit the game; nothing is compiled."""
+    jax.eval_shape(partial(_predict, game, network), state_shapes(game))
 
 
 def _predict(game: Game[Any], network: Network, state: Any) -> tuple[Array, Array]:
@@ -334,16 +339,16 @@ class EvaluatorSettings:
             if "," in getattr(self, name):
                 raise ValueError(f"{name} must not contain a comma: {getattr(self, name)!r}")
 
-    def build(self, game: Game[Any], score_weight: float, network: Network | None = None) -> Evaluator:
-        """Build the evaluator. Raises ``ValueError`` if it does not fit the game.
+    def build(self, game: Game[Any], score_weight: float, has_network: bool = False) -> Evaluator:
+        """Build the evaluator; a network is its ``params``. Raises ``ValueError`` if it does not fit the game.
 
         Args:
             game: the game.
             score_weight: weight of the score utility in the outcome of playouts.
-            network: the loaded ``network`` setting; ``None`` if searches receive it as ``params``.
+            has_network: whether ``params`` is a network even if the setting ``network`` is empty.
         """
-        if self.network or network is not None:
-            by_network = network_evaluator(game, network, self.symmetries)
+        if self.network or has_network:
+            by_network = network_evaluator(game, symmetries=self.symmetries)
             if not self.playout_weight:
                 return by_network
             playouts = self._playouts(game, score_weight)

@@ -94,9 +94,9 @@ class Search(Generic[State]):
             key: consumed.
             params: parameters of the evaluator.
         """
-        return self.finish(self.advance(self.begin(tree, key), params))
+        return self.finish(self.advance(self.start(tree, key), params))
 
-    def begin(self, tree: Tree[State], key: PRNGKeyArray) -> "Progress[State]":
+    def start(self, tree: Tree[State], key: PRNGKeyArray) -> "Progress[State]":
         """Start a search that runs in parts: ``advance`` continues it, ``finish`` returns its output."""
         keys, unevaluated = jax.random.split(key, 3), tree.num_nodes == 0
         noise = cond(

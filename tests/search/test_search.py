@@ -151,7 +151,7 @@ def test_gumbel_does_what_mctx_does(simulations: int, considered: int) -> None:
     def recorded(state: State, key: Any, noise: jax.Array) -> Any:
         tree = search.simulate(search.init(state), at_root(9), jnp.int32(0), key)
         noise = jnp.where(tree.candidates[0] >= 0, noise[tree.candidates[0]], 0.0)
-        return search.finish(search.advance(replace(search.begin(tree, key), noise=noise)))
+        return search.finish(search.advance(replace(search.start(tree, key), noise=noise)))
 
     ours = jax.jit(jax.vmap(recorded))(state, jax.random.split(jax.random.key(1), BATCH), noise)
     np.testing.assert_array_equal(by_action(ours), np.asarray(theirs.search_tree.summary().visit_counts, int))
@@ -244,7 +244,7 @@ def check_laws(tree: Tree, rows_of_children: bool = True) -> None:
 def test_laws_of_a_tree(seed: int, simulations: int) -> None:
     game, step = one_at_a_time()
     state = opening(game, seed % 6, seed)
-    tree = step.begin(rows(state, seed % BATCH))
+    tree = step.start(rows(state, seed % BATCH))
     for i in range(simulations):
         tree = step.simulate(tree, jnp.int32(i), jax.random.key(seed + i))
     check_laws(tree)
@@ -506,7 +506,7 @@ def test_parts_are_the_search() -> None:
     game, keys = TicTacToe(), jax.random.split(jax.random.key(0), BATCH)
     states = opening(game, 1, 0)
     search = Search(game, playout_evaluator(game), GumbelRule(4, 1.0), SearchSettings(30, 9, max_depth=9, leaves=4))
-    progress = jax.jit(jax.vmap(lambda state, key: search.begin(search.init(state), key)))(states, keys)
+    progress = jax.jit(jax.vmap(lambda state, key: search.start(search.init(state), key)))(states, keys)
     advance = jax.jit(jax.vmap(partial(search.advance, rounds=3)))
     for _ in range(3):
         progress = advance(progress)

@@ -1,4 +1,4 @@
-"""Agents of the device as engines of ``tilewe_jax.tilewe``, the way back from ``host_players``."""
+"""Agents as engines of ``tilewe_jax.tilewe``; the inverse of ``host_players``."""
 
 from tilewe_jax.agents.base import agent
 from tilewe_jax.agents.host_agent import HostAgent
@@ -10,18 +10,18 @@ from tilewe_jax.tilewe.move import Move
 
 
 class AgentEngine(Engine):
-    """An agent, such as ``puct:num_simulations=64,num_playouts=4``, as an engine for boards of any number of players.
+    """An agent, like ``puct:num_simulations=64,num_playouts=4``, as an engine for boards with any number of players.
 
-    The seconds for a move are ignored: how long it searches is part of the agent's settings. It is compiled with the first move
-    for each number of players.
+    The time limit of a move is ignored; the agent's settings limit its search. The first move for each number of players
+    compiles the agent.
 
     Args:
-        text: the agent.
+        text: text of the agent.
         name: name of the engine, by default the text.
-        estimated_elo: as of any engine.
-        seed: seed of its random numbers.
+        estimated_elo: estimated rating, see ``Engine``.
+        seed: seed of the random numbers.
 
-    Raises ``ValueError`` where there is no such agent.
+    Raises ``ValueError`` for an unknown agent.
     """
 
     def __init__(self, text: str, name: str | None = None, estimated_elo: float | None = None, seed: int = 0) -> None:
@@ -31,7 +31,7 @@ class AgentEngine(Engine):
         agent(text, make("tilewe"))
 
     def on_search(self, board: Board, seconds: float) -> Move:
-        """The move that the agent chooses."""
+        """Return the agent's move."""
         del seconds
         if board.n_players not in self._players:
             self._players[board.n_players] = agent(self._text, make("tilewe", players=board.n_players)).host(self._seed)

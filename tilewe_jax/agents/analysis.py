@@ -1,4 +1,4 @@
-"""The search of an analysis: many positions in one call, and what their trees say, see ``tilewe_jax.interop.analysis``."""
+"""Batched searches for analysis: values, candidates and principal variations, see ``tilewe_jax.interop.analysis``."""
 
 import json
 import time
@@ -23,21 +23,21 @@ from tilewe_jax.registry import make
 from tilewe_jax.search import Determinized, Search, SearchOutput
 from tilewe_jax.search.evaluators import best_of, play_out
 from tilewe_jax.search.tree import ROOT, child_values, principal_variation
-from tilewe_jax.settings import is_finite
+from tilewe_jax.settings import accepts, printed
 
 VARIATION_LENGTH = 16
 """Maximum number of actions of a principal variation."""
 MAX_PROGRAMS = 16
-"""Number of searches that are kept for the next request; each holds what it has compiled."""
+"""Maximum number of compiled searches to keep."""
 MAX_STARTS = 256
-"""Number of initial states that are kept for each search."""
+"""Maximum number of initial states to keep for each search."""
 _FIXED = {
-    "network": "an analysis has the network of its agent",
-    "reuse_subtree": "an analysis searches each position anew",
+    "network": "an analysis uses the network of its agent",
+    "reuse_subtree": "an analysis searches each position separately",
     "stop_early": "an analysis runs all simulations",
     "exact_endings": "an analysis runs all simulations",
 }
-"""Settings of agents that a request cannot change, and why."""
+"""Settings of agents that a request cannot change, with the reason."""
 
 Compiling = Callable[[], AbstractContextManager[Any]]
 
@@ -45,42 +45,42 @@ Compiling = Callable[[], AbstractContextManager[Any]]
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class RootReport:
-    """What the trees of one position say at the root: D trees (determinizations), K candidates, P players, L plies."""
+    """Root statistics of one position: D trees (determinizations), K candidates, P players, L plies."""
 
     action: Int32[Array, ""]
-    """The action to play; -1 where the game is over."""
+    """The action to play; -1 if the game is over."""
     value: Float32[Array, "P"]
     """Mean value of the root."""
     candidates: Int32[Array, "D K"]
-    """Action ids; -1 where there are fewer."""
+    """Action ids, padded with -1."""
     prior: Float32[Array, "D K"]
     visits: Int32[Array, "D K"]
     child_value: Float32[Array, "D K P"]
     """Mean values of the candidates; 0 without visits."""
     variations: Int32[Array, "D K L"]
-    """Principal variations of the candidates, -1 after their ends."""
+    """Principal variations of the candidates, padded with -1."""
 
 
-def search_report(search: AnySearch, state: Any, key: PRNGKeyArray) -> RootReport:
-    """Search one position and report its root.
+def search_report(search: AnySearch, state: Any, key: PRNGKeyArray, params: Any) -> RootReport:
+    """Search one position and return its root statistics.
 
-    Where information is hidden a principal variation is the candidate alone: what follows differs between determinizations.
+    With hidden information a principal variation is the candidate alone, because replies differ between determinizations.
     """
     if isinstance(search, Search):
-        return _report_of_tree(search(state, key))
+        return _report_of_tree(search(state, key, params))
     if isinstance(search, Determinized):
-        outputs = search.search_each(state, key)
+        outputs = search.search_each(state, key, params)
         reports = jax.vmap(partial(_report_of_tree, length=1))(outputs)
-        merged: RootReport = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), reports)  # each report has a D of 1
+        merged: RootReport = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), reports)  # D is 1 in each report
         return replace(merged, action=search.combine(outputs).action, value=jnp.mean(outputs.value, axis=0))
-    output, tree = search.search(state, key)
+    output, tree = search.search(state, key, params)
     visits, values = child_values(tree.visits, tree.value_sum, tree.children[ROOT])
     fields = output.candidates, output.prior_probs, visits, values, output.candidates[:, None]
     return RootReport(output.action, output.value, *(leaf[None] for leaf in fields))
 
 
 def _report_of_tree(output: SearchOutput[Any], length: int = VARIATION_LENGTH) -> RootReport:
-    """The report of one tree, with a D of 1."""
+    """Return the root statistics of one tree, with D = 1."""
     tree = output.tree
     visits, values = child_values(tree.visits, tree.value_sum, tree.children[ROOT])
     indices = jnp.arange(visits.shape[0], dtype=jnp.int32)
@@ -92,20 +92,19 @@ def _report_of_tree(output: SearchOutput[Any], length: int = VARIATION_LENGTH) -
 def score_lead(
     game: Game[Any], spec: AgentSpec, num_playouts: int, state: Any, action: Int32[Array, ""], key: PRNGKeyArray
 ) -> Float32[Array, "P"]:
-    """Mean final margin of each seat over the best other one, of games that are played out after an action.
+    """Return the mean final margin of each seat over the best other seat, in playouts after an action.
 
-    They are played like the playouts of the agent's evaluator, whatever that evaluator is; where information is hidden, each in
-    another determinization as the mover sees the position.
+    The playouts use the evaluator settings of the agent. With hidden information, each starts from another determinization.
 
     Args:
         game: the game.
         spec: the agent.
-        num_playouts: number of these games.
+        num_playouts: number of playouts.
         state: the position.
-        action: the action that is played first; -1 at the end.
+        action: the first action; -1 if the game is over.
         key: consumed.
     """
-    policy = game.policies()[spec.evaluator.playout_policy] if spec.evaluator.playout_policy else None
+    policy = spec.evaluator.policy(game)
     choose = policy or best_of(game, spec.evaluator.num_samples)
     apply = game.apply if policy else game.apply_deferred
     player = game.current_player(state)
@@ -121,26 +120,26 @@ def score_lead(
 
 
 _LEAD_STREAM = 8
-"""Folded into the key of a search to draw the games of the score lead."""
+"""Folded into the key of a search for the playouts of the score lead."""
 
 
 class SearchProgram:
-    """The compiled search of positions of one game, by one agent.
+    """The compiled search of one game by one agent.
 
-    Positions are searched in blocks of 1, 4, 16, ... positions, each size compiled when it is first needed; blocks are filled
-    up with copies of their first position. Random numbers depend on the seeds and the number of moves alone, so that a position
-    is searched alike alone and among others.
+    Positions are searched in blocks of 1, 4, 16, ... positions, padded with copies of the first position; each size is compiled
+    on first use. Random numbers depend only on the seeds and the number of moves, so the result of a position does not depend
+    on its block.
 
     Args:
-        agent: the agent, one that searches.
-        max_seconds: limit of the seconds of a block; ``None`` for none.
+        agent: an agent that searches.
+        max_seconds: time limit of a block in seconds; ``None`` means no limit.
         batch: maximum size of a block.
         seed: seed of the random numbers.
-        score_playouts: playouts from which the score lead is estimated; 0 estimates none.
-        compiling: gives a context in which everything is compiled.
+        score_playouts: number of playouts for the score lead; 0 disables it.
+        compiling: returns a context manager for compilation.
 
     Raises:
-        ValueError: the agent does not search, or cannot keep to a time.
+        ValueError: the agent does not search, or does not support a time limit.
         MemoryError: a single tree does not fit into memory.
     """
 
@@ -155,17 +154,17 @@ class SearchProgram:
         compiling: Compiling = nullcontext,
     ) -> None:
         if agent.spec is None or not agent.is_search:
-            raise ValueError(f"{agent.name} does not search; an analysis needs an agent that searches, like puct or gumbel")
+            raise ValueError(f"{agent.name} does not search; an analysis needs a search, like puct or gumbel")
         max_seconds = agent.spec.seconds if max_seconds is None else max_seconds
         search_settings = replace(agent.spec.search, stop_early=False, exact_endings=False)
-        spec = replace(agent.spec, search=search_settings, seconds=None)
+        spec = replace(agent.spec, search=search_settings, seconds=None, reuse_subtree=False)
         self.agent, self.spec, self.game, self.max_seconds = replace(agent, spec=spec), spec, agent.game, max_seconds
         search = self.agent.built()
         if max_seconds is not None and not isinstance(search, Search):
-            raise ValueError("max_seconds can be kept in games without hidden information only")
-        if spec.evaluator.playout_policy and spec.evaluator.playout_policy not in self.game.policies():
-            raise ValueError(f"{self.game.id} has no policy {spec.evaluator.playout_policy!r}")
+            raise ValueError("max_seconds is not supported in games with hidden information")
+        spec.evaluator.policy(self.game)  # for its error
         spec.check_memory(self.game, 1)
+        self._num_rounds = search.num_rounds if isinstance(search, Search) else 0
         settings = search.search.settings if isinstance(search, Determinized) else search.settings
         self._score_weight = settings.score_weight or 0.0
         self._batch, self._compiling = batch, compiling
@@ -176,11 +175,11 @@ class SearchProgram:
 
     @property
     def note(self) -> str | None:
-        """Something that people should know about the network."""
+        """Note for the user about the network."""
         return self.agent.note
 
     def analyze(self, positions: Sequence[Played]) -> list[Analysis]:
-        """The analyses of positions, in blocks. Raises ``ValueError`` for a deal that is none of the game."""
+        """Analyze positions in blocks. Raises ``ValueError`` for an invalid deal."""
         size = self._batch
         while size > 1:
             try:
@@ -194,7 +193,7 @@ class SearchProgram:
     def _analyze_block(self, positions: Sequence[Played], max_size: int) -> list[Analysis]:
         size = min(block_size(len(positions)), max_size)
         filled = [*positions, *[positions[0]] * (size - len(positions))]
-        starts = jax.tree.map(lambda *leaves: np.stack(leaves), *(self._start(position.deal) for position in filled))
+        starts = jax.tree.map(lambda *leaves: np.stack(leaves), *(self._initial_state(position.deal) for position in filled))
         actions = np.full((size, self.game.max_steps), -1, np.int32)
         for row, position in zip(actions, filled, strict=True):
             row[: len(position.actions)] = position.actions
@@ -207,29 +206,29 @@ class SearchProgram:
         leads = [None] * size
         if self._score_playouts:
             lead = self._function("lead", size, self._lead, states, report.action, keys)
-            begun = time.perf_counter()
+            started = time.perf_counter()
             leads = np.asarray(lead(states, report.action, keys)).tolist()
-            seconds += time.perf_counter() - begun
+            seconds += time.perf_counter() - started
         return [
             self._analysis(jax.tree.map(lambda leaf, index=index: leaf[index], report), leads[index], seconds, len(positions))
             for index in range(len(positions))
         ]
 
     def _search_block(self, size: int, states: Any, keys: Key[Array, "B"]) -> tuple[RootReport, float]:
-        """The reports of a block on the host, and the seconds of the search, without those of compilation."""
+        """Return the reports of a block on the host, and the seconds of the search without compilation."""
         if self.max_seconds is None:
             search = self._function("search", size, self._search, self.agent, states, keys)
-            begun = time.perf_counter()
+            started = time.perf_counter()
             report: RootReport = jax.device_get(search(self.agent, states, keys))
-            return report, time.perf_counter() - begun
-        progress = self._function("begin", size, self._begin, states, keys)(states, keys)
+            return report, time.perf_counter() - started
+        progress = self._function("start", size, self._start, states, keys)(states, keys)
         advance = self._function("advance", size, self._advance, self.agent, progress, 1)
         finish = self._function("finish", size, self._finish, progress)
-        begun = time.perf_counter()
-        progress = timed(partial(advance, self.agent), progress, self._searcher(self.agent).num_rounds, self.max_seconds)
-        return jax.device_get(finish(progress)), time.perf_counter() - begun
+        started = time.perf_counter()
+        progress = timed(partial(advance, self.agent), progress, self._num_rounds, self.max_seconds)
+        return jax.device_get(finish(progress)), time.perf_counter() - started
 
-    # ---- Functions of a block, which are compiled
+    # ---- Compiled functions of a block
 
     def _function(self, name: str, size: int, function: Any, *arguments: Any) -> Any:
         if (name, size) not in self._compiled:
@@ -238,7 +237,7 @@ class SearchProgram:
         return self._compiled[name, size]
 
     def _replay(self, starts: Any, actions: Int32[Array, "B T"], steps: Int32[Array, ""]) -> Any:
-        """The states after actions; -1 stands for none."""
+        """Return the states after actions, which are padded with -1."""
 
         def play(ply: Array, states: Any) -> Any:
             return jax.vmap(self.game.apply)(states, actions[:, ply])
@@ -250,22 +249,17 @@ class SearchProgram:
         return jnp.where(seeds == 0, keys, jax.vmap(jax.random.fold_in)(keys, seeds))
 
     def _search(self, agent: Agent, states: Any, keys: Key[Array, "B"]) -> RootReport:
-        return jax.vmap(partial(search_report, agent.built()))(states, keys)
+        return jax.vmap(partial(search_report, agent.built(), params=agent.weights))(states, keys)
 
-    def _searcher(self, agent: Agent) -> Search[Any]:
-        search = agent.built()
-        assert isinstance(search, Search)
-        return search
-
-    def _begin(self, states: Any, keys: Key[Array, "B"]) -> Any:
-        search = self._searcher(self.agent)
-        return jax.vmap(lambda state, key: search.begin(search.init(state), key))(states, keys)
+    def _start(self, states: Any, keys: Key[Array, "B"]) -> Any:
+        return jax.vmap(partial(self.agent.start, None))(states, keys)
 
     def _advance(self, agent: Agent, progress: Any, rounds: Int32[Array, ""]) -> Any:
-        return jax.vmap(partial(self._searcher(agent).advance, rounds=rounds))(progress)
+        return jax.vmap(agent.proceed, in_axes=(0, None))(progress, rounds)
 
     def _finish(self, progress: Any) -> RootReport:
-        return jax.vmap(lambda progress: _report_of_tree(self._searcher(self.agent).finish(progress)))(progress)
+        search: Any = self.agent.built()
+        return jax.vmap(lambda progress: _report_of_tree(search.finish(progress)))(progress)
 
     def _lead(self, states: Any, actions: Int32[Array, "B"], keys: Key[Array, "B"]) -> Float32[Array, "B P"]:
         lead = partial(score_lead, self.game, self.spec, self._score_playouts)
@@ -274,8 +268,8 @@ class SearchProgram:
 
     # ---- On the host
 
-    def _start(self, deal: Any) -> Any:
-        """The initial state of a deal, on the host; most games share one, and making one is expensive."""
+    def _initial_state(self, deal: Any) -> Any:
+        """Return the initial state of a deal on the host; states are cached because creating one is expensive."""
         text = json.dumps(deal, sort_keys=True)
         if text not in self._starts:
             while len(self._starts) >= MAX_STARTS:
@@ -284,7 +278,7 @@ class SearchProgram:
         return self._starts[text]
 
     def _analysis(self, report: RootReport, lead: list[float] | None, seconds: float, batch: int) -> Analysis:
-        """The analysis of one position, of the report of its root; candidates of several trees are merged."""
+        """Create the analysis of one position; the candidates of several trees are merged."""
         candidates = merged_candidates(report)
         return Analysis(
             action=int(report.action),
@@ -299,18 +293,15 @@ class SearchProgram:
 
 
 def merged_candidates(report: RootReport) -> tuple[Candidate, ...]:
-    """The candidates of all trees of a report, on the host: visits added up, values weighted by them, priors averaged."""
+    """Merge the candidates of all trees on the host: sum visits, average values by visits, average priors."""
     num_trees = report.candidates.shape[0]
-    places: dict[int, list[tuple[int, int]]] = {}
-    for tree, index in np.argwhere(report.candidates >= 0).tolist():
-        places.setdefault(int(report.candidates[tree, index]), []).append((tree, index))
     candidates = []
-    for action, where in places.items():
-        rows = tuple(np.array(where).T)
+    for action in dict.fromkeys(report.candidates[report.candidates >= 0].tolist()):
+        rows = np.nonzero(report.candidates == action)
         visits = report.visits[rows]
         count = int(visits.sum())
         value = (report.child_value[rows] * visits[:, None]).sum(axis=0) / max(count, 1)
-        variation = report.variations[where[int(visits.argmax())]]
+        variation = report.variations[rows][visits.argmax()]
         candidates.append(
             Candidate(
                 action=action,
@@ -328,59 +319,57 @@ class AgentAnalyzer:
     """An agent as a ``tilewe_jax.interop.analysis.Analyzer``, for all games that it can play.
 
     Args:
-        agent: the agent as text, one that searches.
-        batch: number of positions that are searched together, at most.
-        others: agents that requests may name besides this one, the levels of a game, and ``best``.
+        agent: text of an agent that searches.
+        batch: maximum number of positions in one search.
+        others: further agents that requests may name; ``level:N`` and ``best`` are always allowed.
         options: further arguments of ``SearchProgram``.
 
-    Raises ``ValueError`` for a text that is no agent.
+    Raises ``ValueError`` for an unknown agent.
     """
 
     def __init__(self, agent: str, batch: int = 64, others: Sequence[str] = (), **options: Any) -> None:
         self.batch = batch
         self._agents = {text: None if is_name(text) else AgentSpec.parse(text) for text in (agent, *others)}
-        """The agents by their texts; ``None`` for names, which depend on the game."""
+        """Agents by text; ``None`` for ``level:N`` and ``best``, which depend on the game."""
         self._options = options
         self._programs: dict[tuple[str, str, AgentSpec, float | None], SearchProgram] = {}
 
     @property
     def models(self) -> list[dict[str, Any]]:
-        """The agents that requests may name besides levels, the default first, with their networks."""
+        """The agents that requests may name, the default first, with their networks."""
         return [
             {"name": text, "network": (spec.evaluator.network or None) if spec else None, "max_batch_size": self.batch}
             for text, spec in self._agents.items()
         ]
 
     def prepare(self, game: GameSpec, settings: Mapping[str, Any] | None = None) -> SearchProgram:
-        """The search of a game with some settings of the agent changed. Raises ``ValueError`` and ``MemoryError``."""
+        """Return the search of a game, with some settings changed. Raises ``ValueError`` or ``MemoryError``."""
         spec, max_seconds = self._changed(game, settings or {})
         key = game.host.id, json.dumps(dict(game.options), sort_keys=True), spec, max_seconds
         program = self._programs.pop(key, None)
         if program is None:
             played = make(game.host.id, **game.options)
             program = SearchProgram(agent(str(spec), played), max_seconds, batch=self.batch, **self._options)
-        self._programs[key] = program  # the last one that was asked for
+        self._programs[key] = program  # most recently used last
         while len(self._programs) > MAX_PROGRAMS:
             del self._programs[next(iter(self._programs))]
         return program
 
     def analyze(self, search: SearchProgram, positions: Sequence[Played]) -> list[Analysis]:
-        """The analyses of positions."""
+        """Analyze positions."""
         return search.analyze(positions)
 
     def _changed(self, game: GameSpec, settings: Mapping[str, Any]) -> tuple[AgentSpec, float | None]:
-        """The agent with other settings, and the limit of time, which is none of them. Raises ``ValueError``.
+        """Return the agent with changed settings, and the time limit. Raises ``ValueError``.
 
-        A request names no other agents than those that were offered, levels and ``best``, as a network is read from a file.
+        A request can name only the agents of the constructor, levels and ``best``, because networks are read from files.
         """
         text = settings.get("agent", next(iter(self._agents)))
         if text not in ("best", *self._agents) and not (isinstance(text, str) and text.startswith("level:")):
             raise ValueError(f"agent must be level:N, best or one of {', '.join(self._agents)}, not {str(text)[:80]!r}")
         spec = AgentSpec.parse(text if text in self._agents else text[:80], game.host)
         max_seconds = settings.get("max_seconds")
-        if max_seconds is not None and (
-            type(max_seconds) not in (int, float) or not is_finite(max_seconds) or max_seconds <= 0
-        ):
+        if max_seconds is not None and not (accepts(float, max_seconds) and max_seconds > 0):
             raise ValueError("max_seconds must be a positive number")
         texts: dict[str, str] = {}
         for name, value in settings.items():
@@ -389,18 +378,18 @@ class AgentAnalyzer:
             if not isinstance(value, (str, int, float, type(None))):
                 raise ValueError(f"{name[:80]} must be a text, a number, true, false or null")
             if name not in ("agent", "max_seconds", "max_visits"):
-                texts[name] = str(value).lower() if value is None or isinstance(value, bool) else str(value)
+                texts[name] = printed(value)
         if not spec.is_search and (texts or "max_visits" in settings):
-            raise ValueError(f"{spec.kind} has no settings, and does not search")
+            raise ValueError(f"{spec.kind} has no settings, because it does not search")
         if "max_visits" in settings:
             texts["num_simulations"] = _simulations(spec.num_trees(make(game.host.id, **game.options)), settings["max_visits"])
         return spec.with_settings(texts) if texts else spec, max_seconds
 
 
 def _simulations(trees: int, max_visits: Any) -> str:
-    """The simulations of each tree, of at most this many in all of them. Raises ``ValueError``."""
+    """Return the number of simulations of each tree. Raises ``ValueError``."""
     if type(max_visits) is not int:
         raise ValueError(f"max_visits must be a positive integer, got {str(max_visits)[:80]}")
     if max_visits < trees:
-        raise ValueError(f"max_visits must be at least {trees}, the trees that the agent searches, got {max_visits}")
+        raise ValueError(f"max_visits must be at least {trees}, the number of trees, got {max_visits}")
     return str(max_visits // trees)

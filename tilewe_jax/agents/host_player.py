@@ -1,4 +1,4 @@
-"""Players that decide on the host, one game at a time."""
+"""The protocol of players that decide on the host, one game at a time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,24 +11,27 @@ View = TypeVar("View")
 
 
 @dataclass
-class HostGame:
-    """A game under way, as players on the host see it."""
+class OngoingGame:
+    """A game in progress, as players on the host receive it."""
 
     game: Game[Any]
-    """The rules."""
+    """The game."""
     start: Callable[[], Any]
-    """Gives the state of the new game."""
+    """Returns the initial state."""
     actions: list[int] = field(default_factory=list)
     """Ids of the actions played so far."""
     _views: dict[str, tuple[Any, int]] = field(default_factory=dict)
 
-    def view(self, name: str, begin: Callable[[], View], play: Callable[[View, int], View]) -> View:
-        """The position in the form of some library, kept up to date and shared by all players that ask for it by ``name``.
+    def view(self, name: str, create: Callable[[], View], play: Callable[[View, int], View]) -> View:
+        """Return the position in another library's form; it is updated incrementally and shared under ``name``.
 
-        ``begin`` makes the starting position, and ``play`` gives the position after an action.
+        Args:
+            name: name of the form.
+            create: returns the initial position.
+            play: returns the position after an action.
         """
-        position, played = self._views.get(name) or (begin(), 0)
-        for action in self.actions[played:]:
+        position, num_played = self._views.get(name) or (create(), 0)
+        for action in self.actions[num_played:]:
             position = play(position, action)
         self._views[name] = position, len(self.actions)
         return position
@@ -37,10 +40,10 @@ class HostGame:
     def position(self) -> HostPosition:
         """The position in plain Python, see ``Game.host``."""
 
-        def begin() -> HostPosition:
+        def create() -> HostPosition:
             return self.game.host(self.start())
 
-        position: HostPosition = self.view("host", begin, lambda position, action: position.after(action))
+        position: HostPosition = self.view("host", create, lambda position, action: position.after(action))
         return position
 
 
@@ -50,25 +53,25 @@ class HostPlayer(Protocol):
 
     name: str
 
-    def choose(self, game: HostGame, seconds: float, seed: str) -> int:
-        """The id of the action to play. Raises ``ForfeitError`` where there is none, or none in time.
+    def choose(self, game: OngoingGame, seconds: float, seed: str) -> int:
+        """Return the id of the action to play. Raises ``ForfeitError`` if the player fails or runs out of time.
 
         Args:
-            game: the game under way; the player must leave it as it is.
-            seconds: time for the move.
-            seed: differs for every move of every game, for players that draw random numbers.
+            game: the game, which the player must not change.
+            seconds: time limit of the move in seconds.
+            seed: seed for random numbers, different for every move of every game.
         """
         ...
 
 
 @runtime_checkable
 class ParallelHostPlayer(HostPlayer, Protocol):
-    """A player on the host that can decide in several games at once."""
+    """A player on the host that decides in several games in parallel."""
 
-    def choose_all(self, games: Sequence[HostGame], seconds: float, seeds: Sequence[str]) -> "list[int | ForfeitError]":
-        """``choose`` in each of these games; where it would raise ``ForfeitError``, that error is the result."""
+    def choose_all(self, games: Sequence[OngoingGame], seconds: float, seeds: Sequence[str]) -> "list[int | ForfeitError]":
+        """Call ``choose`` for each game; a raised ``ForfeitError`` becomes the result of that game."""
         ...
 
 
 class ForfeitError(Exception):
-    """Why a player lost the right to move."""
+    """The reason why a player forfeits a game."""

@@ -1,11 +1,11 @@
-"""Adapters that make players of other libraries players of the arena."""
+"""Adapters for players of other libraries."""
 
 import contextlib
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tilewe_jax.agents.host_player import ForfeitError, HostGame, HostPlayer
+from tilewe_jax.agents.host_player import ForfeitError, HostPlayer, OngoingGame
 from tilewe_jax.game import Game
 from tilewe_jax.tilewe import tournament
 from tilewe_jax.tilewe.board import Board
@@ -14,7 +14,7 @@ from tilewe_jax.tilewe.engine import Engine
 
 
 class EnginePlayer:
-    """An engine of ``tilewe_jax.tilewe`` as a player of the arena. Raises ``ValueError`` for other games than Tilewe's."""
+    """An engine of ``tilewe_jax.tilewe`` as a player on the host. Raises ``ValueError`` for games other than ``tilewe``."""
 
     def __init__(self, game: Game[Any], engine: Engine) -> None:
         if game.id != "tilewe" or game.options.keys() - {"players", "movegen"}:
@@ -22,8 +22,8 @@ class EnginePlayer:
             raise ValueError(f"is an engine of tilewe, and cannot play {game.id}" + (f" ({options})" if options else ""))
         self.engine, self.name = engine, engine.name
 
-    def choose(self, game: HostGame, seconds: float, seed: str) -> int:
-        """The engine's action; the engine gets a copy of the board."""
+    def choose(self, game: OngoingGame, seconds: float, seed: str) -> int:
+        """Return the engine's action."""
         board = game.view("tilewe.Board", lambda: Board(game.game.num_players), _push)
         with _seeded(seed):
             try:
@@ -39,7 +39,7 @@ def _push(board: Board, action: int) -> Board:
 
 @contextlib.contextmanager
 def _seeded(seed: str) -> Iterator[None]:
-    """Python's global random numbers, from which engines draw, begin with a seed, and are afterwards as they were before."""
+    """Seed Python's global random numbers, which engines use, and restore their state afterwards."""
     before = random.getstate()
     random.seed(seed)
     try:
@@ -49,4 +49,4 @@ def _seeded(seed: str) -> Iterator[None]:
 
 
 ADAPTERS: dict[type[Any], Callable[[Game[Any], Any], HostPlayer]] = {Engine: EnginePlayer}
-"""Makes a player of the arena from a value of some class; raises ``ValueError``, which goes on after the player's name."""
+"""Adapters by class: functions of the game and a value that return a player; errors continue after the player's name."""

@@ -1,17 +1,16 @@
-"""Agents by name: ``level:N``, levels for people from beginner to strongest, and ``best``, the strongest search.
+"""Named agents: ``level:N``, from beginner to strongest, and ``best``, the strongest search.
 
-Weak levels see little and weigh it coarsely: few simulations, few candidates, and an action drawn by the values of what was
-looked at (``value_temperature``), so that they err in small things more than in large ones. Strong levels search more. Where a
-network that is shipped wins against the strongest search without one, it has a level above that.
+Weak levels use few simulations and candidates and sample the action by value (``value_temperature``), so that they err in small
+things more than in large ones. Strong levels search more. A shipped network is the highest level if it beats the strongest
+search without a network.
 
-The ratings are Elo of the levels of a game among each other, 0 for the weakest, to within about 200, in ``classic_2`` 300. They
-say how far apart levels are, and nothing across games. ``tilewe-jax match level:1 level:2 ... --game GAME `` measures
-them.
+Ratings are Elo among the levels of one game, 0 for the weakest, accurate to about 200 (300 in ``classic_2``). They are not
+comparable between games. ``tilewe-jax match level:1 level:2 ... --game GAME`` measures them.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-if TYPE_CHECKING:  # the game server names levels without JAX
+if TYPE_CHECKING:  # the game server uses levels without JAX
     from tilewe_jax.game import Game
     from tilewe_jax.host import HostGame
 
@@ -20,22 +19,22 @@ class Level(NamedTuple):
     """A level of a game."""
 
     agent: str
-    """The agent, see ``search.AgentSpec``."""
+    """Text of the agent, see ``AgentSpec``."""
     elo: int
-    """Its rating among the levels of the game."""
+    """Rating among the levels of the game."""
 
 
 _PERCEPTRON = "puct:c_init=0.5,playout_weight=0.5,playout_max_legal=100,"
-"""A search with the perceptron of a polyomino game, as far as it is the same for all of them."""
+"""Common settings of the searches with the perceptron of a polyomino game."""
 BEST = {
     "tilewe": _PERCEPTRON + "candidate_pool=256,network=tilewe",
     "duo": _PERCEPTRON + "candidate_pool=256,network=duo",
     "duo_official": _PERCEPTRON + "candidate_pool=256,network=duo_official",
     "classic": _PERCEPTRON + "network=classic",
     "santorini": "puct:c_init=0.5,lookahead=true,network=santorini",
-    "triominos": "puct:num_determinizations=1,num_candidates=32,candidate_pool=64",  # playouts win more than its network
+    "triominos": "puct:num_determinizations=1,num_candidates=32,candidate_pool=64",  # stronger than its network
 }
-"""By the id of a game, the search that won most against others, with the shipped network and the settings that suit it."""
+"""The strongest search by game id, with the shipped network and tuned settings."""
 _POLYOMINO = (
     "puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=0.05",
     "puct:num_simulations=8,num_candidates=8,candidate_pool=8,root_candidate_pool=8,max_depth=2,value_temperature=0.1",
@@ -61,9 +60,9 @@ _TRIOMINOS = (
 )
 _MANY = ",num_simulations=1024"
 _SAME_RULES = [("placement", "random"), ("movegen", "conv")]
-"""Options of games other than the default ones with which networks fit."""
+"""Options of games that do not affect whether a network fits."""
 _ANY_SIZE = ("santorini",)
-"""Games whose network plays on boards of all sizes: it is a convolution, and wins on them."""
+"""Games with a convolutional network, which fits boards of all sizes."""
 
 
 def _levels(agents: tuple[str, ...], *ratings: int) -> tuple[Level, ...]:
@@ -79,27 +78,27 @@ LEVELS: dict[str, tuple[Level, ...]] = {
     "santorini": _levels(_SANTORINI, 0, 1010, 1399, 1820, 2108, 3144, 4399),
     "triominos": _levels(_TRIOMINOS, 0, 450, 666, 785),
 }
-"""The levels of games by their id, the weakest first."""
+"""Levels by game id, the weakest first."""
 
 
 def level_names(game: "Game[Any]") -> list[str]:
-    """The names of the levels of a game, the weakest first; empty where it has none."""
+    """Return the names of the levels of a game, the weakest first."""
     return [f"level:{number}" for number in range(1, len(LEVELS.get(game.id, ())) + 1)]
 
 
 def is_name(text: str) -> bool:
-    """Whether a text is a name of this module, ``level:N`` or ``best``, whatever game it is for."""
+    """Return whether a text is ``level:N`` or ``best``, for any game."""
     return text.partition(":")[0] in ("level", "best")
 
 
 def agent_of(game: "Game[Any] | HostGame", text: str) -> str:
-    """The agent that a text stands for, for a game; the text itself where it is no name of this module.
+    """Replace ``level:N`` or ``best`` by the text of its agent; other texts are returned unchanged.
 
-    ``level:N`` is a level. ``best`` is the search that won most in the game, see ``BEST``; settings after it, as in
-    ``best:num_simulations=400``, take the place of its own. Without such a search it is ``puct``. With options of a game that
-    its network does not fit, a level with a network is the strongest one below it that has none, and ``best`` is ``puct``.
+    Settings after ``best``, as in ``best:num_simulations=400``, override its settings. If the network does not fit the options
+    of the game, or the game is not in ``BEST``, ``best`` is ``puct``, and a level with a network is the strongest lower level
+    without one.
 
-    Raises ``ValueError`` for a level that the game does not have.
+    Raises ``ValueError`` for an unknown level.
     """
     kind, _, rest = text.partition(":")
     fits = all(option in _SAME_RULES or (option[0] == "size" and game.id in _ANY_SIZE) for option in game.options.items())
@@ -113,7 +112,7 @@ def agent_of(game: "Game[Any] | HostGame", text: str) -> str:
         return text
     levels = LEVELS.get(game.id)
     if levels is None:
-        raise ValueError(f"{game.id} has no levels; those that have some are {', '.join(LEVELS)}")
+        raise ValueError(f"{game.id} has no levels; games with levels: {', '.join(LEVELS)}")
     if not rest:
         raise ValueError(f"level needs a number after a colon, from level:1 to level:{len(levels)} in {game.id}")
     if not rest.isdecimal() or not 1 <= int(rest) <= len(levels):

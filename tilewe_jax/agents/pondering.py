@@ -1,51 +1,46 @@
-"""Thinking on the opponent's time: a background thread that works in steps until it is told to stop."""
+"""Background computation in interruptible steps, for pondering on the opponent's time."""
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 
 class Pondering:
-    """At most one thought under way, in a thread of its own.
-
-    The thread ends by itself once it is stopped, after the step under way, and Python waits for that before it exits.
-    """
+    """A worker thread that runs one computation at a time; a computation can be stopped between its steps."""
 
     def __init__(self) -> None:
-        self._thread: threading.Thread | None = None
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="pondering")
+        self._futures: list[Future[None]] = []
         self._stopped = threading.Event()
-        self._error: Exception | None = None
 
-    def start(self, think: Callable[[], Iterator[None]]) -> None:
-        """Stop what is under way and, once it has ended, think in steps; returns at once.
+    @property
+    def is_busy(self) -> bool:
+        """Whether a computation is running."""
+        return not all(future.done() for future in self._futures)
+
+    def start(self, steps: Callable[[], Iterator[None]]) -> None:
+        """Stop the running computation, and start another one once it has ended; returns immediately.
 
         Args:
-            think: called in the thread; it may be stopped wherever it yields.
+            steps: called in the thread; the computation can be stopped wherever the iterator yields.
         """
         self.stop()
-        previous, stopped = self._thread, threading.Event()
+        stopped = self._stopped = threading.Event()
 
         def run() -> None:
-            if previous:
-                previous.join()
-            try:
-                for _ in think():
-                    if stopped.is_set():
-                        break
-            except Exception as error:  # raised by ``wait``, where somebody hears of it
-                self._error = error
+            for _ in steps():
+                if stopped.is_set():
+                    break
 
-        self._stopped, self._thread = stopped, threading.Thread(target=run, name="pondering")
-        self._thread.start()
+        self._futures.append(self._executor.submit(run))
 
     def stop(self) -> None:
-        """Let the thought end after its step under way; returns at once."""
+        """Stop the running computation after its current step; returns immediately."""
         self._stopped.set()
 
     def wait(self) -> None:
-        """Stop the thought and wait for its end. Raises the exception in which one has ended since the last call."""
+        """Stop the running computation and wait for its end. Raises the first exception since the last call."""
         self.stop()
-        if self._thread:
-            self._thread.join()
-        self._thread, error, self._error = None, self._error, None
-        if error:
-            raise error
+        futures, self._futures = self._futures, []
+        for future in futures:
+            future.result()

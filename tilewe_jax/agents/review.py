@@ -1,8 +1,9 @@
-"""Recorded games, rated move by move: what each move lost, by searches of the positions before and after it."""
+"""Move ratings of recorded games: the value that each move lost, by searches of the positions before and after it."""
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +15,31 @@ from tilewe_jax.replay import recorded
 
 @dataclass(frozen=True)
 class RecordedGame:
-    """A game of a file, finished or not."""
+    """A finished or unfinished game in a file."""
 
     number: int
-    """Its number in the file, from 1."""
+    """Number of the game in the file, from 1."""
     spec: GameSpec
     deal: Any
     actions: tuple[int, ...]
     players: tuple[str, ...]
-    """Names of the players by seat; empty where unknown."""
+    """Names of the players by seat; empty if unknown."""
 
     def request(self) -> Request:
-        """The request to analyse all its positions. Raises ``RequestError`` where a move is illegal."""
+        """Return the request to analyze all positions. Raises ``RequestError`` for an illegal move."""
         actions, positions = read_moves(self.spec.host, self.deal, list(self.actions))
         turns = tuple(range(len(actions) + 1))
         return Request(self.number, self.spec, self.deal, actions, positions, turns, {}, None)
 
     def name(self, player: int) -> str | None:
-        """The name of a player, without what would command a terminal; ``None`` where the file has none."""
+        """Return the printable name of a player; ``None`` if unknown."""
         if not self.players:
             return None
         return "".join(letter if letter.isprintable() else "?" for letter in self.players[player])
 
 
 def games_of(path: Path, games: Sequence[recorded.RecordedGame]) -> list[RecordedGame]:
-    """The games of a file, to be rated. Raises ``RecordError`` for an empty file or an illegal move."""
+    """Return the games of a file. Raises ``RecordError`` for an empty file or an illegal move."""
     numbered = [
         RecordedGame(number, GameSpec(each.game, each.game.options), each.deal, each.actions, each.names)
         for number, each in enumerate(games, 1)
@@ -55,39 +56,39 @@ def games_of(path: Path, games: Sequence[recorded.RecordedGame]) -> list[Recorde
 
 @dataclass(frozen=True)
 class RatedMove:
-    """A move of a recorded game, as its player might see it; all values are those of that player."""
+    """A rated move of a recorded game; all values are for its player."""
 
     turn: int
-    """Number of moves before it."""
+    """Number of moves before this move."""
     player: int
-    """The player, from 0."""
+    """Seat of the player, from 0."""
     move: str
     action: int
     best_move: str
-    """The move that the agent would have played."""
+    """The move of the agent."""
     best_action: int
     visits: int
-    """Simulations that went through the move; 0 where it was no candidate."""
+    """Visit count of the move; 0 if it was not a candidate."""
     prior: float
-    """Its probability before the search."""
+    """Prior probability of the move."""
     value_before: float
-    """Value of the position before it."""
+    """Value of the position before the move."""
     value_after: float
-    """Value of the position after it, by a search of that position."""
+    """Value of the position after the move, by a search of that position."""
     loss: float | None
-    """Value of the best move less that of the move, at least 0; ``None`` where the search says nothing of the move."""
+    """Value of the best move minus value of the move, at least 0; ``None`` if the move has no value."""
 
 
 def rated_moves(request: Request, analyses: Sequence[Analysis], is_hidden: bool) -> list[RatedMove]:
-    """The moves of a game, rated.
+    """Rate the moves of a game.
 
-    The value of a move is that of the position after it. Where information is hidden that position is known to others than the
-    player, and in part decided by chance; there it is the mean value of the simulations that went through the move.
+    The value of a move is the value of the position after it. With hidden information it is the mean value of the move in the
+    search before it, because the next position depends on chance and on information that the player does not have.
 
     Args:
         request: the game.
-        analyses: the analyses of all its positions, the last one included.
-        is_hidden: whether information is hidden.
+        analyses: the analyses of all positions, including the last one.
+        is_hidden: whether the game has hidden information.
     """
     moves = []
     for turn, action in enumerate(request.actions):
@@ -128,51 +129,32 @@ def _value(candidate: Candidate | None, player: int) -> float | None:
 def analyzed_games(
     analyzer: AgentAnalyzer, requests: Iterable[Request], follow: Callable[[int], None] = lambda count: None
 ) -> Iterator[tuple[Request, list[Analysis], SearchProgram]]:
-    """The analyses of all positions of games, searched in full batches across games; games come in their order.
+    """Analyze all positions of games in batches across games; yield the games in their order.
 
     Args:
         analyzer: the agent.
-        requests: the games, whose turns are all positions.
-        follow: called with the number of positions that have been analysed.
+        requests: the games.
+        follow: called with the number of positions analyzed so far.
     """
-    open_games: deque[tuple[Request, SearchProgram, list[Analysis]]] = deque()
-    tasks: deque[tuple[int, Request, SearchProgram]] = deque()
-    done: dict[int, list[Analysis]] = {}
+    prepared = ((analyzer.prepare(request.game, request.settings), request) for request in requests)
     count = 0
-
-    def work() -> None:
-        nonlocal count
-        search = tasks[0][2]
-        chosen: list[tuple[int, Request, SearchProgram]] = []
-        while tasks and tasks[0][2] is search and len(chosen) < analyzer.batch:
-            chosen.append(tasks.popleft())
-        analyses = analyzer.analyze(search, [request.played(turn) for turn, request, _ in chosen])
-        for (_, request, _search), analysis in zip(chosen, analyses, strict=True):
-            done[id(request)].append(analysis)
-        count += len(chosen)
-        follow(count)
-
-    def finished() -> Iterator[tuple[Request, list[Analysis], SearchProgram]]:
-        while open_games and len(open_games[0][2]) == len(open_games[0][0].turns):
-            request, search, analyses = open_games.popleft()
-            del done[id(request)]
-            yield request, analyses, search
-
-    for request in requests:
-        search = analyzer.prepare(request.game, request.settings)
-        done[id(request)] = []
-        open_games.append((request, search, done[id(request)]))
-        tasks.extend((turn, request, search) for turn in request.turns)
-        while len(tasks) >= analyzer.batch:
-            work()
-        yield from finished()
-    while tasks:
-        work()
-    yield from finished()
+    for search, group in groupby(prepared, key=itemgetter(0)):
+        positions = ((request, turn) for _, request in group for turn in request.turns)
+        analyses: list[Analysis] = []
+        while batch := list(islice(positions, analyzer.batch)):
+            for (request, turn), analysis in zip(
+                batch, analyzer.analyze(search, [request.played(turn) for request, turn in batch]), strict=True
+            ):
+                analyses.append(analysis)
+                if turn == request.turns[-1]:
+                    yield request, analyses, search
+                    analyses = []
+            count += len(batch)
+            follow(count)
 
 
 def rated_answer(request: Request, analysis: Analysis, rated: RatedMove, name: str | None = None) -> dict[str, Any]:
-    """A rated move as a JSON object: the answer of ``analyze`` to the position before it, and under ``played`` the move."""
+    """Return a rated move as JSON: the answer of ``analyze`` for the position before it, and the move under ``played``."""
     return {
         **answer_of(request, rated.turn, analysis),
         "played": {
@@ -191,18 +173,18 @@ def rated_answer(request: Request, analysis: Analysis, rated: RatedMove, name: s
 
 @dataclass
 class Tally:
-    """What one player lost in all its moves."""
+    """Totals over the moves of one player."""
 
     moves: int = 0
     best: int = 0
-    """Moves that the agent would have played too."""
+    """Number of moves that equal the agent's move."""
     rated: int = 0
-    """Moves whose loss is known."""
+    """Number of moves with a known loss."""
     loss: float = 0.0
     """Sum of the losses."""
 
     def add(self, rated: RatedMove) -> None:
-        """Count a move."""
+        """Add a move."""
         self.moves += 1
         self.best += rated.action == rated.best_action
         if rated.loss is not None:
@@ -210,6 +192,6 @@ class Tally:
             self.loss += rated.loss
 
     def summary(self) -> dict[str, Any]:
-        """The means, as a JSON object."""
+        """Return the totals and the mean loss as JSON."""
         mean = round(self.loss / self.rated, 6) if self.rated else None
         return {"moves": self.moves, "best_moves": self.best, "rated": self.rated, "mean_loss": mean}

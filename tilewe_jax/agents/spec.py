@@ -1,4 +1,4 @@
-"""Searches as text: ``puct:num_simulations=64,network=duo`` and the settings that it stands for."""
+"""The settings of agents, and their text form, like ``puct:num_simulations=64,network=duo``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,20 +23,19 @@ if TYPE_CHECKING:
 
 AnySearch = Search[Any] | Determinized[Any] | InformationSetSearch[Any]
 RULES: dict[str, type[Any]] = {"puct": PuctRule, "gumbel": GumbelRule}
-"""The selection rules by the kind of agent that uses them."""
+"""Selection rules by kind of agent."""
 
-# What a search without a network takes for settings that are left to the evaluator.
+# Defaults of searches without a network.
 _POOL_WITHOUT_NETWORK = 128
 _SCORE_WEIGHT_WITHOUT_NETWORK = 0.3
 
 
 @dataclass(frozen=True)
 class AgentSpec:
-    """An agent of the device as text: a policy of a game by name, or a search with its settings.
+    """The settings of an agent on the device: a policy of a game by name, or a search.
 
-    The settings are the fields of ``search``, ``rule`` and ``evaluator`` and those below, whatever they belong to. The defaults
-    are for playing as well as possible; exploration, as self-play needs it, has to be asked for (``gumbel_scale``,
-    ``dirichlet_alpha``, ``temperature``).
+    The text form has the fields of ``search``, ``rule`` and ``evaluator`` and the fields below as one flat list. The defaults
+    are for strong play; self-play enables exploration (``gumbel_scale``, ``dirichlet_alpha``, ``temperature``).
 
     >>> spec = AgentSpec.parse("gumbel:num_simulations=32,network=santorini")
     >>> spec.search.num_simulations, spec.rule.max_num_considered_actions
@@ -48,59 +47,57 @@ class AgentSpec:
     """
 
     kind: str = "puct"
-    """A name in ``RULES``, or the name of a policy of the game, which has no settings."""
+    """A key of ``RULES``, or the name of a policy of the game, which takes no settings."""
     search: SearchSettings = field(default_factory=lambda: SearchSettings(stop_early=True, exact_endings=True))
     rule: Any = None
-    """The selection rule; ``None`` is the rule of the kind, with its defaults."""
+    """The selection rule; ``None`` means the defaults of the kind."""
     evaluator: EvaluatorSettings = field(default_factory=EvaluatorSettings)
     num_determinizations: int = setting(4, 0)
-    """In games with hidden information: determinizations, each searched separately with all simulations; 0 is one
-    information-set search, with another determinization in each simulation."""
+    """Hidden information: number of determinizations, each searched with all simulations; 0 is one information-set search,
+    which samples a new determinization in each simulation."""
     reuse_subtree: bool = True
-    """Whether the agent searches on in the subtree of what has been played, where it plays a whole game and no information is
-    hidden. ``Agent.act``, which sees one position, never does."""
+    """Keep the subtree of the actions played in whole games without hidden information; ``Agent.act`` never does."""
     seconds: float | None = setting(None, 0)
-    """Limit of the seconds for a move, in games on the host and in matches, which ask such an agent for one game after the
-    other. It is looked at after each part of the simulations; a search of information sets has no parts."""
+    """Time limit per move in seconds, checked on the host between parts of the search; matches then play one game at a time.
+    Information-set searches do not support it."""
 
     def __post_init__(self) -> None:
         validate(self)
         if self.kind not in RULES:
             if replace(self, kind="puct") != AgentSpec():
-                raise ValueError(f"{self.kind} has no settings; only {' and '.join(RULES)} have")
+                raise ValueError(f"{self.kind!r} has no settings; only {' and '.join(RULES)} have")
             return
         if self.rule is None:
             object.__setattr__(self, "rule", RULES[self.kind]())
         if not isinstance(self.rule, RULES[self.kind]):
-            raise ValueError(f"the rule of {self.kind} is a {RULES[self.kind].__name__}, not {self.rule!r}")
+            raise ValueError(f"the rule of {self.kind} must be a {RULES[self.kind].__name__}, got {self.rule!r}")
 
     @classmethod
     def parse(cls, text: str, game: "Game[Any] | HostGame | None" = None) -> "AgentSpec":
-        """The agent of a text: ``kind`` or ``kind:name=value,...``, and for a ``game`` also ``best`` and ``level:N``.
+        """Parse ``kind`` or ``kind:name=value,...``, and with a ``game`` also ``best`` and ``level:N``.
 
-        Raises ``ValueError``, which says what there is.
+        Raises ``ValueError`` for an unknown setting or an invalid value.
         """
         kind, colon, rest = (text if game is None else agent_of(game, text)).partition(":")
         if kind not in RULES:
             if colon:
-                searches = "; ".join(search_agents())
-                raise ValueError(f"{kind!r} has no settings{did_you_mean(kind, RULES)}; agents with settings are {searches}")
+                raise ValueError(f"{kind!r} has no settings{did_you_mean(kind, RULES)}; only {' and '.join(RULES)} have")
             return cls(kind)
         spec, texts = cls(kind), dict[str, str]()
         for item in rest.split(",") if rest else []:
-            name, equals, value = item.partition("=")
+            name, _, value = item.partition("=")
             default = spec.settings.get(name)
-            if default is None or not equals:
-                raise ValueError(spec._no_setting(item) if default is None else spec._no_value(name, default))
-            if not value and default:
-                raise ValueError(spec._no_value(name, default))
+            if default is None:
+                raise ValueError(spec._no_setting(item))
+            if (not value and default) or "=" not in item:
+                raise ValueError(f"{kind}: {name} needs a value, such as {name}={default or '...'}")
             if name in texts:
                 raise ValueError(f"{kind}: {name} is given twice")
             texts[name] = value
         return spec.with_settings(texts)
 
     def with_settings(self, texts: Mapping[str, str]) -> "AgentSpec":
-        """The agent with some settings changed, given as text by name. Raises ``ValueError``, which says what there is."""
+        """Return the agent with some settings changed, given as texts. Raises ``ValueError`` like ``parse``."""
         owners = {name.rpartition(".")[2]: (name.rpartition(".")[0], kind) for name, _, kind, _ in leaves(self)}
         values: dict[str, dict[str, Any]] = {}
         for name, text in texts.items():
@@ -118,14 +115,14 @@ class AgentSpec:
             raise ValueError(f"{self.kind}: {error}") from None
 
     def __str__(self) -> str:
-        """The text that parses to this agent: its kind, and the settings that differ from the defaults."""
+        """Return the text that parses to this agent: its kind, and the settings that differ from the defaults."""
         defaults = type(self)(self.kind).settings
         changed = [f"{name}={text}" for name, text in self.settings.items() if text != defaults[name]]
         return f"{self.kind}:{','.join(changed)}" if changed else self.kind
 
     @property
     def settings(self) -> dict[str, str]:
-        """All settings of a search by name, as text; none for another agent."""
+        """All settings of a search by name, as texts; empty for a policy."""
         named = leaves(self) if self.is_search else ()
         return {name.rpartition(".")[2]: printed(value) for name, _, _, value in named if name != "kind"}
 
@@ -135,62 +132,57 @@ class AgentSpec:
         return self.kind in RULES
 
     def num_trees(self, game: Game[Any]) -> int:
-        """Trees that are searched for a decision; 0 for an agent that does not search."""
+        """Return the number of trees of a decision; 0 for a policy."""
         if not self.is_search:
             return 0
         return max(1, self.num_determinizations) if game.has_hidden_information else 1
 
     def num_simulations(self, game: Game[Any]) -> int:
-        """Simulations of a decision in all trees, at most; 0 for an agent that does not search."""
+        """Return the maximum number of simulations of a decision in all trees; 0 for a policy."""
         return self.search.num_simulations * self.num_trees(game)
 
     def keeps_tree(self, game: Game[Any]) -> bool:
-        """Whether the agent has a tree to keep from move to move of a game."""
+        """Return whether the agent reuses its tree between the moves of a game."""
         return self.is_search and self.reuse_subtree and not game.has_hidden_information
 
     def check_memory(self, game: Game[Any], batch: int, keeps_tree: bool = False) -> None:
-        """Raise ``MemoryError`` where the trees for ``batch`` games do not fit into memory; kept ones have twice the room."""
+        """Raise ``MemoryError`` if the trees of ``batch`` games do not fit into memory; kept trees have twice the capacity."""
         if self.is_search:
             num_nodes = (2 if keeps_tree else 1) * self.search.num_simulations + 1
             memory.check_memory(game, num_nodes, self.search.num_candidates, batch * self.num_trees(game))
 
     def build(self, game: Game[Any], network: Network | None = None) -> AnySearch:
-        """The search, for games with hidden information one that sees no more than the mover.
+        """Build the search; with hidden information it uses only the information of the player to move.
 
         Args:
-            game: the game that it plays.
-            network: what ``evaluator.network`` stands for, already loaded; ``None`` where that is empty.
+            game: the game.
+            network: the loaded network, to be passed to the search as ``params``; ``None`` without a network.
 
-        Raises ``ValueError`` where the agent does not search, or its settings do not fit the game.
+        Raises ``ValueError`` for a policy, or if the settings do not fit the game.
         """
         if not self.is_search:
             raise ValueError(f"{self.kind} does not search")
         pool, score_weight = _POOL_WITHOUT_NETWORK, _SCORE_WEIGHT_WITHOUT_NETWORK
         if network is not None:
-            # Logits of an interface of its own are computed action by action, as those of the heuristics are.
+            # The logits of a custom interface are computed per action, like heuristics.
             pool = DEFAULT_CANDIDATE_POOL if network_interface(game, network) is game else pool
             score_weight = getattr(network, "score_weight", 0.0)
         settings = self.search.resolve(pool, DEFAULT_CANDIDATE_POOL, score_weight)
-        evaluator = self.evaluator.build(game, settings.score_weight or 0.0, network)
+        evaluator = self.evaluator.build(game, settings.score_weight or 0.0, network is not None)
         if game.has_hidden_information and not self.num_determinizations:
             return InformationSetSearch(game, evaluator, self.rule, settings)
         search = Search(game, evaluator, self.rule, settings)
         return Determinized(search, self.num_determinizations) if game.has_hidden_information else search
 
-    def _no_value(self, name: str, default: str) -> str:
-        return f"{self.kind}: {name} needs a value, such as {name}={default or '...'}"
-
     def _no_setting(self, item: str) -> str:
         if not item:
             return f"{self.kind}: a setting is missing before or after a comma"
         name = item.partition("=")[0]
-        defaults = type(self)(self.kind).settings
         others = [kind for kind in RULES if name in type(self)(kind).settings]
-        hint = f" ({others[0]} has)" if others else did_you_mean(name, defaults)
-        known = ",".join(f"{name}={text}" for name, text in defaults.items())
-        return f"{self.kind} has no setting {item!r}{hint}; it has {known}"
+        hint = f" ({others[0]} has)" if others else did_you_mean(name, self.settings)
+        return f"{self.kind} has no setting {item!r}{hint}; tilewe-jax match --list shows all settings"
 
 
 def search_agents() -> list[str]:
-    """The kinds of agents that search, as texts with all their settings and the defaults of these."""
+    """Return the text of each kind of search with all its settings and their defaults."""
     return [f"{kind}:" + ",".join(f"{name}={text}" for name, text in AgentSpec(kind).settings.items()) for kind in RULES]

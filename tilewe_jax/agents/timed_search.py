@@ -1,4 +1,4 @@
-"""Searches under a limit of time: they run in parts on the device, and after each the host looks at the clock."""
+"""Searches with a time limit: the search runs in parts on the device, and the host checks the clock after each part."""
 
 import time
 from collections.abc import Callable
@@ -8,34 +8,33 @@ import jax
 
 T = TypeVar("T")
 MAX_PARTS = 8
-"""Maximum number of parts of a search: each costs a call of the device, and the last one may exceed the limit."""
+"""Maximum number of parts of a search: each part costs a call of the device, and the last one may exceed the limit."""
 
 
-def parts_of(num_rounds: int) -> tuple[int, int]:
-    """The number of parts of a search of so many rounds at most, and the number of rounds of each."""
-    size = -(-num_rounds // MAX_PARTS)
-    return -(-num_rounds // size), size
+def part_size(num_rounds: int) -> int:
+    """Return the number of rounds in each part of a search."""
+    return -(-num_rounds // MAX_PARTS)
 
 
 def timed(advance: Callable[[T, int], T], progress: T, num_rounds: int, seconds: float | None) -> T:
-    """Run a search until its rounds or its seconds are over: at least one part, and others that are likely to end in time.
+    """Run a search until its rounds or its time are used up; it runs at least one part.
 
     Args:
-        advance: ``Search.advance`` or ``Determinized.advance``, of a game or of a batch, as a compiled function of the progress
-            and a number of rounds.
-        progress: what ``begin`` gave.
+        advance: a compiled function of the progress and a number of rounds, like ``Search.advance``, for one game or a batch.
+        progress: the progress from ``Search.start``.
         num_rounds: ``Search.num_rounds``.
-        seconds: the limit; ``None`` for none.
+        seconds: time limit in seconds; ``None`` means no limit.
     """
     if seconds is None:
         return advance(progress, num_rounds)
-    count, size = parts_of(num_rounds)
+    size = part_size(num_rounds)
     started = last = time.perf_counter()
-    for _ in range(count):
+    for _ in range(0, num_rounds, size):
         progress = jax.block_until_ready(advance(progress, size))
-        now = time.perf_counter()
+        current = time.perf_counter()
         state: Any = progress
-        if now - started + now - last > seconds or bool(state.decided.all()):
+        # The next part is expected to take as long as this one.
+        if current - started + current - last > seconds or bool(state.decided.all()):
             break
-        last = now
+        last = current
     return progress

@@ -1,4 +1,4 @@
-"""The arena: players of any kind against each other, thousands of games at a time, with ratings."""
+"""The arena: batched matches between agents of any kind, with ratings."""
 
 from tilewe_jax.arena.match import Match, play_match
 from tilewe_jax.arena.ratings import Ratings, Sprt, plackett_luce

@@ -1,7 +1,6 @@
 """Ladders: an agent against the levels of an opponent, from balanced openings, with intervals and CPU times.
 
-A game is played from every seat after the same opening, and these games together are one observation: their results depend on
-each other, as both depend on the opening.
+Each opening is played once from every seat; these games are one observation, because they all depend on the opening.
 """
 
 import math
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewe_jax.agents import Agent, AgentSpec
+from tilewe_jax.agents import Agent
 from tilewe_jax.agents import agent as make_agent
 from tilewe_jax.arena.match import Opening, play_match
 from tilewe_jax.arena.ratings import ELO
@@ -25,25 +24,25 @@ PENTOBI_ELO = {
     "classic": _PENTOBI_20X20,
     "classic_2": _PENTOBI_20X20,
 }
-"""Ratings of the levels of Pentobi by game, from its source: those of games between its levels, drawn together."""
+"""Ratings of the levels of Pentobi by game, from its source code."""
 _TIME_TOLERANCE = 0.1
 _CALIBRATIONS = 5
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How every match of a ladder is played."""
+    """Settings of the matches of a ladder."""
 
     games: int
-    """Number of games at most."""
+    """Maximum number of games of a match."""
     own_seats: int = 1
-    """Number of seats of the agent; its opponent takes the others."""
+    """Number of seats of the agent; the opponent takes the others."""
     opening: Opening = 0
-    """How games begin, see ``Match``."""
+    """Opening of the games, see ``Match``."""
     precision: float | None = None
-    """A match ends once half the interval of the win rate is no wider."""
+    """Stop a match once half the width of the win rate's 95 % interval is at most this."""
     repeats: int = 1
-    """Number of times that every match is played, with other seeds."""
+    """Number of repetitions of every match, with different seeds."""
     batch: int = 32
     seed: int = 0
     move_seconds: float = 600.0
@@ -51,22 +50,22 @@ class Settings:
 
 @dataclass
 class Rung:
-    """An agent against one level of the opponent."""
+    """The match of an agent against one level of the opponent."""
 
     agent: str
-    """The agent as text, with the simulations that it played with."""
+    """Text of the agent, including its number of simulations."""
     level: int | None
     is_equal_time: bool
-    """Whether the number of simulations was chosen so that the agent takes the CPU time of its opponent."""
+    """Whether the number of simulations was chosen to match the opponent's CPU time."""
     repeats: list[Results] = field(default_factory=list)
-    """Results of the same match with different seeds; the agent is player 0 and its opponent player 1."""
+    """Results with different seeds; the agent is player 0, the opponent player 1."""
 
-    def observations(self, of: Callable[[Results], np.ndarray]) -> np.ndarray:
-        """Means of a number per game over the games with the same opening, in all repeats."""
-        return np.concatenate([results.by_start(of(results)) for results in self.repeats if results.games])
+    def observations(self, per_game: Callable[[Results], np.ndarray]) -> np.ndarray:
+        """Return the means of a number per game over the games of each opening, in all repetitions."""
+        return np.concatenate([results.by_start(per_game(results)) for results in self.repeats if results.games])
 
     def summary(self) -> dict[str, Any]:
-        """The standing as JSON; intervals are 95 % intervals, with openings as observations."""
+        """Return the standing as JSON; 95 % intervals take openings as observations."""
         first = self.repeats[0]
         seats = first.game.num_players
         counts = np.sum([_counts(results) for results in self.repeats], axis=0)
@@ -96,21 +95,21 @@ class Rung:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether Ctrl-C came before all games were played."""
+        """Whether the match was interrupted by Ctrl-C."""
         return any(results.interrupted for results in self.repeats)
 
     def _forfeits(self, index: int) -> int:
         return sum(int(results.all("forfeits")[results.all("seating") == index].sum()) for results in self.repeats)
 
     def cpu_seconds_per_move(self, index: int) -> float | None:
-        """CPU time of a decision of the agent (0) or its opponent (1)."""
+        """Return the mean CPU time of a decision of the agent (0) or its opponent (1), in seconds."""
         each = [results.cpu_seconds_per_move(results.names[index]) for results in self.repeats]
         known = [seconds for seconds in each if seconds is not None]
         return round(sum(known) / len(known), 6) if known else None
 
 
 def check_opponent(game: Game[Any], opponent: str, level: int | None) -> None:
-    """Raise ``ValueError`` if the opponent does not have this level, or does not play the game."""
+    """Raise ``ValueError`` if the opponent does not have this level or does not play the game."""
     _close(_opponent(game, opponent, level))
 
 
@@ -119,10 +118,8 @@ def _opponent(game: Game[Any], opponent: str, level: int | None) -> Agent:
 
 
 def _close(rival: Agent) -> None:
-    """End the processes of a player that has some."""
-    close = getattr(rival.player, "close", None)
-    if close:
-        close()
+    """Kill the processes of a player, if any."""
+    getattr(rival.player, "close", lambda: None)()
 
 
 def climb(
@@ -137,18 +134,18 @@ def climb(
     """Play an agent against one level of an opponent.
 
     Args:
-        game: the game, for two players or more.
-        agent: the agent, as ``tilewe_jax.agent`` takes it.
-        opponent: its opponent; ``{level}`` in it is replaced by the level.
+        game: the game, with at least two players.
+        agent: text of the agent.
+        opponent: text of the opponent, in which ``{level}`` is replaced by the level.
         level: the level; ``None`` for an opponent without levels.
-        settings: how they play.
+        settings: settings of the match.
         progress: called with the results so far.
-        is_equal_time: said of the result.
+        is_equal_time: copied to the result.
 
     Returns:
-        The match; after Ctrl-C with the games that were finished, where there are any.
+        The match; after Ctrl-C, its finished games.
 
-    Raises ``ValueError`` where one of them does not play the game, and ``MemoryError``.
+    Raises ``ValueError`` if one of them does not play the game, ``MemoryError``, or ``KeyboardInterrupt`` without any game.
     """
     rival = _opponent(game, opponent, level)
     try:
@@ -156,7 +153,7 @@ def climb(
         seats = game.num_players
         players = [own] * settings.own_seats + [rival] * (seats - settings.own_seats)
         rung = Rung(agent, level, is_equal_time)
-        # Whole openings only, as an opening is one observation.
+        # Complete openings, because an opening is one observation.
         games = -(-settings.games // seats) * seats
         batch = min(games, max(seats, settings.batch // seats * seats))
 
@@ -189,57 +186,55 @@ def climb(
 
 
 def elo_on_scale(rungs: Sequence[Rung], ratings: dict[int, float]) -> tuple[float, float] | None:
-    """The rating of an agent on the scale of the levels' ratings, and half its 95 % interval.
+    """Return the rating of an agent on the scale of the levels' ratings, and half the width of its 95 % interval.
 
-    It is the rating with which as many opponents would have been beaten as were, where the odds are those of Elo; the interval
-    takes the openings as observations. ``None`` where no level has a rating.
+    The rating makes the expected number of wins against the levels equal to the actual number; the interval takes openings as
+    observations. Returns ``None`` if no level has a rating.
 
     Args:
         rungs: the matches of one agent.
         ratings: ratings of the levels.
     """
-    levels: list[tuple[float, np.ndarray]] = []
-    for rung in rungs:
-        if rung.level in ratings and rung.repeats:
-            observed = rung.observations(lambda results: results.against())
-            levels.append(
-                (ratings[rung.level], np.append(observed, [0.0, 1.0]))
-            )  # half a win and half a loss, or none is finite
-    if not levels:
+    rated = [rung for rung in rungs if rung.level in ratings and rung.repeats]
+    if not rated:
         return None
-    counts = np.array([len(observed) for _, observed in levels])
-    sums = np.array([observed.sum() for _, observed in levels])
-    anchors = np.array([anchor for anchor, _ in levels])
+    # One win and one loss are added, so that the rating is finite.
+    observations = [np.append(rung.observations(Results.against), [0.0, 1.0]) for rung in rated]
+    counts, sums = np.array([len(each) for each in observations]), np.array([each.sum() for each in observations])
+    anchors = np.array([ratings[rung.level] for rung in rated if rung.level is not None])
     low, high = anchors.min() - 4000, anchors.max() + 4000
     for _ in range(60):
         middle = (low + high) / 2
         expected = 1 / (1 + np.exp((anchors - middle) / ELO))
         low, high = (middle, high) if (counts * expected).sum() < sums.sum() else (low, middle)
     slope = (counts * expected * (1 - expected)).sum() / ELO
-    variance = sum(len(observed) * float(observed.var()) for _, observed in levels)
+    variance = sum(len(each) * float(each.var()) for each in observations)
     return float(middle), NormalDist().inv_cdf(0.975) * math.sqrt(variance) / max(slope, 1e-9)
 
 
 def at_seconds_per_move(game: Game[Any], agent: str, seconds: float, opening: Opening, batch: int, seed: int) -> str:
-    """The agent with as many simulations as take it a CPU time for a move on average, measured in games against itself.
+    """Return the agent with the number of simulations that takes a given CPU time per move, measured in self-play.
 
     Args:
         game: the game.
-        agent: a search with its settings.
-        seconds: CPU seconds for a move, of all cores together.
-        opening: how these games begin.
-        batch: number of games that are searched at once, as in the match.
+        agent: text of a search.
+        seconds: CPU seconds per move on all cores.
+        opening: opening of the games.
+        batch: number of games in a batch, as in the match.
         seed: seed of the games.
 
-    Raises ``ValueError`` where the agent is no search.
+    Raises ``ValueError`` for an agent that does not search.
     """
-    name, spec = _search_of(game, agent)
+    searcher = make_agent(agent, game)
+    spec = searcher.spec
+    if spec is None or not searcher.is_search:
+        raise ValueError(f"agent {agent!r} is not a search; only searches can be limited to a CPU time per move")
     measured: dict[int, float] = {}
     simulations = spec.search.num_simulations
     for _ in range(_CALIBRATIONS):
         search = replace(spec, search=replace(spec.search, num_simulations=simulations))
-        itself = make_agent(search, game, name="agent")
-        results = play_match(game, [itself] * game.num_players, batch, batch, seed, opening=opening)
+        players = [make_agent(search, game, name="agent")] * game.num_players
+        results = play_match(game, players, batch, batch, seed, opening=opening)
         measured[simulations] = results.cpu_seconds_per_move("agent") or 0.0
         if abs(measured[simulations] / seconds - 1) <= _TIME_TOLERANCE or (simulations == 1 and measured[1] > seconds):
             break
@@ -249,11 +244,11 @@ def at_seconds_per_move(game: Game[Any], agent: str, seconds: float, opening: Op
         simulations = estimate
     best = min(measured, key=lambda count: abs(math.log(measured[count] / seconds)))
     text = str(replace(spec, search=replace(spec.search, num_simulations=best)))
-    return f"{name}={text}" if name else text
+    return text if searcher.name == agent else f"{searcher.name}={text}"
 
 
 def _simulations_for(measured: dict[int, float], seconds: float) -> int:
-    """Simulations that are likely to take some seconds: on the line through the two nearest measurements."""
+    """Estimate the number of simulations that takes a time, on the line through the two nearest measurements."""
     nearest = sorted(measured, key=lambda count: abs(math.log(measured[count] / seconds)))[:2]
     first = nearest[0]
     slope, offset = measured[first] / first, 0.0
@@ -264,23 +259,15 @@ def _simulations_for(measured: dict[int, float], seconds: float) -> int:
     return max(1, min(round((seconds - offset) / slope), 8 * first))
 
 
-def _search_of(game: Game[Any], agent: str) -> tuple[str, AgentSpec]:
-    """The name, empty where it has none, and the settings of a search. Raises ``ValueError`` for other agents."""
-    made = make_agent(agent, game)
-    if made.spec is None or not made.is_search:
-        raise ValueError(f"agent {agent!r} is no search; only the simulations of a search can be chosen by its time")
-    return ("" if made.name == agent else made.name), made.spec
-
-
 def _counts(results: Results) -> np.ndarray:
-    """Wins, draws and losses of the agent."""
+    """Return the numbers of wins, draws and losses of the agent."""
     shares = results.shares()
     wins, losses = int((shares > 1 - 1e-6).sum()), int((shares < 1e-6).sum())
     return np.array([wins, len(shares) - wins - losses, losses])
 
 
 def _seat_rate(repeats: Sequence[Results], seat: int) -> float | None:
-    """What the agent won of the games in which it had a seat."""
+    """Return the win rate of the agent in the games in which it had a seat; ``None`` without games."""
     rates = [results.shares()[results.all("seating")[:, seat] == 0] for results in repeats]
     joined = np.concatenate(rates)
     return round(float(joined.mean()), 4) if joined.size else None

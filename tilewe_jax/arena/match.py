@@ -1,4 +1,4 @@
-"""Matches of any players, a batch of games at a time: policies decide on the device, players on the host game by game."""
+"""Matches between agents, a batch of games at a time; policies and searches decide on the device, other players on the host."""
 
 import random
 import time
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tilewe_jax import batching
-from tilewe_jax.agents import Agent, ForfeitError, HostGame, HostPlayer
+from tilewe_jax.agents import Agent, ForfeitError, HostPlayer, OngoingGame
 from tilewe_jax.agents.host_agent import host_player
 from tilewe_jax.agents.host_player import ParallelHostPlayer
 from tilewe_jax.arena.ratings import Sprt
@@ -26,9 +26,9 @@ from tilewe_jax.search import memory
 from tilewe_jax.utils.schedule import balanced_schedule
 
 Progress = Callable[[Results], None]
-"""Follows a match by its results so far."""
+"""Called with the results of a match so far."""
 Opening = int | Sequence[Sequence[int]] | None
-"""How games begin: a number of random moves, or lists of actions."""
+"""The opening of games: a number of random moves, or lists of actions."""
 
 
 def play_match(
@@ -45,8 +45,8 @@ def play_match(
     opening: Opening = None,
     enough: Callable[[Results], bool] = lambda results: False,
 ) -> Results:
-    """Compile a ``Match`` and play ``games`` games of it, ``batch`` at a time; arguments as there and in ``Match.play``."""
-    # The schedule and the results of all games are kept.
+    """Compile a ``Match`` and play ``games`` games, ``batch`` at a time; arguments as for ``Match`` and ``Match.play``."""
+    # Schedule and results of all games stay in memory.
     memory.check_fits("games (--games)", games, 200 + 48 * game.num_players, memory.host_memory())
     started = time.perf_counter()
     match = Match(game, players, min(batch, games), seed, move_seconds, devices, opening)
@@ -57,63 +57,76 @@ def play_match(
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class _Play:
-    """A batch of games under way; seats come first, ``[seats, batch]``."""
+    """A batch of games in progress; arrays by seat are ``[seats, batch]``."""
 
     state: Any
     """States, ``[batch, ...]``."""
     keys: jax.Array
-    """One key per game."""
+    """Random key of each game."""
     deals: jax.Array
-    """One key per game for what chance decides before the players do; equal in games that are paired."""
+    """Key of the chance outcomes at the start of each game; equal in paired games."""
     forfeited: jax.Array
     """Whether the player in each seat has forfeited."""
     plies: jax.Array
     """Number of actions of each seat."""
     legal: jax.Array
-    """Sum over these actions of the number of legal ones."""
+    """Sum of the number of legal actions over the actions of each seat."""
     opening: jax.Array
-    """Actions with which each game begins, -1 where it has fewer, ``[batch, actions]``."""
+    """Opening actions of each game, padded with -1, ``[batch, actions]``."""
 
 
-Agents = dict[int, Agent]
-"""Agents by the index of the player."""
+@dataclass
+class _Decider:
+    """One agent on the device, or several policies that are compiled together."""
 
+    indices: np.ndarray
+    """Indices of the players."""
+    agent: Agent | None
+    """The agent; ``None`` for several policies."""
+    divisor: int
+    """The players are to move in about one of ``divisor`` games."""
+    together: Callable[..., Any] | None = None
+    """The ``IndexedPolicy`` of several policies."""
+    choose: Any = None
+    """Compiled: adds the decider's actions to the actions of all games, and returns the new memory, ``[batch, ...]``."""
+    init: Any = None
+    """Compiled: returns the memory of new games, which is their trees; ``None`` for deciders without trees."""
+    advance: Any = None
+    """Compiled: returns the memory after the actions of all games."""
 
-@dataclass(frozen=True)
-class _TreeProgram:
-    """The functions of a player that keeps a tree, compiled for all that differ in their weights alone.
+    @property
+    def keeps_tree(self) -> bool:
+        """Whether the agent carries a tree from move to move."""
+        return self.agent is not None and self.agent.keeps_tree
 
-    The memory is what the player carries from move to move, ``[batch, ...]``.
-    """
-
-    init: Any
-    """Gives the memory of new games."""
-    choose: Any
-    """Gives the actions of all games, with those that the player decides on, and the memory."""
-    advance: Any
-    """Gives the memory after actions of any player."""
+    @property
+    def program_key(self) -> Any:
+        """Identifies the compiled program: agents share one if they differ only in the values of their weights."""
+        leaves, structure = jax.tree.flatten(self.agent)
+        shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+        return structure, shapes, self.divisor, self.together
 
 
 class Match:
     """Games between the same players, compiled once, a batch at a time.
 
-    Every player sits in every seat equally often. One that chooses an illegal action, or fails, forfeits: random actions are
-    played for it from there on, and it is ranked behind those that did not. The games follow from the seed alone, whatever the
-    batch, where players on the host draw random numbers from the seed that they get, and do not look at the clock.
+    Every player sits in every seat equally often. A player that fails or chooses an illegal action forfeits: it continues with
+    random actions and ranks behind the players that did not forfeit. Games depend only on the seed, not on the batch size, if
+    players on the host use the given seeds and no clock.
 
     Args:
         game: the game.
-        players: at least as many as the game has seats. A player that is given twice takes two seats and has one rating.
-        batch: number of games played at once.
-        seed: decides the games.
-        move_seconds: time for a move of a player on the host.
-        devices: number of devices over which policies decide, each for its part of the batch.
-        opening: number of random moves at the beginning, or a list of openings, each the actions with which games begin, which
-            are used in turn. Games are then paired: in as many games as there are seats the same players sit in all seats in
-            turn, with the same deal and the same opening. ``None`` pairs no games.
+        players: at least as many agents as seats. An agent that is given twice takes two seats and has one rating.
+        batch: number of games in a batch.
+        seed: seed of the games.
+        move_seconds: time limit per move for players on the host, in seconds.
+        devices: number of devices that share the batch.
+        opening: number of random opening moves, or a list of openings (action lists) to use in turn. Games are then paired:
+            for each deal and opening, one game per seat rotates the same players through all seats. ``None`` pairs no games.
 
-    Raises ``ValueError`` where there are fewer players than seats, the opening is longer than a game, or the batch cannot be
-    divided among the devices, and ``MemoryError`` where the games or their searches do not fit into memory.
+    Raises:
+        ValueError: too few players, an opening longer than a game, or a batch that ``devices`` does not divide.
+        MemoryError: the games or their search trees do not fit into memory.
     """
 
     def __init__(
@@ -132,11 +145,11 @@ class Match:
             fewer = f", or play with --players {len(players)}" if "players" in parameters and len(players) > 1 else ""
             names = [player.name for player in players]
             raise ValueError(
-                f"{game.id} is played by {seats} here, and {len(names)} agent{'s' * (len(names) > 1)} cannot fill the seats:"
+                f"{game.id} is played by {seats} here, got {len(names)} agent{'s' * (len(names) > 1)};"
                 f" name some twice, like {' '.join((seats * names)[:seats])}{fewer}"
             )
         if isinstance(opening, int) and not 0 <= opening <= game.max_steps:
-            raise ValueError(f"the opening must have 0 to {game.max_steps} moves, the longest game, not {opening}")
+            raise ValueError(f"opening must be 0 to {game.max_steps} moves, the longest game, got {opening}")
         memory.check_batch(game, batch)
         self.game, self.batch, self.seed, self.move_seconds, self.devices = game, batch, seed, move_seconds, devices
         self._is_paired = opening is not None
@@ -145,63 +158,56 @@ class Match:
         self.names = list(dict.fromkeys(player.name for player in players))
         agents = [_as_argument(next(player for player in players if player.name == name)) for name in self.names]
         self._entries = np.array([self.names.index(player.name) for player in players])
-        # A player in one of n entries is to move in about one of n games.
-        self._divisors = [len(players) // int((self._entries == index).sum()) for index in range(len(self.names))]
-        for agent, divisor in zip(agents, self._divisors, strict=True):
+        # A player with one of n entries is to move in about one of n games.
+        divisors = [len(players) // int((self._entries == index).sum()) for index in range(len(self.names))]
+        for agent, divisor in zip(agents, divisors, strict=True):
             if agent.spec:
                 keeps_tree = agent.keeps_tree
                 agent.spec.check_memory(game, batch if keeps_tree else -(-batch // divisor), keeps_tree)
         on_host = {index: host_player(agent) for index, agent in enumerate(agents)}
-        self._host_players = {index: found for index, found in on_host.items() if found}
-        on_device = {index: agent for index, agent in enumerate(agents) if not on_host[index]}
-        self._tree_players = {index: agent for index, agent in on_device.items() if agent.keeps_tree}
-        self._policies = {index: agent for index, agent in on_device.items() if not agent.keeps_tree}
-        sharing: dict[type[Any], dict[int, Any]] = {}
-        for index, agent in self._policies.items():
-            policy = getattr(agent.weights, "func", None)
-            if isinstance(policy, SharingPolicy):
-                sharing.setdefault(type(policy), {})[index] = policy
-        self._together = {
-            tuple(policies): kind.together(list(policies.values())) for kind, policies in sharing.items() if len(policies) > 1
-        }
-        """Policies that are compiled together, by the indices of the players."""
-        number, ply = jnp.zeros(batch, jnp.int32), jnp.int32(0)
-        seating = jnp.zeros((seats, batch), jnp.int32)
-        play = jax.eval_shape(self._start, number)
-        ends = jax.jit(lambda state: (jax.vmap(game.scores)(state), jax.vmap(game.returns)(state)))
-        lowered = [
-            jax.jit(self._start).lower(number),
-            jax.jit(self._choose).lower(self._policies, play, ply, seating),
-            jax.jit(self._move).lower(play, ply, number),
-            ends.lower(play.state),
-        ]
-        programs = {self._program_key(index): index for index in self._tree_players}
-        for (_, divisor), index in programs.items():
-            agent = self._tree_players[index]
-            tree = jax.eval_shape(_init_trees, agent, play.state)
-            init, advance = (
-                batching.split_over_devices(function, devices, shared=1) for function in (_init_trees, _advance_trees)
-            )
-            choose = jax.jit(partial(self._choose_in_tree, divisor), donate_argnums=1)
-            lowered += [
-                jax.jit(init).lower(agent, play.state),
-                choose.lower(agent, tree, number, number, play, ply, ply),
-                jax.jit(advance, donate_argnums=1).lower(agent, tree, number),
-            ]
-        with ThreadPoolExecutor() as pool:  # side by side, as XLA compiles a program for the most part in one thread
-            compiled = list(pool.map(lambda program: program.compile(), lowered))
-        self._compiled_start, self._compiled_choose, self._compiled_move, self._compiled_end, *of_trees = compiled
-        self._tree_programs = {key: _TreeProgram(*of_trees[3 * number : 3 * number + 3]) for number, key in enumerate(programs)}
-        memory.check_compiled(batch, self._compiled_start, self._compiled_choose, self._compiled_move, *of_trees)
+        self._host_players = {index: player for index, player in on_host.items() if player}
+        self._deciders = _deciders({index: agents[index] for index, player in on_host.items() if not player}, divisors)
+        self._compile()
 
-    def _program_key(self, index: int) -> tuple[Any, int]:
-        """What the program of a player that keeps a tree depends on: all but the values of its weights."""
-        leaves, structure = jax.tree.flatten(self._tree_players[index])
-        return (structure, *((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)), self._divisors[index]
+    def _compile(self) -> None:
+        """Compile all programs in parallel, because XLA compiles a program mostly in one thread."""
+        number, ply = jnp.zeros(self.batch, jnp.int32), jnp.int32(0)
+        play = jax.eval_shape(self._start, number)
+        seating = jnp.zeros((self.game.num_players, self.batch), jnp.int32)
+        ends = jax.jit(lambda state: (jax.vmap(self.game.scores)(state), jax.vmap(self.game.returns)(state)))
+        lowered: dict[Any, Any] = {
+            "start": jax.jit(self._start).lower(number),
+            "movers": jax.jit(self._movers).lower(play, ply, seating),
+            "move": jax.jit(self._move).lower(play, ply, number),
+            "end": ends.lower(play.state),
+        }
+        programs = {decider.program_key: decider for decider in self._deciders}
+        for key, decider in programs.items():
+            agent, trees = decider.agent, None
+            if decider.keeps_tree:
+                init, advance = (
+                    batching.split_over_devices(function, self.devices, shared=1) for function in (_init_trees, _advance_trees)
+                )
+                trees = jax.eval_shape(init, agent, play.state)
+                lowered[key, "init"] = jax.jit(init).lower(agent, play.state)
+                lowered[key, "advance"] = jax.jit(advance, donate_argnums=1).lower(agent, trees, number)
+            choose = jax.jit(partial(self._choose, decider.divisor, decider.together), donate_argnums=1)
+            lowered[key, "choose"] = choose.lower(agent, trees, number, number, play, ply, jnp.asarray(decider.indices))
+        with ThreadPoolExecutor() as pool:
+            compiled = dict(zip(lowered, pool.map(lambda program: program.compile(), lowered.values()), strict=True))
+        memory.check_compiled(self.batch, *compiled.values())
+        self._compiled = compiled
+        for decider in self._deciders:
+            key = decider.program_key
+            decider.choose, decider.init, decider.advance = map(
+                compiled.get, [(key, "choose"), (key, "init"), (key, "advance")]
+            )
 
     def replace(self, agent: Agent) -> None:
-        """Give the player of this name another agent without a tree, which differs in its weights alone."""
-        self._policies[self.names.index(agent.name)] = _as_argument(agent)
+        """Replace the agent of the same name on the device by one that differs only in its weights."""
+        index = self.names.index(agent.name)
+        decider = next(decider for decider in self._deciders if index in decider.indices)
+        decider.agent = _as_argument(agent)
 
     def play(
         self,
@@ -211,17 +217,16 @@ class Match:
         sprt: Sprt | None = None,
         enough: Callable[[Results], bool] = lambda results: False,
     ) -> Results:
-        """Play games; Ctrl-C ends early with the batches that were finished.
+        """Play games; Ctrl-C stops the match and returns the finished batches.
 
         Args:
             games: number of games.
-            progress: called with the results so far, at the beginning, after each batch, and after each move of the one under
-                way, whose games are not among them yet.
-            keep: whether a record of every game is kept.
-            sprt: tests the first player against the second after each batch, and ends the match once it has decided.
-            enough: asked after each batch whether the match ends with it.
+            progress: called with the results so far at the start, after each batch, and after each move of the current batch.
+            keep: whether to keep a record of every game.
+            sprt: sequential test of the first player against the second; the match stops once it has decided.
+            enough: called after each batch; the match stops if it returns true.
 
-        Raises ``ValueError`` for a sequential test of fewer than two players.
+        Raises ``ValueError`` for a sequential test with fewer than two players.
         """
         if sprt and len(self.names) < 2:
             raise ValueError("a sequential test (--sprt) needs two agents")
@@ -253,63 +258,55 @@ class Match:
         return results
 
     def _start(self, number: jax.Array) -> _Play:
-        """New games, each decided by its number."""
+        """Create new games from their numbers."""
         fold = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
         keys = fold(jax.random.key(self.seed), number)
         deals = fold(jax.random.key(self.seed), number // self.game.num_players) if self._is_paired else keys
         openings = jnp.asarray(self._openings)[number // self.game.num_players % len(self._openings)]
-        none = jnp.zeros((self.game.num_players, self.batch), jnp.int32)
-        return _Play(jax.vmap(self.game.init)(deals), keys, deals, none != 0, none, none, openings)
+        zeros = jnp.zeros((self.game.num_players, self.batch), jnp.int32)
+        return _Play(jax.vmap(self.game.init)(deals), keys, deals, zeros != 0, zeros, zeros, openings)
 
     def _keys(self, play: _Play, ply: jax.Array) -> jax.Array:
-        """Two keys per game at a ply: for the player, and for the random action where the player fails."""
+        """Return two keys per game: for the player, and for a random action after a forfeit."""
         return jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, ply)))(play.keys)
 
-    def _choose(self, policies: Agents, play: _Play, ply: jax.Array, seating: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Actions of policies; the player to move, -1 where the game is over or that player has forfeited."""
-        keys = self._keys(play, ply)[:, 0]
+    def _movers(self, play: _Play, ply: jax.Array, seating: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return the opening actions, padded with -1, and the players that decide, -1 for none."""
         over = jax.vmap(self.game.is_terminal)(play.state)
         seat = jax.vmap(self.game.current_player)(play.state)
         forfeited = jnp.take_along_axis(play.forfeited, seat[None], axis=0)[0]
-        chosen_before = self._opening_action(play, ply)
-        waits = over | forfeited | (chosen_before >= 0)
-        mover = jnp.where(waits, -1, jnp.take_along_axis(seating, seat[None], axis=0)[0])
-        action = chosen_before
-        for indices, together_policies in self._together.items():
-            share = sum(1 / self._divisors[index] for index in indices)
-            movers = mover[None] == np.array(indices, np.int32)[:, None]
-            mine, which = jnp.any(movers, axis=0), jnp.argmax(movers, axis=0).astype(jnp.int32)
-            together = partial(_policy_actions, max(1, int(1 / share)), together_policies)
-            chosen = batching.split_over_devices(together, self.devices)(mine, play.state, keys, which)
-            action = jnp.where(mine, chosen, action)
-        shared = {index for indices in self._together for index in indices}
-        for index, agent in policies.items():
-            if index in shared:
-                continue
-            mine = mover == index
-            decide = batching.split_over_devices(partial(_agent_actions, self._divisors[index]), self.devices, shared=1)
-            action = jnp.where(mine, decide(agent, mine, play.state, keys), action)
-        return action, mover
+        action = self._opening_action(play, ply)
+        waits = over | forfeited | (action >= 0)
+        return action, jnp.where(waits, -1, jnp.take_along_axis(seating, seat[None], axis=0)[0])
 
-    def _choose_in_tree(
+    def _choose(
         self,
         divisor: int,
-        agent: Agent,
-        tree: Any,
+        together: Callable[..., Any] | None,
+        agent: Agent | None,
+        memory: Any,
         action: jax.Array,
         mover: jax.Array,
         play: _Play,
         ply: jax.Array,
-        index: jax.Array,
+        indices: jax.Array,
     ) -> tuple[jax.Array, Any]:
-        """The actions with those of one player that keeps a tree, and its memory after them."""
-        mine = mover == index
-        decide = batching.split_over_devices(partial(_tree_actions, divisor), self.devices, shared=1)
-        chosen, tree = decide(agent, mine, play.state, self._keys(play, ply)[:, 0], tree)
-        return jnp.where(mine, chosen, action), tree
+        """Add the actions of a decider to the actions of all games; also return its new memory."""
+        movers = mover[None] == indices[:, None]
+        mine, keys = jnp.any(movers, axis=0), self._keys(play, ply)[:, 0]
+        if together is not None:
+            decide = batching.split_over_devices(partial(_policy_actions, divisor, together), self.devices)
+            chosen = decide(mine, play.state, keys, jnp.argmax(movers, axis=0).astype(jnp.int32))
+        elif memory is None:
+            decide = batching.split_over_devices(partial(_agent_actions, divisor), self.devices, shared=1)
+            chosen = decide(agent, mine, play.state, keys)
+        else:
+            decide = batching.split_over_devices(partial(_tree_actions, divisor), self.devices, shared=1)
+            chosen, memory = decide(agent, mine, play.state, keys, memory)
+        return jnp.where(mine, chosen, action), memory
 
     def _opening_action(self, play: _Play, ply: jax.Array) -> jax.Array:
-        """The action of the opening at a ply, -1 after it."""
+        """Return the opening action at a ply, -1 after the opening."""
         action = jnp.full(self.batch, -1, jnp.int32)
         if self._num_random:
             keys = jax.vmap(jax.random.fold_in, (0, None))(play.deals, ply)
@@ -321,7 +318,7 @@ class Match:
         return action
 
     def _move(self, play: _Play, ply: jax.Array, action: jax.Array) -> tuple[_Play, jax.Array]:
-        """Play the actions, and random ones in place of illegal ones; also those that were played, -1 in finished games."""
+        """Play the actions, with random actions for illegal ones; also return the actions played, -1 in finished games."""
         game, state = self.game, play.state
         over = jax.vmap(game.is_terminal)(state)
         legal = jax.vmap(game.is_legal)(state, action)
@@ -329,53 +326,48 @@ class Match:
         seats = jnp.arange(game.num_players, dtype=jnp.int32)[:, None]
         moving = (seats == jax.vmap(game.current_player)(state)[None]) & ~over[None]
         moved = moving.astype(jnp.int32)
-        after = _Play(
-            jax.vmap(game.apply)(state, action),
-            play.keys,
-            play.deals,
-            play.forfeited | (moving & ~legal[None]),
-            play.plies + moved,
-            play.legal + moved * jax.vmap(game.num_legal)(state)[None],
-            play.opening,
+        after = replace(
+            play,
+            state=jax.vmap(game.apply)(state, action),
+            forfeited=play.forfeited | (moving & ~legal[None]),
+            plies=play.plies + moved,
+            legal=play.legal + moved * jax.vmap(game.num_legal)(state)[None],
         )
         return after, action
 
     def _play(self, first: int, seating: np.ndarray, keep: bool, results: Results, progress: Progress) -> Batch:
-        """Play the ``first``-th game and the following, one for each row of ``seating``."""
+        """Play consecutive games from number ``first``, one for each row of ``seating``."""
         count, seats = seating.shape
         padded = np.zeros((self.batch, seats), np.int32)
         padded[:count] = seating
         number = first + np.arange(self.batch)
-        play = self._compiled_start(jnp.asarray(number, jnp.int32))
-        tree_players = [
-            (index, agent, self._tree_programs[self._program_key(index)]) for index, agent in self._tree_players.items()
-        ]
-        trees = [program.init(agent, play.state) for _, agent, program in tree_players]
-        begin = play.state
-        deals = [self.game.deal(_row(begin, index)) for index in range(count)] if keep else []
+        play = self._compiled["start"](jnp.asarray(number, jnp.int32))
+        memories = [decider.init(decider.agent, play.state) if decider.init else None for decider in self._deciders]
+        initial = play.state
+        deals = [self.game.deal(_row(initial, index)) for index in range(count)] if keep else []
         host_games = {
-            index: HostGame(self.game, partial(_row, begin, index))
+            index: OngoingGame(self.game, partial(_row, initial, index))
             for index in range(count)
             if self._host_players.keys() & set(padded[index].tolist())
         }
+        on_device = [index for decider in self._deciders for index in decider.indices.tolist()]
         actions: list[np.ndarray] = []
         seats_first = jnp.asarray(padded.T)
         for ply in range(self.game.max_steps):
             cpu_started = time.process_time()
-            # To the host and back, since they may lie on several devices.
-            choice = self._compiled_choose(self._policies, play, np.int32(ply), seats_first)
-            action, mover = (np.array(part) for part in choice)
-            for place, (index, agent, program) in enumerate(tree_players):
-                arguments = action, mover, play, np.int32(ply), np.int32(index)
-                chosen, trees[place] = program.choose(agent, trees[place], *arguments)
+            # Results go through the host, because they may be on several devices.
+            action, mover = (np.array(part) for part in self._compiled["movers"](play, np.int32(ply), seats_first))
+            for place, decider in enumerate(self._deciders):
+                arguments = action, mover, play, np.int32(ply), decider.indices
+                chosen, memories[place] = decider.choose(decider.agent, memories[place], *arguments)
                 action = np.array(chosen)
-            on_device = self._policies.keys() | self._tree_players.keys()
             results.count_decisions(mover[:count], on_device, time.process_time() - cpu_started)
             self._ask_host_players(action, mover[:count], host_games, number, ply, results)
-            play, played = self._compiled_move(play, np.int32(ply), action)
+            play, played = self._compiled["move"](play, np.int32(ply), action)
             action = np.asarray(played)
-            for place, (_, agent, program) in enumerate(tree_players):
-                trees[place] = program.advance(agent, trees[place], action)
+            for place, decider in enumerate(self._deciders):
+                if decider.advance:
+                    memories[place] = decider.advance(decider.agent, memories[place], action)
             actions.append(action[:count])
             for index, host_game in host_games.items():
                 if actions[-1][index] >= 0:
@@ -390,14 +382,12 @@ class Match:
         self,
         action: np.ndarray,
         mover: np.ndarray,
-        host_games: dict[int, HostGame],
+        host_games: dict[int, OngoingGame],
         number: np.ndarray,
         ply: int,
         results: Results,
     ) -> None:
-        """Write the actions of players on the host into ``action``; one that forfeits leaves -1."""
-        if not self._host_players:
-            return
+        """Write the actions of players on the host into ``action``, -1 for a forfeit."""
         for player, agent in self._host_players.items():
             indices = np.flatnonzero(mover == player).tolist()
             if not indices:
@@ -415,21 +405,20 @@ class Match:
                     results.faults[name] = str(choice)
                 else:
                     action[index] = choice
-            spent = results.host_seconds.get(name, 0.0) + time.perf_counter() - started
-            results.host_seconds[name] = spent
+            results.host_seconds[name] = results.host_seconds.get(name, 0.0) + time.perf_counter() - started
             results.player_cpu_seconds[name] = results.player_cpu_seconds.get(name, 0.0) + cpu_clock() - cpu_started
 
-    def _choice(self, agent: HostPlayer, game: HostGame, seed: str) -> int | ForfeitError:
-        """The action of a player on the host, or why it forfeits."""
+    def _choice(self, agent: HostPlayer, game: OngoingGame, seed: str) -> int | ForfeitError:
+        """Return the action of a player on the host, or the error of its forfeit."""
         try:
             return agent.choose(game, self.move_seconds, seed)
         except ForfeitError as forfeit:
             return forfeit
 
     def _batch(self, play: _Play, seating: np.ndarray, actions: np.ndarray, deals: list[Any]) -> Batch:
-        """The finished games; ``actions`` is ``[games, plies]``."""
+        """Return the finished games; ``actions`` is ``[games, plies]``."""
         count = len(seating)
-        scores, returns = (np.asarray(values)[:count] for values in self._compiled_end(play.state))
+        scores, returns = (np.asarray(values)[:count] for values in self._compiled["end"](play.state))
         forfeits, plies, legal = (np.asarray(counts).T[:count] for counts in (play.forfeited, play.plies, play.legal))
         records = []
         for index, deal in enumerate(deals):
@@ -439,8 +428,30 @@ class Match:
         return Batch(seating, scores, forfeits, plies, legal, records)
 
 
+def _deciders(agents: dict[int, Agent], divisors: Sequence[int]) -> list[_Decider]:
+    """Group agents on the device, given by index: policies of one ``SharingPolicy`` class are compiled together."""
+    sharing: dict[type[Any], dict[int, Any]] = {}
+    for index, agent in agents.items():
+        policy = getattr(agent.weights, "func", None)
+        if isinstance(policy, SharingPolicy) and not agent.keeps_tree:
+            sharing.setdefault(type(policy), {})[index] = policy
+    groups = [(kind, policies) for kind, policies in sharing.items() if len(policies) > 1]
+    grouped = {index for _, policies in groups for index in policies}
+    result = [
+        _Decider(
+            np.array(list(policies), np.int32),
+            None,
+            max(1, int(1 / sum(1 / divisors[index] for index in policies))),
+            kind.together(list(policies.values())),
+        )
+        for kind, policies in groups
+    ]
+    single = [index for index in agents if index not in grouped]
+    return result + [_Decider(np.array([index], np.int32), agents[index], divisors[index]) for index in single]
+
+
 def _as_argument(agent: Agent) -> Agent:
-    """The agent as an argument of compiled functions, which do not depend on its name, nor on where its network is from."""
+    """Return the agent as an argument of compiled functions, without its name and the source of its network."""
     spec = agent.spec
     if spec and agent.is_search and agent.weights is not None:
         spec = replace(spec, evaluator=replace(spec.evaluator, network="loaded"))
@@ -462,9 +473,9 @@ def _agent_actions(divisor: int, agent: Agent, mine: jax.Array, state: Any, keys
 def _policy_actions(
     divisor: int, policy: Callable[..., Any], mine: jax.Array, state: Any, keys: jax.Array, *which: jax.Array
 ) -> jax.Array:
-    """Actions of a policy in the games where it is to move, -1 elsewhere.
+    """Return the actions of a policy in the games of the mask ``mine``, -1 elsewhere.
 
-    It is asked about those games alone, one in ``divisor`` at a time. An ``IndexedPolicy`` also takes ``which``.
+    The policy runs only in these games, in chunks of one in ``divisor`` games. An ``IndexedPolicy`` also takes ``which``.
     """
     impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
 
@@ -480,27 +491,27 @@ def _policy_actions(
 def _tree_actions(
     divisor: int, agent: Agent, mine: jax.Array, state: Any, keys: jax.Array, memory: Any
 ) -> tuple[jax.Array, Any]:
-    """Actions of a player that keeps its tree, as ``_policy_actions`` gives them, and its memory after them."""
+    """Return the actions of an agent that keeps its tree, like ``_policy_actions``, and its new memory."""
     impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
     words = jax.random.key_data(keys)
     chunk = chunk_size(mine.shape[0], divisor)
 
-    # Batch-first throughout: trees are too large to be transposed.
-    def ask(carry: tuple[jax.Array, jax.Array, Any]) -> tuple[jax.Array, jax.Array, Any]:
-        left, action, memory = carry
-        index = some_set(left, chunk)
+    # The batch axis stays first: trees are too large to transpose.
+    def decide(carry: tuple[jax.Array, jax.Array, Any]) -> tuple[jax.Array, jax.Array, Any]:
+        remaining, action, memory = carry
+        index = some_set(remaining, chunk)
         part = jax.tree.map(lambda leaf: jnp.take(leaf, index, axis=0, mode="clip"), (memory, state, words))
         some_memory, some_state, some_words = part
         chosen, after = jax.vmap(agent.play)(some_memory, some_state, jax.random.wrap_key_data(some_words, impl=impl))
         memory = jax.tree.map(lambda leaf, new: leaf.at[index].set(new, mode="drop"), memory, after)
-        return left.at[index].set(False, mode="drop"), action.at[index].set(chosen, mode="drop"), memory
+        return remaining.at[index].set(False, mode="drop"), action.at[index].set(chosen, mode="drop"), memory
 
-    _, action, memory = jax.lax.while_loop(lambda carry: jnp.any(carry[0]), ask, (mine, none, memory))
+    _, action, memory = jax.lax.while_loop(lambda carry: jnp.any(carry[0]), decide, (mine, none, memory))
     return action, memory
 
 
 def _padded(openings: Sequence[Sequence[int]]) -> np.ndarray:
-    """Openings as an array, with -1 behind the shorter ones."""
+    """Return openings as an array, padded with -1."""
     padded = np.full((len(openings), max(map(len, openings))), -1, np.int32)
     for row, actions in zip(padded, openings, strict=True):
         row[: len(actions)] = actions
@@ -508,5 +519,5 @@ def _padded(openings: Sequence[Sequence[int]]) -> np.ndarray:
 
 
 def _row(states: Any, index: int) -> Any:
-    """One state of a batch."""
+    """Return one state of a batch."""
     return jax.tree.map(lambda leaf: leaf[index], states)

@@ -1,7 +1,7 @@
-"""Balanced openings: lists of first moves that two programs value alike, and their search.
+"""Lists of balanced openings, and the search for them by two programs.
 
-Equal players win most of their games from the seat that moves first, so games from the start hardly tell players apart. From an
-opening that is worth about as much for both sides they do, and all pairs of games differ.
+Between strong players, the first player usually wins from the initial position, so the results say little about their strength.
+Balanced openings give both sides equal chances and make games different.
 """
 
 import json
@@ -29,46 +29,46 @@ from tilewe_jax.utils.files import read_json, replacing
 
 FORMAT = "tilewe-jax-openings/1"
 FOLDER = Path(__file__).parents[1] / "openings"
-"""The lists that are part of the package, one a game, for its default options."""
+"""Folder of the shipped lists, one per game with default options."""
 _BATCH = 64
 _SECONDS_TO_SEARCH = 3600.0
 
-_Beginning = tuple[int, ...]
+_Actions = tuple[int, ...]
 """The first actions of a game."""
-_Values = Callable[[Sequence[_Beginning]], Sequence[float]]
-"""Values of beginnings for the player to move, between 0 and 1."""
+_Judge = Callable[[Sequence[_Actions]], Sequence[float]]
+"""Returns the values of positions for the player to move, in [0, 1]."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """First actions of a game, and what they are worth."""
+    """The first actions of a game with their value."""
 
-    actions: tuple[int, ...]
+    actions: _Actions
     values: dict[str, float]
-    """Value for the player to move after them, between 0 and 1, by who said it."""
+    """Value of the position after the opening for the player to move, in [0, 1], by the engine that estimated it."""
 
 
 def find(game: Game[Any]) -> Path | None:
-    """The list that comes with the package; ``None`` where there is none for this game with these options."""
+    """Return the path of the shipped list; ``None`` if there is no list for the game with these options."""
     path = FOLDER / f"{game.id}.json"
     return path if path.exists() and _differences(game, read_json(path)) == "" else None
 
 
 def read(game: Game[Any], path: Path) -> list[Opening]:
-    """The openings of a file. Raises ``ValueError`` where it is none for this game, and ``OSError``."""
+    """Read a file of openings. Raises ``ValueError`` for an invalid file or another game, or ``OSError``."""
     try:
         content = read_json(path)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ValueError(f"it is no file of openings ({FORMAT})")
+            raise ValueError(f"not a file of openings ({FORMAT})")
         if problem := _differences(game, content):
             raise ValueError(problem)
         openings = [Opening(tuple(map(int, row["actions"])), dict(row.get("values", {}))) for row in content["openings"]]
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: it is no file of openings ({error!r})") from None
+        raise ValueError(f"{path}: not a file of openings ({error!r})") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     if not openings:
-        raise ValueError(f"{path}: it has no openings")
+        raise ValueError(f"{path}: contains no openings")
     start = game.host(game.init(jax.random.key(0)))
     for number, opening in enumerate(openings, 1):
         position = start
@@ -80,7 +80,7 @@ def read(game: Game[Any], path: Path) -> list[Opening]:
 
 
 def write(path: Path, game: Game[Any], openings: Sequence[Opening], about: dict[str, Any]) -> None:
-    """Write a file of openings; ``about`` says how they were found."""
+    """Write a file of openings; ``about`` is metadata about the search for them."""
     head = {"format": FORMAT, "game": game.id, "options": game.options, **about}
     rows = [json.dumps({"actions": opening.actions, "values": opening.values}) for opening in openings]
     text = json.dumps(head, indent=1)[:-2] + ',\n "openings": [\n  ' + ",\n  ".join(rows) + "\n ]\n}\n"
@@ -89,30 +89,30 @@ def write(path: Path, game: Game[Any], openings: Sequence[Opening], about: dict[
 
 
 def _differences(game: Game[Any], content: dict[str, Any]) -> str:
-    """Why the openings of a file are not for a game; empty where they are."""
-    its = (content.get("game"), content.get("options"))
-    return "" if its == (game.id, game.options) else f"its openings are of {its[0]} {its[1]}, not of {game.id} {game.options}"
+    """Return the difference between the game of a file and a game; empty if they are equal."""
+    name, options = content.get("game"), content.get("options")
+    if (name, options) == (game.id, game.options):
+        return ""
+    return f"its openings are for {name} {options}, not for {game.id} {game.options}"
 
 
 class Finder:
-    """Finds openings that a search of ours and Pentobi both value alike; a context, which starts and ends engines.
+    """Context manager that finds openings with an equal value for an agent and for Pentobi.
 
-    Each player places a random piece of five cells, in turn. Of these beginnings those are kept whose value for the player to
-    move is that of an equal game, by every engine and by our search. In a game of two that is a half. With more players the
-    seats are not worth the same, and no beginning makes them so: there it is the median of beginnings, and playing each from
-    all seats does the rest.
+    An opening is one random piece of five cells per player. It is kept if all engines and the agent value it as an equal game.
+    With two players an equal game has the value 0.5. With more players the seats differ in value, so it is the median over
+    random openings.
 
     Args:
-        game: a polyomino game that Pentobi has.
-        engines: command lines of Pentobi's GTP engine, which say the game and the level. The first one, of a low level, looks
-            at all beginnings, our search at those that it finds equal, and the others at what is left; the value of the last
-            one is kept.
-        agent: a search of ours with its settings.
-        tolerance: greatest difference of a value from that of an equal game, where values are between 0 and 1.
-        seed: seed of the random moves and of our search.
+        game: a polyomino game that Pentobi supports.
+        engines: command lines of Pentobi's GTP engine with game and level. The first one, of a low level, values all openings,
+            the agent values the openings that pass, and the other engines the rest. The value of the last engine is kept.
+        agent: text of a search.
+        tolerance: maximum difference from the value of an equal game.
+        seed: seed of the random moves and of the agent.
         processes: number of processes of each engine.
 
-    Raises ``ValueError`` where the game is none of the family, the agent does not search, or an engine does not work.
+    Raises ``ValueError`` if the game is not a polyomino game, the agent does not search, or an engine fails.
     """
 
     def __init__(
@@ -121,12 +121,12 @@ class Finder:
         self._names = blokus_game(make_host_game(game.id, **game.options))
         self._random = random.Random(seed)
         self._tolerance = tolerance
-        ours = _our_values(game, agent, seed)
-        self._judges: list[_Values] = []
+        by_agent = _agent_values(game, agent, seed)
+        self._judges: list[_Judge] = []
         self._stack = ExitStack()
         with self._stack as stack:
             each = [stack.enter_context(_Engines(self._names, command, processes)) for command in engines]
-            self._judges = [each[0].values, ours, *(engine.values for engine in each[1:] or each)]
+            self._judges = [each[0].values, by_agent, *(engine.values for engine in each[1:] or each)]
             self._equal = [0.5] * len(self._judges)
             if game.num_players > 2:
                 drawn = self._draw_batch()
@@ -141,42 +141,42 @@ class Finder:
 
     @property
     def equal(self) -> dict[str, float]:
-        """The value of an equal game for our search and for the last engine."""
+        """The value of an equal game for the agent and for the last engine."""
         return {"agent": round(self._equal[1], 4), "engine": round(self._equal[-1], 4)}
 
     def find(self, count: int, progress: Callable[[int, int], None] = lambda found, tried: None) -> Iterator[Opening]:
-        """Yield openings, each once; ``progress`` is called with the numbers of those that were found and tried."""
+        """Yield distinct openings; ``progress`` is called with the numbers of found and tried openings."""
         num_found = num_tried = 0
-        known: set[_Beginning] = set()
+        known: set[_Actions] = set()
         while num_found < count:
-            waiting: list[_Beginning] = []
+            waiting: list[_Actions] = []
             while len(waiting) < _BATCH:
                 drawn = self._draw_batch()
                 num_tried += len(drawn)
-                waiting += [beginning for beginning in self._equal_by(0, drawn) if beginning not in known]
+                waiting += [actions for actions in self._equal_by(0, drawn) if actions not in known]
                 known.update(waiting)
                 progress(num_found, num_tried)
-            ours = self._equal_by(1, waiting[:_BATCH])
-            theirs = ours
+            by_agent = self._equal_by(1, waiting[:_BATCH])
+            by_engine = by_agent
             for judge in range(2, len(self._judges)):
-                theirs = self._equal_by(judge, list(theirs))
-            for beginning, value in list(theirs.items())[: count - num_found]:
+                by_engine = self._equal_by(judge, list(by_engine))
+            for actions, value in list(by_engine.items())[: count - num_found]:
                 num_found += 1
-                yield Opening(beginning, {"agent": round(ours[beginning], 4), "engine": round(value, 4)})
+                yield Opening(actions, {"agent": round(by_agent[actions], 4), "engine": round(value, 4)})
                 progress(num_found, num_tried)
 
-    def _equal_by(self, judge: int, beginnings: Iterable[_Beginning]) -> dict[_Beginning, float]:
-        """Map the beginnings that a judge finds equal to their values for the player to move."""
-        rows = list(dict.fromkeys(beginnings))
+    def _equal_by(self, judge: int, openings: Iterable[_Actions]) -> dict[_Actions, float]:
+        """Map the openings that a judge values as equal games to their values."""
+        rows = list(dict.fromkeys(openings))
         values = zip(rows, self._judges[judge](rows), strict=True)
         return {row: value for row, value in values if abs(value - self._equal[judge]) <= self._tolerance}
 
-    def _draw_batch(self) -> list[_Beginning]:
+    def _draw_batch(self) -> list[_Actions]:
         return [_draw(self._names, self._random) for _ in range(_BATCH)]
 
 
 class _Engines:
-    """Processes of an engine that value beginnings of games."""
+    """Processes of an engine that value openings."""
 
     def __init__(self, names: BlokusGame, command: str, processes: int) -> None:
         self._names, self._command = names, command
@@ -197,11 +197,11 @@ class _Engines:
             engine.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def values(self, beginnings: Sequence[_Beginning]) -> list[float]:
-        """Values for the player to move."""
-        return list(self._threads.map(self._value, beginnings))
+    def values(self, openings: Sequence[_Actions]) -> list[float]:
+        """Return the values of openings for the player to move."""
+        return list(self._threads.map(self._value, openings))
 
-    def _value(self, moves: _Beginning) -> float:
+    def _value(self, moves: _Actions) -> float:
         engine = self._free.get()
         try:
             engine.send("clear_board", _SECONDS_TO_SEARCH)
@@ -218,17 +218,17 @@ class _Engines:
 
 
 def pentobi_value(engine: GtpEngine, color: str) -> float:
-    """What Pentobi's search gives the move that it would play for a colour: the value of the child that was visited most."""
+    """Return the value of Pentobi's best move for a colour: the value of the most visited child."""
     engine.send(f"reg_genmove {color}", _SECONDS_TO_SEARCH)
     children = [line.split() for line in engine.send("move_values", _SECONDS_TO_SEARCH).splitlines()]
     try:
         return float(max(children, key=lambda words: int(words[0]))[2])
     except (ValueError, IndexError):
-        raise CommandError("move_values are not those of Pentobi") from None
+        raise CommandError("move_values has another format than Pentobi's") from None
 
 
-def _draw(names: BlokusGame, choice: random.Random) -> _Beginning:
-    """First moves of all players in turn, with random pieces of the largest size."""
+def _draw(names: BlokusGame, choice: random.Random) -> _Actions:
+    """Draw a random move with a piece of the largest size for each player in turn."""
     moves: list[int] = []
     position = names.start()
     for _ in names.colors:
@@ -238,29 +238,28 @@ def _draw(names: BlokusGame, choice: random.Random) -> _Beginning:
     return tuple(moves)
 
 
-def _our_values(game: Game[Any], text: str, seed: int) -> _Values:
-    """Values by a search of ours, on the scale of two players: half of what is won on average is a half."""
-    ours = make_agent(text, game)
-    ours.built()  # for errors
+def _agent_values(game: Game[Any], text: str, seed: int) -> _Judge:
+    """Return a judge by an agent, with values scaled to two players: the mean outcome becomes 0.5."""
+    agent = make_agent(text, game)
+    agent.built()  # for errors
 
     @jax.jit
-    def values(ours: Agent, actions: jax.Array, keys: jax.Array) -> jax.Array:
+    def values(agent: Agent, actions: jax.Array, keys: jax.Array) -> jax.Array:
         def value(actions: jax.Array, key: jax.Array) -> jax.Array:
             state = game.init(key)
             for action in actions:
                 state = game.apply(state, action)
-            output = ours.search(state, key)
-            best: jax.Array = output.value[game.current_player(state)]
-            return best
+            mover_value: jax.Array = agent.search(state, key).value[game.current_player(state)]
+            return mover_value
 
         return jax.vmap(value)(actions, keys)
 
-    def of_beginnings(beginnings: Sequence[_Beginning]) -> list[float]:
-        if not beginnings:
+    def judge(openings: Sequence[_Actions]) -> list[float]:
+        if not openings:
             return []
-        actions = np.resize(np.array(beginnings, np.int32), (_BATCH, len(beginnings[0])))  # one compiled shape
+        actions = np.resize(np.array(openings, np.int32), (_BATCH, len(openings[0])))  # one compiled shape
         keys = jax.random.split(jax.random.key(seed), _BATCH)
-        result: list[float] = (np.asarray(values(ours, actions, keys)) * game.num_players / 2).tolist()
-        return result[: len(beginnings)]
+        result: list[float] = (np.asarray(values(agent, actions, keys)) * game.num_players / 2).tolist()
+        return result[: len(openings)]
 
-    return of_beginnings
+    return judge

@@ -1,9 +1,8 @@
-"""Ratings from games of any number of players, in any seats: a Plackett-Luce model with ties, and tests of two players.
+"""Ratings from games of any number of players (Plackett-Luce), and sequential tests of two players.
 
-In a game the players are ranked by their results. In the model the first is drawn with probabilities in proportion to the
-players' strengths (times that of the seat), the second likewise from the remaining ones, and so on (Luce 1959, Plackett 1975);
-players with equal results are drawn from the same set (Breslow's treatment of ties). Ratings are on the scale of Elo: 400
-points are odds of ten to one.
+A game ranks its players by their results. The model draws the first one with probabilities proportional to the players'
+strengths times the strengths of their seats, the second one from the remaining players, and so on (Luce 1959, Plackett 1975).
+Tied players are drawn from the same set (Breslow). Ratings use the Elo scale: 400 points are odds of ten to one.
 """
 
 import math
@@ -16,22 +15,21 @@ import numpy as np
 ELO = 400 / math.log(10)
 _LARGEST_ELO = 10_000
 _PRIOR = 0.01
-"""Precision of a normal prior on the log strengths; next to nothing, but it keeps ratings finite of players that won or lost
-every game."""
+"""Precision of a weak normal prior on the log strengths, which keeps the ratings of players with only wins or losses finite."""
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """Ratings in Elo, of mean zero, with 95 % confidence intervals."""
+    """Elo ratings with mean zero, and 95 % confidence intervals."""
 
     players: np.ndarray
     """Rating of each player."""
     player_ci95: np.ndarray
-    """Half the width of the two-sided 95 % interval of each player's rating."""
+    """Half the width of each player's 95 % interval."""
     seats: np.ndarray
     """Rating of each seat."""
     seat_ci95: np.ndarray
-    """Half the width of the two-sided 95 % interval of each seat's rating."""
+    """Half the width of each seat's 95 % interval."""
 
 
 def plackett_luce(seating: np.ndarray, results: np.ndarray, players: int) -> Ratings:
@@ -39,17 +37,16 @@ def plackett_luce(seating: np.ndarray, results: np.ndarray, players: int) -> Rat
 
     Args:
         seating: ``int[games, seats]``, the index of the player in each seat.
-        results: ``float[games, seats]``, the higher the better.
+        results: ``float[games, seats]``, higher is better.
         players: number of players.
 
-    The intervals hold even where the model does not describe the games well, as they rest on how the games differ (the
-    sandwich of Huber 1967), and take the places in one game as one observation. Raises ``ValueError`` without games, or for
-    games of one player.
+    The intervals use the sandwich estimator (Huber 1967) with games as observations, so they hold even if the model fits badly.
+    Raises ``ValueError`` without games, or for games of one player.
     """
     games, seats = seating.shape
     if not games or seats < 2:
         raise ValueError("ratings need games of at least two players")
-    # The strength of each place of each game is made of a player's and a seat's.
+    # The log strength of each seat in a game is the sum of a player's and a seat's log strengths.
     design = np.zeros((games, seats, players + seats))
     np.put_along_axis(design[..., :players], seating[..., None], 1, axis=2)
     design[..., players:] = np.eye(seats)
@@ -80,16 +77,16 @@ def plackett_luce(seating: np.ndarray, results: np.ndarray, players: int) -> Rat
 
 
 def ahead_of(results: np.ndarray) -> np.ndarray:
-    """Whether each seat was ahead of each other one, half where they tied; ``[games, seats, seats]``."""
+    """Return whether each seat beat each other seat, 0.5 for a tie, ``[games, seats, seats]``."""
     mine, theirs = results[:, :, None], results[:, None, :]
     ahead: np.ndarray = (mine > theirs) + 0.5 * (mine == theirs)
     return ahead
 
 
 def pairwise(seating: np.ndarray, results: np.ndarray, players: int) -> tuple[np.ndarray, np.ndarray]:
-    """Number of times that each player was ahead of each other one, ties half, and that they met; both ``[players, players]``.
+    """Return the number of wins and of meetings of each pair of players, both ``[players, players]``; ties count 0.5.
 
-    A player that sits in several seats meets another as often.
+    Each pair of seats in a game is one meeting.
     """
     ahead = ahead_of(results)
     wins, meetings = np.zeros((players, players)), np.zeros((players, players), int)
@@ -104,31 +101,31 @@ def pairwise(seating: np.ndarray, results: np.ndarray, players: int) -> tuple[np
 
 @dataclass(frozen=True)
 class Sprt:
-    """Sequential probability ratio test whether one player is ``elo0`` or ``elo1`` stronger than another (Wald 1945).
+    """Sequential probability ratio test (Wald 1945) of the Elo difference of two players, ``elo0`` against ``elo1``.
 
-    The likelihood ratio is that of normal distributions with the variance of the results, as is usual for results with ties.
+    The likelihood ratio uses normal distributions with the empirical variance, which allows ties.
     """
 
     elo0: float
     """Elo difference of the hypothesis H0."""
     elo1: float
-    """Elo difference of the hypothesis H1; the larger one."""
+    """Elo difference of the hypothesis H1, larger than ``elo0``."""
     alpha: float = 0.05
-    """Probability of deciding for H1 where H0 holds."""
+    """Probability of accepting H1 if H0 is true."""
     beta: float = 0.05
-    """Probability of deciding for H0 where H1 holds."""
+    """Probability of accepting H0 if H1 is true."""
 
     def __post_init__(self) -> None:
-        # Beyond some thousands the expected results are 0 and 1, which no number of games can tell apart.
+        # For larger differences, the expected results are numerically 0 and 1.
         if not all(abs(elo) <= _LARGEST_ELO for elo in (self.elo0, self.elo1)):
-            raise ValueError(f"the Elos of a sequential test lie between ±{_LARGEST_ELO}, not {self.elo0} and {self.elo1}")
+            raise ValueError(f"the Elos of a sequential test must be within ±{_LARGEST_ELO}, got {self.elo0} and {self.elo1}")
         if not self.elo0 < self.elo1:
-            raise ValueError(f"the first Elo of a sequential test must be the lower one, not {self.elo0} and {self.elo1}")
+            raise ValueError(f"the first Elo of a sequential test must be the lower one, got {self.elo0} and {self.elo1}")
 
     def test(self, results: np.ndarray) -> dict[str, Any]:
-        """The log likelihood ratio, and "H0", "H1" or "continue", by results of 0 to 1, one a game.
+        """Return the log likelihood ratio, and "H0", "H1" or "continue", for the results of games in [0, 1].
 
-        Half a win and half a loss are added, without which results that are all alike would have no variance.
+        Half a win and half a loss are added, so that the variance is never zero.
         """
         lower, upper = math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
         games = len(results) + 1

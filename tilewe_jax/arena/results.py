@@ -1,4 +1,4 @@
-"""Results of matches: the games that were played, and their standings, as JSON."""
+"""Results of matches: games, standings and statistics."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from tilewe_jax.records import Record
 
 @dataclass(frozen=True)
 class Batch:
-    """Games that were played together; arrays are ``[games, seats]``."""
+    """The games of a batch; arrays are ``[games, seats]``."""
 
     seating: np.ndarray
     """Index of the player in each seat."""
@@ -23,49 +23,49 @@ class Batch:
     forfeits: np.ndarray
     """Whether the player in the seat forfeited."""
     plies: np.ndarray
-    """Number of actions by each seat."""
+    """Number of actions of each seat."""
     legal: np.ndarray
-    """Sum over these actions of the number of legal ones."""
+    """Sum of the number of legal actions over these actions."""
     records: list[Record]
-    """One record per game, where they are kept."""
+    """Records of the games, if they are kept."""
 
 
 @dataclass
 class Results:
-    """The games played so far, and what they took."""
+    """The games of a match so far, with timings."""
 
     game: Game[Any]
     names: list[str]
     """Names of the players."""
     batches: list[Batch] = field(default_factory=list)
-    """Finished batches; a batch is here whole or not at all, whenever the match is interrupted."""
+    """Finished batches."""
     seconds: float = 0.0
-    """Wall time spent playing, without compilation."""
+    """Wall time of the games in seconds, without compilation."""
     cpu_seconds: float = 0.0
-    """CPU time spent playing."""
+    """CPU time of the games in seconds."""
     compile_seconds: float = 0.0
-    """Wall time spent compiling."""
+    """Wall time of compilation in seconds."""
     host_seconds: dict[str, float] = field(default_factory=dict)
-    """Wall time that each player on the host took."""
+    """Wall time of each player on the host in seconds."""
     player_cpu_seconds: dict[str, float] = field(default_factory=dict)
-    """CPU time that players took to decide: those on the host with the processes that they use, and one that is alone on the
+    """CPU time of decisions in seconds, for players on the host, including their processes, and for a single player on the
     device."""
     decisions: dict[str, int] = field(default_factory=dict)
-    """Number of actions that players decided on; those of openings, and random ones after a forfeit, are not among them."""
+    """Number of decisions of each player, without openings and random actions after a forfeit."""
     sprt: dict[str, Any] | None = None
-    """Result of the sequential test, where one was asked for."""
+    """Result of the sequential test, if any."""
     faults: dict[str, str] = field(default_factory=dict)
-    """Why each player forfeited, the last time."""
+    """Reason of the last forfeit of each player."""
     ply: int = 0
-    """Number of moves in the games of the batch under way."""
+    """Number of plies of the current batch so far."""
     clock: float = 0.0
-    """Wall time until the last of all ``decisions``, those of the batch under way included."""
+    """Wall time of all ``decisions`` in seconds, including the current batch."""
     interrupted: bool = False
-    """Whether the match was interrupted before all games were played."""
+    """Whether the match was interrupted before its last game."""
 
     @property
     def games(self) -> int:
-        """Number of games."""
+        """Number of finished games."""
         return sum(len(batch.seating) for batch in self.batches)
 
     @property
@@ -74,16 +74,16 @@ class Results:
         return [record for batch in self.batches for record in batch.records]
 
     def all(self, name: str) -> np.ndarray:
-        """An array of ``Batch``, of all games."""
+        """Return an array of ``Batch`` for all games."""
         return np.concatenate([getattr(batch, name) for batch in self.batches])
 
     def count_decisions(self, mover: np.ndarray, on_device: Collection[int], cpu_seconds: float) -> None:
-        """Count who decides in a step.
+        """Count the decisions of a ply.
 
         Args:
             mover: index of the player that decides in each game, -1 for none.
             on_device: indices of the players on the device.
-            cpu_seconds: CPU time that these took, all together.
+            cpu_seconds: CPU time of all players on the device.
         """
         counts = np.bincount(mover[mover >= 0], minlength=len(self.names)).tolist()
         for name, count in zip(self.names, counts, strict=True):
@@ -93,50 +93,50 @@ class Results:
             self.player_cpu_seconds[name] = self.player_cpu_seconds.get(name, 0.0) + cpu_seconds
 
     def cpu_seconds_per_move(self, name: str) -> float | None:
-        """CPU time of a decision of a player; ``None`` where it is not known apart from that of others."""
+        """Return the mean CPU time of a decision of a player; ``None`` if it was not measured separately."""
         if name not in self.player_cpu_seconds or not self.decisions.get(name):
             return None
         return self.player_cpu_seconds[name] / self.decisions[name]
 
     def ranked_by(self) -> np.ndarray:
-        """What players are ranked by, ``[games, seats]``: scores, and less than any score for those that forfeited."""
+        """Return the ranking criterion, ``[games, seats]``: the score, or less than any score after a forfeit."""
         scores = self.all("scores")
         return np.where(self.all("forfeits"), scores.min() - 1, scores).astype(float)
 
     def winners(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Whether each seat came first, ``[games, seats]``; whether one did alone, ``[games, 1]``; each seat's outcome."""
+        """Return whether each seat came first, ``[games, seats]``, whether without a tie, ``[games, 1]``, and the outcomes."""
         ranked_by = self.ranked_by()
         best: np.ndarray = ranked_by == ranked_by.max(axis=1, keepdims=True)
         count = best.sum(axis=1, keepdims=True)
         return best, count == 1, best / count
 
     def outcomes(self, player: int) -> np.ndarray:
-        """Outcomes of a player, one per game in which it sat, the mean of its seats: a game is one observation."""
+        """Return the mean outcome of the seats of a player in each game that it played: a game is one observation."""
         mine = self.all("seating") == player
         sat = mine.any(axis=1)
         outcomes: np.ndarray = (self.winners()[2] * mine).sum(axis=1)[sat] / mine.sum(axis=1)[sat]
         return outcomes
 
     def shares(self, player: int = 0) -> np.ndarray:
-        """What the seats of a player won of each game together: 1 for a win, a part of it where the best are equal."""
+        """Return the summed outcome of the seats of a player in each game: 1 for a win, split between tied seats."""
         shares: np.ndarray = (self.winners()[2] * (self.all("seating") == player)).sum(axis=1)
         return shares
 
     def score_margins(self, player: int = 0) -> np.ndarray:
-        """The mean score of the seats of a player less that of the other seats, in each game; the player sits in all."""
+        """Return the mean score of a player's seats minus the mean score of the other seats, for each game."""
         mine, scores = self.all("seating") == player, self.all("scores").astype(float)
         own, others = (scores * mine).sum(axis=1) / mine.sum(axis=1), (scores * ~mine).sum(axis=1) / (~mine).sum(axis=1)
         margins: np.ndarray = own - others
         return margins
 
     def by_start(self, per_game: np.ndarray) -> np.ndarray:
-        """Means of a number per game over the games that begin alike, as many as there are seats: one observation each."""
+        """Return the means of a number per game over paired games, one per seat: each pair is one observation."""
         seats = self.game.num_players
         means: np.ndarray = per_game[: len(per_game) // seats * seats].reshape(-1, seats).mean(axis=1)
         return means
 
     def against(self, first: int = 0, second: int = 1) -> np.ndarray:
-        """For every game of two players how often the first came before the second, ties half; between 0 and 1."""
+        """Return the fraction of seat pairs in which the first player beat the second one, for every game of both."""
         seating = self.all("seating")
         both = (seating == first)[:, :, None] & (seating == second)[:, None, :]
         met = both.sum(axis=(1, 2))
@@ -144,17 +144,13 @@ class Results:
         return ahead
 
     def ratings(self) -> Ratings | None:
-        """Ratings of players and seats; ``None`` where there is nothing to compare."""
+        """Return the ratings of players and seats; ``None`` for a game of one player."""
         if self.game.num_players < 2:
             return None
         return plackett_luce(self.all("seating"), self.ranked_by(), len(self.names))
 
     def summary(self) -> dict[str, Any]:
-        """Standings as JSON, the strongest agent first.
-
-        Intervals (``ci95``) come from normal distributions with the variance of the games' results; in that of win rates half a
-        win and half a loss are added, without which results that are all alike would have no variance.
-        """
+        """Return the standings as JSON, the strongest agent first; intervals (``ci95``) see ``mean_interval``."""
         base = {
             "game": self.game.id,
             "options": self.game.options,
@@ -186,7 +182,7 @@ class Results:
         return summary if self.sprt is None else {**summary, "sprt": self.sprt}
 
     def _agent(self, index: int, rated: Ratings | None) -> dict[str, Any]:
-        """The row of a player."""
+        """Return the row of a player."""
         name, mine = self.names[index], self.all("seating") == index
         best, alone, _ = self.winners()
         scores, plies, legal, forfeits = map(self.all, ("scores", "plies", "legal", "forfeits"))
@@ -215,7 +211,7 @@ class Results:
         return row
 
     def _pairs(self) -> dict[str, dict[str, float]]:
-        """For each player the fraction of the games of both in which it came before each other one."""
+        """Return, for each player, its win rate against each other player."""
         wins, meetings = pairwise(self.all("seating"), self.ranked_by(), len(self.names))
         return {
             name: {
@@ -228,10 +224,10 @@ class Results:
 
 
 def mean_interval(values: np.ndarray, bounds: tuple[float, float] | None = None) -> tuple[float, float, float]:
-    """The mean of observations and the ends of its 95 % interval.
+    """Return the mean of observations and the ends of its normal 95 % interval.
 
-    Where there are ``bounds``, as of win rates, the interval stays within them, and one observation at each is added to the
-    variance, without which observations that are all alike would have none.
+    With ``bounds``, as for win rates, the interval is clipped to them, and an observation at each bound is added to the
+    variance, so that it is never zero.
     """
     observed = values if bounds is None else np.append(values, bounds)
     mean = float(values.mean()) if values.size else 0.0
@@ -241,7 +237,7 @@ def mean_interval(values: np.ndarray, bounds: tuple[float, float] | None = None)
 
 
 def mean_and_ci95(name: str, values: np.ndarray, bounds: tuple[float, float] | None = None, digits: int = 4) -> dict[str, Any]:
-    """The mean of observations and its 95 % interval as JSON, as ``name`` and ``name_ci95``; see ``mean_interval``."""
+    """Return the mean of observations and its 95 % interval as JSON, ``name`` and ``name_ci95``; see ``mean_interval``."""
     mean, low, high = (round(value, digits) for value in mean_interval(values, bounds))
     return {name: mean, f"{name}_ci95": [low, high]}
 

@@ -1,9 +1,8 @@
-"""A GTP engine for tests, in a process of its own: it plays the lowest legal move, and fails as its arguments say.
+"""A GTP engine for tests that plays the lowest legal move and fails on demand.
 
     python -m tests.tilewe_jax.agents.fake_gtp_engine FAULT [WHEN [GAME [PLACEMENT]]]
 
-WHEN is the number of the genmove at which it fails, from 1; GAME is the name of the game that it begins with, and
-PLACEMENT how Santorini begins.
+WHEN is the number of the failing genmove, from 1; GAME is the initial game, and PLACEMENT an option of Santorini.
 """
 
 import os
@@ -45,7 +44,7 @@ ANSWERS = {
     "no_gtp": "Traceback",
     "floods": "= " + "x" * (5 << 20),
 }
-"""What a faulty engine answers to genmove."""
+"""Answers of faulty engines to genmove."""
 
 
 def main(fault: str = "none", when: str = "1", name: str = "Blokus Duo", placement: str = "default") -> None:

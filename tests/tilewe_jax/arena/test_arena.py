@@ -225,7 +225,7 @@ class Lowest:
 
     name = "lowest"
 
-    def choose(self, game: agents.HostGame, seconds: float, seed: str) -> int:
+    def choose(self, game: agents.OngoingGame, seconds: float, seed: str) -> int:
         assert seconds == 60
         if game.actions[:1] == [8]:
             raise agents.ForfeitError(f"no move without the corner, {seed}")
@@ -266,7 +266,7 @@ def test_players_that_are_none() -> None:
         (SMALL, "nobody", "it has random"),
         (SMALL, "no_such_module:player", "no module"),
         (SMALL, f"{__name__}:nothing", "nothing"),
-        (SMALL, f"{__name__}:not_an_engine", "neither a policy nor a player on the host"),
+        (SMALL, f"{__name__}:not_an_engine", "policy or a player on the host"),
         (duo, f"{__name__}:First", "engine of tilewe"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -394,7 +394,7 @@ def test_networks_share_a_program_on_several_devices() -> None:
         network = jax.tree_util.Partial(preference, logits)
         players.append(agents.agent(spec, game, name=name, network=network))
     match = arena.Match(game, players, 4, 0, devices=2)
-    assert len(match._tree_programs) == 1
+    assert len({decider.program_key for decider in match._deciders}) == 1
     for record in match.play(4, keep=True).records:
         free = set(range(9))
         for ply, action in enumerate(record.actions):

@@ -149,7 +149,7 @@ def test_balanced_beginnings_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
             return [0.5 if sum(moves) % self.modulus == 0 else 0.9 for moves in beginnings]
 
     monkeypatch.setattr(openings, "_Engines", Engines)
-    monkeypatch.setattr(openings, "_our_values", lambda *_: lambda rows: [moves[0] % 2 / 2 for moves in rows])
+    monkeypatch.setattr(openings, "_agent_values", lambda *_: lambda rows: [moves[0] % 2 / 2 for moves in rows])
     game = tilewe_jax.make("duo_official", size=8, pieces=("O1", "I2", "L5", "W5"))
     with openings.Finder(game, ["2", "3"], "puct", 0.05) as finder:
         found = list(finder.find(20))
