@@ -1,4 +1,4 @@
-"""Exhaustive search of small game trees: what proven and found values are compared with."""
+"""Exhaustive search of small game trees, the reference for proven values."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class Solver:
 
     Args:
         game: the game.
-        most: positions of a game tree that are looked at; larger trees are not solved.
+        most: maximum number of positions of a game tree; larger trees are not solved.
     """
 
     def __init__(self, game: Any, most: int) -> None:
@@ -26,7 +26,7 @@ class Solver:
         self.look, self.apply, self.most = jax.jit(jax.vmap(look)), jax.jit(jax.vmap(game.apply)), most
 
     def in_chunks(self, function: Any, *args: Any) -> Any:
-        """A function of a batch of any size."""
+        """Apply a batched function to a batch of any size."""
         count = jax.tree.leaves(args)[0].shape[0]
         results = []
         for start in range(0, count, CHUNK):
@@ -35,12 +35,12 @@ class Solver:
         return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *results)
 
     def value(self, state: Any) -> np.ndarray | None:
-        """The value of a position by seat under best play, the first of equals; ``None`` where its tree is too large."""
+        """Return the value of a position by seat under best play; ``None`` if its tree is too large."""
         values = self._solve(state)
         return None if values is None else values[0]
 
     def action_values(self, state: Any) -> dict[int, np.ndarray] | None:
-        """The values of the positions after each legal action; ``None`` where the tree is too large."""
+        """Return the values of the positions after each legal action; ``None`` if the tree is too large."""
         values = self._solve(state)
         return None if values is None else values[1]
 
@@ -69,7 +69,7 @@ class Solver:
 
 
 def with_distinct_payoffs(game: Any) -> Any:
-    """The same game in which every end pays each player something else, so that max^n has one solution."""
+    """Return the game with distinct payoffs in every terminal state, so that max^n has a unique solution."""
 
     def returns(self: Any, state: Any) -> jax.Array:
         leaves = [leaf.astype(jnp.uint32).ravel() for leaf in jax.tree.leaves(state)]

@@ -1,4 +1,4 @@
-"""Endings that the search has proven, against exhaustive search: games, numbers of players, and the values of all seats."""
+"""Proven endings against exhaustive search, for several games and numbers of players."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.support import positions, rows
 from tilewe_jax.search import PuctRule, Search, SearchSettings, playout_evaluator
 
 MOST = 4_000
-"""Positions of a game tree that exhaustive search looks at."""
+"""Maximum number of positions of a game tree for exhaustive search."""
 SIMULATIONS = 400
 
 
@@ -29,13 +29,13 @@ def test_proven_endings(name: str, options: dict[str, Any], batch: int, wanted: 
         pytest.skip("the game has no lookahead")
     atol = 0.0
     if game.num_players > 2:
-        atol = 2e-3  # the made-up payoffs are sines of large numbers, which two compiled programs round differently
-        game = with_distinct_payoffs(game)  # or replies that are equal for who makes them would leave others' values open
+        atol = 2e-3  # two compiled programs round the payoffs, sines of large numbers, differently
+        game = with_distinct_payoffs(game)  # with tied replies, the values of the other players would be ambiguous
     settings = SearchSettings(SIMULATIONS, 64, candidate_pool=128, leaves=leaves, exact_endings=True, lookahead=lookahead)
     search = jax.jit(jax.vmap(Search(game, playout_evaluator(game), PuctRule(), settings)))
     solver, agreed, played = Solver(game, MOST), 0, 0
     steps = [states for states, _ in positions(game, batch, seed=3)]
-    for batch_states in reversed(steps):  # from the endings on
+    for batch_states in reversed(steps):  # from the end of the games
         if agreed >= wanted:
             break
         output = jax.device_get(search(batch_states, jax.random.split(jax.random.key(5), batch)))

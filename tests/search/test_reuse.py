@@ -1,4 +1,4 @@
-"""Players that keep the subtree of what has been played."""
+"""Subtree reuse in whole games."""
 
 from typing import Any
 
@@ -24,19 +24,19 @@ SIMULATIONS = 30
 
 
 def compiled(rule: SelectionRule) -> tuple[Any, Any, Any]:
-    """A player over batches."""
+    """Return a player and its compiled, batched methods."""
     player = SubtreeReuse(Search(ZeroSum(), oracle, rule, SearchSettings(SIMULATIONS, 9, max_depth=9)))
     return player, jax.jit(jax.vmap(player.act)), jax.jit(jax.vmap(player.advance))
 
 
 @pytest.mark.parametrize("rule", [PuctRule(), GumbelRule(4)], ids=["puct", "gumbel"])
 def test_whole_games_in_kept_trees(rule: SelectionRule) -> None:
-    """Every search adds its simulations to the subtree of what was played, whoever played it, or begins with an empty tree."""
+    """Every search adds its simulations to the subtree of the actions of both players, or to an empty tree."""
     batch, game = 4, batched(ZeroSum())
     player, act, advance = compiled(rule)
     state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (batch, *leaf.shape)), ZeroSum().init(None))
     memory = jax.vmap(player.init)(state)
-    reused = anew = 0
+    reused = fresh = 0
     for ply in range(9):
         over = np.asarray(game.is_terminal(state))
         kept = np.asarray(memory.visits[:, 0])
@@ -48,8 +48,8 @@ def test_whole_games_in_kept_trees(rule: SelectionRule) -> None:
             assert_same(rows(tree.state, 0), rows(state, lane))
             assert int(tree.visits[0]) == max(1, kept[lane]) + SIMULATIONS
             assert int(output.num_simulations[lane]) == SIMULATIONS
-            reused, anew = reused + (kept[lane] > 0), anew + (kept[lane] == 0)
-        # Every other move is a random one, which the search may never have looked at.
+            reused, fresh = reused + (kept[lane] > 0), fresh + (kept[lane] == 0)
+        # Every second move is random, so the search may not have visited it.
         action = output.action if ply % 2 == 0 else game.sample_action(state, keys)
         index = jnp.argmax(memory.candidates[:, 0] == action[:, None], axis=1)
         visits = np.asarray(jnp.take_along_axis(output.visits, index[:, None], axis=1))[:, 0]
@@ -57,24 +57,23 @@ def test_whole_games_in_kept_trees(rule: SelectionRule) -> None:
         np.testing.assert_array_equal(np.asarray(memory.visits[:, 0])[~over], visits[~over])
         assert_same(rows(memory.state, (slice(None), 0)), state)
     assert reused > 10
-    assert anew >= batch
+    assert fresh >= batch
 
 
-def test_the_first_search_is_that_of_a_stateless_player() -> None:
+def test_the_first_search_equals_a_stateless_search() -> None:
     game = ZeroSum()
     player, act, _ = compiled(PuctRule())
     state, keys = jax.vmap(lambda _: game.init(None))(jnp.arange(2)), jax.random.split(jax.random.key(3), 2)
     alone = jax.jit(jax.vmap(Search(game, oracle, PuctRule(), SearchSettings(SIMULATIONS, 9, max_depth=9))))(state, keys)
     output, memory = act(jax.vmap(player.init)(state), state, keys)
     assert_same(output.policy_output, alone.policy_output)
-    # A memory of another position is as good as none.
+    # The memory of another position is ignored.
     elsewhere = batched(game).step(state, output.action)
     fresh, _ = act(jax.vmap(player.init)(elsewhere), elsewhere, keys)
     assert_same(act(memory, elsewhere, keys)[0].policy_output, fresh.policy_output)
 
 
-def test_batches_of_old_and_new_trees() -> None:
-    """What one game of a batch keeps makes no difference to the others."""
+def test_kept_trees_of_a_batch_are_independent() -> None:
     player, act, advance = compiled(GumbelRule(4, gumbel_scale=1.0))
     game = batched(ZeroSum())
     state = jax.vmap(lambda _: ZeroSum().init(None))(jnp.arange(2))
@@ -87,7 +86,7 @@ def test_batches_of_old_and_new_trees() -> None:
     assert_same(rows(together.policy_output, 1), rows(act(jax.vmap(player.init)(state), state, keys)[0].policy_output, 1))
 
 
-def test_trees_of_games_with_hidden_information_cannot_be_kept() -> None:
+def test_hidden_information_is_rejected() -> None:
     triominos = tilewe_jax.make("triominos")
     with pytest.raises(ValueError, match="hidden information"):
         SubtreeReuse(Search(triominos, uniform_evaluator(triominos), PuctRule()))

@@ -1,4 +1,4 @@
-"""A game that everybody knows, and that no search can get wrong unnoticed."""
+"""Tic-tac-toe, a small game for tests."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +16,7 @@ LINES = np.array([(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 
 @dataclass(frozen=True)
 class State:
     cells: Any
-    """``int8[9]``: the player on each cell, -1 where there is none."""
+    """``int8[9]``: the player on each cell, -1 for an empty cell."""
     current_player: Any
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewe_jax.agents import Agent
 from tilewe_jax.agents import agent as make_agent
-from tilewe_jax.arena.match import Opening, play_match
+from tilewe_jax.arena.match import Match, Opening, play_match
 from tilewe_jax.arena.ratings import ELO
 from tilewe_jax.arena.results import Results, mean_and_ci95, mean_interval
 from tilewe_jax.game import Game
@@ -161,19 +161,10 @@ def climb(
             _, low, high = mean_interval(results.by_start(results.shares()), bounds=(0.0, 1.0))
             return settings.precision is not None and (high - low) / 2 <= settings.precision
 
+        match = Match(game, players, batch, settings.seed, settings.move_seconds, opening=settings.opening)
         for repeat in range(settings.repeats):
-            results = play_match(
-                game,
-                players,
-                games,
-                batch,
-                settings.seed + repeat,
-                progress,
-                keep=True,
-                move_seconds=settings.move_seconds,
-                opening=settings.opening,
-                enough=enough,
-            )
+            match.seed = settings.seed + repeat
+            results = match.play(games, progress, keep=True, enough=enough)
             if results.games:
                 rung.repeats.append(results)
             if results.interrupted:

@@ -118,7 +118,7 @@ class Match:
         game: the game.
         players: at least as many agents as seats. An agent that is given twice takes two seats and has one rating.
         batch: number of games in a batch.
-        seed: seed of the games.
+        seed: seed of the games; the attribute ``seed`` can be changed between matches.
         move_seconds: time limit per move for players on the host, in seconds.
         devices: number of devices that share the batch.
         opening: number of random opening moves, or a list of openings (action lists) to use in turn. Games are then paired:
@@ -172,36 +172,35 @@ class Match:
     def _compile(self) -> None:
         """Compile all programs in parallel, because XLA compiles a program mostly in one thread."""
         number, ply = jnp.zeros(self.batch, jnp.int32), jnp.int32(0)
-        play = jax.eval_shape(self._start, number)
+        key = jax.random.key(self.seed)
+        play = jax.eval_shape(self._start, number, key)
         seating = jnp.zeros((self.game.num_players, self.batch), jnp.int32)
         ends = jax.jit(lambda state: (jax.vmap(self.game.scores)(state), jax.vmap(self.game.returns)(state)))
         lowered: dict[Any, Any] = {
-            "start": jax.jit(self._start).lower(number),
+            "start": jax.jit(self._start).lower(number, key),
             "movers": jax.jit(self._movers).lower(play, ply, seating),
             "move": jax.jit(self._move).lower(play, ply, number),
             "end": ends.lower(play.state),
         }
         programs = {decider.program_key: decider for decider in self._deciders}
-        for key, decider in programs.items():
+        for program, decider in programs.items():
             agent, trees = decider.agent, None
             if decider.keeps_tree:
                 init, advance = (
                     batching.split_over_devices(function, self.devices, shared=1) for function in (_init_trees, _advance_trees)
                 )
                 trees = jax.eval_shape(init, agent, play.state)
-                lowered[key, "init"] = jax.jit(init).lower(agent, play.state)
-                lowered[key, "advance"] = jax.jit(advance, donate_argnums=1).lower(agent, trees, number)
+                lowered[program, "init"] = jax.jit(init).lower(agent, play.state)
+                lowered[program, "advance"] = jax.jit(advance, donate_argnums=1).lower(agent, trees, number)
             choose = jax.jit(partial(self._choose, decider.divisor, decider.together), donate_argnums=1)
-            lowered[key, "choose"] = choose.lower(agent, trees, number, number, play, ply, jnp.asarray(decider.indices))
+            lowered[program, "choose"] = choose.lower(agent, trees, number, number, play, ply, jnp.asarray(decider.indices))
         with ThreadPoolExecutor() as pool:
             compiled = dict(zip(lowered, pool.map(lambda program: program.compile(), lowered.values()), strict=True))
         memory.check_compiled(self.batch, *compiled.values())
         self._compiled = compiled
         for decider in self._deciders:
-            key = decider.program_key
-            decider.choose, decider.init, decider.advance = map(
-                compiled.get, [(key, "choose"), (key, "init"), (key, "advance")]
-            )
+            for name in ("choose", "init", "advance"):
+                setattr(decider, name, compiled.get((decider.program_key, name)))
 
     def replace(self, agent: Agent) -> None:
         """Replace the agent of the same name on the device by one that differs only in its weights."""
@@ -257,11 +256,11 @@ class Match:
             results.interrupted = True
         return results
 
-    def _start(self, number: jax.Array) -> _Play:
-        """Create new games from their numbers."""
+    def _start(self, number: jax.Array, key: jax.Array) -> _Play:
+        """Create new games from their numbers and the key of the match."""
         fold = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
-        keys = fold(jax.random.key(self.seed), number)
-        deals = fold(jax.random.key(self.seed), number // self.game.num_players) if self._is_paired else keys
+        keys = fold(key, number)
+        deals = fold(key, number // self.game.num_players) if self._is_paired else keys
         openings = jnp.asarray(self._openings)[number // self.game.num_players % len(self._openings)]
         zeros = jnp.zeros((self.game.num_players, self.batch), jnp.int32)
         return _Play(jax.vmap(self.game.init)(deals), keys, deals, zeros != 0, zeros, zeros, openings)
@@ -341,7 +340,7 @@ class Match:
         padded = np.zeros((self.batch, seats), np.int32)
         padded[:count] = seating
         number = first + np.arange(self.batch)
-        play = self._compiled["start"](jnp.asarray(number, jnp.int32))
+        play = self._compiled["start"](jnp.asarray(number, jnp.int32), jax.random.key(self.seed))
         memories = [decider.init(decider.agent, play.state) if decider.init else None for decider in self._deciders]
         initial = play.state
         deals = [self.game.deal(_row(initial, index)) for index in range(count)] if keep else []

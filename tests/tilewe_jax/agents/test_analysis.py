@@ -1,4 +1,4 @@
-"""Analyses by searches, and rated games: small games, one of which everybody can check."""
+"""Analyses by searches, and rated games."""
 
 import io
 import json
@@ -27,7 +27,7 @@ from tilewe_jax.search.tree import ROOT
 GAME = TicTacToe()
 HOST = HostGame("tictactoe", 1, 2, 9, 9, lambda deal: GAME.host(GAME.init_from_deal(deal)))
 AGENT = "puct:num_simulations=40,num_candidates=9,num_playouts=1,num_samples=1,priors=false,score_weight=0"
-# The first player has a1 and b1, the second one a2 and b2; c1 wins.
+# The first player has a1 and b1, the second player a2 and b2; c1 wins.
 WIN = (0, 3, 1, 4)
 
 
@@ -58,7 +58,7 @@ def test_visits_add_up_and_variations_are_legal(positions: dict[tuple[int, ...],
         assert {candidate.action for candidate in found.candidates} == set(position.legal_actions())
         for candidate in found.candidates:
             assert candidate.variation[0] == candidate.action
-            after((*actions, *candidate.variation))  # raises where one is illegal
+            after((*actions, *candidate.variation))  # raises for an illegal action
             if candidate.value:
                 assert sum(candidate.value) == pytest.approx(1, abs=1e-5)
         if visits:
@@ -78,17 +78,14 @@ def test_a_won_game_has_value_1(positions: dict[tuple[int, ...], Analysis]) -> N
     assert draw.value == pytest.approx((0.5, 0.5), abs=1e-6)
 
 
-def test_a_position_is_searched_alike_alone_and_among_others(
-    program: SearchProgram, positions: dict[tuple[int, ...], Analysis]
-) -> None:
+def test_results_do_not_depend_on_the_block(program: SearchProgram, positions: dict[tuple[int, ...], Analysis]) -> None:
     (alone,) = program.analyze([Played(None, (4,))])
     among = positions[4,]
     assert (alone.candidates, alone.value, alone.score_lead) == (among.candidates, among.value, among.score_lead)
     assert (alone.batch, among.batch) == (1, 6)
 
 
-def test_an_analysis_is_the_search(positions: dict[tuple[int, ...], Analysis]) -> None:
-    """The visits and the action are those of ``Search`` with the same key."""
+def test_analyses_agree_with_searches(positions: dict[tuple[int, ...], Analysis]) -> None:
     search = agent(AGENT + ",stop_early=false", GAME).search
     state = GAME.apply(GAME.init(jax.random.key(0)), jax.numpy.int32(4))
     output = jax.jit(search)(state, jax.random.fold_in(jax.random.key(0), 1))
@@ -116,30 +113,30 @@ def test_a_limit_of_time() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_seconds": 0}, "max_seconds must be a positive number"),
-        ({"max_seconds": float("nan")}, "max_seconds must be a positive number"),
-        ({"max_seconds": True}, "max_seconds must be a positive number"),
-        ({"network": "os:getcwd"}, "network cannot be changed"),
-        ({"stop_early": True}, "stop_early cannot be changed"),
-        ({"num_simulations": 2.5}, "num_simulations must be an integer"),
-        ({"num_simulations": [1]}, "num_simulations must be a text, a number"),
-        ({"num_simulations": 10**9}, "not a single one would fit"),
-        ({"priors": 7}, "priors must be true or false"),
-        ({"nosuch": 1}, "puct has no setting 'nosuch=1'"),
-        ({"playout_policy": "nosuch"}, "has no policy 'nosuch'"),
-        ({"agent": "gumbel:network=secret.npz"}, "agent must be level:N, best or one of puct"),
+        ({"max_seconds": 0}, "max_seconds"),
+        ({"max_seconds": float("nan")}, "max_seconds"),
+        ({"max_seconds": True}, "max_seconds"),
+        ({"network": "os:getcwd"}, "network"),
+        ({"stop_early": True}, "stop_early"),
+        ({"num_simulations": 2.5}, "num_simulations"),
+        ({"num_simulations": [1]}, "num_simulations"),
+        ({"num_simulations": 10**9}, "at most 0"),
+        ({"priors": 7}, "priors"),
+        ({"nosuch": 1}, "'nosuch=1'"),
+        ({"playout_policy": "nosuch"}, "'nosuch'"),
+        ({"agent": "gumbel:network=secret.npz"}, "agent.*secret"),
         ({"agent": "level:99"}, "level"),
-        ({"agent": ["puct"]}, "agent must be level:N, best or one of puct"),
+        ({"agent": ["puct"]}, "agent"),
     ],
     ids=str,
 )
-def test_settings_of_a_request(settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings_of_a_request(settings: dict[str, Any], message: str) -> None:
     spec = GameSpec(make_host_game("duo", size=5), {"size": 5})
-    with pytest.raises((ValueError, MemoryError), match=message.replace("(", "[(]")):
+    with pytest.raises((ValueError, MemoryError), match=message):
         AgentAnalyzer(AGENT).prepare(spec, settings)
 
 
-def test_visits_are_limited_in_all_trees_together() -> None:
+def test_max_visits_counts_all_trees() -> None:
     analyzer = AgentAnalyzer(AGENT, others=["best", "puct:num_determinizations=2"])
     duo, triominos = (
         GameSpec(make_host_game(name, **options), options) for name, options in (("duo", {"size": 5}), ("triominos", {}))
@@ -173,7 +170,7 @@ def test_agents_of_requests() -> None:
 
 
 def test_the_seed_of_a_request() -> None:
-    """Weak levels draw their moves: by their seed, whatever else is searched with them; 0 is the seed of the analyzer."""
+    """Sampled moves depend on the seed, not on the block; 0 means the seed of the analyzer."""
     weak = agent(f"{AGENT},value_temperature=1.0", GAME)
     program = SearchProgram(weak, batch=16, score_playouts=0)
     seeds = [0, 1, 2, 3, 4, 5, 6, 7, 1]
@@ -186,7 +183,7 @@ def test_the_seed_of_a_request() -> None:
 
 
 class Fog(TicTacToe):
-    """Tic-tac-toe in which something could be hidden, but nothing is."""
+    """Tic-tac-toe as a game with hidden information, in which nothing is hidden."""
 
     has_hidden_information = True
 
@@ -197,7 +194,7 @@ class Fog(TicTacToe):
 
 @pytest.mark.parametrize("num_determinizations", [0, 3])
 def test_hidden_information(num_determinizations: int) -> None:
-    """Both searches of such games report visits; what follows a candidate is not told."""
+    """Both searches report visits; variations are the candidate alone."""
     game = Fog()
     program = SearchProgram(agent(f"{AGENT},num_determinizations={num_determinizations}", game), score_playouts=4)
     (found,) = program.analyze([Played(None, WIN)])
@@ -212,7 +209,8 @@ def test_hidden_information(num_determinizations: int) -> None:
     assert {item.action: item.prior for item in start.candidates} == pytest.approx(priors, abs=1e-6)
 
 
-def test_hidden_tiles_make_no_difference() -> None:
+@pytest.mark.slow
+def test_hidden_tiles_do_not_change_an_analysis() -> None:
     game = tilewe_jax.make("triominos", tiles=10, tray=3)
     text = "puct:num_simulations=4,num_candidates=4,num_playouts=0,num_determinizations=1"
     program = SearchProgram(agent(text, game), score_playouts=0, batch=1)
@@ -237,12 +235,11 @@ def test_rated_games_agree_with_analyses(
     record = records.Record(None, tuple(actions), scores, returns, ("\x1b[2J", "b"))
     records.write(tmp_path / "games", game, [record, record])
     agent = "puct:num_simulations=12,num_candidates=16,num_playouts=0"
-    out = tmp_path / "rated"
-    code, printed, err = run(capsys, "rate", str(tmp_path / "games"), "--agent", agent, "--out", str(out), "--batch", "16")
+    out, options = tmp_path / "rated", ("--agent", agent, "--batch", "16", "--json")
+    code, printed, err = run(capsys, "rate", str(tmp_path / "games"), *options, "--out", str(out))
     assert code == 0, err
-    assert "game 1: 1 ?[2J, 2 b" in printed
-    assert "\x1b" not in printed
-    assert f"{2 * len(actions)} moves written to" in printed
+    summary = json.loads(printed)
+    assert (summary["games"], summary["moves"], summary["interrupted"]) == (2, 2 * len(actions), False)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [(row["id"], row["turn"]) for row in rows] == [(game, turn) for game in (1, 2) for turn in range(len(actions))]
 
@@ -264,13 +261,8 @@ def test_rated_games_agree_with_analyses(
             best = visited[answer["action"]]["value"][mover]
             assert played["loss"] == pytest.approx(max(0, best - following["value"][mover]), abs=2e-6)
 
-    code, printed, _ = run(
-        capsys, "rate", str(tmp_path / "games"), "--agent", agent, "--number", "2", "--json", "--batch", "16"
-    )
-    summary = json.loads(printed)
-    assert (summary["games"], summary["moves"], summary["interrupted"]) == (1, len(actions), False)
     losses = {0: [], 1: []}  # type: ignore[var-annotated]
-    for row in rows[len(actions) :]:
+    for row in rows:
         losses[row["played"]["player"]].append(row["played"]["loss"])
     means = {row["player"]: row["mean_loss"] for row in summary["players"]}
     assert means == {name: pytest.approx(np.mean(losses[seat]), abs=1e-5) for seat, name in ((0, "?[2J"), (1, "b"))}
@@ -278,9 +270,7 @@ def test_rated_games_agree_with_analyses(
     assert summary["mistakes"][0]["loss"] == pytest.approx(worst, abs=1e-6)
 
 
-def test_ctrl_c_keeps_the_games_that_were_rated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_keeps_rated_games(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "game.blksgf"
     path.write_text("(;GM[Blokus Duo];B[e10])(;GM[Blokus Duo];B[e10])")
     calls = []
@@ -300,12 +290,12 @@ def test_ctrl_c_keeps_the_games_that_were_rated(
     out.unlink()
     del calls[1:]
     code, printed, _ = run(capsys, "rate", str(path), "--batch", "2", "--out", str(out), "--json")
-    assert (code, printed, out.exists()) == (130, "", False), "nothing was rated"
+    assert (code, printed, out.exists()) == (130, "", False)
 
 
-def test_a_read_game_is_checked() -> None:
+def test_illegal_moves_in_files_are_rejected() -> None:
     spec = GameSpec(HOST, {})
-    with pytest.raises(RequestError, match="is illegal"):
+    with pytest.raises(RequestError, match="illegal"):
         review.RecordedGame(1, spec, None, (0, 0), ()).request()
 
 
