@@ -55,7 +55,7 @@ class Determinized(Generic[State]):
         return outputs
 
     def start(self, state: State, key: PRNGKeyArray) -> Progress[State]:
-        """Start searches that run in parts, see ``Search.start``."""
+        """Start a search that runs in parts, see ``Search.start``."""
         states, keys = self._sample(state, key)
         progress: Progress[State] = jax.vmap(lambda state, key: self.search.start(self.search.init(state), key))(states, keys)
         return progress

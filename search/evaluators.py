@@ -32,7 +32,7 @@ class Evaluation(NamedTuple):
 
 Evaluator = Callable[[Any, Any, PRNGKeyArray], Evaluation]
 """``evaluator(params, state, key) -> Evaluation`` for one position; the key is consumed. ``params`` is the pytree given to the
-search as ``params``, such as a network; evaluators without parameters ignore it."""
+search as ``params``, for example a network; evaluators without parameters ignore it."""
 
 # The evaluators below are ``partial`` objects of module functions, so that they can be pickled.
 
@@ -278,8 +278,8 @@ def mixed_evaluator(
 
     Args:
         game: the game.
-        policy: an evaluator such as ``network_evaluator``.
-        playouts: an evaluator such as ``playout_evaluator``.
+        policy: an evaluator like ``network_evaluator``.
+        playouts: an evaluator like ``playout_evaluator``.
         playout_weight: weight of the values of ``playouts``, in [0, 1].
         max_legal: the weight is 0 in positions with more legal actions; 0 means no limit.
     """
@@ -316,7 +316,7 @@ class EvaluatorSettings:
     max_plies: int = setting(0, 0)
     """Maximum number of actions of a playout; 0 plays to the end."""
     priors: bool = True
-    """Whether ``Game.heuristic_logits`` are the priors; otherwise they are uniform."""
+    """Use ``Game.heuristic_logits`` as priors; otherwise they are uniform."""
     network: str = ""
     """A network that replaces playouts and heuristics: a file written by ``save_network``, or ``module:factory``."""
     playout_weight: float = setting(0.0, 0, 1)
@@ -325,7 +325,7 @@ class EvaluatorSettings:
     """Mix playouts only into positions with at most this many legal actions; 0 means no limit. Near the end of a game playouts
     are short and more accurate than a network."""
     symmetries: bool = False
-    """Whether to average the network over all symmetries of the position."""
+    """Average the network over all symmetries of the position."""
 
     def __post_init__(self) -> None:
         validate(self)

@@ -130,7 +130,7 @@ def _read(game: Game[Any], name: str) -> export.Exported:
         ) from None
     needed = observation_shape(game)
     if len(given) == 1 and given != [needed]:
-        raise ValueError(f"network {name!r} takes observations of shape {given[0]}, but those of {game.id} have shape {needed}")
+        raise ValueError(f"network {name!r} takes observations of shape {given[0]}, but {game.id} has shape {needed}")
     if len(given) != 1 or ranks != [2, 2] or exported.nr_devices != 1:
         raise ValueError(f"network {name!r} must map a batch of observations to logits and values")
     return exported

@@ -33,7 +33,7 @@ class GumbelRule:
     maxvisit_init: float = setting(50.0, 0)
     """Constant added to the visits of the most visited candidate, which scale the values; ``c_visit`` in the paper."""
     rescale_values: bool = True
-    """Whether to rescale the values of a node's candidates to [0, 1]."""
+    """Rescale the values of a node's candidates to [0, 1]."""
 
     def __post_init__(self) -> None:
         validate(self)

@@ -344,7 +344,7 @@ class Progress(Generic[State]):
     num_simulations: Int32[Array, ""]
     """Number of simulations of this game so far; -1 before its root is evaluated."""
     decided: Bool[Array, ""]
-    """Whether further simulations are skipped for this game."""
+    """True if further simulations are skipped for this game."""
     kept_visits: Int32[Array, "K"]
     """See ``RootContext``."""
     keys: Key[Array, "3"]
@@ -367,4 +367,4 @@ class _Descent(NamedTuple):
     depth: Int32[Array, ""]
     """Depth of the child."""
     inside: Bool[Array, ""]
-    """Whether selection continues below the child."""
+    """True if selection continues below the child."""

@@ -45,14 +45,14 @@ def check_fits(what: str, count: int, bytes_each: float, available: int | None =
         what: description of the items in the plural, like "games at once (--batch)".
         count: number of items.
         bytes_each: estimated bytes per item.
-        available: available bytes; by default those of the first device.
+        available: available bytes; by default of the first device.
     """
     available = device_memory() if available is None else available
     if count * bytes_each > available:
         fitting = int(available // bytes_each)
         raise MemoryError(
             f"{count:,} {what} need about {count * bytes_each / 1e9:,.1f} GB of {available / 1e9:.1f} GB memory;"
-            f" at most {fitting:,} fit"
+            f" at most {fitting:,} would fit"
         )
 
 
@@ -98,7 +98,7 @@ def _shared_memory(devices: int) -> int:
 def check_memory(game: Game[Any], num_nodes: int, num_candidates: int, num_trees: int) -> None:
     """Raise ``MemoryError`` if search trees do not fit into the memory of a device.
 
-    The estimate is twice the size of the trees: a step of a search needs as much again.
+    The estimate is twice the size of the trees: a step of a search needs the same amount.
 
     Args:
         game: the game.

@@ -51,7 +51,7 @@ def puct_policy(
         evaluator: ``evaluator(params, state, key) -> Evaluation``; called for the root and once per simulation.
         state: the position to search.
         key: random key; consumed.
-        params: parameters of the evaluator, such as a network.
+        params: parameters of the evaluator, for example a network.
         settings: settings of the search.
         rule: selection rule.
         **overrides: fields of the settings and of the rule.
@@ -76,7 +76,7 @@ def gumbel_policy(
 ) -> SearchOutput[State]:
     """Search a position by full Gumbel AlphaZero ("Policy improvement by planning with Gumbel", Danihelka et al. 2022).
 
-    Arguments are those of ``puct_policy``; use ``gumbel_scale=1`` to explore in self-play.
+    Arguments as for ``puct_policy``; use ``gumbel_scale=1`` to explore in self-play.
 
     Returns:
         The action, the improved policy (softmax of logits + completed Q-values) over the candidates, values, and the tree.
@@ -98,7 +98,7 @@ def determinized_policy(
 ) -> PolicyOutput:
     """Search a position with hidden information by determinization (PIMC): one search per sampled determinization.
 
-    Arguments are those of ``puct_policy``, and ``num_determinizations``. ``Game.determinize`` resamples the information that
+    Arguments as for ``puct_policy``, and ``num_determinizations``. ``Game.determinize`` resamples the information that
     the player to move cannot see.
 
     Returns:
@@ -121,7 +121,7 @@ def ismcts_policy(
 ) -> PolicyOutput:
     """Search a position with hidden information by single-observer information-set MCTS (Cowling et al. 2012).
 
-    Arguments are those of ``puct_policy``. ``Game.determinize`` resamples the hidden information in every simulation, and the
+    Arguments as for ``puct_policy``. ``Game.determinize`` resamples the hidden information in every simulation, and the
     evaluator is called at every node of a simulation.
 
     Returns:

@@ -42,7 +42,7 @@ class RootContext(NamedTuple):
 
 @runtime_checkable
 class SelectionRule(Protocol):
-    """Selection of candidates and of the final action: a frozen dataclass, such as ``PuctRule`` or ``GumbelRule``."""
+    """Selection of candidates and of the final action: a frozen dataclass like ``PuctRule`` or ``GumbelRule``."""
 
     def store_logits(self, logits: Float32[Array, "K"]) -> Float32[Array, "K"]:
         """Map candidate logits (padded with minus infinity) to the array that ``Tree.prior`` stores."""

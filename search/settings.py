@@ -25,7 +25,7 @@ class SearchSettings:
     """Weight of the score utility ``Game.heuristic_value`` against win or loss in the value of finished games. ``None`` means,
     for agents, the weight that the network was trained with, or 0.3 without a network; otherwise 0."""
     stop_early: bool = False
-    """Whether to stop the search of a game once the remaining simulations cannot change the action."""
+    """Stop the search of a game once the remaining simulations cannot change the action."""
     root_candidate_pool: int | None = setting(None, 1)
     """At most this many legal actions are scored at the root. ``None`` means 1,024 for agents, otherwise ``candidate_pool``."""
     leaves: int = setting(1, 1)
@@ -35,10 +35,10 @@ class SearchSettings:
     """Subtracted from the mean value of a candidate for each visit under way, with several leaves: 0 counts the visits only
     (WU-UCT, Liu et al. 2020), 1 counts them as losses."""
     exact_endings: bool = False
-    """Whether to propagate proven values up the tree and stop once the root is proven (MCTS-Solver, Winands et al. 2008, for
+    """Propagate proven values up the tree and stop once the root is proven (MCTS-Solver, Winands et al. 2008, for
     any number of players)."""
     lookahead: bool = False
-    """Whether to use the game's exact lookahead, ``Game.outcomes_of_actions``, at each node: only proven wins are candidates if
+    """Use the game's exact lookahead, ``Game.outcomes_of_actions``, at each node: only proven wins are candidates if
     there are any, proven losses only if there is nothing else. The node takes a proven outcome as its value; with
     ``exact_endings`` it is not searched further."""
 

@@ -34,7 +34,7 @@ class Tree(Generic[State]):
     player: Int32[Array, "N"]
     """The player to move."""
     proven: Bool[Array, "N"]
-    """Whether ``raw_value`` is the outcome under best play: the game is over or, with ``exact_endings``, the outcome follows
+    """True if ``raw_value`` is the outcome under best play: the game is over or, with ``exact_endings``, the outcome follows
     from the children or from a lookahead."""
     visits: Int32[Array, "N"]
     """Visit counts; 0 for unused nodes and for a root that is not evaluated yet."""
@@ -64,7 +64,7 @@ class Tree(Generic[State]):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Node(Generic[State]):
-    """An evaluated position with K candidates, for P players; the fields are those of ``Tree``."""
+    """An evaluated position with K candidates, for P players; with the fields of ``Tree``."""
 
     state: State
     player: Int32[Array, ""]
@@ -309,7 +309,7 @@ def subtree(tree: Tree[State], candidate: Int32[Array, ""]) -> Tree[State]:
 
     Args:
         tree: the tree.
-        candidate: index of the root candidate, such as ``SearchOutput.action_index``.
+        candidate: index of the root candidate, like ``SearchOutput.action_index``.
     """
     nodes = jnp.arange(tree.capacity, dtype=jnp.int32)
     parent = (

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -170,7 +170,7 @@ class SearchProgram:
         self._batch, self._compiling = batch, compiling
         self._score_playouts = score_playouts if self.game.num_players > 1 else 0
         self._key = jax.random.key(seed)
-        self._starts: dict[str, Any] = {}
+        self._initial_state = lru_cache(MAX_STARTS)(lambda deal: jax.device_get(self.game.init_from_deal(json.loads(deal))))
         self._compiled: dict[tuple[str, int], Any] = {}
 
     @property
@@ -193,7 +193,8 @@ class SearchProgram:
     def _analyze_block(self, positions: Sequence[Played], max_size: int) -> list[Analysis]:
         size = min(block_size(len(positions)), max_size)
         filled = [*positions, *[positions[0]] * (size - len(positions))]
-        starts = jax.tree.map(lambda *leaves: np.stack(leaves), *(self._initial_state(position.deal) for position in filled))
+        initial = [self._initial_state(json.dumps(position.deal)) for position in filled]
+        starts = jax.tree.map(lambda *leaves: np.stack(leaves), *initial)
         actions = np.full((size, self.game.max_steps), -1, np.int32)
         for row, position in zip(actions, filled, strict=True):
             row[: len(position.actions)] = position.actions
@@ -265,17 +266,6 @@ class SearchProgram:
         lead = partial(score_lead, self.game, self.spec, self._score_playouts)
         lead_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, _LEAD_STREAM)
         return jax.vmap(lead)(states, actions, lead_keys)
-
-    # ---- On the host
-
-    def _initial_state(self, deal: Any) -> Any:
-        """Return the initial state of a deal on the host; states are cached because creating one is expensive."""
-        text = json.dumps(deal, sort_keys=True)
-        if text not in self._starts:
-            while len(self._starts) >= MAX_STARTS:
-                del self._starts[next(iter(self._starts))]
-            self._starts[text] = jax.device_get(self.game.init_from_deal(deal))
-        return self._starts[text]
 
     def _analysis(self, report: RootReport, lead: list[float] | None, seconds: float, batch: int) -> Analysis:
         """Create the analysis of one position; the candidates of several trees are merged."""
@@ -380,7 +370,7 @@ class AgentAnalyzer:
             if name not in ("agent", "max_seconds", "max_visits"):
                 texts[name] = printed(value)
         if not spec.is_search and (texts or "max_visits" in settings):
-            raise ValueError(f"{spec.kind} has no settings, because it does not search")
+            raise ValueError(f"{spec.kind} does not search, so its settings cannot be changed")
         if "max_visits" in settings:
             texts["num_simulations"] = _simulations(spec.num_trees(make(game.host.id, **game.options)), settings["max_visits"])
         return spec.with_settings(texts) if texts else spec, max_seconds

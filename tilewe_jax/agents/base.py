@@ -45,12 +45,12 @@ class Agent:
 
     @property
     def is_search(self) -> bool:
-        """Whether the agent searches on the device."""
+        """True if the agent searches on the device."""
         return self.spec is not None and self.spec.is_search
 
     @property
     def keeps_tree(self) -> bool:
-        """Whether the agent reuses its tree between the moves of a game."""
+        """True if the agent reuses its tree between the moves of a game."""
         return self.spec is not None and self.spec.keeps_tree(self.game)
 
     @property

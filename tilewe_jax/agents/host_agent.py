@@ -22,7 +22,7 @@ from tilewe_jax.search import Determinized, Search
 from tilewe_jax.search.tree import ROOT
 
 NO_LIMIT = 3600.0
-"""Time limit for players on the host if there is no limit, in seconds."""
+"""Seconds given to players on the host without a time limit."""
 
 _init, _play, _advance = (jax.jit(method) for method in (Agent.init, Agent.play, Agent.advance))
 _start, _proceed, _finish = (jax.jit(method) for method in (Agent.start, Agent.proceed, Agent.finish))
@@ -106,7 +106,7 @@ class HostAgent:
         self._seconds = seconds
 
     def choose(self, actions: Sequence[int], state: Any = None) -> int:
-        """Return the next action of a game; the tree is kept if the actions continue those of the last call.
+        """Return the next action of a game; the tree is kept if the actions continue the last call.
 
         Args:
             actions: all actions of the game so far.
@@ -184,7 +184,7 @@ class HostAgent:
 
     @property
     def is_pondering(self) -> bool:
-        """Whether the agent is pondering."""
+        """True if the agent is pondering."""
         return self._pondering.is_busy
 
     def ponder(self, actions: Sequence[int] | None) -> None:

@@ -15,7 +15,7 @@ class Pondering:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a computation is running."""
+        """True if a computation is running."""
         return not all(future.done() for future in self._futures)
 
     def start(self, steps: Callable[[], Iterator[None]]) -> None:

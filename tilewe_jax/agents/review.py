@@ -76,7 +76,7 @@ class RatedMove:
     value_after: float
     """Value of the position after the move, by a search of that position."""
     loss: float | None
-    """Value of the best move minus value of the move, at least 0; ``None`` if the move has no value."""
+    """Value of the best move minus value of the move, at least 0; ``None`` if unknown."""
 
 
 def rated_moves(request: Request, analyses: Sequence[Analysis], is_hidden: bool) -> list[RatedMove]:

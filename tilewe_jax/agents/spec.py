@@ -128,7 +128,7 @@ class AgentSpec:
 
     @property
     def is_search(self) -> bool:
-        """Whether the agent searches."""
+        """True if the agent searches."""
         return self.kind in RULES
 
     def num_trees(self, game: Game[Any]) -> int:

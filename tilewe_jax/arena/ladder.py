@@ -56,7 +56,7 @@ class Rung:
     """Text of the agent, including its number of simulations."""
     level: int | None
     is_equal_time: bool
-    """Whether the number of simulations was chosen to match the opponent's CPU time."""
+    """True if the number of simulations was chosen to match the opponent's CPU time."""
     repeats: list[Results] = field(default_factory=list)
     """Results with different seeds; the agent is player 0, the opponent player 1."""
 
@@ -95,7 +95,7 @@ class Rung:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether the match was interrupted by Ctrl-C."""
+        """True if the match was interrupted by Ctrl-C."""
         return any(results.interrupted for results in self.repeats)
 
     def _forfeits(self, index: int) -> int:

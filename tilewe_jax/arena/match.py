@@ -66,7 +66,7 @@ class _Play:
     deals: jax.Array
     """Key of the chance outcomes at the start of each game; equal in paired games."""
     forfeited: jax.Array
-    """Whether the player in each seat has forfeited."""
+    """True if the player in each seat has forfeited."""
     plies: jax.Array
     """Number of actions of each seat."""
     legal: jax.Array
@@ -96,7 +96,7 @@ class _Decider:
 
     @property
     def keeps_tree(self) -> bool:
-        """Whether the agent carries a tree from move to move."""
+        """True if the agent carries a tree from move to move."""
         return self.agent is not None and self.agent.keeps_tree
 
     @property
@@ -116,7 +116,7 @@ class Match:
 
     Args:
         game: the game.
-        players: at least as many agents as seats. An agent that is given twice takes two seats and has one rating.
+        players: at least one agent per seat. An agent that is given twice takes two seats and has one rating.
         batch: number of games in a batch.
         seed: seed of the games; the attribute ``seed`` can be changed between matches.
         move_seconds: time limit per move for players on the host, in seconds.

@@ -49,7 +49,7 @@ class Opening:
 
 
 def find(game: Game[Any]) -> Path | None:
-    """Return the path of the shipped list; ``None`` if there is no list for the game with these options."""
+    """Return the path of the shipped list; ``None`` if it does not exist for the game with these options."""
     path = FOLDER / f"{game.id}.json"
     return path if path.exists() and _differences(game, read_json(path)) == "" else None
 

@@ -120,7 +120,7 @@ class Sprt:
         if not all(abs(elo) <= _LARGEST_ELO for elo in (self.elo0, self.elo1)):
             raise ValueError(f"the Elos of a sequential test must be within ±{_LARGEST_ELO}, got {self.elo0} and {self.elo1}")
         if not self.elo0 < self.elo1:
-            raise ValueError(f"the first Elo of a sequential test must be the lower one, got {self.elo0} and {self.elo1}")
+            raise ValueError(f"the first Elo of a sequential test must be the lower one, not {self.elo0} and {self.elo1}")
 
     def test(self, results: np.ndarray) -> dict[str, Any]:
         """Return the log likelihood ratio, and "H0", "H1" or "continue", for the results of games in [0, 1].

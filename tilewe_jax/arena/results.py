@@ -21,7 +21,7 @@ class Batch:
     scores: np.ndarray
     """Final scores."""
     forfeits: np.ndarray
-    """Whether the player in the seat forfeited."""
+    """True if the player in the seat forfeited."""
     plies: np.ndarray
     """Number of actions of each seat."""
     legal: np.ndarray
@@ -61,7 +61,7 @@ class Results:
     clock: float = 0.0
     """Wall time of all ``decisions`` in seconds, including the current batch."""
     interrupted: bool = False
-    """Whether the match was interrupted before its last game."""
+    """True if the match was interrupted before its last game."""
 
     @property
     def games(self) -> int:
