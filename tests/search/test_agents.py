@@ -120,13 +120,3 @@ def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert len(path.read_text().splitlines()) == 7
     code, out, _ = run(capsys, "replay", str(path), "--json")
     assert (code, json.loads(out)["wrong"]) == (0, 0)
-    for agents, more, message in (
-        (["strong"], [], "'strong'"),
-        ([agent], ["--games", "0"], "--games"),
-        ([agent], ["--devices", "3"], "3 devices"),
-        (["puct:num_simulations=1000000000"], [], "GB"),
-    ):
-        code, out, err = run(capsys, "match", *agents, *options, *more)
-        assert (code, out) == (2, "")
-        assert message in err
-        assert len([line for line in err.splitlines() if not line.startswith("compiling")]) == 1  # on a slow machine

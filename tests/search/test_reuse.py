@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from tests.search.test_search import ZeroSum, check_laws, oracle
+from tests.search.test_search import ZeroSum, check_invariants, oracle
 from tests.support import assert_same, batched, rows
 from tilewe_jax.search import (
     GumbelRule,
@@ -44,7 +44,7 @@ def test_whole_games_in_kept_trees(rule: SelectionRule) -> None:
         output, memory = act(memory, state, keys)
         for lane in np.flatnonzero(~over):
             tree = rows(memory, lane)
-            check_laws(tree, rows_of_children=int(tree.num_nodes) < tree.capacity)
+            check_invariants(tree, add_up=int(tree.num_nodes) < tree.capacity)
             assert_same(rows(tree.state, 0), rows(state, lane))
             assert int(tree.visits[0]) == max(1, kept[lane]) + SIMULATIONS
             assert int(output.num_simulations[lane]) == SIMULATIONS

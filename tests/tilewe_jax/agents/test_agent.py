@@ -106,19 +106,6 @@ def test_agents_as_engines_of_host_boards() -> None:
         AgentEngine("nobody")
 
 
-@pytest.mark.slow
-def test_a_search_beats_chance() -> None:
-    game = tilewe_jax.make("santorini", size=4)
-    players = [
-        agents.agent("search=gumbel:num_simulations=24,max_num_considered_actions=8,num_candidates=32", game),
-        agents.agent("random", game),
-    ]
-    results = arena.play_match(game, players, 64, 64, 0)
-    win_rate = {row["agent"]: row["win_rate"] for row in results.summary()["agents"]}
-    assert win_rate["search"] > 0.8
-    assert not results.all("forfeits").any()
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
