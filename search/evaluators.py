@@ -34,8 +34,6 @@ Evaluator = Callable[[Any, Any, PRNGKeyArray], Evaluation]
 """``evaluator(params, state, key) -> Evaluation`` for one position; the key is consumed. ``params`` is the pytree given to the
 search as ``params``, for example a network; evaluators without parameters ignore it."""
 
-# The evaluators below are ``partial`` objects of module functions, so that they can be pickled.
-
 
 def check_evaluation(game: Game[Any], evaluator: Any, evaluation: Any) -> Evaluation:
     """Check the types, shapes and dtypes that an evaluator returned; the logits are checked when they are computed.
@@ -119,37 +117,30 @@ def playout_evaluator(
     check_number("score_weight", score_weight, 0, 1)
     choose = playout_policy or best_of(game, num_samples)
     apply = game.apply if playout_policy else game.apply_deferred
-    play = partial(_playout_value, game, choose, apply, max_plies, max_legal, score_weight)
-    return partial(_evaluate_playouts, game, play, num_playouts, priors)
+    return _PlayoutEvaluator(game, choose, apply, num_playouts, priors, max_plies, max_legal, score_weight)
 
 
-def _evaluate_playouts(
-    game: Game[Any],
-    play: Callable[[Any, PRNGKeyArray], Float32[Array, "P"]],
-    num_playouts: int,
-    priors: bool,
-    params: Any,
-    state: Any,
-    key: PRNGKeyArray,
-) -> Evaluation:
-    del params
-    value = jnp.mean(jax.vmap(play, in_axes=(None, 0))(state, jax.random.split(key, num_playouts)), axis=0)
-    return Evaluation(partial(game.heuristic_logits, state) if priors else uniform_logits, value)
+@dataclass(frozen=True, eq=False)
+class _PlayoutEvaluator:
+    game: Game[Any]
+    choose: Policy
+    apply: Callable[[Any, Action], Any]
+    num_playouts: int
+    priors: bool
+    max_plies: int
+    max_legal: int
+    score_weight: float
 
+    def __call__(self, params: Any, state: Any, key: PRNGKeyArray) -> Evaluation:
+        del params
+        value = jnp.mean(jax.vmap(self._play, in_axes=(None, 0))(state, jax.random.split(key, self.num_playouts)), axis=0)
+        return Evaluation(partial(self.game.heuristic_logits, state) if self.priors else uniform_logits, value)
 
-def _playout_value(
-    game: Game[Any],
-    choose: Policy,
-    apply: Callable[[Any, Action], Any],
-    max_plies: int,
-    max_legal: int,
-    score_weight: float,
-    state: Any,
-    key: PRNGKeyArray,
-) -> Float32[Array, "P"]:
-    is_played = game.num_legal(state) <= max_legal if max_legal else True
-    last = play_out(game, choose, apply, state, key, max_plies, is_played)
-    return jnp.where(game.is_terminal(last), terminal_value(game, last, score_weight), game.heuristic_value(last))
+    def _play(self, state: Any, key: PRNGKeyArray) -> Float32[Array, "P"]:
+        game = self.game
+        is_played = game.num_legal(state) <= self.max_legal if self.max_legal else True
+        last = play_out(game, self.choose, self.apply, state, key, self.max_plies, is_played)
+        return jnp.where(game.is_terminal(last), terminal_value(game, last, self.score_weight), game.heuristic_value(last))
 
 
 def play_out(
@@ -271,36 +262,28 @@ def _evaluate_network(
     return Evaluation(mean_logits, jnp.mean(values, axis=0))
 
 
-def mixed_evaluator(
-    game: Game[Any], policy: Evaluator, playouts: Evaluator, playout_weight: float, max_legal: int = 0
-) -> Evaluator:
-    """Return the evaluator with the logits of ``policy`` and the weighted mean of the values of both evaluators.
+@dataclass(frozen=True, eq=False)
+class MixedEvaluator:
+    """An evaluator with the logits of ``policy`` and the weighted mean of the values of two evaluators."""
 
-    Args:
-        game: the game.
-        policy: an evaluator like ``network_evaluator``.
-        playouts: an evaluator like ``playout_evaluator``.
-        playout_weight: weight of the values of ``playouts``, in [0, 1].
-        max_legal: the weight is 0 in positions with more legal actions; 0 means no limit.
-    """
-    return partial(_evaluate_mixed, game, policy, playouts, playout_weight, max_legal)
+    game: Game[Any]
+    policy: Evaluator
+    """An evaluator like ``network_evaluator``."""
+    playouts: Evaluator
+    """An evaluator like ``playout_evaluator``."""
+    playout_weight: float
+    """Weight of the values of ``playouts``, in [0, 1]."""
+    max_legal: int = 0
+    """The weight is 0 in positions with more legal actions; 0 means no limit."""
 
-
-def _evaluate_mixed(
-    game: Game[Any],
-    policy: Evaluator,
-    playouts: Evaluator,
-    playout_weight: float,
-    max_legal: int,
-    params: Any,
-    state: Any,
-    key: PRNGKeyArray,
-) -> Evaluation:
-    key_policy, key_playouts = jax.random.split(key)
-    logits, value = policy(params, state, key_policy)
-    is_mixed = game.num_legal(state) <= max_legal if max_legal else jnp.asarray(True)
-    mixed = (1 - playout_weight) * value + playout_weight * playouts(params, state, key_playouts).value
-    return Evaluation(logits, jnp.where(is_mixed, mixed, value))
+    def __call__(self, params: Any, state: Any, key: PRNGKeyArray) -> Evaluation:
+        """Evaluate a position, see ``Evaluator``."""
+        key_policy, key_playouts = jax.random.split(key)
+        logits, value = self.policy(params, state, key_policy)
+        is_mixed = self.game.num_legal(state) <= self.max_legal if self.max_legal else jnp.asarray(True)
+        playout_value = self.playouts(params, state, key_playouts).value
+        mixed = (1 - self.playout_weight) * value + self.playout_weight * playout_value
+        return Evaluation(logits, jnp.where(is_mixed, mixed, value))
 
 
 @dataclass(frozen=True)
@@ -352,7 +335,7 @@ class EvaluatorSettings:
             if not self.playout_weight:
                 return by_network
             playouts = self._playouts(game, score_weight)
-            return mixed_evaluator(game, by_network, playouts, self.playout_weight, self.playout_max_legal)
+            return MixedEvaluator(game, by_network, playouts, self.playout_weight, self.playout_max_legal)
         if not self.num_playouts:
             return heuristic_evaluator(game) if self.priors else uniform_evaluator(game)
         return self._playouts(game, score_weight)

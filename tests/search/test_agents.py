@@ -32,7 +32,7 @@ from tilewe_jax.search import (
     ids=["puct-2", "gumbel-0", "puct-0", "gumbel-2"],
 )
 def test_hidden_information_does_not_affect_the_search(rule: SelectionRule, num_determinizations: int) -> None:
-    game = tilewe_jax.make("triominos", players=3, tiles=12, tray=3)
+    game = tilewe_jax.make("triominos", players=3, tiles=10, tray=2)
     assert game.has_hidden_information
     assert not tilewe_jax.make("duo").has_hidden_information
     functions, key = batched(game), jax.random.key(0)
@@ -110,7 +110,8 @@ def test_information_set_search_avoids_strategy_fusion(rule: SelectionRule) -> N
 
 def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "games.jsonl"
-    agent, options = "puct:num_simulations=8,num_candidates=8,num_playouts=0", ["--game", "santorini", "--set", "size=3"]
+    agent = "puct:num_simulations=8,num_candidates=8,num_playouts=0,priors=false,reuse_subtree=false"
+    options = ["--game", "santorini", "--set", "size=3"]
     options += ["--games", "6", "--batch", "4"]
     code, out, err = run(capsys, "match", agent, *options, "--out", str(path), "--json")
     assert (code, err) == (0, "")
@@ -118,5 +119,3 @@ def test_selfplay_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert summary["games"] == 6
     assert summary["simulations_per_second"] > 0
     assert len(path.read_text().splitlines()) == 7
-    code, out, _ = run(capsys, "replay", str(path), "--json")
-    assert (code, json.loads(out)["wrong"]) == (0, 0)

@@ -144,7 +144,7 @@ class Finder:
         """The value of an equal game for the agent and for the last engine."""
         return {"agent": round(self._equal[1], 4), "engine": round(self._equal[-1], 4)}
 
-    def find(self, count: int, progress: Callable[[int, int], None] = lambda found, tried: None) -> Iterator[Opening]:
+    def find(self, count: int, progress: Callable[[int, int], None] = lambda num_found, num_tried: None) -> Iterator[Opening]:
         """Yield distinct openings; ``progress`` is called with the numbers of found and tried openings."""
         num_found = num_tried = 0
         known: set[_Actions] = set()

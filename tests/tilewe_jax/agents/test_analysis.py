@@ -50,21 +50,21 @@ def after(actions: tuple[int, ...]) -> Any:
 
 
 def test_visits_add_up_and_variations_are_legal(positions: dict[tuple[int, ...], Analysis]) -> None:
-    for actions, found in positions.items():
+    for actions, report in positions.items():
         position = after(actions)
-        visits = [candidate.visits for candidate in found.candidates]
-        assert sum(visits) == found.num_simulations == (0 if position.is_terminal else 40)
+        visits = [candidate.visits for candidate in report.candidates]
+        assert sum(visits) == report.num_simulations == (0 if position.is_terminal else 40)
         assert visits == sorted(visits, reverse=True)
-        assert {candidate.action for candidate in found.candidates} == set(position.legal_actions())
-        for candidate in found.candidates:
+        assert {candidate.action for candidate in report.candidates} == set(position.legal_actions())
+        for candidate in report.candidates:
             assert candidate.variation[0] == candidate.action
             after((*actions, *candidate.variation))  # raises for an illegal action
             if candidate.value:
                 assert sum(candidate.value) == pytest.approx(1, abs=1e-5)
         if visits:
-            assert found.action == found.candidates[0].action
-            assert sum(candidate.prior for candidate in found.candidates) == pytest.approx(1, abs=1e-5)
-            assert len(found.candidates[0].variation) > 1 or actions == WIN
+            assert report.action == report.candidates[0].action
+            assert sum(candidate.prior for candidate in report.candidates) == pytest.approx(1, abs=1e-5)
+            assert len(report.candidates[0].variation) > 1 or actions == WIN
 
 
 def test_a_won_game_has_value_1(positions: dict[tuple[int, ...], Analysis]) -> None:
@@ -104,8 +104,8 @@ def test_analyses_agree_with_searches(positions: dict[tuple[int, ...], Analysis]
 def test_a_limit_of_time() -> None:
     for seconds, simulations in ((100.0, 40), (1e-9, 40 // MAX_PARTS)):
         limited = SearchProgram(agent(AGENT, GAME), seconds, score_playouts=0)
-        (found,) = limited.analyze([Played(None, WIN)])
-        assert (found.num_simulations, found.action, found.score_lead) == (simulations, 2, None)
+        (report,) = limited.analyze([Played(None, WIN)])
+        assert (report.num_simulations, report.action, report.score_lead) == (simulations, 2, None)
     with pytest.raises(ValueError, match="max_seconds"):
         SearchProgram(agent("gumbel", tilewe_jax.make("triominos")), 1.0)
 
@@ -197,10 +197,10 @@ def test_hidden_information(num_determinizations: int) -> None:
     """Both searches report visits; variations are the candidate alone."""
     game = Fog()
     program = SearchProgram(agent(f"{AGENT},num_determinizations={num_determinizations}", game), score_playouts=4)
-    (found,) = program.analyze([Played(None, WIN)])
-    assert sum(item.visits for item in found.candidates) == found.num_simulations == 40 * max(1, num_determinizations)
-    assert (found.action, found.candidates[0].value, found.score_lead) == (2, (1.0, 0.0), (1.0, -1.0))
-    assert all(candidate.variation == (candidate.action,) for candidate in found.candidates)
+    (report,) = program.analyze([Played(None, WIN)])
+    assert sum(item.visits for item in report.candidates) == report.num_simulations == 40 * max(1, num_determinizations)
+    assert (report.action, report.candidates[0].value, report.score_lead) == (2, (1.0, 0.0), (1.0, -1.0))
+    assert all(candidate.variation == (candidate.action,) for candidate in report.candidates)
     output = jax.jit(program.agent.search)(GAME.init_from_deal(None), jax.random.fold_in(jax.random.key(0), 0))
     (start,) = program.analyze([Played(None, ())])
     assert start.action == int(output.action)

@@ -132,7 +132,7 @@ def test_files_of_openings(tmp_path: Path) -> None:
 
 
 def test_finder_yields_distinct_balanced_openings(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
+    sizes: list[int] = []
 
     class Engines:
         def __init__(self, names: Any, command: str, processes: int) -> None:
@@ -144,22 +144,22 @@ def test_finder_yields_distinct_balanced_openings(monkeypatch: pytest.MonkeyPatc
         def __exit__(self, *error: object) -> None: ...
 
         def values(self, beginnings: list[tuple[int, ...]]) -> list[float]:
-            asked.append(len(beginnings))
+            sizes.append(len(beginnings))
             return [0.5 if sum(moves) % self.modulus == 0 else 0.9 for moves in beginnings]
 
     monkeypatch.setattr(openings, "_Engines", Engines)
     monkeypatch.setattr(openings, "_agent_values", lambda *_: lambda rows: [moves[0] % 2 / 2 for moves in rows])
     game = tilewe_jax.make("duo_official", size=8, pieces=("O1", "I2", "L5", "W5"))
     with openings.Finder(game, ["2", "3"], "puct", 0.05) as finder:
-        found = list(finder.find(20))
-    assert len({opening.actions for opening in found}) == len(found) == 20
-    for first, second in (opening.actions for opening in found):
+        results = list(finder.find(20))
+    assert len({opening.actions for opening in results}) == len(results) == 20
+    for first, second in (opening.actions for opening in results):
         assert (first + second) % 6 == 0
         assert first % 2 == 1
         position = game.host(game.init(jax.random.key(0))).after(first).after(second)
         assert [len(position.cells(player)) for player in (0, 1)] == [5, 5]
-    assert all(opening.values == {"agent": 0.5, "engine": 0.5} for opening in found)
-    assert max(asked) == openings._BATCH
+    assert all(opening.values == {"agent": 0.5, "engine": 0.5} for opening in results)
+    assert max(sizes) == openings._BATCH
     monkeypatch.undo()
     with pytest.raises(ValueError, match="cannot start 'nosuchengine'"):
         openings.Finder(game, ["nosuchengine"], "puct:num_simulations=2", 0.05)
