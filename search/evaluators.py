@@ -263,21 +263,18 @@ def _evaluate_network(
 
 
 @dataclass(frozen=True, eq=False)
-class MixedEvaluator:
+class _MixedEvaluator:
     """An evaluator with the logits of ``policy`` and the weighted mean of the values of two evaluators."""
 
     game: Game[Any]
     policy: Evaluator
-    """An evaluator like ``network_evaluator``."""
     playouts: Evaluator
-    """An evaluator like ``playout_evaluator``."""
     playout_weight: float
     """Weight of the values of ``playouts``, in [0, 1]."""
-    max_legal: int = 0
+    max_legal: int
     """The weight is 0 in positions with more legal actions; 0 means no limit."""
 
     def __call__(self, params: Any, state: Any, key: PRNGKeyArray) -> Evaluation:
-        """Evaluate a position, see ``Evaluator``."""
         key_policy, key_playouts = jax.random.split(key)
         logits, value = self.policy(params, state, key_policy)
         is_mixed = self.game.num_legal(state) <= self.max_legal if self.max_legal else jnp.asarray(True)
@@ -335,7 +332,7 @@ class EvaluatorSettings:
             if not self.playout_weight:
                 return by_network
             playouts = self._playouts(game, score_weight)
-            return MixedEvaluator(game, by_network, playouts, self.playout_weight, self.playout_max_legal)
+            return _MixedEvaluator(game, by_network, playouts, self.playout_weight, self.playout_max_legal)
         if not self.num_playouts:
             return heuristic_evaluator(game) if self.priors else uniform_evaluator(game)
         return self._playouts(game, score_weight)
