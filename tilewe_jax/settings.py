@@ -1,4 +1,4 @@
-"""Settings: the one place where dataclasses, text and JSON become each other, with ranges and errors in one line.
+"""Settings: conversion between dataclasses, text and JSON, with ranges and one-line errors.
 
 A setting is a field of a frozen dataclass, made by ``setting``, with a docstring below it. Dataclasses may hold dataclasses; a
 setting is named by its path, like ``selfplay.search.num_simulations``. All errors are ``ValueError`` and name the setting.
@@ -6,7 +6,6 @@ setting is named by its path, like ``selfplay.search.num_simulations``. All erro
 * ``setting(default, minimum, maximum)`` declares a field; ``validate(self)`` in ``__post_init__`` checks types and ranges.
 * ``parse(kind, text)`` reads a value of a type, ``printed(value)`` writes it.
 * ``changed(settings, {"a.b": "1"})`` replaces some settings by text; ``assignments(["a.b=1"], "--set")`` reads such texts.
-* ``from_arguments(kind, ["--rate", "0.1"])`` reads a dataclass from a command line.
 * ``to_json``, ``from_json``, ``differences``, ``listing`` save, load, compare and describe a tree of settings.
 * ``checked_options`` checks keyword arguments of a function, the options of games, by its annotations and defaults.
 """
@@ -44,16 +43,16 @@ def setting(
     may_change: bool = False,
     holds: str = "code",
 ) -> Any:
-    """A dataclass field with a range.
+    """Define a dataclass field with a range.
 
     Args:
-        default: value unless given.
+        default: default value.
         minimum: smallest allowed value.
         maximum: largest allowed value.
         positive: whether only values above 0 are allowed.
         may_change: whether a run may be resumed with another value.
-        holds: how texts in it are read, see ``training.config.code_in_settings``: as ``"agents"``; as ``"data"``, which
-            never names code; or as ``"code"``, which any text with a colon names.
+        holds: content of its texts, see ``training.config.code_in_settings``: ``"agents"``; ``"data"``, which never names
+            code; or ``"code"``, where any text with a colon names code.
     """
     metadata = {"minimum": minimum, "maximum": maximum, "positive": positive, "may_change": may_change, "holds": holds}
     return field(default=default, metadata=metadata)
@@ -74,7 +73,7 @@ def validate(settings: Any) -> None:
 def check_number(
     name: str, value: Any, minimum: float | None = None, maximum: float | None = None, positive: bool = False
 ) -> None:
-    """Raise ``ValueError`` where a number is not finite, or outside an inclusive range; other values pass."""
+    """Raise ``ValueError`` if a number is not finite or outside an inclusive range. Other types pass."""
     if type(value) not in (int, float):
         return
     if not is_finite(value):
@@ -91,7 +90,7 @@ def check_number(
 
 
 def is_finite(value: float) -> bool:
-    """Whether a number is finite, and where it is an integer, not larger than any float."""
+    """Return whether a number is finite and fits a float."""
     try:
         return math.isfinite(value)
     except OverflowError:
@@ -99,7 +98,7 @@ def is_finite(value: float) -> bool:
 
 
 def accepts(kind: Any, value: Any) -> bool:  # noqa: PLR0911
-    """Whether a value has a type. Numbers are finite, and an integer is a number; a boolean is neither; lists are tuples."""
+    """Return whether a value has a type: floats are finite and may be integers, booleans are not numbers, lists are tuples."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return True
@@ -109,7 +108,7 @@ def accepts(kind: Any, value: Any) -> bool:  # noqa: PLR0911
         return value is None
     if origin is Literal:
         return any(type(value) is type(choice) and value == choice for choice in arguments)
-    if _is_list(kind):
+    if is_list(kind):
         if not isinstance(value, tuple):
             return False
         kinds = _elements(kind, len(value))
@@ -122,20 +121,21 @@ def accepts(kind: Any, value: Any) -> bool:  # noqa: PLR0911
     return not isinstance(kind, type) or isinstance(value, kind)
 
 
-def _is_list(kind: Any) -> bool:
+def is_list(kind: Any) -> bool:
+    """Return whether a type is a sequence other than text."""
     kind = get_origin(kind) or kind
     return isinstance(kind, type) and issubclass(kind, Sequence) and not issubclass(kind, str)
 
 
 def _elements(kind: Any, length: int) -> tuple[Any, ...]:
-    """The types of the elements of a list of a type."""
+    """Return the element types of a list with this length."""
     arguments = get_args(kind)
     is_fixed = get_origin(kind) is tuple and arguments[1:] != (...,)
     return arguments if is_fixed else (arguments or (Any,))[:1] * length
 
 
 def in_words(kind: Any, plural: bool = False) -> str:
-    """The values of a type for a message."""
+    """Describe the values of a type for a message."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return " or ".join(map(in_words, arguments))
@@ -143,7 +143,7 @@ def in_words(kind: Any, plural: bool = False) -> str:
         return _WORDS[kind][plural]
     if origin is Literal:
         return "one of " + ", ".join(map(str, arguments))
-    if _is_list(kind) and arguments:
+    if is_list(kind) and arguments:
         if origin is tuple and arguments[1:] != (...,):
             return f"{len(arguments)} {' or '.join(dict.fromkeys(in_words(part, plural=True) for part in arguments))}"
         return f"{'lists' if plural else 'a list'} of {in_words(arguments[0], plural=True)}"
@@ -159,19 +159,19 @@ _WORDS: dict[Any, tuple[str, str]] = {
     None: ("none", "none"),
     types.NoneType: ("none", "none"),
 }
-"""Types in words, and several values of them."""
+"""Descriptions of types, in the singular and in the plural."""
 
 
 # Text
 
 
 def parse(kind: Any, text: str | Sequence[str]) -> Any:
-    """The value of a type that a text stands for, or for a list several texts or the words of one.
+    """Parse a text as a type. A list is given as several texts, or as the words of one.
 
     >>> parse(tuple[int, ...], "1 2"), parse(float | None, "none"), parse(bool, "true")
     ((1, 2), None, True)
 
-    Raises ``ValueError`` whose message goes on after the name of the setting.
+    Raises ``ValueError`` with a message that continues the name of the setting.
     """
     try:
         value = _parsed(kind, text)
@@ -179,7 +179,8 @@ def parse(kind: Any, text: str | Sequence[str]) -> Any:
         value = MISSING
     if value is MISSING or not accepts(kind, value):
         given = text if isinstance(text, str) else " ".join(text)
-        choices = [str(one) for part in (kind, *get_args(kind)) if get_origin(part) is Literal for one in get_args(part)]
+        literals = [part for part in (kind, *get_args(kind)) if get_origin(part) is Literal]
+        choices = [str(choice) for part in literals for choice in get_args(part)]
         hint = did_you_mean(given, choices)
         raise ValueError(f"must be {in_words(kind)}, not {given!r}{hint}")
     return value
@@ -194,7 +195,7 @@ def _parsed(kind: Any, text: str | Sequence[str]) -> Any:
             with contextlib.suppress(ValueError):
                 return parse(part, text) if part is not types.NoneType else int("")
         raise ValueError
-    if _is_list(kind):
+    if is_list(kind):
         words = text.split() if isinstance(text, str) else text
         kinds = _elements(kind, len(words))
         return tuple(map(_parsed, kinds, words)) if len(kinds) == len(words) else MISSING
@@ -206,15 +207,15 @@ def _parsed(kind: Any, text: str | Sequence[str]) -> Any:
 
 
 def printed(value: Any) -> str:
-    """The text of a value that ``parse`` reads."""
+    """Return the text from which ``parse`` restores a value."""
     if isinstance(value, (list, tuple)):
         return " ".join(map(printed, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def parse_option(kind: Any, text: str) -> Any:
-    """The value of an option whose type may be unknown: JSON, a word, or several, separated by commas."""
-    if "," in text or any(map(_is_list, (kind, *get_args(kind)))):
+    """Parse an option whose type may be unknown: JSON, a word, or a list separated by commas."""
+    if "," in text or any(map(is_list, (kind, *get_args(kind)))):
         with contextlib.suppress(ValueError):
             return tuple(parse_json(f"[{text}]"))
         return tuple(text.split(","))
@@ -224,7 +225,7 @@ def parse_option(kind: Any, text: str) -> Any:
 
 
 def assignments(items: Iterable[str], option: str, name: str = "SETTING") -> dict[str, str]:
-    """The texts by name of an option that takes several ``NAME=VALUE``."""
+    """Split the ``NAME=VALUE`` texts of an option into a dictionary."""
     texts: dict[str, str] = {}
     for item in items:
         key, equals, text = item.partition("=")
@@ -236,63 +237,11 @@ def assignments(items: Iterable[str], option: str, name: str = "SETTING") -> dic
     return texts
 
 
-def option_name(name: str) -> str:
-    """The option of a command that sets a field: ``num_games`` is ``--num-games``, and ``import_`` ``--import``."""
-    return f"--{name.rstrip('_').replace('_', '-')}"
-
-
-def from_arguments(kind: type[Settings], arguments: Sequence[str]) -> Settings:
-    """The dataclass that a command line gives: ``--name value``, of truth values ``--name`` alone, of lists several values.
-
-    Words before the first option are the fields without a default; a list among them may be empty.
-
-    Raises ``SystemExit`` after printing the help that is asked for.
-    """
-    known = {option_name(entry.name): entry for entry in fields(kind)}  # type: ignore[arg-type]
-    needed = [option for option, entry in known.items() if entry.default is MISSING and entry.default_factory is MISSING]
-    if {"-h", "--help"} & set(arguments):
-        described = descriptions(kind)
-        options = [f"  {option}  {described.get(entry.name, '')}" for option, entry in known.items()]
-        print(inspect.cleandoc(kind.__doc__ or ""), *options, sep="\n")
-        raise SystemExit(0)
-    given: dict[str, list[str]] = {}
-    option = ""
-    for token in arguments:
-        if token.startswith("--"):
-            option, equals, word = token.partition("=")
-            if option not in known:
-                raise ValueError(f"unrecognized options: {token}{did_you_mean(option, known)}")
-            given.setdefault(option, []).extend([word] if equals else [])
-            continue
-        name = option or next((name for name in needed if name not in given or name == needed[-1]), "")
-        if not name:
-            raise ValueError(f"unrecognized options: {token}")
-        given.setdefault(name, []).append(token)
-    kinds = get_type_hints(kind)
-    values = {known[option].name: _value(option, kinds[known[option].name], words) for option, words in given.items()}
-    absent = [known[option].name for option in needed if option not in given]
-    if missing := [name for name in absent if not _is_list(kinds[name])]:
-        raise ValueError(f"missing: {', '.join(missing)}".upper().replace("MISSING", "missing"))
-    return kind(**dict.fromkeys(absent, ()), **values)
-
-
-def _value(option: str, kind: Any, words: list[str]) -> Any:
-    """The value of an option of a command line."""
-    words = words or (["true"] if kind is bool else [])
-    is_list = any(map(_is_list, (kind, *get_args(kind))))
-    if not is_list and len(words) != 1:
-        raise ValueError(f"unrecognized options: {words[1]}" if words else f"{option} needs a value")
-    try:
-        return parse(kind, words if is_list else words[0])
-    except ValueError as error:
-        raise ValueError(f"{option} {error}") from None
-
-
 # Trees of settings
 
 
 def leaves(settings: Any, prefix: str = "") -> Iterator[tuple[str, Field[Any], Any, Any]]:
-    """All settings in a tree: dotted name, field, type, and value."""
+    """Yield the dotted name, field, type and value of each setting in a tree."""
     kinds = get_type_hints(type(settings))
     for entry in fields(settings):
         value, name = getattr(settings, entry.name), prefix + entry.name
@@ -303,12 +252,13 @@ def leaves(settings: Any, prefix: str = "") -> Iterator[tuple[str, Field[Any], A
 
 
 def changed(settings: Settings, given: Mapping[str, str]) -> Settings:
-    """The settings with some changed by text, like ``{"selfplay.num_games": "64"}``, see ``parse``."""
+    """Replace settings by values parsed from text, like ``{"selfplay.num_games": "64"}``."""
     kinds = {name: kind for name, _, kind, _ in leaves(settings)}
     values = {}
     for name, text in given.items():
         if name not in kinds:
-            raise ValueError(f"there is no setting {name!r}{did_you_mean(name, kinds)}; there are {', '.join(kinds)}")
+            hint = did_you_mean(name, kinds)
+            raise ValueError(f"unknown setting {name!r}{hint}; `tilewe-jax train --list all` explains the settings")
         try:
             values[name] = parse(kinds[name], text)
         except ValueError as error:
@@ -318,7 +268,7 @@ def changed(settings: Settings, given: Mapping[str, str]) -> Settings:
 
 
 def _replaced(settings: Any, values: dict[str, Any], prefix: str) -> Any:
-    """The settings with the values below a prefix."""
+    """Replace the values below a prefix."""
     parts = {}
     for entry in fields(settings):
         name, value = prefix + entry.name, getattr(settings, entry.name)
@@ -330,7 +280,7 @@ def _replaced(settings: Any, values: dict[str, Any], prefix: str) -> Any:
 
 
 def to_json(settings: Any) -> dict[str, Any]:
-    """The settings as nested JSON, such that ``from_json`` gives them back."""
+    """Convert settings to nested JSON, the inverse of ``from_json``."""
     return {
         entry.name: to_json(value) if is_dataclass(value) else plain(value)
         for entry in fields(settings)
@@ -339,18 +289,18 @@ def to_json(settings: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The value of a setting as JSON has it, with lists for tuples."""
+    """Convert the value of a setting to JSON: tuples become lists."""
     return json.loads(json.dumps(value))
 
 
 def from_json(kind: type[Settings], given: Any, prefix: str = "") -> Settings:
-    """The settings in nested JSON; settings that are not given have their defaults."""
+    """Read settings from nested JSON; missing ones have their defaults."""
     if not isinstance(given, dict):
         raise ValueError(f"{prefix.rstrip('.') or 'settings'} must be a JSON object, not {given!r}")
     known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
     if unknown := sorted(given.keys() - known.keys()):
         hint = did_you_mean(unknown[0], known)
-        raise ValueError(f"there is no setting {', '.join(prefix + name for name in unknown)}{hint}")
+        raise ValueError(f"unknown setting {', '.join(prefix + name for name in unknown)}{hint}")
     kinds = get_type_hints(kind)
     values = {
         name: from_json(kinds[name], value, f"{prefix}{name}.") if is_dataclass(kinds[name]) else frozen(value)
@@ -360,7 +310,7 @@ def from_json(kind: type[Settings], given: Any, prefix: str = "") -> Settings:
 
 
 def _named(prefix: str, make: Callable[[], Settings]) -> Settings:
-    """What a function makes; its errors name settings below a prefix."""
+    """Call a function, and prefix the names of settings in its errors."""
     try:
         return make()
     except ValueError as error:
@@ -368,12 +318,12 @@ def _named(prefix: str, make: Callable[[], Settings]) -> Settings:
 
 
 def frozen(value: Any) -> Any:
-    """The value with lists as tuples."""
+    """Convert lists in a value to tuples."""
     return tuple(map(frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
 def differences(settings: Settings, others: Settings, resuming: bool = False) -> list[str]:
-    """Settings that differ: "name was ... and is ...". While ``resuming``, those that may change then are left out."""
+    """Describe settings that differ: "name was ... and is ...". ``resuming`` leaves out settings that may change."""
     before = {name: value for name, _, _, value in leaves(others)}
     return [
         f"{name} was {before[name]!r} and is {value!r}"
@@ -383,7 +333,7 @@ def differences(settings: Settings, others: Settings, resuming: bool = False) ->
 
 
 def listing(settings: Any, prefix: str = "") -> list[dict[str, Any]]:
-    """All settings: ``name``, ``default`` and ``description``."""
+    """List all settings with ``name``, ``default`` and ``description``."""
     rows: list[dict[str, Any]] = []
     for entry in fields(settings):
         value, name = getattr(settings, entry.name), prefix + entry.name
@@ -396,7 +346,7 @@ def listing(settings: Any, prefix: str = "") -> list[dict[str, Any]]:
 
 
 def descriptions(kind: type[Any]) -> dict[str, str]:
-    """The docstrings of the fields of a dataclass, by name: the string below each in the source of it and its bases."""
+    """Return the docstrings of the fields of a dataclass by name: the strings below them, in its source and its bases."""
     described: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         tree = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
@@ -412,14 +362,14 @@ def descriptions(kind: type[Any]) -> dict[str, str]:
 
 
 def checked_options(name: str, known: Mapping[str, inspect.Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a game as its factory takes them.
+    """Check the options of a game and convert them for its factory.
 
     Args:
       name: the id of the game.
       known: the parameters of its factory.
-      given: options; a list stands for a tuple, as in JSON.
+      given: options; lists become tuples.
 
-    Raises ``ValueError`` for an unknown option, or a value of another type than the annotation and the default.
+    Raises ``ValueError`` for an unknown option or a value of the wrong type.
     """
     unknown = [option for option in given if option not in known]
     if unknown:
@@ -438,7 +388,7 @@ def _checked(name: str, parameter: inspect.Parameter, value: Any) -> Any:
         value = _native(value)
         if accepts(kind, value):
             return float(value) if kind is float else value
-    except RecursionError:  # lists in lists in lists
+    except RecursionError:
         raise ValueError(f"{wanted}, not nested so deeply") from None
     raise ValueError(f"{wanted}, not {shown(value)}")
 

@@ -1,4 +1,4 @@
-"""Commands that analyse positions: of other programs, in JSON lines, and of recorded games, move by move."""
+"""Commands that analyse positions of other programs, in JSON lines, and the moves of recorded games."""
 
 import json
 from collections.abc import Iterator
@@ -9,25 +9,24 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich import box
-from tyro.conf import Positional, arg
 
+from tilewe_jax.arguments import Option
 from tilewe_jax.cli.common import (
     Agents,
-    Flag,
     GameOptions,
-    OptionalFile,
-    OptionalInt,
+    GamesFile,
+    Json,
     Trust,
     UsageError,
     check_positive,
     check_seed,
     check_writable,
     chosen_game,
-    err,
     out,
     print_notes,
-    print_unread,
+    print_written,
     progress,
+    usage_errors,
 )
 from tilewe_jax.cli.tables import Rows
 from tilewe_jax.utils.progress import COMPILING, Progress
@@ -35,7 +34,7 @@ from tilewe_jax.utils.words import counted
 
 AGENT = "puct:num_simulations=64"
 MAX_BATCH = 1 << 16
-"""Maximum number of positions that are searched together."""
+"""Maximum number of positions per search."""
 MAX_SCORE_PLAYOUTS = 1 << 16
 """Maximum number of playouts of each position."""
 
@@ -44,17 +43,17 @@ MAX_SCORE_PLAYOUTS = 1 << 16
 class Analyze(GameOptions, Trust):
     """Analyse positions for other programs: requests in JSON lines on standard input, answers on standard output.
 
-    A request names a game and its moves, as in {"id": "a", "game": "duo", "moves": ["W5n-a1e5"]}; the answer has the values of
-    all players, and for each candidate its visits, prior, values and principal variation. Requests that wait are searched
-    together. docs/guides/analyze.md explains all fields.
+    A request names a game and its moves, as in {"id": "a", "game": "duo", "moves": ["W5n-a1e5"]}. The answer has the values of
+    all players, and for each candidate its visits, prior, values and principal variation. Waiting requests are searched
+    in parallel. docs/guides/analyze.md explains all fields.
     """
 
-    agent: Annotated[str, arg(metavar="AGENT")] = AGENT
+    agent: Annotated[str, Option("AGENT")] = AGENT
     """Agent that searches, puct or gumbel with their settings (see `tilewe-jax match --list`), which requests may change."""
     others: Agents = ()
-    """Agents that requests may name besides this one and the levels of a game."""
+    """Agents that requests may name besides --agent and the levels of a game."""
     batch: int = 64
-    """Number of positions searched together, at most; more are faster, and need more memory."""
+    """Maximum number of positions searched in parallel; more are faster, and need more memory."""
     score_playouts: int = 16
     """Number of playouts from which the score lead is estimated; 0 estimates none."""
     seed: int = 0
@@ -69,88 +68,69 @@ class Analyze(GameOptions, Trust):
         from tilewe_jax.interop import analysis
 
         game = self.make()
-        try:
+        settings = {"seed": self.seed, "score_playouts": self.score_playouts}
+        with usage_errors():
             analyzer = AgentAnalyzer(
-                self.agent,
-                self.batch,
-                self.others,
-                seed=self.seed,
-                score_playouts=self.score_playouts,
-                compiling=lambda: progress(None, "", quiet=True),
+                self.agent, self.batch, self.others, compiling=lambda: progress(None, "", quiet=True), **settings
             )
             spec = analysis.GameSpec(make_host_game(game.id, **game.options), game.options)
             print_notes([analyzer.prepare(spec)])
-        except (MemoryError, ValueError) as error:
-            raise UsageError(str(error)) from None
         session = analysis.AnalysisSession(analysis.Defaults(game.id, game.options), analyzer, version("tilewe-jax"))
         analysis.serve_standard_streams(session)
 
 
 @dataclass(frozen=True)
-class Rate(Trust):
-    """Rate the moves of recorded games: search the position before and after each, and say what the move has lost.
+class Rate(GamesFile, Trust, Json):
+    """Rate the moves of recorded games by a search of the position before and after each move.
 
-    Values are those of the player who moved, 1 for a win. The loss is the value of the best move less that of the move played.
+    Values are for the player who moved, 1 for a win. The loss is the value of the best move minus the value of the move played.
     """
 
-    file: Annotated[Positional[Path], arg(metavar="FILE")]
-    """A file of games: records, as --out of `rollout` and `match` writes them, or a .blksgf file."""
-    agent: Annotated[str, arg(metavar="AGENT")] = AGENT
+    agent: Annotated[str, Option("AGENT")] = AGENT
     """Agent that searches, puct or gumbel with their settings; `tilewe-jax match --list` shows them."""
-    number: OptionalInt = None
+    number: int | None = None
     """Rate only this game of the file, from 1."""
-    variations: Flag = False
-    """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
     mistakes: int = 5
     """Number of the largest mistakes that are listed at the end."""
     batch: int = 64
-    """Number of positions searched together, at most; more are faster, and need more memory."""
+    """Maximum number of positions searched in parallel; more are faster, and need more memory."""
     score_playouts: int = 0
     """Number of playouts from which the score lead in --out is estimated; 0 estimates none."""
     seed: int = 0
     """Seed of the random numbers; the same seed gives the same ratings."""
-    out: OptionalFile = None
+    out: Path | None = None
     """Write all analyses to this file: JSON lines, a move a line, in the form of `analyze`."""
-    brief: Flag = False
-    """Print no table of the moves, only the summary."""
-    json: Flag = False
-    """Print one JSON object and nothing else."""
+    brief: bool = False
+    """Print only the summary, without the tables of moves."""
 
     def run(self) -> None:
         check_search(self.batch, self.score_playouts, self.seed)
-        check_positive(number=1 if self.number is None else self.number, mistakes=self.mistakes)
+        check_positive(number=self.number, mistakes=self.mistakes)
         check_writable(self.out)
         from tilewe_jax.agents import review
         from tilewe_jax.agents.analysis import AgentAnalyzer
-        from tilewe_jax.replay import recorded
 
-        content = recorded.read(self.file, self.variations)
-        games = review.games_of(self.file, content.games)
+        games = review.games_of(self.file, self.read().games)
         if self.number is not None:
             games = [chosen_game(games, self.number, self.file)]
-        print_unread(self.file, content, self.variations)
         compiling = _Compiling()
-        try:
+        with usage_errors():
             analyzer = AgentAnalyzer(
                 self.agent, self.batch, seed=self.seed, score_playouts=self.score_playouts, compiling=compiling
             )
             print_notes(analyzer.prepare(game.spec) for game in games)
             result = self._rate(games, analyzer, compiling)
-        except (MemoryError, ValueError) as error:
-            raise UsageError(str(error)) from None
         if self.json:
             print(json.dumps(result.summary(self.agent, self.mistakes)))
         else:
             _print_result(result, self.mistakes, self.brief)
             if self.out:
-                (err if str(self.out) == "/dev/stdout" else out).print(
-                    f"{counted(result.num_moves, 'moves')} written to {self.out}"
-                )
+                print_written(counted(result.num_moves, "moves"), self.out)
         if result.interrupted:
             raise KeyboardInterrupt
 
     def _rate(self, games: list[Any], analyzer: Any, compiling: "_Compiling") -> "_Result":
-        """The rated games. Ctrl-C ends it after the games that were rated; before the first one it is passed on."""
+        """Rate the games. After Ctrl-C the result has the games so far; before the first game Ctrl-C is raised."""
         from tilewe_jax.agents import review
         from tilewe_jax.utils.files import replacing
 
@@ -180,7 +160,7 @@ class Rate(Trust):
 
 
 class _Compiling:
-    """A context in which the progress that is shown says that JAX compiles."""
+    """Context manager in which the progress shows that JAX compiles."""
 
     def __init__(self) -> None:
         self.shown: Progress | None = None
@@ -195,16 +175,16 @@ class _Compiling:
 
 
 class _Result:
-    """The moves of the games that were rated, and what each player lost in them."""
+    """The rated games, and the losses of each player."""
 
     def __init__(self) -> None:
         self.rated: list[tuple[Any, list[Any]]] = []
-        """The games with their moves."""
+        """The games with their rated moves."""
         self.tallies: dict[str, Any] = {}
         self.interrupted = False
 
     def add(self, game: Any, moves: list[Any]) -> None:
-        """Count a game."""
+        """Add a game."""
         from tilewe_jax.agents.review import Tally
 
         self.rated.append((game, moves))
@@ -217,17 +197,17 @@ class _Result:
         return sum(len(moves) for _, moves in self.rated)
 
     def note(self) -> str:
-        """The mean losses so far, in a few words."""
+        """Describe the mean losses so far in a few words."""
         means = {name: tally.loss / tally.rated for name, tally in self.tallies.items() if tally.rated}
         return ", ".join(["mean loss", *(f"{name} {mean:.3f}" for name, mean in means.items())]) if means else ""
 
     def largest(self, count: int) -> list[tuple[Any, Any]]:
-        """The moves that lost most, with their games."""
+        """Return the moves with the largest losses, with their games."""
         lost = ((game, rated) for game, moves in self.rated for rated in moves if rated.loss)
         return nlargest(count, lost, key=lambda item: item[1].loss)
 
     def summary(self, agent: str, mistakes: int) -> dict[str, Any]:
-        """The result as a JSON object."""
+        """Return the result as JSON."""
         return {
             "agent": agent,
             "games": len(self.rated),
@@ -249,7 +229,7 @@ class _Result:
 
 
 def player_name(game: Any, rated: Any) -> str:
-    """The name of the player of a move: that of the file, else the number of the seat."""
+    """Return the name in the file of the player of a move, or the number of the seat."""
     return game.name(rated.player) or f"player {rated.player + 1}"
 
 

@@ -1,4 +1,4 @@
-"""The commands that measure: ``bench play``, ``bench search`` and others."""
+"""Commands that measure speed: ``bench play``, ``bench search`` and others."""
 
 import importlib.util
 import json
@@ -8,15 +8,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
-from tyro.conf import arg
-
+from tilewe_jax.arguments import Option
 from tilewe_jax.cli.common import (
     FailedError,
-    Flag,
+    Folder,
     GameOptions,
-    Imports,
-    OptionalFolder,
-    OptionalInt,
+    Json,
     UsageError,
     check_positive,
     check_seed,
@@ -25,35 +22,34 @@ from tilewe_jax.cli.common import (
     named,
     out,
     progress,
+    usage_errors,
 )
 from tilewe_jax.cli.tables import Rows
 from tilewe_jax.utils.words import did_you_mean
 
+Game = Annotated[str, Option("GAME")]
 
-@dataclass(frozen=True)
-class _Measured(Imports):
+
+@dataclass(frozen=True, kw_only=True)
+class _Timed(Json):
     """Options of all measurements."""
 
     seconds: float = 5.0
     """Seconds to measure, after compilation."""
-    seed: int = 0
-    """Seed of the random moves."""
-    json: Flag = False
-    """Print one JSON object and nothing else."""
 
     @contextmanager
     def _measuring(self, **positive: float | None) -> Iterator[None]:
-        """Check the numbers, and show that something is measured; errors of a measurement become one line."""
-        from tilewe_jax.cli.benchmarks.play import IMPORTS
+        """Check the options, show progress, and turn errors of the measurement into one line."""
+        from tilewe_jax.cli.benchmarks.process import IMPORTS
 
-        os.environ[IMPORTS] = json.dumps(self.import_)  # for the processes that measure
-        check_seed(self.seed)
-        check_positive(seconds=self.seconds, **{name: number for name, number in positive.items() if number is not None})
+        os.environ[IMPORTS] = json.dumps(self.import_)
+        check_seed(getattr(self, "seed", 0))
+        check_positive(seconds=self.seconds, **positive)
         try:
-            with progress(None, "", "compiling and measuring", quiet=self.json):
+            with usage_errors(), progress(None, "", "compiling and measuring", quiet=self.json):
                 yield
-        except (ValueError, RuntimeError) as error:
-            raise UsageError(str(error)) from None
+        except RuntimeError as error:
+            raise FailedError(str(error)) from None
 
     def _print(self, figures: dict[str, Any], title: str) -> None:
         if self.json:
@@ -65,22 +61,30 @@ class _Measured(Imports):
         table.print(out)
 
 
-@dataclass(frozen=True)
-class Play(_Measured, GameOptions):
-    """Measure how fast games are played, in moves per second of pinned cores.
+@dataclass(frozen=True, kw_only=True)
+class _Seeded(_Timed):
+    """Options of measurements that draw random moves."""
 
-    The form of the games is stream (every game that ends is started again at once), games (all are played to their ends
-    together), step (the public functions step and sample_action), or board (the board of tilewe in plain Python).
+    seed: int = 0
+    """Seed of the random moves."""
+
+
+@dataclass(frozen=True)
+class Play(GameOptions, _Seeded):
+    """Measure the speed of play, in moves per second of pinned cores.
+
+    The form is stream (games restart when they end), games (whole games), step (the public functions step and sample_action),
+    or board (the board of tilewe in plain Python).
     """
 
     form: Literal["stream", "games", "step", "board"] = "stream"
-    """How the games are played, see above."""
-    policy: Annotated[str | None, arg(metavar="POLICY", help_behavior_hint="")] = None
+    """Form of play, see above."""
+    policy: Annotated[str | None, Option("POLICY")] = None
     """Built-in policy that plays, see `tilewe-jax match --list`; by default random, in triominos random_stuck."""
     batch: int = 4000
-    """Number of games side by side per process. Powers of two are bad for CPU caches."""
+    """Number of games in parallel per process. Powers of two are bad for CPU caches."""
     cores: int = 1
-    """Number of processes, each pinned to a core of the CPU."""
+    """Number of processes, each pinned to a CPU core."""
 
     def run(self) -> None:
         if self.form == "board":
@@ -92,36 +96,36 @@ class Play(_Measured, GameOptions):
     def _figures(self) -> dict[str, Any]:
         from tilewe_jax.cli.benchmarks import host, play
 
-        game = self.make()  # for the error, before a process is started
+        game = self.make()  # raises errors before a process starts
         if self.form == "board":
             if game != GameOptions("tilewe", self.players).make():
-                raise UsageError("--form board is about tilewe, without further options")
+                raise UsageError("--form board measures tilewe without further options")
             return host.measure(game.num_players, self.seconds, self.seed)
         if self.policy is not None and self.policy not in game.policies():
             hint = did_you_mean(self.policy, game.policies())
-            raise UsageError(f"{self.game} has no policy {self.policy!r}{hint}; it has {', '.join(game.policies())}")
+            raise UsageError(f"unknown policy {self.policy!r} of {self.game}{hint}; it has {', '.join(game.policies())}")
         settings = self.form, self.policy, self.batch, self.seconds, self.cores, self.seed
         return play.measure(self.game, self.options(), *settings)
 
 
 @dataclass(frozen=True)
-class Search(_Measured, GameOptions):
-    """Measure the tree search, in simulations per second; without a game also that of mctx, where it is installed."""
+class Search(GameOptions, _Seeded):
+    """Measure the tree search, in simulations per second; without a game also the search of mctx, if it is installed."""
 
-    game: Annotated[str, arg(metavar="GAME", help_behavior_hint="")] = ""
-    """Game to search: by default a made-up game with few rules, to time the search alone."""
+    game: Game = ""
+    """Game to search: by default a made-up game with few operations, to time the search alone."""
     num_simulations: int = 64
     """Number of simulations per search."""
     num_candidates: int = 64
     """Number of candidate actions per node."""
     batch: int = 256
-    """Number of games side by side."""
+    """Number of searches in parallel."""
 
     def run(self) -> None:
         from tilewe_jax.cli.benchmarks import search
 
         if self.game:
-            self.make()  # for the error, before a process is started
+            self.make()  # raises errors before a process starts
         sizes = {"num_simulations": self.num_simulations, "num_candidates": self.num_candidates}
         with self._measuring(batch=self.batch, **sizes):
             settings = self.batch, self.num_simulations, self.num_candidates, self.seconds, self.seed
@@ -130,37 +134,32 @@ class Search(_Measured, GameOptions):
 
 
 @dataclass(frozen=True)
-class Train(Imports):
+class Train(_Timed):
     """Measure self-play and learning with the settings of a preset."""
 
-    preset: Annotated[str, arg(metavar="PRESET")] = "santorini_cpu"
+    preset: Annotated[str, Option("PRESET")] = "santorini_cpu"
     """Preset, by its name or as a file of Python; `tilewe-jax train --list` shows them."""
-    set: Annotated[tuple[str, ...], arg(metavar="SETTING=VALUE ...", help_behavior_hint="")] = ()
+    set: Annotated[tuple[str, ...], Option("SETTING=VALUE ...")] = ()
     """Settings that differ from the preset."""
-    seconds: float = 5.0
-    """Seconds to measure, after compilation."""
-    json: Flag = False
-    """Print one JSON object and nothing else."""
 
     def run(self) -> None:
         from tilewe_jax import presets
         from tilewe_jax.cli.benchmarks import training
         from tilewe_jax.training import config
 
-        measured = _Measured(import_=self.import_, seconds=self.seconds, json=self.json)
-        with measured._measuring():
+        with self._measuring():
             given = named(self.set)
-            config.changed(presets.load(self.preset), given).game.make()  # for the error, before a process is started
+            config.changed(presets.load(self.preset), given).game.make()  # raises errors before a process starts
             figures = training.measure(self.preset, given, self.seconds)
-        measured._print(figures, f"{figures['game']}: {self.preset}")
+        self._print(figures, f"{figures['game']}: {self.preset}")
 
 
 @dataclass(frozen=True)
-class Serve(_Measured):
-    """Measure the game server with games under way, half of them against engines."""
+class Serve(_Seeded):
+    """Measure the game server with many games, half of them against engines."""
 
     games: int = 200
-    """Number of games at once."""
+    """Number of games in parallel."""
 
     def run(self) -> None:
         from tilewe_jax.cli.benchmarks.serve import serve
@@ -171,33 +170,35 @@ class Serve(_Measured):
 
 
 @dataclass(frozen=True)
-class Gpu(_Measured, GameOptions):
-    """Measure play, the protocol of Pgx and searches on a GPU, at the batches of one; a JSON object a line."""
+class Gpu(GameOptions, _Seeded):
+    """Measure play, the protocol of Pgx and searches on a GPU, with large batches; prints one JSON object per line."""
 
     def run(self) -> None:
-        from tilewe_jax.cli.benchmarks import gpu
+        from tilewe_jax.cli.benchmarks import pgx_protocol, play, search
+        from tilewe_jax.cli.benchmarks.process import has_accelerator
 
-        check_seed(self.seed)
-        check_positive(seconds=self.seconds)
-        self.make()  # for the error, before a process is started
-        try:
-            for figures in gpu.measure(self.game, self.options(), self.seconds, self.seed):
-                print(json.dumps(figures), flush=True)
-        except RuntimeError as error:
-            raise FailedError(str(error)) from None
+        game, timing, batch = (self.game, self.options()), (self.seconds, self.seed), 65_536
+        with self._measuring():
+            self.make()  # raises errors before a process starts
+            if not has_accelerator():
+                raise FailedError("no GPU found; JAX needs the extra cuda: pip install 'tilewe-jax[cuda]'")
+            for form in ("stream", "step"):
+                print(json.dumps(play.measure(*game, form, None, batch, self.seconds, 1, self.seed)), flush=True)
+            print(json.dumps(pgx_protocol.measure(*game, batch, *timing)), flush=True)
+            print(json.dumps(search.measure(*game, 1_024, 64, 64, *timing)), flush=True)
 
 
 @dataclass(frozen=True)
-class Pgx(_Measured, GameOptions):
-    """Measure play as Pgx measures it, with a mask and an observation at every step.
+class Pgx(GameOptions, _Seeded):
+    """Measure play by the protocol of Pgx, with a mask and an observation at every step.
 
-    Without a game it measures all games, and those of Pgx, where that is installed.
+    By default it measures all games, and the games of Pgx, if it is installed.
     """
 
-    game: Annotated[str, arg(metavar="GAME", help_behavior_hint="")] = ""
-    """Game to measure; by default all of them."""
-    batch: OptionalInt = None
-    """Number of games side by side: by default 1024, 8192 and 65536."""
+    game: Game = ""
+    """Game to measure; by default all games."""
+    batch: int | None = None
+    """Number of games in parallel: by default 1024, 8192 and 65536."""
 
     def run(self) -> None:
         from tilewe_jax.cli.benchmarks import pgx_protocol
@@ -207,7 +208,7 @@ class Pgx(_Measured, GameOptions):
         if self.game in of_pgx and not _has_pgx():
             raise UsageError(f"{self.game} is a game of Pgx, which is not installed: pip install pgx")
         if self.game and self.game not in of_pgx:
-            self.make()  # for the error, before a process is started
+            self.make()  # raises errors before a process starts
         names = [self.game] if self.game else [*available_games(), *(of_pgx if _has_pgx() else ())]
         batches = pgx_protocol.BATCHES if self.batch is None else (self.batch,)
         with self._measuring(batch=self.batch):
@@ -220,7 +221,7 @@ class Pgx(_Measured, GameOptions):
             print(json.dumps(rows))
             return
         columns = [f"{batch:,} games" for batch in batches]
-        table = Rows("game", "actions", *columns, wrap=columns, title="moves a second, protocol of Pgx")
+        table = Rows("game", "actions", *columns, wrap=columns, title="moves per second, protocol of Pgx")
         for name in names:
             of_game = [row for row in rows if row["game"] == name]
             figures = [f"{row['moves_per_second']:,}" if "refused" not in row else row["refused"] for row in of_game]
@@ -230,22 +231,20 @@ class Pgx(_Measured, GameOptions):
 
 
 @dataclass(frozen=True)
-class Signature(Imports):
-    """Print hashes of fixed games, which show whether a change has altered how games are played; measures nothing."""
+class Signature(Json):
+    """Print hashes of fixed games and searches, which show whether a change affects play."""
 
-    game: Annotated[str, arg(metavar="GAME", help_behavior_hint="")] = ""
-    """Game whose hashes are printed; by default those of all games."""
-    json: Flag = False
-    """Print one JSON object and nothing else."""
+    game: Game = ""
+    """Game whose hashes are printed; by default all games."""
 
     def run(self) -> None:
         from tilewe_jax.cli.benchmarks.signature import COLUMNS, SETUPS, signature
 
         names = [name for name, setup in SETUPS.items() if self.game in ("", setup.game)]
         if not names:
-            available = ", ".join(dict.fromkeys(setup.game for setup in SETUPS.values()))
-            hint = did_you_mean(self.game, available.split(", "))
-            raise UsageError(f"the signature has no game {self.game!r}{hint}; it has {available}")
+            available = list(dict.fromkeys(setup.game for setup in SETUPS.values()))
+            hint = did_you_mean(self.game, available)
+            raise UsageError(f"the signature has no game {self.game!r}{hint}; it has {', '.join(available)}")
         hashes = {}
         with progress(len(names), "hashes", "compiling and playing", quiet=self.json) as shown:
             for name in names:
@@ -261,13 +260,13 @@ class Signature(Imports):
 
 
 @dataclass(frozen=True)
-class All(_Measured):
-    """Measure everything, the most important first, for some minutes, into files in a folder."""
+class All(_Seeded):
+    """Run all measurements within a time limit, the most important first, and write the figures to a folder."""
 
     minutes: float = 8.0
-    """Limit of the time of all measurements together."""
-    out: OptionalFolder = None
-    """Folder of the files; what is measured in it already is left out. Required."""
+    """Time limit of all measurements together."""
+    out: Folder = None
+    """Folder of the figures; existing ones are not measured again (required)."""
 
     def run(self) -> None:
         from tilewe_jax.cli.benchmarks import everything
@@ -286,5 +285,5 @@ class All(_Measured):
 
 
 def _has_pgx() -> bool:
-    """Whether games of Pgx can be measured."""
+    """Return whether games of Pgx can be measured."""
     return importlib.util.find_spec("pgx") is not None

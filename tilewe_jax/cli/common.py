@@ -1,29 +1,23 @@
-"""What the commands share: the options that name a game, checks of arguments, and consoles."""
+"""Options, checks and consoles that commands share."""
 
 import os
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import UseAppendAction, arg
-
+from tilewe_jax.arguments import Option, option_name
 from tilewe_jax.cli.streams import Output
-from tilewe_jax.settings import assignments
+from tilewe_jax.settings import assignments, check_number
 from tilewe_jax.utils.progress import COMPILING, Progress
 from tilewe_jax.utils.words import counted
 
 out = Output()
 err = Output(stderr=True)
 
-
-# Types of options that have no default to show in the help.
-Flag = Annotated[bool, arg(help_behavior_hint="")]
-OptionalFile = Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")]
-OptionalFolder = Annotated[Path | None, arg(metavar="FOLDER", help_behavior_hint="")]
-OptionalInt = Annotated[int | None, arg(help_behavior_hint="")]
-Agents = Annotated[tuple[str, ...], arg(metavar="AGENT ...", help_behavior_hint="")]
+Agents = Annotated[tuple[str, ...], Option("AGENT ...")]
+Folder = Annotated[Path | None, Option("FOLDER")]
 
 
 def in_color() -> bool:
@@ -32,22 +26,36 @@ def in_color() -> bool:
 
 
 class UsageError(Exception):
-    """An argument that only a command can find wrong."""
+    """Invalid arguments: exit code 2."""
 
 
 class FailedError(Exception):
-    """The arguments are right, but it cannot be done."""
+    """The arguments are valid, but the command cannot do its work: exit code 1."""
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Context manager that turns ``ValueError`` and ``MemoryError`` into ``UsageError``, except for errors in files."""
+    from tilewe_jax.records import RecordError
+    from tilewe_jax.utils.trust import UntrustedError
+
+    try:
+        yield
+    except (RecordError, UntrustedError):
+        raise
+    except (ValueError, MemoryError) as error:
+        raise UsageError(str(error)) from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Imports:
-    """The option of a command that finds games, which a module of the user may register."""
+    """Options of all commands."""
 
-    import_: Annotated[UseAppendAction[tuple[str, ...]], arg(name="import", metavar="MODULE", help_behavior_hint="")] = ()
+    import_: Annotated[tuple[str, ...], Option("MODULE", is_repeated=True, is_rare=True, is_last=True)] = ()
     """Module, or file of Python, to import first, which registers games or network architectures; may be repeated."""
 
     def prepare(self) -> AbstractContextManager[None]:
-        """Import the modules, and give the context in which the command runs."""
+        """Import the modules, and return the context in which the command runs."""
         from tilewe_jax.utils.factories import import_module
 
         for name in self.import_:
@@ -58,42 +66,50 @@ class Imports:
         return nullcontext()
 
     def imports_as_arguments(self) -> list[str]:
-        """The options as another process takes them."""
+        """Return the options as arguments for another process."""
         return [text for name in self.import_ for text in ("--import", name)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trust(Imports):
-    """The options of a command that finds networks, agents or runs in files."""
+    """Options of commands that read networks, agents or runs from files."""
 
-    trust: Flag = False
-    """Trust the files that are read: run the code that they name, like a game module:factory in the settings of a run."""
+    trust: Annotated[bool, Option(is_rare=True, is_last=True)] = False
+    """Trust the files that are read: run the code that they name, such as a game module:factory in the settings of a run."""
 
     def prepare(self) -> AbstractContextManager[None]:
-        """Import the modules, and give the context in which files may name code, if they are trusted."""
+        """Import the modules, and return the context in which trusted files may name code."""
         from tilewe_jax.utils.trust import trusting
 
         super().prepare()
         return trusting(self.trust)
 
     def imports_as_arguments(self) -> list[str]:
-        """The options as another process takes them."""
+        """Return the options as arguments for another process."""
         return [*super().imports_as_arguments(), *(["--trust"] if self.trust else [])]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Json(Imports):
+    """Option of commands that print JSON."""
+
+    json: Annotated[bool, Option(is_last=True)] = False
+    """Print one JSON object and nothing else."""
 
 
 @dataclass(frozen=True)
 class GameOptions(Imports):
-    """The options of a command that name a game."""
+    """Options that name a game."""
 
-    game: Annotated[str, arg(metavar="GAME")] = "tilewe"
-    """Game to play: an id that `tilewe-jax games` lists, or module:factory for a game of your own."""
-    players: OptionalInt = None
-    """Number of players, one a seat, in games that let you choose it."""
-    set: Annotated[tuple[str, ...], arg(metavar="OPTION=VALUE ...", help_behavior_hint="")] = ()
-    """Further options of the game, such as size=10 pieces=O1,I2; `tilewe-jax games` lists them with their defaults."""
+    game: Annotated[str, Option("GAME")] = "tilewe"
+    """Game: an id that `tilewe-jax games` lists, or module:factory for a custom game."""
+    players: int | None = None
+    """Number of players, if the game lets you choose it."""
+    set: Annotated[tuple[str, ...], Option("OPTION=VALUE ...")] = ()
+    """Further options of the game, such as size=10 pieces=O1,I2; `tilewe-jax games` lists them."""
 
     def options(self) -> dict[str, Any]:
-        """The options as ``make`` takes them."""
+        """Return the options of the game as ``make`` takes them."""
         from tilewe_jax.registry import game_options
 
         texts = named(self.set, "OPTION")
@@ -101,23 +117,44 @@ class GameOptions(Imports):
             if "players" in texts:
                 raise UsageError("--players and --set players=... are the same option; give one of them")
             texts["players"] = str(self.players)
-        try:
+        with usage_errors():
             return game_options(self.game, texts)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
 
     def make(self) -> Any:
-        """The game."""
+        """Make the game."""
         from tilewe_jax.registry import make_game
 
-        try:
+        with usage_errors():
             return make_game(self.game, self.options())
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class GamesFile(Imports):
+    """Options of commands that read a file of games."""
+
+    file: Annotated[Path, Option("FILE")]
+    """File of games: records, as --out of `rollout` and `match` writes them, or a .blksgf file."""
+    variations: bool = False
+    """Read each variation of a .blksgf file as a game, instead of the main lines alone."""
+
+    def read(self) -> Any:
+        """Read the file, and name the content that is skipped, on standard error."""
+        return read_games(self.file, self.variations)
+
+
+def read_games(path: Path, variations: bool) -> Any:
+    """Read a file of games as ``tilewe_jax.replay.recorded.GameFile``, and name skipped content on standard error."""
+    from tilewe_jax.replay import recorded
+
+    file = recorded.read(path, variations)
+    for number, note in enumerate(file.notes):
+        hint = "; --variations makes each variation a game" if file.has_variations and not variations and not number else ""
+        err.print(f"{path}: {note}{hint}")
+    return file
 
 
 MAX_DEVICES = 1024
-"""Maximum number of devices that are made of a CPU; each costs threads and some milliseconds."""
+"""Maximum number of virtual devices of a CPU; each takes threads and some milliseconds."""
 
 _PATIENCE = (
     "--xla_cpu_collective_call_warn_stuck_timeout_seconds=3600 --xla_cpu_collective_call_terminate_timeout_seconds=86400"
@@ -126,7 +163,7 @@ _PATIENCE = (
 
 
 def ask_for_devices(count: int) -> None:
-    """Have JAX, which must not have started yet, make so many devices of the CPU; an accelerator has its own."""
+    """Configure JAX, before it starts, with this number of CPU devices; accelerators are not affected."""
     check_positive(devices=count)
     if count > MAX_DEVICES:
         raise UsageError(f"--devices must be at most {MAX_DEVICES}, not {count}")
@@ -134,15 +171,15 @@ def ask_for_devices(count: int) -> None:
 
 
 def set_cpu_devices(count: int) -> None:
-    """Configure JAX; apart from ``ask_for_devices`` so that tests, in whose process JAX has started, can leave it out."""
+    """Configure JAX. Tests, whose process has started JAX, replace this function."""
     import jax
 
     try:
         jax.config.update("jax_num_cpu_devices", count)
     except RuntimeError:
         raise UsageError("--devices comes too late: a module of --import has started JAX, by arrays at its top level") from None
-    # XLA ends the process where a device of a CPU waits 40 seconds for another one. Self-play makes them wait as long as one of
-    # them is slower than the other, which on a busy machine has no limit. Flags that the user has set come last, and win.
+    # XLA ends the process if a device of a CPU waits 40 seconds for another one. In self-play on a busy machine they may wait
+    # longer. Flags that the user has set come last, and win.
     os.environ["XLA_FLAGS"] = f"{_PATIENCE} {os.environ.get('XLA_FLAGS', '')}".strip()
 
 
@@ -158,83 +195,71 @@ def check_writable(path: Path | None) -> None:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
 
 
-def check_positive(**values: float) -> None:
-    """Check numbers by the names of their options: whether they are positive, and finite."""
-    from tilewe_jax.settings import is_finite
+def needed_file(path: Path | None) -> Path:
+    """Check the file of ``--out`` of a command that needs it."""
+    if path is None:
+        raise UsageError("--out is needed, the file to write")
+    check_writable(path)
+    return path
 
+
+def check_positive(**values: float | None) -> None:
+    """Check that options are positive and finite; ``None`` passes."""
     for name, value in values.items():
-        option = f"--{name.replace('_', '-')}"
-        if not value > 0:
-            raise UsageError(f"{option} must be positive, not {value}")
-        if not is_finite(value):
-            raise UsageError(f"{option} must be finite, not {value}")
+        try:
+            check_number(option_name(name), value, positive=True, maximum=float("inf"))
+        except ValueError as error:
+            raise UsageError(str(error)) from None
 
 
 def check_seed(seed: int) -> None:
-    """Check a seed, which JAX takes as an integer of 64 bits."""
+    """Check that a seed has 64 bits, as JAX requires."""
     if not -(2**63) <= seed < 2**63:
         raise UsageError(f"--seed must be an integer of 64 bits, not {seed}")
 
 
 def check_unused(command: Any, why: str, *options: str) -> None:
-    """Refuse options of a command that have another value than their default, and would be ignored.
+    """Raise ``UsageError`` for options that would be ignored.
 
     Args:
         command: the command, a dataclass.
-        why: what makes them meaningless, such as "--search".
-        options: the names of the fields.
+        why: end of the message, such as "with --list".
+        options: names of the fields.
     """
     defaults = {field.name: field.default for field in fields(command)}
-    given = [f"--{name.replace('_', '-')}" for name in options if getattr(command, name) != defaults[name]]
+    given = [option_name(name) for name in options if getattr(command, name) != defaults[name]]
     if given:
         raise UsageError(f"{', '.join(given)} cannot be given {why}")
 
 
 def named(items: tuple[str, ...], name: str = "SETTING") -> dict[str, str]:
-    """The texts of ``--set``, by name."""
-    try:
+    """Split the values of ``--set`` by name."""
+    with usage_errors():
         return assignments(items, "--set", name)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
 def title(game: Any) -> str:
-    """A game and its options, over a table."""
-    return title_of(game.id, game.options, game.num_players)
-
-
-def title_of(game: str, options: dict[str, Any], players: int) -> str:
-    """The title of the game of an id, its options and its number of players."""
-    given = ", ".join(f"{name}={value}" for name, value in options.items())
-    return f"{game} ({given or counted(players, 'players')})"
-
-
-def print_unread(path: Path, file: Any, variations: bool) -> None:
-    """Name the content of a file of games that is not read, on standard error.
-
-    Args:
-        path: the file.
-        file: its content, a ``tilewe_jax.replay.recorded.GameFile``.
-        variations: ``--variations``.
-    """
-    for number, note in enumerate(file.notes):
-        hint = "; --variations makes each variation a game" if file.has_variations and not variations and not number else ""
-        err.print(f"{path}: {note}{hint}", markup=False, soft_wrap=True)
+    """Return the title of a table: the game with its options or its number of players."""
+    given = ", ".join(f"{name}={value}" for name, value in game.options.items())
+    return f"{game.id} ({given or counted(game.num_players, 'players')})"
 
 
 def chosen_game(games: list[Any], number: int, file: Path) -> Any:
-    """The game of a file that --number asks for, from 1."""
+    """Return the game of a file that --number selects, from 1."""
     if not 1 <= number <= len(games):
         raise UsageError(f"--number must be 1 to {len(games)}, the games in {file}, not {number}")
     return games[number - 1]
 
 
-def first_player_so_far(results: Any) -> str:
-    """A match under way of a player against others that are alike, in a few words."""
-    parts = [f"win rate {results.outcomes(0).mean():.0%}"] if results.games else []
-    if results.ply:
-        parts.append(f"move {results.ply} of the next")
-    return ", ".join(parts)
+def check_move(move: int | None, moves: int, number: int) -> None:
+    """Check --move, a number of moves of a game."""
+    if move is not None and not 0 <= move <= moves:
+        raise UsageError(f"--move must be 0 to {moves}, the moves of game {number}, not {move}")
+
+
+def print_written(content: str, path: Path) -> None:
+    """Report a file that was written, on standard error if it is standard output."""
+    (err if str(path) == "/dev/stdout" else out).print(f"{content} written to {path}")
 
 
 def print_notes(players: Iterable[Any]) -> None:
@@ -244,17 +269,5 @@ def print_notes(players: Iterable[Any]) -> None:
 
 
 def progress(total: int | None = None, unit: str = "games", phase: str = COMPILING, quiet: bool = False) -> Progress:
-    """The progress of a command on standard error, see ``Progress``; where ``quiet``, as with --json, on a terminal only."""
+    """Show the progress of a command on standard error, see ``Progress``; if ``quiet``, as with --json, on a terminal only."""
     return Progress(phase, total, unit, console=None if quiet and not err.is_terminal else err)
-
-
-def plot_ratings(path: Path, game: Any, games: int, rows: list[dict[str, Any]]) -> None:
-    """Write a picture of the ratings of agents and their intervals, where they have any."""
-    from tilewe_jax.draw.charts import intervals
-    from tilewe_jax.utils.files import replacing
-
-    bars = [(row["agent"], row["elo"], row["elo_ci95"]) for row in rows if row["elo"] is not None]
-    if not bars:
-        return
-    with replacing(path) as file:
-        file.write(intervals(f"{title(game)}: Elo after {counted(games, 'games')}, 95 % intervals", bars))

@@ -1,4 +1,4 @@
-"""Commands about games: list them, play them at random, count their positions, and look at recorded ones."""
+"""Commands about games: list them, play at random, count positions, and look at recorded games."""
 
 import contextlib
 import json
@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import Positional, arg
-
+from tilewe_jax.arguments import Option
 from tilewe_jax.cli import common
 from tilewe_jax.cli.common import (
-    Flag,
     GameOptions,
-    Imports,
-    OptionalFile,
-    OptionalInt,
+    GamesFile,
+    Json,
     UsageError,
     check_positive,
     check_seed,
@@ -26,17 +23,15 @@ from tilewe_jax.cli.common import (
     out,
     progress,
     title,
+    usage_errors,
 )
 from tilewe_jax.cli.tables import Rows
 from tilewe_jax.utils.words import counted
 
 
 @dataclass(frozen=True)
-class Games(Imports):
+class Games(Json):
     """List the games and their options."""
-
-    json: Flag = False
-    """Print one JSON object and nothing else."""
 
     def run(self) -> None:
         from tilewe_jax.registry import available_games, ignored_games
@@ -47,28 +42,29 @@ class Games(Imports):
         for name in available_games():
             try:
                 rows.append(factories.call(f"the game {name!r}", _row, name))
-            except ValueError as error:  # of an installed package, which must not hide the others
+            except ValueError as error:  # in an installed package: the other games are listed
                 faults.append(str(error.__cause__ if isinstance(error.__cause__, ValueError) else error))
-        self._print(rows)
+        if self.json:
+            print(json.dumps({"games": rows}, default=str))
+        else:
+            _print_games(rows)
         for fault in faults:
             err.print(" ".join(fault.split()))
 
-    def _print(self, rows: list[dict[str, Any]]) -> None:
-        if self.json:
-            print(json.dumps({"games": rows}, default=str))
-            return
-        table = Rows("game", "players", "actions", "state", "about", wrap=("about",))
-        for row in rows:
-            table.add(row["game"], str(row["players"]), f"{row['actions']:,}", f"{row['state_bytes']} B", row["about"])
-        table.print(out)
-        for row in rows:
-            players = [f"--players {row['options']['players']}"] if "players" in row["options"] else []
-            others = [f"{name}={_show(value)}" for name, value in row["options"].items() if name != "players"]
-            out.print(" ".join([f"{row['game']}:", *players, *(["--set", *others] if others else [])]))
+
+def _print_games(rows: list[dict[str, Any]]) -> None:
+    table = Rows("game", "players", "actions", "state", "about", wrap=("about",))
+    for row in rows:
+        table.add(row["game"], str(row["players"]), f"{row['actions']:,}", f"{row['state_bytes']} B", row["about"])
+    table.print(out)
+    for row in rows:
+        players = [f"--players {row['options']['players']}"] if "players" in row["options"] else []
+        others = [f"{name}={_default(value)}" for name, value in row["options"].items() if name != "players"]
+        out.print(" ".join([f"{row['game']}:", *players, *(["--set", *others] if others else [])]))
 
 
 def _row(name: str) -> dict[str, Any]:
-    """A game and its options, as JSON."""
+    """Describe a game and its options as JSON."""
     from tilewe_jax.game import state_bytes
     from tilewe_jax.registry import describe, make, options
 
@@ -85,29 +81,27 @@ def _row(name: str) -> dict[str, Any]:
     }
 
 
-def _show(default: Any) -> str:
-    """A default as `--set` takes it."""
-    if default is None:
+def _default(value: Any) -> str:
+    """Return a default as `--set` takes it."""
+    if value is None:
         return "..."
-    return ",".join(map(str, default)) if isinstance(default, tuple) else json.dumps(default, default=str).strip('"')
+    return ",".join(map(str, value)) if isinstance(value, tuple) else json.dumps(value, default=str).strip('"')
 
 
 @dataclass(frozen=True)
-class Rollout(GameOptions):
-    """Play random games to their ends, thousands at once, and print their statistics."""
+class Rollout(GameOptions, Json):
+    """Play random games in parallel, and print their statistics."""
 
     games: int = 20_000
     """Number of games."""
     batch: int = 4096
-    """Number of games played side by side; more are faster, and need more memory."""
+    """Number of games played in parallel; more are faster, and need more memory."""
     seed: int = 0
-    """Seed of the random moves; the same --seed, --batch and --devices play the same games."""
+    """Seed of the random moves. The same --seed, --batch and --devices play the same games."""
     devices: int = 1
-    """Number of devices that share the batch; on a CPU, as many virtual ones are made."""
-    out: OptionalFile = None
+    """Number of devices that share the batch; on a CPU they are virtual."""
+    out: Path | None = None
     """Write all games to this file, for `replay` and `show`: JSON lines, a game a line."""
-    json: Flag = False
-    """Print one JSON object and nothing else."""
 
     def run(self) -> None:
         import jax
@@ -122,17 +116,14 @@ class Rollout(GameOptions):
 
         game = self.make()
         if self.devices > len(jax.devices()):
-            raise UsageError(f"--devices must be 1 to {len(jax.devices())}, the number there are, not {self.devices}")
-        try:
-            with progress(self.games, quiet=self.json) as shown:
+            raise UsageError(f"--devices must be 1 to {len(jax.devices())}, the devices of this machine, not {self.devices}")
+        with usage_errors(), progress(self.games, quiet=self.json) as shown:
 
-                def follow(played: Any) -> None:
-                    shown.update(played.games, lambda: counted(played.moves, "moves"), "playing")
+            def follow(played: Any) -> None:
+                shown.update(played.games, lambda: counted(played.moves, "moves"), "playing")
 
-                played = play_games(game, self.games, self.batch, self.seed, self.devices, self.out is not None, follow)
-        except MemoryError as error:
-            raise UsageError(str(error)) from None
-        if played.interrupted and not played.games:  # a file of that name stays as it was
+            played = play_games(game, self.games, self.batch, self.seed, self.devices, self.out is not None, follow)
+        if played.interrupted and not played.games:  # an existing file stays unchanged
             raise KeyboardInterrupt
         if self.out:
             records.write(self.out, game, played.records, self.seed)
@@ -165,13 +156,11 @@ def _print_rollout(game: Any, played: Any, summary: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Perft(GameOptions):
+class Perft(GameOptions, Json):
     """Count the sequences of legal moves from the start (perft), to compare rules with other programs."""
 
-    depth: Annotated[int, arg(metavar="N")] = 2
-    """Greatest length of the sequences; shorter ones are counted too."""
-    json: Flag = False
-    """Print one JSON object and nothing else."""
+    depth: Annotated[int, Option("N")] = 2
+    """Maximum length of the sequences; shorter ones are counted too."""
 
     def run(self) -> None:
         import time
@@ -184,8 +173,7 @@ class Perft(GameOptions):
         game = self.make()
         if self.depth > game.max_steps:
             raise UsageError(f"--depth must be at most {game.max_steps}, the longest game, not {self.depth}")
-        counter = Counter(game)
-        root = game.init(jax.random.key(0))
+        counter, root = Counter(game), game.init(jax.random.key(0))
         rows: list[dict[str, Any]] = []
         interrupted = False
         try:
@@ -212,24 +200,14 @@ class Perft(GameOptions):
 
 
 @dataclass(frozen=True)
-class Replay(Imports):
-    """Play recorded games again and check that each move is legal and each result is right."""
-
-    file: Annotated[Positional[Path], arg(metavar="FILE")]
-    """A file of games: records, as --out of `rollout` and `match` writes them, or a .blksgf file."""
-    variations: Flag = False
-    """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
-    json: Flag = False
-    """Print one JSON object and nothing else."""
+class Replay(GamesFile, Json):
+    """Replay recorded games, and check that all moves are legal and all results right."""
 
     def run(self) -> None:
         from tilewe_jax import records
         from tilewe_jax.registry import make
-        from tilewe_jax.replay import recorded
 
-        file = recorded.read(self.file, self.variations)
-        game, games = file.of_one_kind(self.file)
-        common.print_unread(self.file, file, self.variations)
+        game, games = self.read().of_one_kind(self.file)
         with progress(len(games), quiet=self.json) as shown:
             verdicts = records.replay(
                 make(game.id, **game.options), games, follow=lambda done: shown.update(done, phase="replaying")
@@ -244,66 +222,58 @@ class Replay(Imports):
             for number, verdict in wrong:
                 err.print(f"game {number}: {verdict}")
             ended = len(games) - len(wrong) - unfinished
-            others = f"; not over, but legal so far: {unfinished:,}" if unfinished else ""
+            others = f"; legal but unfinished: {unfinished:,}" if unfinished else ""
             out.print(f"{ended:,} of {counted(len(games), 'games')} of {game.id} replay to their ends{others}")
         if wrong:
             sys.exit(1)
 
 
 @dataclass(frozen=True)
-class Show(Imports):
+class Show(GamesFile):
     """Step through a recorded game on the terminal, or print it.
 
-    On a terminal the right and left arrow keys go to the next and the previous move, home and end to the start and the end, a
-    number and enter to that move, N and P to the next and the previous game, and q quits. The last move is marked. Off a
-    terminal, or with --plain, --brief, --move or --svg, the game is printed.
+    Keys: the right and left arrow keys step forward and back, home and end go to the start and the end, a number and enter to
+    that move, N and P to the next and the previous game, and q quits. Without a terminal, or with --plain, --brief, --move or
+    --svg, the game is printed.
     """
 
-    file: Annotated[Positional[Path], arg(metavar="FILE")]
-    """A file of games: records, as --out of `rollout` and `match` writes them, or a .blksgf file."""
     number: int = 1
     """Number of the game in the file, from 1."""
-    variations: Flag = False
-    """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
-    move: OptionalInt = None
-    """Print only the position after so many moves, 0 for the start."""
-    plain: Flag = False
+    move: int | None = None
+    """Print only the position after this number of moves, 0 for the start."""
+    plain: bool = False
     """Print all moves and positions, on a terminal too."""
-    brief: Flag = False
+    brief: bool = False
     """Print all moves, and the position only at the end."""
-    svg: OptionalFile = None
-    """Write the final position, or that of --move, to this file, as a picture."""
+    svg: Path | None = None
+    """Write the final position, or the position of --move, to this file, as a picture."""
 
     def run(self) -> None:
         from tilewe_jax import records
         from tilewe_jax.cli.terminal import viewer
-        from tilewe_jax.replay import recorded
         from tilewe_jax.utils.files import replacing
 
         check_writable(self.svg)
-        content = recorded.read(self.file, self.variations)
-        games = content.games
+        games = self.read().games
         chosen = chosen_game(games, self.number, self.file)
         moves = len(chosen.record.actions)
-        if self.move is not None and not 0 <= self.move <= moves:
-            raise UsageError(f"--move must be 0 to {moves}, the moves of game {self.number}, not {self.move}")
-        common.print_unread(self.file, content, self.variations)
+        common.check_move(self.move, moves, self.number)
+        last = moves if self.move is None else self.move
         try:
             if not (self.plain or self.brief or self.svg or self.move is not None) and viewer.can_run():
                 viewer.run(games, viewer.View(self.number - 1), in_color())
                 return
             replay = viewer.Replay(chosen.game, chosen.record, self.number)
             with progress(None, ""), contextlib.suppress(records.RecordError):  # the moves before an illegal one are shown
-                replay.position(moves if self.move is None else self.move)
+                replay.position(last)
             if self.move is None:
                 lines = viewer.printed(replay, self.brief, in_color())
             else:
-                lines = iter([*([replay.move_line(self.move)] if self.move else []), replay.text(self.move, in_color())])
+                lines = iter([*([replay.move_line(last)] if last else []), replay.text(last, in_color())])
             for line in lines:
                 print(line)
             if self.svg:
-                shown = moves if self.move is None else self.move
                 with replacing(self.svg) as file:
-                    file.write(replay.position(shown).svg(last_action=replay.last_action(shown)))
+                    file.write(replay.position(last).svg(last_action=replay.last_action(last)))
         except records.RecordError as error:
             raise records.RecordError(f"{self.file}: {error}") from None

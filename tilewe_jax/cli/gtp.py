@@ -1,27 +1,24 @@
-"""Commands for other programs: an engine that speaks GTP, and files of games in their format."""
+"""Commands for other programs: a GTP engine, and conversion of files of games."""
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import Positional, arg
-
+from tilewe_jax.arguments import Option
 from tilewe_jax.cli.common import (
-    Flag,
     GameOptions,
     Imports,
-    OptionalInt,
     Trust,
     UsageError,
     check_positive,
     check_seed,
     check_writable,
     chosen_game,
-    err,
-    out,
-    print_unread,
+    print_written,
     progress,
+    read_games,
+    usage_errors,
 )
 from tilewe_jax.utils.words import counted
 
@@ -30,19 +27,19 @@ from tilewe_jax.utils.words import counted
 class Gtp(GameOptions, Trust):
     """Play as an engine for other programs, which send commands of the Go Text Protocol (GTP) to standard input.
 
-    Commands are those of Pentobi's engine, and so are moves and colours of its games, so that its twogtp and any GTP controller
-    can drive it; send list_commands for all of them. Under time_settings, a puct agent thinks no longer than the time for the
-    move, and at most as many simulations as it is given here; agents that cannot keep to a time refuse the command.
+    Commands, moves and colours are those of Pentobi's engine, so that twogtp and any GTP controller can use this engine;
+    list_commands lists the commands. Under time_settings, a puct agent searches until the time for the move is over, with at
+    most the simulations of --agent; agents without a time limit reject the command.
     """
 
-    agent: Annotated[str, arg(metavar="AGENT")] = "best"
+    agent: Annotated[str, Option("AGENT")] = "best"
     """Agent that plays, as for `match`: best is the strongest search that is shipped for the game."""
     seed: int = 0
     """Seed of the agent's random numbers."""
-    name: Annotated[str, arg(metavar="NAME")] = "tilewe-jax"
-    """Name that the engine reports, for example to tell two agents of a match apart."""
-    ponder: Flag = False
-    """Let a puct agent think on the opponents' time: it searches on while they are to move, as far as its tree has room."""
+    name: Annotated[str, Option("NAME")] = "tilewe-jax"
+    """Name that the engine reports, for example to distinguish two agents of a match."""
+    ponder: bool = False
+    """Let a puct agent search during the opponents' turns, until its tree is full."""
 
     def run(self) -> None:
         check_seed(self.seed)
@@ -68,48 +65,48 @@ class Gtp(GameOptions, Trust):
                 raise GtpError(str(error)) from None
 
         try:
-            names = gtp_game(game.id, **game.options)
-            if names.has_deal:
-                raise UsageError(f"GTP has no command for how {game.id} begins by chance; an engine plays placement=chosen")
-            games[names.config] = game
-            session = GtpSession(names, agent, version("tilewe-jax"), self.name.strip())
-        except (GtpError, ValueError) as error:
+            with usage_errors():
+                names = gtp_game(game.id, **game.options)
+                if names.has_deal:
+                    raise UsageError(f"GTP has no command for the random start of {game.id}; use --set placement=chosen")
+                games[names.config] = game
+                session = GtpSession(names, agent, version("tilewe-jax"), self.name.strip())
+        except GtpError as error:
             raise UsageError(str(error)) from None
         serve(session, sys.stdin.buffer, sys.stdout.buffer)
 
 
 @dataclass(frozen=True)
 class Convert(Imports):
-    """Convert files of games: from records to Pentobi's .blksgf, and back.
+    """Convert files of games between records and Pentobi's .blksgf.
 
-    The content of the first file says its format, and the name of the second one: .blksgf or .sgf, or any other for records. A
-    .blksgf file becomes another one, of a tree for each game, with --variations or --number. Pentobi has duo_official, classic
-    and classic_2, and opens files of a single game.
+    The format of the first file follows from its content, the format of the second from its name: .blksgf or .sgf, otherwise
+    records. With --variations or --number, a .blksgf file can be converted to another one, with a tree for each game. Pentobi
+    has duo_official, classic and classic_2, and opens files of a single game.
     """
 
-    source: Annotated[Positional[Path], arg(metavar="IN")]
+    source: Annotated[Path, Option("IN")]
     """File to read: records, as --out of `rollout` and `match` writes them, or a .blksgf file."""
-    target: Annotated[Positional[Path], arg(metavar="OUT")]
+    target: Annotated[Path, Option("OUT")]
     """File to write."""
-    number: OptionalInt = None
+    number: int | None = None
     """Convert only this game of the file, from 1."""
-    variations: Flag = False
-    """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
+    variations: bool = False
+    """Read each variation of a .blksgf file as a game, instead of the main lines alone."""
 
     def run(self) -> None:
         from tilewe_jax import records
         from tilewe_jax.formats import blksgf
         from tilewe_jax.replay import recorded
 
-        check_positive(number=1 if self.number is None else self.number)
+        check_positive(number=self.number)
         check_writable(self.target)
         to_sgf, is_part = recorded.has_sgf_name(self.target), self.variations or self.number is not None
         from_sgf = recorded.is_sgf(self.source) if self.source.is_file() else recorded.has_sgf_name(self.source)
         if to_sgf == from_sgf and not (to_sgf and is_part):
             both = f"both files are {'.blksgf' if to_sgf else 'records'}"
             raise UsageError(f"{both}; one of the two files must end with .blksgf, and the other one must not")
-        content = recorded.read(self.source, self.variations)
-        game, games = content.of_one_kind(self.source)
+        game, games = read_games(self.source, self.variations).of_one_kind(self.source)
         if self.number is not None:
             games = [chosen_game(games, self.number, self.source)]
         if to_sgf:
@@ -119,5 +116,4 @@ class Convert(Imports):
                 raise records.RecordError(f"{self.source}: {error}") from None
         else:
             records.write(self.target, game, games)
-        print_unread(self.source, content, self.variations)
-        (err if str(self.target) == "/dev/stdout" else out).print(f"{counted(len(games), 'games')} written to {self.target}")
+        print_written(counted(len(games), "games"), self.target)

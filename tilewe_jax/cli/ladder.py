@@ -1,34 +1,30 @@
-"""Commands that measure strength against the levels of an opponent: ladders, and the balanced openings that they begin with."""
+"""Commands that measure strength against the levels of an opponent, and find balanced openings."""
 
 import contextlib
 import json
 import re
 import shlex
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import arg
-
+from tilewe_jax.arguments import Option
 from tilewe_jax.cli.common import (
     Agents,
-    Flag,
+    Folder,
     GameOptions,
-    OptionalFile,
-    OptionalFolder,
+    Json,
     Trust,
     UsageError,
     check_positive,
     check_seed,
     check_writable,
-    first_player_so_far,
     out,
     print_notes,
     progress,
     title,
+    usage_errors,
 )
-from tilewe_jax.cli.parsing import RARE
 from tilewe_jax.cli.tables import Rows
 from tilewe_jax.utils.words import counted
 
@@ -36,50 +32,48 @@ MAX_LEVELS = 100
 
 
 @dataclass(frozen=True)
-class Ladder(GameOptions, Trust):
+class Ladder(GameOptions, Trust, Json):
     """Measure agents against the levels of an opponent, with 95 % intervals and CPU times.
 
-    Games begin with balanced openings where the package has a list of them for the game, and each opening is played from every
-    seat. For example, for an engine of other people in a process a game:
+    Games start with balanced openings if the package has a list for the game, and each opening is played from every seat. An
+    example with an engine in a process for each game:
 
-    tilewe-jax ladder --game duo_official --agent puct:num_simulations=64
-    --opponent 'gtp:command="pentobi-gtp -g duo -l {level} --nobook --noresign -q"' --levels 1-6 --out ladder
+        tilewe-jax ladder --game duo_official --agent puct:num_simulations=64
+        --opponent 'gtp:command="pentobi-gtp -g duo -l {level} --nobook --noresign -q"' --levels 1-6 --out ladder
     """
 
     agent: Agents = ()
-    """Agents that are measured, as for `match`, each by itself."""
-    opponent: Annotated[str, arg(metavar="AGENT", help_behavior_hint="")] = ""
-    """Their opponent, as for `match`; {level} in it stands for the level."""
-    levels: Annotated[str, arg(metavar="LEVELS", help_behavior_hint="")] = ""
+    """Agents to measure one by one, as for `match`."""
+    opponent: Annotated[str, Option("AGENT")] = ""
+    """Opponent, as for `match`; {level} in it stands for the level."""
+    levels: Annotated[str, Option("LEVELS")] = ""
     """Levels of the opponent, such as 1-6 or 1,3,5."""
-    games: Annotated[tuple[int, ...], arg(metavar="GAMES ...")] = (100,)
+    games: Annotated[tuple[int, ...], Option("GAMES ...")] = (100,)
     """Number of games at each level, or one number for each of the levels; rounded up to whole openings."""
-    own_seats: Annotated[int, RARE] = 1
-    """Number of seats that the agent takes; the opponent takes the others."""
-    openings: OptionalFile = None
-    """File of openings, as `openings` writes them, in place of the list of the package."""
-    random_opening: Annotated[int | None, arg(help_behavior_hint=""), RARE] = None
-    """Begin with this number of random moves, and not with a list of openings; 2 where there is no list for the game."""
-    seconds_per_move: Annotated[float | None, arg(help_behavior_hint="")] = None
-    """CPU seconds for a move of the agents, on average: their numbers of simulations are chosen by a measurement."""
-    equal_time: Flag = False
-    """Play each level once more with so many simulations that the agent takes the CPU time of its opponent."""
-    precision: Annotated[float | None, arg(help_behavior_hint=""), RARE] = None
-    """End a match early once the win rate is known to this, half the width of its interval, such as 0.05."""
-    repeats: Annotated[int, RARE] = 1
-    """Play every match this number of times, with other seeds, and show how much the win rates differ."""
-    level_elo: Annotated[tuple[float, ...], arg(metavar="ELO ...", help_behavior_hint=""), RARE] = ()
-    """Ratings of the levels, one each; those of Pentobi are known."""
+    own_seats: Annotated[int, Option(is_rare=True)] = 1
+    """Number of seats of the agent; the opponent has the others."""
+    openings: Path | None = None
+    """File of openings, as `openings` writes it, instead of the list of the package."""
+    random_opening: Annotated[int | None, Option(is_rare=True)] = None
+    """Start with this number of random moves instead of a list of openings; 2 if the package has no list for the game."""
+    seconds_per_move: float | None = None
+    """Mean CPU seconds per move of the agents, whose numbers of simulations are then chosen by a measurement."""
+    equal_time: bool = False
+    """Play each level once more with the number of simulations that takes the CPU time of the opponent."""
+    precision: Annotated[float | None, Option(is_rare=True)] = None
+    """End a match early at this half-width of the interval of the win rate, such as 0.05."""
+    repeats: Annotated[int, Option(is_rare=True)] = 1
+    """Play every match this number of times, with different seeds, and show the win rate of each."""
+    level_elo: Annotated[tuple[float, ...], Option("ELO ...", is_rare=True)] = ()
+    """Ratings of the levels, one each; the ratings of Pentobi's levels are known."""
     batch: int = 32
-    """Number of games played side by side: searched in one call, with a process each for engines."""
+    """Number of games played in parallel: searched in one call, with a process each for engines."""
     seed: int = 0
     """Seed of the games."""
-    move_seconds: Annotated[float, RARE] = 600.0
-    """Seconds that a player on the host may take for a move."""
-    out: OptionalFolder = None
-    """Folder to write to: ladder.json, ladder.svg (extra `plots`), and the games of every match as records. It is created."""
-    json: Flag = False
-    """Print one JSON object and nothing else."""
+    move_seconds: Annotated[float, Option(is_rare=True)] = 600.0
+    """Limit of the seconds per move of a player on the host."""
+    out: Folder = None
+    """Folder to create for ladder.json, ladder.svg (extra `plots`), and the games of every match."""
 
     def run(self) -> None:
         check_positive(
@@ -88,7 +82,8 @@ class Ladder(GameOptions, Trust):
             repeats=self.repeats,
             own_seats=self.own_seats,
             games=min(self.games, default=0),
-            **{name: value for name in ("seconds_per_move", "precision") if (value := getattr(self, name)) is not None},
+            seconds_per_move=self.seconds_per_move,
+            precision=self.precision,
         )
         check_seed(self.seed)
         levels = self._levels()
@@ -103,7 +98,7 @@ class Ladder(GameOptions, Trust):
             raise UsageError("--random-opening cannot be given with --openings")
         if self.out:
             if self.out.exists() and not self.out.is_dir():
-                raise UsageError(f"cannot write to {self.out}: it is no folder")
+                raise UsageError(f"cannot write to {self.out}: not a folder")
             self.out.mkdir(parents=True, exist_ok=True)
             check_writable(self.out / "ladder.json")
         from tilewe_jax.arena import ladder
@@ -112,33 +107,28 @@ class Ladder(GameOptions, Trust):
         if not 0 < self.own_seats < game.num_players:
             raise UsageError(f"--own-seats must be 1 to {game.num_players - 1} in {title(game)}, not {self.own_seats}")
         opening, source = self._opening(game)
-        ratings = self._ratings(game, levels)
         settings = ladder.Settings(
             0, self.own_seats, opening, self.precision, self.repeats, self.batch, self.seed, self.move_seconds
         )
-        report = _Report(self, game, source, ratings)
+        report = _Report(self, game, source, self._ratings(game, levels))
         try:
-            for agent in self._agents(game, opening):
-                for level, count in zip(levels, games, strict=True):
-                    own = replace(settings, games=count)
-                    rung = self._climb(game, agent, level, own, report)
-                    theirs = rung.cpu_seconds_per_move(1)
-                    if self.equal_time and theirs:
-                        with progress(None, "", f"level {level}: finding the simulations of equal time", quiet=self.json):
-                            timed = ladder.at_seconds_per_move(game, agent, theirs, opening, self.batch, self.seed)
-                        self._climb(game, timed, level, own, report, is_equal_time=True)
-        except (ValueError, MemoryError) as error:
+            with usage_errors():
+                for agent in self._agents(game, opening):
+                    for level, count in zip(levels, games, strict=True):
+                        own = replace(settings, games=count)
+                        rung = self._climb(game, agent, level, own, report)
+                        theirs = rung.cpu_seconds_per_move(1)
+                        if self.equal_time and theirs:
+                            with progress(None, "", f"level {level}: finding the simulations of equal time", quiet=self.json):
+                                timed = ladder.at_seconds_per_move(game, agent, theirs, opening, self.batch, self.seed)
+                            self._climb(game, timed, level, own, report, is_equal_time=True)
+        finally:
             report.end()
-            raise UsageError(str(error)) from None
-        except KeyboardInterrupt:
-            report.end()
-            raise
-        report.end()
 
     def _levels(self) -> list[int | None]:
-        """The levels; one that is ``None`` for an opponent without."""
+        """Parse the levels: ``[None]`` for an opponent without levels."""
         if ("{level}" in self.opponent) != bool(self.levels):
-            raise UsageError("--levels are needed where --opponent contains {level}, and only there")
+            raise UsageError("--levels and {level} in --opponent must be given together")
         if not self.levels:
             return [None]
         levels: list[int | None] = []
@@ -151,7 +141,7 @@ class Ladder(GameOptions, Trust):
         return levels
 
     def _opening(self, game: Any) -> tuple[Any, str]:
-        """How games begin, for the match and in words."""
+        """Return the start of the games, for the match and in words."""
         from tilewe_jax.arena import openings
 
         path = self.openings or (openings.find(game) if self.random_opening is None else None)
@@ -160,14 +150,12 @@ class Ladder(GameOptions, Trust):
             if not 0 <= count <= game.max_steps:
                 raise UsageError(f"--random-opening must be 0 to {game.max_steps}, the longest game, not {count}")
             return count, counted(count, "random moves")
-        try:
+        with usage_errors():
             rows = openings.read(game, path)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
         return [row.actions for row in rows], f"{len(rows)} of {path.name}"
 
     def _ratings(self, game: Any, levels: list[int | None]) -> dict[int, float]:
-        """The ratings of the levels, where they are known."""
+        """Return the known ratings of levels."""
         from tilewe_jax.arena.ladder import PENTOBI_ELO
 
         if self.level_elo:
@@ -180,11 +168,11 @@ class Ladder(GameOptions, Trust):
         return dict(enumerate(known, 1))
 
     def _agents(self, game: Any, opening: Any) -> list[str]:
-        """The agents, with as many simulations as --seconds-per-move asks for. Raises ``ValueError``."""
+        """Return the agents, with the number of simulations for --seconds-per-move. Raises ``ValueError``."""
         from tilewe_jax.agents import agent as make_agent
         from tilewe_jax.arena import ladder
 
-        print_notes([make_agent(agent, game) for agent in self.agent])  # and raises errors before the first match
+        print_notes([make_agent(agent, game) for agent in self.agent])  # raises errors before the first match
         for level in self._levels():
             ladder.check_opponent(game, self.opponent, level)
         if self.seconds_per_move is None:
@@ -209,7 +197,7 @@ class Ladder(GameOptions, Trust):
                 if not earlier or earlier[-1] is not results:
                     earlier.append(results)
                 games = sum(each.games for each in earlier)
-                shown.update(games, partial(first_player_so_far, results), f"{name}playing")
+                shown.update(games, lambda: _so_far(results), f"{name}playing")
 
             rung = ladder.climb(game, agent, self.opponent, level, settings, follow, is_equal_time)
         report.add(rung)
@@ -218,15 +206,21 @@ class Ladder(GameOptions, Trust):
         return rung
 
 
+def _so_far(results: Any) -> str:
+    """Describe the running match of an agent against its opponent in a few words."""
+    parts = [f"win rate {results.outcomes(0).mean():.0%}"] if results.games else []
+    return ", ".join([*parts, *([f"move {results.ply} of the next"] if results.ply else [])])
+
+
 class _Report:
-    """The results of a ladder, printed and stored as they come."""
+    """The results of a ladder, printed at the end and stored after every match."""
 
     def __init__(self, command: Ladder, game: Any, source: str, ratings: dict[int, float]) -> None:
         self._command, self._game, self._source, self._ratings = command, game, source, ratings
         self._rungs: list[Any] = []
 
     def add(self, rung: Any) -> None:
-        """Add a match; its games, and the results so far, are written."""
+        """Add a match, and write its games and the results so far."""
         self._rungs.append(rung)
         folder = self._command.out
         if folder:
@@ -238,7 +232,7 @@ class _Report:
             self._write(folder)
 
     def summary(self) -> dict[str, Any]:
-        """Everything as JSON."""
+        """Return all results as JSON."""
         import jax
 
         from tilewe_jax.arena.ladder import elo_on_scale
@@ -289,7 +283,7 @@ class _Report:
 
 
 def _print(game: Any, entry: dict[str, Any], opponent: str) -> None:
-    """The table of one agent."""
+    """Print the table of an agent."""
     elo = f", Elo {entry['elo']} ± {entry['elo_ci95']} on the scale of the levels" if "elo" in entry else ""
     out.print(f"{title(game)}: {entry['agent']} against {opponent}{elo}")
     table = Rows("level", "W-D-L", "win rate (95 %)", "score margin", "by seat", "CPU ms a move, opponent")
@@ -322,7 +316,7 @@ def _milliseconds(seconds: float | None) -> str:
 
 
 def plot(summary: dict[str, Any]) -> str:
-    """Win rates by level with their intervals, as the text of an SVG file."""
+    """Plot win rates by level with their intervals, as SVG."""
     from tilewe_jax.utils.plots import new_figure, svg
 
     figure, handles, names = new_figure(6.4, 4.2), [], []
@@ -339,36 +333,36 @@ def plot(summary: dict[str, Any]) -> str:
     axes.set(xlabel="level of the opponent", ylabel="win rate, 95 % intervals", ylim=(0, 1))
     axes.set_title(summary["game"])
     axes.grid(color="#eee")
-    # Labels of their own that begin with an underscore would be left out.
+    # Matplotlib would leave out labels that start with an underscore.
     figure.legend(handles, names, loc="outside lower center", fontsize="small", frameon=False)
     return svg(figure)
 
 
 @dataclass(frozen=True)
 class Openings(GameOptions, Trust):
-    """Find balanced openings: first moves that a search of ours and Pentobi both value at about a half.
+    """Find balanced openings: first moves that both a search and Pentobi value at about one half.
 
-    Each player places a random piece of five cells in turn. With more than two players, whose seats are not worth the same,
-    values are compared with those of other such beginnings. For example:
+    Each player places a random piece of five cells in turn. With more than two players, whose seats differ in value, the
+    values are compared with the mean of such openings. For example:
 
-    tilewe-jax openings --game duo_official --engine 'pentobi-gtp -g duo -l 7 --nobook --noresign -q' --out openings.json
+        tilewe-jax openings --game duo_official --engine 'pentobi-gtp -g duo -l 7 --nobook --noresign -q' --out openings.json
     """
 
-    engine: Annotated[tuple[str, ...], arg(metavar="COMMAND ...", help_behavior_hint="")] = ()
-    """Command line of Pentobi's GTP engine, which says the game and the level. With several, the first one, of a low level, is
-    asked about all beginnings, and the others about what is left."""
-    agent: Annotated[str, arg(metavar="AGENT")] = "puct:num_simulations=1000"
+    engine: Annotated[tuple[str, ...], Option("COMMAND ...")] = ()
+    """Command line of Pentobi's GTP engine, with the game and the level. Of several, the first one should have a low level: it
+    values all openings, and the others value the remaining ones."""
+    agent: Annotated[str, Option("AGENT")] = "puct:num_simulations=1000"
     """Search that values the openings first, with its settings."""
     count: int = 50
     """Number of openings."""
     tolerance: float = 0.05
-    """Greatest difference of a value from that of an equal game, where values are between 0 and 1."""
+    """Maximum difference of a value, between 0 and 1, from the value of an equal game."""
     processes: int = 1
-    """Number of engines that search side by side."""
+    """Number of engines that search in parallel."""
     seed: int = 0
     """Seed of the moves."""
-    out: OptionalFile = None
-    """Write the openings to this file."""
+    out: Path | None = None
+    """Write the openings to this file (required)."""
 
     def run(self) -> None:
         check_positive(count=self.count, tolerance=self.tolerance, processes=self.processes)
@@ -385,26 +379,24 @@ class Openings(GameOptions, Trust):
             "tolerance": self.tolerance,
             "seed": self.seed,
         }
-        found: list[Any] = []
-        try:
-            with (
-                progress(self.count, "openings") as shown,
-                openings.Finder(game, self.engine, self.agent, self.tolerance, self.seed, self.processes) as finder,
-            ):
-                about["equal"] = finder.equal
+        balanced: list[Any] = []
+        with (
+            usage_errors(),
+            progress(self.count, "openings") as shown,
+            openings.Finder(game, self.engine, self.agent, self.tolerance, self.seed, self.processes) as finder,
+        ):
+            about["equal"] = finder.equal
 
-                def follow(count: int, tried: int) -> None:
-                    shown.update(count, lambda: f"{tried:,} tried", "searching")
+            def follow(count: int, tried: int) -> None:
+                shown.update(count, lambda: f"{tried:,} tried", "searching")
 
-                for opening in finder.find(self.count, follow):
-                    found.append(opening)
-                    openings.write(self.out, game, found, about)
-        except (ValueError, MemoryError) as error:
-            raise UsageError(str(error)) from None
-        out.print(f"{counted(len(found), 'openings')} written to {self.out}")
+            for opening in finder.find(self.count, follow):
+                balanced.append(opening)
+                openings.write(self.out, game, balanced, about)
+        out.print(f"{counted(len(balanced), 'openings')} written to {self.out}")
 
 
 def _without_folder(command: str) -> str:
-    """A command line without the folder of its program."""
+    """Remove the folder of the program from a command line."""
     program, *arguments = shlex.split(command) or [""]
     return shlex.join([Path(program).name, *arguments])

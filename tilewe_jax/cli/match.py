@@ -1,4 +1,4 @@
-"""The command in which agents play games against each other, or one against itself."""
+"""The command in which agents play matches against each other or against themselves."""
 
 import json
 from dataclasses import dataclass, replace
@@ -6,16 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import Positional, arg
-
+from tilewe_jax.arguments import Option
 from tilewe_jax.cli import common
 from tilewe_jax.cli.common import (
     Agents,
-    FailedError,
-    Flag,
+    Folder,
     GameOptions,
-    OptionalFile,
-    OptionalFolder,
+    Json,
     Trust,
     UsageError,
     check_positive,
@@ -23,57 +20,54 @@ from tilewe_jax.cli.common import (
     check_unused,
     check_writable,
     out,
-    plot_ratings,
     print_notes,
     progress,
     title,
+    usage_errors,
 )
-from tilewe_jax.cli.parsing import RARE
 from tilewe_jax.cli.tables import Rows
 from tilewe_jax.utils.words import counted
 
 _LEADERS = 4
-"""Number of agents whose win rates are shown while a match goes on."""
+"""Number of agents whose win rates are shown during a match."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Match(GameOptions, Trust):
-    """Let agents play each other, or one play itself, and print win rates and Elo with 95 % intervals.
+class Match(GameOptions, Trust, Json):
+    """Play matches between agents, and print win rates and Elo with 95 % intervals.
 
-    An agent is a built-in one by its name; a search, as puct:num_simulations=64,network=runs/duo; best, the strongest search
-    for the game, or best:num_simulations=400; level:1, level:2, ... for people; gtp:command="..." for an engine that speaks
-    GTP; or module:factory. NAME= before it names it. --list shows those of a game.
+    An agent is the name of a built-in policy; a search such as puct:num_simulations=64,network=runs/duo; best, the strongest
+    search for the game, or best:num_simulations=400; a level for people, level:1, level:2, ...; gtp:command="..." for an engine
+    that speaks GTP; or module:factory. NAME= in front names the agent. --list shows the agents of a game.
     """
 
-    agents: Positional[Agents]
-    """Agents that play, by default all that the game has built in; one plays all seats. An agent that is named twice takes two
-    seats."""
-    run_: Annotated[OptionalFolder, arg(name="run")] = None
-    """Folder of a run of `train`: all networks that it kept play too, each with the search `gumbel`."""
-    num_simulations: Annotated[int, RARE] = 32
+    agents: Agents
+    """Agents that play, by default all built-in policies of the game. A single agent takes all seats, an agent that is named
+    twice takes two seats."""
+    run_: Folder = None
+    """Folder of a run of `train`: all its networks play too, each with the search `gumbel`."""
+    num_simulations: Annotated[int, Option(is_rare=True)] = 32
     """Number of simulations per move of the networks of --run."""
     games: int = 400
     """Number of games. They come in sets, in which every agent plays from every seat after the same start."""
     opening: int = 0
-    """Number of random moves at the beginning of each game, the same ones in all games of a set."""
-    sprt: Annotated[tuple[float, float] | None, arg(metavar="ELO0 ELO1", help_behavior_hint="")] = None
-    """Sequential test: stop once it is decided by which of two Elo differences the first agent is stronger than the second."""
+    """Number of random moves at the start of each game, the same in all games of a set."""
+    sprt: Annotated[tuple[float, float] | None, Option("ELO0 ELO1")] = None
+    """Stop when a sequential test (SPRT) accepts elo <= ELO0 or elo >= ELO1 for the first agent against the second."""
     batch: int = 128
-    """Number of games played side by side; more are faster, and need more memory."""
+    """Number of games played in parallel; more are faster, and need more memory."""
     seed: int = 0
     """Seed of the games; they do not depend on --batch."""
-    devices: Annotated[int, RARE] = 1
-    """Number of devices that share the batch; on a CPU, as many virtual ones are made."""
-    move_seconds: Annotated[float, RARE] = 60.0
-    """Seconds that a player in plain Python may take for a move; whoever takes longer forfeits the game."""
-    list: Flag = False
+    devices: Annotated[int, Option(is_rare=True)] = 1
+    """Number of devices that share the batch; on a CPU they are virtual."""
+    move_seconds: Annotated[float, Option(is_rare=True)] = 60.0
+    """Limit of the seconds per move of a player in plain Python, who forfeits the game beyond it."""
+    list: bool = False
     """List the built-in agents, the levels and the searches of the game, and play nothing."""
-    out: OptionalFile = None
+    out: Path | None = None
     """Write all games to this file, for `replay` and `show`: JSON lines, a game a line."""
-    plot: OptionalFile = None
+    plot: Path | None = None
     """Write a picture of the Elo ratings to this file, as SVG."""
-    json: Flag = False
-    """Print one JSON object and nothing else."""
 
     def run(self) -> None:
         check_positive(games=self.games, batch=self.batch, move_seconds=self.move_seconds, num_simulations=self.num_simulations)
@@ -99,7 +93,7 @@ class Match(GameOptions, Trust):
         if self.out:
             records.write(self.out, game, results.records, self.seed)
         if self.plot:
-            plot_ratings(self.plot, game, results.games, summary["agents"])
+            _plot(self.plot, game, results.games, summary["agents"])
         if self.json:
             print(json.dumps(summary))
         else:
@@ -117,14 +111,12 @@ class Match(GameOptions, Trust):
         print(json.dumps({"game": game.id, "agents": names}) if self.json else "\n".join(names))
 
     def _players(self, game: Any) -> Any:
-        """The players; notes on them go to standard error."""
+        """Make the players, and print notes on them to standard error."""
         from tilewe_jax.agents import agent
 
         agents = self.agents or (() if self.run_ else tuple(game.policies()))
-        try:
+        with usage_errors():
             players = {text: agent(text, game) for text in agents}
-        except ValueError as error:
-            raise UsageError(str(error)) from None
         by_name: dict[str, str] = {}
         for text, player in players.items():
             if by_name.setdefault(player.name, text) != text:
@@ -141,7 +133,7 @@ class Match(GameOptions, Trust):
         from tilewe_jax import arena
 
         options: dict[str, Any] = {"devices": self.devices, "opening": self.opening, "move_seconds": self.move_seconds}
-        try:
+        with usage_errors():
             test = arena.Sprt(*self.sprt) if self.sprt else None
             with progress(self.games, quiet=self.json) as shown:
 
@@ -152,15 +144,24 @@ class Match(GameOptions, Trust):
                 results = arena.play_match(
                     game, players, self.games, self.batch, self.seed, follow, keep=keep, sprt=test, **options
                 )
-        except (ValueError, MemoryError) as error:
-            raise UsageError(str(error)) from None
         if results.interrupted and not results.games:
             raise KeyboardInterrupt
         return results
 
 
+def _plot(path: Path, game: Any, games: int, rows: list[dict[str, Any]]) -> None:
+    """Write a picture of the ratings of agents with their intervals."""
+    from tilewe_jax.draw.charts import intervals
+    from tilewe_jax.utils.files import replacing
+
+    bars = [(row["agent"], row["elo"], row["elo_ci95"]) for row in rows if row["elo"] is not None]
+    if bars:
+        with replacing(path) as file:
+            file.write(intervals(f"{title(game)}: Elo after {counted(games, 'games')}, 95 % intervals", bars))
+
+
 def _speed(game: Any, players: list[Any], results: Any) -> dict[str, Any]:
-    """How fast the games were played."""
+    """Return the speed of the games."""
     if not results.games:
         return {"moves": 0}
     plies, seating = results.all("plies"), results.all("seating")
@@ -175,7 +176,7 @@ def _speed(game: Any, players: list[Any], results: Any) -> dict[str, Any]:
 
 
 def _so_far(results: Any) -> str:
-    """The standings of a match under way and its speed, in a few words."""
+    """Describe the standings and the speed of a running match in a few words."""
     parts = []
     if results.games and len(results.names) > 1:
         outcomes = {name: results.outcomes(index) for index, name in enumerate(results.names)}
@@ -219,7 +220,7 @@ def _print(game: Any, summary: dict[str, Any]) -> None:
     names = [row["agent"] for row in summary["agents"]]
     if len(names) > 2:
         numbers = [str(number) for number in range(1, len(names) + 1)]
-        caption = "fraction of the games of both in which the row's agent was ahead"
+        caption = "fraction of the games of both agents in which the agent of the row was ahead"
         pairs = Rows("agent", "ahead of", *numbers, wrap=("agent",), title=caption)
         for number, name in zip(numbers, names, strict=True):
             pairs.add(name, number, *(_number(summary["pairs"][name].get(opponent), ".3f") for opponent in names))
@@ -240,34 +241,30 @@ def _print(game: Any, summary: dict[str, Any]) -> None:
 
 
 def _players_of_run(game: Any, folder: Path, num_simulations: int) -> list[Any]:
-    """A player for each network that a run of `train` kept, by the name of its file; notes on them go to standard error.
+    """Make a player for each network of a run of `train`, named after its file, and print notes on them to standard error.
 
-    No name of a file becomes the text of an agent, which might name code.
+    Names of files are not parsed as agents, which might name code.
     """
     from tilewe_jax.agents import AgentSpec, agent
 
-    # With noise, or the same two networks would play the same few games again and again.
+    # Without noise, two networks would repeat the same few games.
     search = AgentSpec.parse(f"gumbel:num_simulations={num_simulations},gumbel_scale=1")
     players = []
     for path in sorted((folder / "weights").glob("*.npz")):
-        try:
+        with usage_errors():
             spec = replace(search, evaluator=replace(search.evaluator, network=str(path)))
             players.append(agent(spec, game, name=path.stem))
-        except ValueError as error:
-            raise UsageError(str(error)) from None
     print_notes(players)
     return players
 
 
 def _game_of_run(folder: Path) -> Any:
-    """The game of a run of `train`."""
+    """Make the game of a run of `train`."""
     from tilewe_jax.training.checkpoint import CheckpointError
     from tilewe_jax.training.run import read_config
-    from tilewe_jax.utils.trust import UntrustedError
 
     try:
-        return read_config(folder).game.make()
-    except UntrustedError as error:
-        raise FailedError(str(error)) from None
-    except (CheckpointError, ValueError) as error:
+        with usage_errors():
+            return read_config(folder).game.make()
+    except CheckpointError as error:
         raise UsageError(str(error)) from None

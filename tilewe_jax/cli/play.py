@@ -11,10 +11,9 @@ from random import SystemRandom
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
-from tyro.conf import UseAppendAction, arg
-
 from tilewe_jax.agents.levels import LEVELS, agent_of, is_name
-from tilewe_jax.cli.common import Flag, GameOptions, OptionalFile, Trust, UsageError, check_unused, check_writable, in_color
+from tilewe_jax.arguments import Option
+from tilewe_jax.cli.common import GameOptions, Trust, UsageError, check_unused, check_writable, in_color, usage_errors
 
 if TYPE_CHECKING:
     from tilewe_jax.host import HostGame
@@ -25,21 +24,21 @@ HUMAN = "human"
 
 @dataclass(frozen=True)
 class Play(GameOptions, Trust):
-    """Play in the terminal: against engines, and against people at the same keyboard.
+    """Play in the terminal, against engines or against people at the same keyboard.
 
-    Moves are typed by their names; Tab tries them on the board, and help lists the commands. The game is saved after every
-    move, and --resume goes on with it. Without a terminal that draws, moves are read from lines, and positions are printed.
+    Type the names of moves; Tab tries them on the board, and help lists the commands. The game is saved after every move, and
+    --resume continues it. Without a terminal that draws, moves are read from lines, and positions are printed.
     """
 
-    agent: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="AGENT", help_behavior_hint="(default: level:1)")] = ()
-    """Agent that plays all seats but the first, or, with one --agent for each seat, these; human is a person. An agent is
-    level:N, from beginner to strongest, or what `tilewe-jax match --list` shows."""
-    resume: OptionalFile = None
-    """Go on with the game in this file, which is replaced after every move. Levels of its players need not be given again."""
-    out: OptionalFile = None
-    """New file for the game, by default GAME-1.jsonl, or the next number that is free."""
-    plain: Flag = False
-    """Read lines and print positions on a terminal, too."""
+    agent: Annotated[tuple[str, ...], Option("AGENT", is_repeated=True, default="level:1")] = ()
+    """Agent of all seats except the first, or one --agent for each seat; human is a person. An agent is level:N, from beginner
+    to strongest, or an agent of `tilewe-jax match --list`."""
+    resume: Path | None = None
+    """Continue the game in this file, which is replaced after every move. Its levels need not be given again."""
+    out: Path | None = None
+    """New file for the game, by default GAME-1.jsonl, or the next free number."""
+    plain: bool = False
+    """Read lines and print positions on a terminal too."""
 
     def run(self) -> None:
         from tilewe_jax import records
@@ -79,29 +78,27 @@ class Play(GameOptions, Trust):
                 os._exit(128 + hung_up[0])  # the terminal is gone
 
     def _new_game(self) -> "tuple[HostGame, bool, Record]":
-        """The game, whether something is hidden in it, and a record without moves."""
+        """Return the game, whether it has hidden information, and a record without moves."""
         from tilewe_jax.host_games import OFFERS, make_host_game
         from tilewe_jax.records import Record
 
         check_writable(self.out or Path("game.jsonl"))
         if self.out and self.out.exists():
-            raise UsageError(f"--out: {self.out} exists; give it to --resume to go on with its game, or give another file")
+            raise UsageError(f"--out: {self.out} exists; continue its game with --resume, or give another file")
         if self.game not in OFFERS:
             game = self.make()
             host = make_host_game(game.id, **game.options)
         else:
             players = {} if self.players is None else {"players": self.players}
-            try:
+            with usage_errors():
                 host = make_host_game(self.game, **(self.options() if self.set else players))
-            except ValueError as error:
-                raise UsageError(str(error)) from None
         return host, host.has_hidden_information, Record(host.new_deal(SystemRandom()), (), (), ())
 
     def _old_game(self, file: Path) -> "tuple[HostGame, bool, Record]":
-        """The same of a file."""
+        """Return the game of a file, whether it has hidden information, and its record."""
         from tilewe_jax import records
 
-        if ":" in self.game:  # a game of the user's, which is not known without its factory
+        if ":" in self.game:  # registers a custom game
             self.make()
         host, games = records.read_on_host(file)
         if len(games) != 1:
@@ -110,7 +107,7 @@ class Play(GameOptions, Trust):
         return host, host.has_hidden_information, games[0]
 
     def _agents(self, host: "HostGame", record: "Record") -> list[str | None]:
-        """By seat the agent, ``None`` for a person."""
+        """Return the agent of each seat, ``None`` for a person."""
         seats = range(host.num_players)
         agents: Sequence[str] = self.agent
         if not agents and record.players:
@@ -132,7 +129,7 @@ class Play(GameOptions, Trust):
 
 
 def _agent_of_file(seat: int, name: str) -> str:
-    """The agent of a seat by its name in a file, which may be anybody's: no program and no other file is taken from it."""
+    """Return the agent of a seat from an untrusted file, which must name neither a program nor another file."""
     from tilewe_jax.cli.terminal.play import is_safe
 
     if is_safe(name):
@@ -143,7 +140,7 @@ def _agent_of_file(seat: int, name: str) -> str:
 
 
 def _watch_for_hang_up() -> list[int]:
-    """End the command when its terminal is closed; the list that is given back then has the signal."""
+    """End the command when its terminal is closed; the returned list then has the signal."""
     signals: list[int] = []
 
     def hang_up(number: int, frame: FrameType | None) -> None:

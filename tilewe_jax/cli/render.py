@@ -4,94 +4,78 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from tyro.conf import Positional, arg
-
+from tilewe_jax.arguments import Option
 from tilewe_jax.cli.common import (
     FailedError,
-    Flag,
-    Imports,
-    OptionalFile,
-    OptionalInt,
+    GamesFile,
     UsageError,
+    check_move,
     check_positive,
     check_unused,
-    check_writable,
     chosen_game,
-    err,
-    out,
-    print_unread,
+    needed_file,
+    print_written,
     progress,
 )
 
 _SUFFIXES = {".svg": "svg", ".gif": "gif", ".html": "html", ".htm": "html"}
-"""The format of a file by the end of its name."""
+"""Formats by the suffix of the file."""
 _GRID = 100
 """Maximum number of games of a grid."""
 Format = Literal["svg", "gif", "animated-svg", "html", "grid"]
 
 
 @dataclass(frozen=True)
-class Render(Imports):
-    """Draw recorded games: a position, a moving picture, a page to step through a game, or many games side by side.
+class Render(GamesFile):
+    """Draw recorded games: a position, an animation, a page to step through a game, or a grid of many games.
 
-    The format follows from the name of the file to write, .svg, .gif or .html, or is given: svg is one position; gif and
-    animated-svg play the whole game; html is one page that opens without a server; grid is the ends of up to 100 games as SVG.
+    The format follows from the name of the file to write, .svg, .gif or .html, unless --format gives it: svg is one position;
+    gif and animated-svg play the whole game; html is a page that opens without a server; grid shows the final positions of up
+    to 100 games as SVG.
     """
 
-    file: Annotated[Positional[Path], arg(metavar="FILE")]
-    """A file of games: records, as --out of `rollout` and `match` writes them, or a .blksgf file."""
-    out: Annotated[Path, arg(metavar="FILE")]
-    """File to write."""
-    format: Annotated[Format | None, arg(metavar="FORMAT", help_behavior_hint="")] = None
-    """svg, gif, animated-svg, html or grid; by default what the name of --out says."""
+    out: Path | None = None
+    """File to write (required)."""
+    format: Annotated[Format | None, Option("FORMAT")] = None
+    """svg, gif, animated-svg, html or grid; by default the format of the name of --out."""
     number: int = 1
-    """Number of the game in the file, from 1; of a grid, of the first game."""
-    variations: Flag = False
-    """Take each variation of a .blksgf file for a game, instead of the main lines alone."""
-    move: OptionalInt = None
-    """svg: draw the position after so many moves, 0 for the start, instead of the last one; html: begin there."""
-    theme: Annotated[Literal["light", "dark"] | None, arg(metavar="THEME", help_behavior_hint="")] = None
-    """Colours, light or dark; by default light, and on a page as the reader's system has it."""
-    numbers: Flag = False
-    """Show the number of its move on each piece or tile."""
-    analyses: OptionalFile = None
+    """Number of the game in the file, from 1; of the first game of a grid."""
+    move: int | None = None
+    """svg: draw the position after this number of moves, 0 for the start, instead of the last one; html: start there."""
+    theme: Annotated[Literal["light", "dark"] | None, Option("THEME")] = None
+    """Colours, light or dark; by default light, and on a page the setting of the reader's system."""
+    numbers: bool = False
+    """Show the number of the move on each piece or tile."""
+    analyses: Path | None = None
     """html: show the analyses of this file, as --out of `rate` writes it: candidates, and expected outcomes as a graph."""
 
     def run(self) -> None:
         from tilewe_jax.records import RecordError
-        from tilewe_jax.replay import recorded
-        from tilewe_jax.utils.extras import MissingExtraError
         from tilewe_jax.utils.files import replacing
 
         check_positive(number=self.number)
-        check_writable(self.out)
-        kind = self.format or _SUFFIXES.get(self.out.suffix.lower())
+        path = needed_file(self.out)
+        kind = self.format or _SUFFIXES.get(path.suffix.lower())
         if kind is None:
-            raise UsageError(f"--out {self.out} ends with none of {', '.join(_SUFFIXES)}, so --format must say what it is")
+            raise UsageError(f"--out {path} does not end with {', '.join(_SUFFIXES)}; give its --format")
         if kind in ("gif", "animated-svg", "grid"):
             check_unused(self, f"with {kind}", "move")
         if kind != "html":
             check_unused(self, f"with {kind}", "analyses")
-        content = recorded.read(self.file, self.variations)
-        games = content.games
+        games = self.read().games
         game = chosen_game(games, self.number, self.file)
-        moves = len(game.actions)
-        if self.move is not None and not 0 <= self.move <= moves:
-            raise UsageError(f"--move must be 0 to {moves}, the moves of game {self.number}, not {self.move}")
-        print_unread(self.file, content, self.variations)
+        check_move(self.move, len(game.actions), self.number)
         try:
             with progress(None, "", "drawing"):
                 drawn = self._grid(games) if kind == "grid" else self._game(kind, game)
-        except MissingExtraError as error:
-            raise FailedError(str(error)) from None
         except RecordError as error:
             raise RecordError(f"{self.file}: game {self.number}: {error}") from None
-        with replacing(self.out, "wb") as file:
+        with replacing(path, "wb") as file:
             file.write(drawn if isinstance(drawn, bytes) else drawn.encode())
-        (err if str(self.out) == "/dev/stdout" else out).print(f"{kind} written to {self.out}")
+        print_written(kind, path)
 
     def _grid(self, games: list[Any]) -> str:
-        """The ends of many games."""
+        """Draw the final positions of many games."""
         from tilewe_jax.draw.pictures import draw_grid
         from tilewe_jax.records import RecordError
         from tilewe_jax.replay.animation import frames_of
@@ -108,7 +92,7 @@ class Render(Imports):
         return draw_grid(views, looks, captions=captions)
 
     def _game(self, kind: str, game: Any) -> str | bytes:
-        """A picture, an animation or a page of one game."""
+        """Draw a picture, an animation or a page of one game."""
         from tilewe_jax.draw.pictures import draw
         from tilewe_jax.replay import animation
         from tilewe_jax.replay.frames import caption_of
@@ -133,7 +117,7 @@ class Render(Imports):
         return page(replay, title, theme=self.theme, move=self.move or 0, numbers=self.numbers)
 
     def _analyses(self, game: Any) -> list[dict[str, Any] | None]:
-        """The analyses of a game in the file of them. Raises ``FailedError`` where it is damaged."""
+        """Read the analyses of a game. Raises ``FailedError`` for an invalid file."""
         from tilewe_jax.replay.frames import analyses_of_answers
         from tilewe_jax.utils.files import JSON_LIMIT, parse_json, read_input
 
@@ -143,11 +127,11 @@ class Render(Imports):
             for number, line in enumerate(read_input(self.analyses, JSON_LIMIT).splitlines(), 1):
                 answer = parse_json(line)
                 if not isinstance(answer, dict):
-                    raise ValueError(f"line {number} is no JSON object")
+                    raise ValueError(f"line {number} is not a JSON object")
                 if answer.get("id") == self.number:
                     answers.append(answer)
             if not answers:
-                raise ValueError(f"it has no analyses of game {self.number}")
+                raise ValueError(f"analyses of game {self.number} are missing")
             return analyses_of_answers(game.game, game.deal, game.actions, answers)
         except ValueError as error:
             raise FailedError(f"{self.analyses}: {error}") from None

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from tyro.conf import arg
-
+from tilewe_jax.arguments import Option
 from tilewe_jax.cli.analyze import AGENT
-from tilewe_jax.cli.common import Agents, Flag, OptionalFolder, Trust, UsageError, err, out
+from tilewe_jax.cli.common import Agents, Folder, Trust, UsageError, err, out
+from tilewe_jax.utils.words import did_you_mean
 
 if TYPE_CHECKING:
     from tilewe_jax.web.catalog import Agent
 
 SECONDS = 10.0
-"""Limit of the time of a search, for agents that can keep one."""
+"""Time limit of a search, for agents that support one."""
 SECONDS_WITHOUT_READING = 60
-"""A client that has not taken what it was sent for so long is cut off by the system."""
+"""Time after which the system closes a connection whose client does not read."""
 TITLES = ("beginner", "easy", "medium", "hard", "expert", "master", "grandmaster")
 
 
@@ -32,29 +32,29 @@ TITLES = ("beginner", "easy", "medium", "hard", "expert", "master", "grandmaster
 class Serve(Trust):
     """Serve games in a browser: against people, engines and networks, with analyses, studies and a view of training runs.
 
-    Games are kept in a file, and go on after a restart. Engines are processes of their own, which start in the background.
-    Bots take part through a documented interface, see tilewe_jax/web/README.md. Needs the extra: pip install 'tilewe-jax[web]'.
+    Games are stored in a file, and continue after a restart. Engines are separate processes, which start in the background.
+    Bots play through the interface of tilewe_jax/web/README.md. Needs the extra: pip install 'tilewe-jax[web]'.
     """
 
     port: int = 8080
-    """Port to listen on; 0 takes a free one."""
+    """Port to listen on; 0 for a free one."""
     host: str = "127.0.0.1"
-    """Address to listen on; 0.0.0.0 lets other machines in."""
-    names: Annotated[tuple[str, ...], arg(metavar="NAME ...", help_behavior_hint="")] = ()
-    """Names of this machine by which others may reach the server, besides localhost and its addresses."""
+    """Address to listen on; 0.0.0.0 admits other machines."""
+    names: Annotated[tuple[str, ...], Option("NAME ...")] = ()
+    """Host names under which others reach the server, besides localhost and its addresses."""
     agents: Agents = ()
     """Agents to offer besides the levels: for all games, or as GAME=AGENT, like duo=best:num_simulations=4096."""
-    data: Annotated[Path, arg(metavar="FILE")] = Path("tilewe-jax-games.sqlite")
-    """File of the games; made where there is none."""
-    sync: Flag = False
-    """Have each move wait for the disk, so that not even a power failure loses one; it takes up to a tenth of a second then."""
-    runs: OptionalFolder = None
-    """Folder with the folders of training runs, to be shown while they go on and after."""
-    live: Annotated[str, arg(metavar="GAME")] = "duo_official"
-    """Game whose self-play the page shows as it goes on, a grid of a thousand boards: a polyomino game or santorini."""
+    data: Path = Path("tilewe-jax-games.sqlite")
+    """File of the games; created if needed."""
+    sync: bool = False
+    """Wait for the disk after each move, up to a tenth of a second, so that a power failure loses no move."""
+    runs: Folder = None
+    """Folder with training runs, which are shown during and after training."""
+    live: Annotated[str, Option("GAME")] = "duo_official"
+    """Game whose self-play the page shows live on a grid of a thousand boards: a polyomino game or santorini."""
     engines: int = 2
-    """Number of engine processes, each of which takes a core and about a gigabyte. With more than one, one of them makes the
-    analyses and is started with the first, so that no game waits for them. 0 starts none: people and bots play."""
+    """Number of engine processes, each with a core and about a gigabyte. With more than one, one process is for analyses, so
+    that games do not wait for them. 0 starts none, for people and bots."""
 
     def run(self) -> None:
         if not 0 <= self.port < 1 << 16:
@@ -62,7 +62,7 @@ class Serve(Trust):
         if self.engines < 0:
             raise UsageError(f"--engines must be at least 0, not {self.engines}")
         if self.agents and not self.engines:
-            raise UsageError("--agents needs an engine process that plays them; --engines is 0")
+            raise UsageError("--agents needs --engines of at least 1, got 0")
         for name in self.names:
             if not _is_host_name(name):
                 raise UsageError(f"--names must be host names like games.example.org, not {name!r}")
@@ -72,9 +72,10 @@ class Serve(Trust):
         from tilewe_jax.host_games import OFFERS
 
         if self.live not in (choices := [name for name, offer in OFFERS.items() if not offer.is_hidden]):
-            raise UsageError(f"--live must be one of {', '.join(choices)}, not {self.live!r}")
+            hint = did_you_mean(self.live, choices)
+            raise UsageError(f"--live must be one of {', '.join(choices)}, not {self.live!r}{hint}")
         if self.runs is not None and not self.runs.is_dir():
-            raise UsageError(f"--runs: there is no folder {self.runs}")
+            raise UsageError(f"--runs: {self.runs} is not a folder")
         import uvicorn
 
         from tilewe_jax.web.app import LOCAL_NAMES, create_app
@@ -108,18 +109,17 @@ class Serve(Trust):
         address = ipaddress.ip_address(host.partition("%")[0])
         is_everywhere = address.is_unspecified
         loopback = "::1" if ":" in host else "127.0.0.1"
-        out.print(_url(loopback if is_everywhere else host, port), markup=False, soft_wrap=True)
+        out.print(_url(loopback if is_everywhere else host, port))
         sys.stdout.flush()
         if not address.is_loopback:
             own = _address_in_network(listener.family) if is_everywhere else None
             where = f" at {_url(own, port)}" if own else ""
-            note = f"others on the network can reach this server{where}, and play and watch without a password"
-            err.print(note, markup=False, soft_wrap=True)
+            err.print(f"others on the network can reach this server{where}, and play and watch without a password")
         with contextlib.suppress(KeyboardInterrupt):  # how a server ends
             uvicorn.Server(config).run(sockets=[listener])
 
     def _listen(self) -> socket.socket:
-        """The socket that the server listens on."""
+        """Open the socket of the server."""
         try:
             if not self.host.strip():
                 raise ValueError("it is empty")
@@ -131,14 +131,14 @@ class Serve(Trust):
         if sys.platform != "win32":  # where it would let two servers listen on one port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if sys.platform == "linux":
-            # A connection whose other end does not read is lost after this time; to close it would wait for that, for ever.
+            # Without the limit, closing a connection would wait forever for a client that does not read.
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SECONDS_WITHOUT_READING * 1000)
         try:
             listener.bind(address)
             listener.listen(1024)
         except OSError as error:
             listener.close()
-            hint = "; another program uses it, so choose another one" if self.port else ""
+            hint = "; choose another port" if self.port else ""
             raise UsageError(
                 f"cannot listen on port {self.port} of {self.host}: {os.strerror(error.errno or 0)}{hint}"
             ) from None
@@ -146,7 +146,7 @@ class Serve(Trust):
 
 
 def engine_command(agents: Mapping[str, Sequence["Agent"]]) -> list[str]:
-    """The command line of an engine process that knows these agents."""
+    """Return the command line of an engine process with these agents."""
     named = {agent.agent for listed in agents.values() for agent in listed if not agent.agent.startswith("level:")}
     others = ["--others", *sorted(named)] if named else []
     options = ["--agent", AGENT, "--batch", "16", "--score-playouts", "8", "--game", "santorini", *others]
@@ -154,10 +154,7 @@ def engine_command(agents: Mapping[str, Sequence["Agent"]]) -> list[str]:
 
 
 def offered_agents(texts: Sequence[str]) -> dict[str, list["Agent"]]:
-    """By game, the levels and the agents that are given as text.
-
-    Raises ``UsageError`` for a game that is not offered, and for an agent that cannot play.
-    """
+    """Return the levels and the given agents by game. Raises ``UsageError`` for an unknown game or an invalid agent."""
     from tilewe_jax.agents.levels import LEVELS
     from tilewe_jax.host_games import OFFERS
     from tilewe_jax.web.catalog import Agent
@@ -169,26 +166,28 @@ def offered_agents(texts: Sequence[str]) -> dict[str, list["Agent"]]:
             agent = Agent(f"level:{number}", title, level.elo, _seconds(name, level.agent))
             offered.setdefault(name, []).append(agent)
     for text in texts:
-        game, equals, name_of_agent = text.partition("=")
+        game, equals, agent_text = text.partition("=")
         is_named = bool(equals) and ":" not in game
         if is_named and game not in OFFERS:
-            raise UsageError(f"--agents: there is no game {game!r} in {text!r}; games are {', '.join(OFFERS)}")
-        what = name_of_agent if is_named else text
-        errors = {name: _error_of(name, what) for name in ([game] if is_named else OFFERS)}
+            raise UsageError(
+                f"--agents: unknown game {game!r} in {text!r}{did_you_mean(game, OFFERS)}; games are {', '.join(OFFERS)}"
+            )
+        agent_name = agent_text if is_named else text
+        errors = {name: _error_of(name, agent_name) for name in ([game] if is_named else OFFERS)}
         playable = [name for name, error in errors.items() if error is None]
         if not playable:
             raise UsageError(f"--agents: {text!r}: {next(iter(errors.values()))}")
         for name in playable:
-            if all(agent.agent != what for agent in offered[name]):
-                offered[name].append(Agent(what, what, None, _seconds(name, what)))
+            if all(agent.agent != agent_name for agent in offered[name]):
+                offered[name].append(Agent(agent_name, agent_name, None, _seconds(name, agent_name)))
         if len(playable) < len(errors):
             name, error = next((name, error) for name, error in errors.items() if error)
-            err.print(f"{what} is offered for {', '.join(playable)} only; {name}: {error}", markup=False, soft_wrap=True)
+            err.print(f"{agent_name} is offered for {', '.join(playable)} only; {name}: {error}")
     return offered
 
 
 def _error_of(game: str, agent: str) -> str | None:
-    """Why an agent cannot play a game, or ``None``. Does what an engine process does with it, without compiling anything."""
+    """Return the reason why an agent cannot play a game, or ``None``. Prepares it as an engine does, without compilation."""
     from tilewe_jax.agents.analysis import AgentAnalyzer
     from tilewe_jax.host_games import make_host_game
     from tilewe_jax.interop.analysis import GameSpec
@@ -203,7 +202,7 @@ def _error_of(game: str, agent: str) -> str | None:
 
 
 def _is_host_name(name: str) -> bool:
-    """Whether a text can be the name of a machine in a URL, as browsers send it."""
+    """Return whether a text is a valid host name in a URL, as browsers send it."""
     part = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
     return len(name) <= 253 and re.fullmatch(rf"{part}(\.{part})*\.?", name) is not None
 
@@ -213,10 +212,10 @@ def _url(host: str, port: int) -> str:
 
 
 def _address_in_network(family: int) -> str | None:
-    """The address of this machine by which others reach it, if it has one."""
+    """Return the address of this machine on its network, or ``None``."""
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            # Addresses for documentation: nothing is sent, and the system only chooses the interface.
+            # With addresses for documentation, the system chooses an interface and sends nothing.
             probe.connect(("2001:db8::1" if family == socket.AF_INET6 else "192.0.2.1", 9))
             host = str(probe.getsockname()[0])
     except OSError:
@@ -225,7 +224,7 @@ def _address_in_network(family: int) -> str | None:
 
 
 def _seconds(game: str, agent: str) -> float | None:
-    """The limit of time of an agent in a game; ``None`` where it cannot keep one, see ``SearchProgram``."""
+    """Return the time limit of an agent in a game; ``None`` if it does not support one, see ``SearchProgram``."""
     from tilewe_jax.agents.levels import BEST
 
     if agent.partition(":")[0] == "best":

@@ -288,7 +288,7 @@ def test_presets_and_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> 
     rows = {row["name"]: row for row in listed["settings"]}
     assert rows["selfplay.num_games"]["default"] == TrainConfig().selfplay.num_games
     assert all(row["description"][0].isupper() and row["description"].endswith(".") for row in rows.values())
-    code, out, _ = run(capsys, "train", "--list")
+    code, out, _ = run(capsys, "train", "--list", "all")
     assert code == 0
     assert "selfplay.search.num_simulations" in out
     for name in listed["presets"]:

@@ -1,7 +1,6 @@
-"""Every figure of the project within a limit of time, the most important first: for a machine that one has for minutes only.
+"""All measurements within a time limit, the most important first, for a machine that is available for minutes only.
 
-Each measurement is a ``tilewe-jax bench`` of its own, and its figures are in a file before the next one begins, so that
-whatever ends the machine leaves what was measured until then.
+Each measurement is a ``tilewe-jax bench``, and its figures are in a file before the next one starts.
 """
 
 import json
@@ -11,42 +10,41 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tilewe_jax.cli.benchmarks.pgx_protocol import PGX, PGX_GAMES
-from tilewe_jax.cli.benchmarks.play import has_accelerator
+from tilewe_jax.cli.benchmarks.process import has_accelerator
 from tilewe_jax.utils.files import replacing
 
 SHORTEST = 20.0
-"""Seconds below which no further measurement is begun: hardly anything compiles in less."""
+"""Minimum remaining seconds to start a measurement; compilation alone takes longer."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement and how it ended."""
+    """A measurement and its outcome."""
 
     name: str
-    """Names its file."""
+    """Name of its file."""
     arguments: list[str]
     """Arguments of ``tilewe-jax bench``."""
     seconds: float = 0.0
-    """Wall time that it took, with compilation."""
+    """Wall time with compilation."""
     failure: str | None = None
-    """Why there are no figures; ``None`` where there are."""
+    """Reason for a failure; ``None`` after success."""
 
 
 def plan(accelerator: bool, with_pgx: bool) -> list[Measurement]:
-    """What is measured, in this order.
+    """List the measurements in their order.
 
     Args:
-        accelerator: whether there is one, which wants larger batches, and networks of the size that are trained there.
-        with_pgx: whether games of Pgx are measured by the protocol of Pgx too.
+        accelerator: whether to measure the larger batches and networks of accelerators.
+        with_pgx: whether to measure games of Pgx by the protocol of Pgx too.
     """
     games = ["tilewe", "santorini", "duo_official", "triominos", "duo", "classic", "classic_2"]
     batches = ["65536", "8192"] if accelerator else ["4000"]
     kind, batch = ("gpu", "65536") if accelerator else ("cpu", "4000")
     trained = ["santorini", "duo_official", "tilewe", "triominos"]
-    ours = [
+    rows = [
         *([f"play-{game}", "play", "--game", game, "--batch", batch] for game in games[:4]),
         ["search", "search", *(["--batch", "4096"] if accelerator else [])],
         *([f"train-{game}", "train", "--preset", f"{game}_{kind}"] for game in trained[:2]),
@@ -61,20 +59,20 @@ def plan(accelerator: bool, with_pgx: bool) -> list[Measurement]:
     for size in ("8192", "1024", "65536"):
         for name in names:
             row = [f"pgx-{name.removeprefix(PGX)}-{size}", "pgx", "--game", name, "--batch", size]
-            if row not in ours:
-                ours.append(row)
+            if row not in rows:
+                rows.append(row)
     if not accelerator:
-        ours.append(["board", "play", "--form", "board"])
-    return [Measurement(name, arguments) for name, *arguments in ours]
+        rows.append(["board", "play", "--form", "board"])
+    return [Measurement(name, arguments) for name, *arguments in rows]
 
 
 def measure(folder: Path, minutes: float, seconds: float, seed: int, with_pgx: bool) -> Iterator[Measurement]:
-    """Measure as much as fits, each into a file of JSON in a folder, ``<name>.json``; those that are there are left out.
+    """Run measurements until the time is over, and write each to ``<name>.json``; existing files are skipped.
 
     Args:
-        folder: is made where it does not exist.
-        minutes: limit of the wall time of all together; a measurement that is not done by then is ended.
-        seconds: how long each measures after compilation.
+        folder: folder of the files, created if needed.
+        minutes: limit of the wall time of all measurements; the last one is killed.
+        seconds: duration of a measurement after compilation.
         seed: seed of the random moves.
         with_pgx: see ``plan``.
     """
@@ -84,28 +82,24 @@ def measure(folder: Path, minutes: float, seconds: float, seed: int, with_pgx: b
         path = folder / f"{item.name}.json"
         if path.exists():
             continue
-        began = time.monotonic()
-        if deadline - began < SHORTEST:
+        started = time.monotonic()
+        if deadline - started < SHORTEST:
             return
-        failure = _measure(path, [*item.arguments, "--seconds", str(seconds), *_seed(item, seed)], deadline - began)
-        yield Measurement(item.name, item.arguments, round(time.monotonic() - began, 1), failure)
-
-
-def _seed(item: Measurement, seed: int) -> list[str]:
-    return [] if item.arguments[0] == "train" else ["--seed", str(seed)]
+        options = ["--seconds", str(seconds), *([] if item.arguments[0] == "train" else ["--seed", str(seed)])]
+        failure = _measure(path, [*item.arguments, *options], deadline - started)
+        yield Measurement(item.name, item.arguments, round(time.monotonic() - started, 1), failure)
 
 
 def _measure(path: Path, arguments: list[str], limit: float) -> str | None:
-    """Write the figures of one measurement to a file, or say why there are none."""
+    """Write the figures of a measurement to a file, or return the reason for its failure."""
     command = [sys.executable, "-m", "tilewe_jax", "bench", *arguments, "--json"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
     except subprocess.TimeoutExpired:
-        return f"not done within the {limit:.0f} s that were left"
+        return f"not done within the remaining {limit:.0f} s"
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
-        return lines[-1] if lines else f"ended with {done.returncode}"
-    figures: Any = json.loads(done.stdout)
+        return lines[-1] if lines else f"exit code {done.returncode}"
     with replacing(path, "w") as file:
-        json.dump(figures, file, indent=1)
+        json.dump(json.loads(done.stdout), file, indent=1)
     return None

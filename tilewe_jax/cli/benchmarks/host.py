@@ -1,4 +1,4 @@
-"""How fast the host board of Tilewe is, in CPU microseconds."""
+"""Speed of the host board of Tilewe, in CPU microseconds."""
 
 import random
 import time
@@ -9,7 +9,7 @@ ROUNDS = 6
 
 
 def measure(players: int, seconds: float, seed: int) -> dict[str, Any]:
-    """CPU microseconds of the host board in random positions of the middle game, as JSON; in this process."""
+    """Measure CPU microseconds of the host board in random middle-game positions, in this process; returns JSON."""
     from tilewe_jax.tilewe import Board
 
     rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Perft: the number of sequences of legal actions of each length, by which wrong rules are found."""
+"""Perft: counts of the sequences of legal actions of each length, which reveal wrong rules."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,15 +9,15 @@ import numpy as np
 
 from tilewe_jax.game import Game
 
-BATCH = 256  # states expanded at once; with 36,400 actions their masks take 9 MB
+BATCH = 256  # states per call; with 36,400 actions their masks take 9 MB
 
 
 class Perft:
-    """Counts sequences of legal actions of a game; sequences cut short by the end of the game do not count.
+    """Counter of sequences of legal actions of a game. Games that end earlier do not count.
 
     Args:
         game: the game.
-        batch: number of states that are expanded at once.
+        batch: number of states expanded per call.
     """
 
     def __init__(self, game: Game[Any], batch: int = BATCH) -> None:
@@ -27,15 +27,15 @@ class Perft:
         self._apply = jax.jit(jax.vmap(game.apply))
 
     def leaves(self, state: Any, depth: int, progress: Callable[[int], None] = lambda leaves: None) -> int:
-        """Number of sequences of ``depth`` actions from one state.
+        """Count the sequences of ``depth`` actions from a state.
 
         ``progress`` is called with the number of sequences counted so far. Raises ``ValueError`` for a negative depth.
         """
         if depth < 0:
-            raise ValueError(f"depth must not be negative, but is {depth}")
+            raise ValueError(f"depth must be at least 0, got {depth}")
         if depth == 0:
             return 1
-        # The positions left to look at after 0, 1, 2, ... actions; no recursion, as games may be longer than Python's stack.
+        # Iterators of the positions after 0, 1, 2, ... actions. Recursion could exceed Python's stack.
         levels = [iter([jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)])]
         leaves = 0
         while levels:
@@ -50,7 +50,7 @@ class Perft:
         return leaves
 
     def _children(self, states: Any) -> Iterator[Any]:
-        """The states after every legal action, at most a batch at a time."""
+        """Yield the states after every legal action, in batches."""
         for part, size in self._parts(states):
             parent, action = np.nonzero(np.asarray(self._masks(part))[:size])
             for start in range(0, len(action), self.batch):
@@ -66,7 +66,7 @@ class Perft:
             yield self._pad(jax.tree.map(lambda leaf, start=start: leaf[start : start + self.batch], states))
 
     def _pad(self, states: Any) -> tuple[Any, int]:
-        """The states with the last one repeated up to a full batch, so that everything is compiled once; and their number."""
+        """Repeat the last state up to a full batch, so that functions are compiled once; return the states and their number."""
         size = len(jax.tree.leaves(states)[0])
         return jax.tree.map(
             lambda leaf: np.pad(leaf, [(0, self.batch - size)] + [(0, 0)] * (leaf.ndim - 1), "edge"), states

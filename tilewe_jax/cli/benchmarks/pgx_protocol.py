@@ -1,45 +1,40 @@
-"""How fast games are played by the protocol with which Pgx is measured (Koyamada et al. 2023, https://github.com/sotetsuk/pgx).
+"""Speed of play by the protocol of Pgx (Koyamada et al. 2023, https://github.com/sotetsuk/pgx).
 
-Every step draws a uniformly random action from the dense mask of the legal actions, plays it, starts games that have ended
-anew, and computes the mask of the legal actions and the observation of whoever moves next. Steps run in one compiled loop on
-the whole machine, wall time counts, and the clock stops when the result is there. Our own protocol, which
-``tilewe_jax.cli.benchmarks.play`` measures, draws actions without any mask.
+Every step draws a uniformly random action from the dense mask of the legal actions, plays it, restarts finished games, and
+computes the mask of the legal actions and the observation of the next player. Steps run in one compiled loop on the whole
+machine, and wall time counts. ``tilewe_jax.cli.benchmarks.play`` draws actions without a mask.
 
-Games of Pgx and ours draw alike: of the legal actions the one with the largest hash of a random word. Pgx draws by
+The action is the legal one with the largest hash of a random word, in games of Pgx too. Pgx draws by
 ``jax.random.categorical``, which for a game of 18,000 actions takes ten times as long as the rest of the step.
-
-Each game and batch size is measured in a process of its own, which leaves all its memory when it ends.
 """
 
-import json
-import sys
 import time
 from typing import Any
 
-from tilewe_jax.cli.benchmarks.play import RefusedError, in_process, run_measurement
+from tilewe_jax.cli.benchmarks.process import RefusedError, in_process
 
 BATCHES = (1024, 8192, 65_536)
-"""Numbers of games side by side with which Pgx is measured."""
+"""Numbers of games in parallel with which Pgx is measured."""
 PGX = "pgx:"
-"""Begins the names of the games of Pgx."""
+"""Prefix of the names of games of Pgx."""
 PGX_GAMES = ("go_19x19", "chess", "othello", "connect_four")
 
 
 def measure(name: str, options: dict[str, Any], batch: int, seconds: float, seed: int) -> dict[str, Any]:
-    """Figures of one game, as JSON; ``refused`` is the reason where it does not fit into memory.
+    """Measure a game, and return the figures as JSON; ``refused`` is the reason if the games do not fit into memory.
 
     Args:
-        name: id of one of our games, or of one of Pgx after ``PGX``.
-        options: options of one of our games.
-        batch: number of games side by side.
-        seconds: how long to measure; at least one step is.
+        name: id of a game of this package, or of a game of Pgx after ``PGX``.
+        options: options of a game of this package.
+        batch: number of games in parallel.
+        seconds: duration of the measurement, at least one step.
         seed: seed of the moves.
 
-    Raises ``RuntimeError`` where the measuring process fails.
+    Raises ``RuntimeError`` if the measuring process fails.
     """
     figures: dict[str, Any] = {"game": name, "options": options, "batch": batch, "protocol": "pgx"}
     try:
-        figures |= in_process("tilewe_jax.cli.benchmarks.pgx_protocol", name, options, batch, seconds, seed)
+        figures |= in_process(work, name, options, batch, seconds, seed)
     except RefusedError as error:
         figures["refused"] = str(error)
     except RuntimeError as error:
@@ -47,7 +42,8 @@ def measure(name: str, options: dict[str, Any], batch: int, seconds: float, seed
     return figures
 
 
-def _work(name: str, options: dict[str, Any], batch: int, seconds: float, seed: int) -> dict[str, Any]:
+def work(name: str, options: dict[str, Any], batch: int, seconds: float, seed: int) -> dict[str, Any]:
+    """Measure in this process."""
     import jax
     import jax.numpy as jnp
 
@@ -70,21 +66,21 @@ def _work(name: str, options: dict[str, Any], batch: int, seconds: float, seed: 
 
     key = jax.random.key(seed)
     keys = jax.random.split(key, batch)
-    began = time.perf_counter()
+    started = time.perf_counter()
     start = jax.jit(init).lower(keys).compile()
     shapes = jax.eval_shape(init, keys), key
     compiled = jax.jit(run, donate_argnums=0).lower(shapes, jnp.int32(1)).compile()
-    compile_seconds = time.perf_counter() - began
+    compile_seconds = time.perf_counter() - started
     check_compiled(batch, compiled)
     carry = jax.block_until_ready(compiled((start(keys), key), jnp.int32(2)))
     steps = 0
-    began = time.perf_counter()
+    started = time.perf_counter()
     count = 1
-    while (elapsed := time.perf_counter() - began) < seconds:
+    while (elapsed := time.perf_counter() - started) < seconds:
         carry = jax.block_until_ready(compiled(carry, jnp.int32(count)))
         steps += count
         # About ten calls a measurement, so that they cost nothing and the last one does not take long.
-        count = max(count, int(seconds / 10 / ((time.perf_counter() - began) / steps)))
+        count = max(count, int(seconds / 10 / ((time.perf_counter() - started) / steps)))
     return {
         "actions": num_actions,
         "device": jax.devices()[0].device_kind,
@@ -98,7 +94,7 @@ def _work(name: str, options: dict[str, Any], batch: int, seconds: float, seed: 
 
 
 def _ours(name: str, options: dict[str, Any]) -> tuple[Any, Any, int]:
-    """One of our games: how to begin, how to step, and its number of actions. Games are states, masks and observations."""
+    """Return ``init`` and ``step`` of a batch of (states, masks, observations) of a game, and its number of actions."""
     import jax
 
     from tilewe_jax import batching
@@ -106,19 +102,19 @@ def _ours(name: str, options: dict[str, Any]) -> tuple[Any, Any, int]:
 
     game = make_game(name, options)
 
-    def seen(states: Any) -> tuple[Any, Any, Any]:
+    def observed(states: Any) -> tuple[Any, Any, Any]:
         masks = jax.vmap(game.legal_action_mask)(states)
         return states, masks, jax.vmap(lambda state: game.observe(state, game.current_player(state)))(states)
 
     def step(games: Any, actions: Any, keys: Any) -> tuple[Any, Any, Any]:
         states = jax.vmap(game.apply)(games[0], actions)
-        return seen(batching.auto_reset(game, keys, jax.vmap(game.is_terminal)(states), states))
+        return observed(batching.auto_reset(game, keys, jax.vmap(game.is_terminal)(states), states))
 
-    return lambda keys: seen(jax.vmap(game.init)(keys)), step, game.num_actions
+    return lambda keys: observed(jax.vmap(game.init)(keys)), step, game.num_actions
 
 
 def _pgx(name: str) -> tuple[Any, Any, int]:
-    """A game of Pgx, in the same form."""
+    """The functions of ``_ours`` for a game of Pgx."""
     import jax
     import pgx
     from pgx.experimental.wrappers import auto_reset
@@ -126,14 +122,10 @@ def _pgx(name: str) -> tuple[Any, Any, int]:
     env = pgx.make(name)
     step_one = jax.vmap(auto_reset(env.step, env.init))
 
-    def seen(states: Any) -> tuple[Any, Any]:
+    def observed(states: Any) -> tuple[Any, Any]:
         return states, states.legal_action_mask
 
     def step(games: Any, actions: Any, keys: Any) -> tuple[Any, Any]:
-        return seen(step_one(games[0], actions, keys))
+        return observed(step_one(games[0], actions, keys))
 
-    return lambda keys: seen(jax.vmap(env.init)(keys)), step, env.num_actions
-
-
-if __name__ == "__main__":
-    print(json.dumps(run_measurement(lambda: _work(*json.loads(sys.argv[1])))))
+    return lambda keys: observed(jax.vmap(env.init)(keys)), step, env.num_actions

@@ -16,7 +16,7 @@ from tilewe_jax.search import memory
 
 @dataclass(frozen=True)
 class Batch:
-    """Games that were finished together."""
+    """A finished batch of games."""
 
     lengths: np.ndarray
     """Number of actions, ``[games]``."""
@@ -27,7 +27,7 @@ class Batch:
     example: Any
     """Final state of one game."""
     records: list[Record]
-    """One record per game, where they are kept."""
+    """One record per game; empty unless records are kept."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class RandomGames:
     game: Game[Any]
     """The game that was played."""
     batches: list[Batch] = field(default_factory=list)
-    """Finished batches; a batch is here whole or not at all, whenever play is interrupted."""
+    """Finished batches; an interrupted batch is dropped."""
     seconds: float = 0.0
     """Wall time spent playing, without compilation."""
     interrupted: bool = False
@@ -60,11 +60,11 @@ class RandomGames:
 
     @property
     def example(self) -> Any:
-        """Final state of one game; ``None`` where there is none."""
+        """Final state of one game; ``None`` before the first batch."""
         return self.batches[-1].example if self.batches else None
 
     def summary(self) -> dict[str, Any]:
-        """Figures of these games, as JSON: means and standard errors by seat."""
+        """Return means and standard errors by seat, as JSON."""
         players = self.game.num_players
         scores = np.concatenate([np.zeros((0, players)), *(batch.scores for batch in self.batches)])
         returns = np.concatenate([np.zeros((0, players)), *(batch.returns for batch in self.batches)])
@@ -103,18 +103,18 @@ def play_games(
     keep: bool,
     progress: Callable[[RandomGames], None] = lambda result: None,
 ) -> RandomGames:
-    """Play random games; Ctrl-C ends early with the batches that were finished.
+    """Play random games. After Ctrl-C the result has the finished batches.
 
     Args:
         game: the game.
         games: number of games.
-        batch: number of games played at once.
-        seed: with ``batch`` and ``devices`` it decides the games.
-        devices: number of devices over which a batch is divided.
-        keep: whether a record of every game is kept.
-        progress: called with the games so far, once all is compiled and after each batch.
+        batch: number of games in parallel.
+        seed: seed; the games depend on ``batch`` and ``devices`` too.
+        devices: number of devices that share a batch.
+        keep: whether to keep a record of every game.
+        progress: called with the games so far, after compilation and after each batch.
 
-    Raises ``MemoryError`` where a batch does not fit into memory.
+    Raises ``MemoryError`` if a batch does not fit into memory.
     """
     per_device = -(-min(batch, games) // devices)
 

@@ -1,21 +1,19 @@
-"""How fast the search is: simulations per CPU second of one pinned core, against mctx in the same process, in turns.
+"""Speed of the search in simulations per CPU second of a pinned core, alternating with mctx in the same process.
 
-Without a game it is a made-up one: two players in turns, as many actions as candidates, a state of 300 bytes, and an evaluator
-of a few operations, so that the figure is that of the search. mctx keeps all actions of a node; here it gets the candidates
-that ours has, which are carried beside the state. Both use PUCT and the same evaluator. In games, ``bare`` is how often a move
-and the dense mask of the legal actions after it are made, and ``times_bare`` what a simulation costs beside that.
+By default the game is made up: two players alternate, there are as many actions as candidates, the state has 300 bytes, and
+the evaluator takes a few operations, so that the search itself is measured. mctx receives the same candidates, carried beside
+the state; both searches use PUCT and the same evaluator. For a real game, ``bare`` is the rate of moves with the dense mask of
+the legal actions after them, and ``times_bare`` the time of a simulation relative to such a move.
 """
 
-import argparse
 import importlib.util
-import json
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tilewe_jax.cli.benchmarks.play import has_accelerator, in_process, pin_to, pinned_cores, run_measurement
+from tilewe_jax.cli.benchmarks.process import free_cores, in_process
 
 WORDS = 73
 """Words of the made-up state beside hash and ply: 300 bytes in all."""
@@ -25,14 +23,13 @@ DEPTH = 32
 def measure(
     name: str | None, options: dict[str, Any], batch: int, simulations: int, candidates: int, seconds: float, seed: int
 ) -> dict[str, Any]:
-    """Figures, as JSON. ``name`` is a game, or ``None`` for the made-up one. Raises ``RuntimeError`` where measuring fails."""
-    pin = None if has_accelerator() else pinned_cores(1)[0]
-    settings = name, options, batch, simulations, candidates, seconds, seed, pin
-    return in_process("tilewe_jax.cli.benchmarks.search", *settings)
+    """Measure the search in a game, or in the made-up one for ``None``. Raises ``RuntimeError`` if the process fails."""
+    settings = name, options, batch, simulations, candidates, seconds, seed
+    return in_process(work, *settings, core=free_cores(1)[0])
 
 
 def made_up(actions: int) -> tuple[Any, Any]:
-    """A game and its evaluator that cost next to nothing."""
+    """Return a game and an evaluator with few operations."""
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -48,7 +45,7 @@ def made_up(actions: int) -> tuple[Any, Any]:
         payload: jax.Array
 
     class MadeUp:
-        """What the search asks of a game, and no more."""
+        """The part of the ``Game`` contract that the search uses."""
 
         id, num_players, num_actions, max_steps = "made up", 2, actions, 60
 
@@ -75,7 +72,7 @@ def made_up(actions: int) -> tuple[Any, Any]:
 
         def sample_actions(self, state: State, key: Any, k: int) -> Any:
             del key
-            # Actions that depend on the state, or XLA would know them all, and copy that array at every step.
+            # XLA would copy an array of constants at every step, so the actions depend on the state.
             shift = (state.hash & 1).astype(jnp.int32)
             return (jnp.arange(k, dtype=jnp.int32) + shift) % actions
 
@@ -87,9 +84,10 @@ def made_up(actions: int) -> tuple[Any, Any]:
     return MadeUp(), evaluate
 
 
-def _work(
+def work(
     name: str | None, options: dict[str, Any], batch: int, simulations: int, candidates: int, seconds: float, seed: int
 ) -> dict[str, Any]:
+    """Measure in this process."""
     import jax
 
     from tilewe_jax.registry import make_game
@@ -109,7 +107,7 @@ def _work(
 
     def ours(states: Any, keys: Any) -> Any:
         result = jax.vmap(search)(states, keys)
-        return result.action, result.tree  # the tree too, which mctx gives
+        return result.action, result.tree  # mctx returns the tree too
 
     runs: dict[str, Callable[[Any, Any], Any]] = {"ours": ours}
     if importlib.util.find_spec("mctx") and game.num_players == 2:
@@ -118,23 +116,23 @@ def _work(
         runs["bare"] = _bare(game)
     compiled, compile_seconds = {}, {}
     for run, function in runs.items():
-        begun = time.perf_counter()
+        started = time.perf_counter()
         compiled[run] = jax.jit(function).lower(states, jax.random.split(key, batch)).compile()
-        compile_seconds[run] = time.perf_counter() - begun
+        compile_seconds[run] = time.perf_counter() - started
         jax.block_until_ready(compiled[run](states, jax.random.split(key, batch)))
     cpu: dict[str, list[float]] = {run: [] for run in runs}
     wall: dict[str, list[float]] = {run: [] for run in runs}
     until = time.perf_counter() + seconds
     while time.perf_counter() < until or len(cpu["ours"]) < 3:
-        key, now = jax.random.split(key)
-        keys = jax.random.split(now, batch)
+        key, step_key = jax.random.split(key)
+        keys = jax.random.split(step_key, batch)
         for run, function in compiled.items():
-            begun, cpu_begun = time.perf_counter(), time.process_time()
+            started, cpu_started = time.perf_counter(), time.process_time()
             jax.block_until_ready(function(states, keys))
-            wall[run].append(time.perf_counter() - begun)
-            cpu[run].append(time.process_time() - cpu_begun)
-    once = {"bare": batch}  # what is no search does it once a game
-    per_cpu_second = {run: round(once.get(run, batch * simulations) / statistics.median(times)) for run, times in cpu.items()}
+            wall[run].append(time.perf_counter() - started)
+            cpu[run].append(time.process_time() - cpu_started)
+    counts = {run: batch if run == "bare" else batch * simulations for run in runs}
+    per_cpu_second = {run: round(counts[run] / statistics.median(times)) for run, times in cpu.items()}
     figures = {
         "game": game.id,
         "options": options,
@@ -157,7 +155,7 @@ def _work(
 
 
 def _bare(game: Any) -> Callable[[Any, Any], Any]:
-    """A move and the legal actions after it, which no search can do without."""
+    """Return a function that makes a move and the mask of the legal actions after it."""
     import jax
 
     def one(state: Any, key: Any) -> Any:
@@ -168,7 +166,7 @@ def _bare(game: Any) -> Callable[[Any, Any], Any]:
 
 
 def _mctx(search: Any) -> Callable[[Any, Any], Any]:
-    """The same searches by mctx."""
+    """Return a function that does the same searches with mctx."""
     import jax
     import mctx
 
@@ -193,11 +191,3 @@ def _mctx(search: Any) -> Callable[[Any, Any], Any]:
         return output.action, output.search_tree
 
     return run
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("settings")
-    *given, pin = json.loads(parser.parse_args().settings)
-    pin_to(pin)
-    print(json.dumps(run_measurement(lambda: _work(*given))))

@@ -1,4 +1,4 @@
-"""The game server under load: many games at once, of simulated people against each other and against engines."""
+"""Load test of the game server: simulated people play many games against each other and against engines."""
 
 import asyncio
 import contextlib
@@ -20,19 +20,19 @@ GAMES = ("duo_official", "santorini", "triominos", "classic_2")
 ENGINE_GAMES = ("santorini", "duo_official")
 ENGINE = "level:1"
 MEAN_SECONDS = 2.0
-"""Mean of the time that a simulated person thinks about a move; it is distributed exponentially."""
+"""Mean of the exponentially distributed time of a move."""
 
 
 def serve(games: int, seconds: float, seed: int = 0) -> dict[str, Any]:
-    """Measure a server with so many games under way, half of them against engines; a game that ends is begun again.
+    """Measure a server with many games, half of them against engines. Finished games restart.
 
     Args:
-        games: number of games at once.
-        seconds: time to measure, after everybody has joined and the engines have made their first moves.
+        games: number of games in parallel.
+        seconds: time to measure, after all have joined and the engines have made their first moves.
         seed: seed of the moves and times.
 
-    Returns the milliseconds from a move to its acknowledgement, by percentiles, with the moves a second, the part of a core
-    that the server took, and its memory.
+    Returns percentiles of the milliseconds from a move to its acknowledgement, the moves per second, the CPU cores that the
+    server uses, and its memory.
     """
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "tilewe_jax.cli.benchmarks.serve", str(Path(folder) / "games")]
@@ -46,7 +46,7 @@ def serve(games: int, seconds: float, seed: int = 0) -> dict[str, Any]:
 
 
 class _Load:
-    """The people of all games."""
+    """The simulated people of all games."""
 
     def __init__(self, port: int, pid: int, games: int, seed: int) -> None:
         self._port, self._games = port, games
@@ -97,14 +97,14 @@ class _Load:
         }
 
     async def _warm_up(self) -> None:
-        """Wait until engines have moved as often as they have games, or for five minutes: they compile first."""
+        """Wait for the first moves of the engines, which compile first, at most five minutes."""
         end = time.monotonic() + 300
         while self._engine_moves < self._games // 2 and time.monotonic() < end:
             await asyncio.sleep(0.1)
         self._engine_moves = 0
 
     async def _play(self, number: int) -> None:
-        """Play games, one after the other."""
+        """Play games in sequence."""
         against_engine = number % 2 == 1
         names = ENGINE_GAMES if against_engine else GAMES
         game = names[number // 2 % len(names)]
@@ -116,7 +116,7 @@ class _Load:
             self._ended += self._is_measuring
 
     async def _sit(self, game: str, token: str) -> None:
-        """Play one seat of a game."""
+        """Play a seat of a game."""
         from websockets.asyncio.client import connect
 
         sent: dict[int, float] = {}
@@ -142,7 +142,7 @@ class _Load:
                         asyncio.get_running_loop().create_task(self._move(connection, sent, message))
 
     async def _move(self, connection: Any, sent: dict[int, float], state: dict[str, Any]) -> None:
-        """Think, and make a random move."""
+        """Wait, and make a random move."""
         await asyncio.sleep(self._chance.expovariate(1 / MEAN_SECONDS))
         from websockets.exceptions import ConnectionClosed
 
@@ -160,7 +160,7 @@ class _Load:
 
 
 def main(data: str) -> None:
-    """Run a server that lets one address do what otherwise many would."""
+    """Run a server without limits per address."""
     import uvicorn
 
     from tilewe_jax.cli.serve import engine_command, offered_agents

@@ -1,8 +1,8 @@
-"""The signature of all behaviour, as Stockfish's bench has one: hashes of fixed games and fixed searches of every game.
+"""Signature of all behaviour, like Stockfish's bench: hashes of fixed games and fixed searches of every game.
 
-A change that is meant to leave the behaviour as it is leaves every hash as it is. A change of rules, of arithmetic, or of the
-use of random numbers shows in the column of what it concerns. Hashed are integers and bools only: floating-point numbers may
-differ between processors in their last bit. Names are not hashed, nor the order of the fields of a state.
+A change of rules, arithmetic or random numbers changes hashes in its column; a pure refactoring changes none. Only integers
+and bools are hashed, because floating-point numbers may differ between processors in their last bit. Neither the names nor
+the order of the fields of a state matter.
 """
 
 import hashlib
@@ -49,26 +49,26 @@ _RULES: dict[str, PuctRule | GumbelRule] = {
     "gumbel": GumbelRule(CANDIDATES // 2, gumbel_scale=1.0, value_scale=0.1),
 }
 _SHARES = 840 * DETERMINIZATIONS
-"""The mean over determinizations of shares of up to ``SIMULATIONS`` visits, times this, is an integer."""
+"""Factor that turns the mean over determinizations of fractions of up to ``SIMULATIONS`` visits into an integer."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """A game with options, and what plays it besides uniformly random actions."""
+    """A game with options, and its policies and searches besides random play."""
 
     game: str
     """Id of the game."""
     options: tuple[tuple[str, Any], ...] = ()
     """Options of the game by name."""
     policy: str = ""
-    """Name of one of the policies that the game comes with; empty for none."""
+    """Name of a built-in policy of the game, or empty."""
     searches: tuple[str, ...] = ()
     """Searches without a network, see ``_search``."""
     networks: tuple[str, ...] = ()
-    """Searches with the weights that are shipped under the id of the game, see ``_network``."""
+    """Searches with the shipped weights of the game, see ``_network``."""
 
     def make(self) -> Game[Any]:
-        """The game."""
+        """Make the game."""
         return make(self.game, **dict(self.options))
 
 
@@ -85,31 +85,31 @@ SETUPS = {
         "triominos", (("game", "target"), ("target", 150), ("max_rounds", 3)), policy="block_hoard", searches=("gumbel",)
     ),
 }
-"""The rows of the table by name: every game, some with other options too. Compilation takes nearly all of the time, so what the
+"""Rows of the table by name: every game, some with several options. Compilation takes nearly all of the time, so code that the
 polyomino games share is not compiled for each of them."""
 
 
 def signature(name: str, columns: Iterable[str] | None = None) -> dict[str, str]:
-    """Hashes by column of one of ``SETUPS``, on a CPU. Raises ``KeyError`` for an unknown name, or a column it has not.
+    """Return the hashes of one of ``SETUPS`` by column, on a CPU. Raises ``KeyError`` for an unknown name or column.
 
-    Columns are ``random``, games played at random and by a policy of the game; ``search``, searches without a network; and
-    ``network``, searches with the shipped weights. All that the setup has, see ``columns_of``, unless some are given.
+    Columns are ``random``, games of random play and of a policy; ``search``, searches without a network; and ``network``,
+    searches with the shipped weights. By default all columns of the setup, see ``columns_of``.
     """
     available = columns_of(name)
     return {column: available[column](SETUPS[name]) for column in (available if columns is None else columns)}
 
 
 def columns_of(name: str) -> dict[str, Callable[[Setup], str]]:
-    """The columns that one of ``SETUPS`` has, with what computes them. Raises ``KeyError`` for an unknown name."""
+    """Return the columns of one of ``SETUPS`` with their functions. Raises ``KeyError`` for an unknown name."""
     setup = SETUPS[name]
     has = {"random": True, "search": bool(setup.searches), "network": bool(setup.networks)}
     return {column: function for column, function in COLUMNS.items() if has[column]}
 
 
 def digest(tree: Any) -> str:
-    """The first 12 hexadecimal digits of a SHA-256 hash of all integer and bool arrays in a tree, with dtypes and shapes.
+    """Return 12 hexadecimal digits of a SHA-256 hash of all integer and bool arrays in a tree, with dtypes and shapes.
 
-    Floating-point arrays are left out. The order of the arrays does not count, so that fields may be renamed and moved.
+    The order of the arrays does not matter, so that fields may be renamed and moved.
     """
     arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
     hashes = sorted(_array_hash(array) for array in arrays if array.dtype.kind in "iub")
@@ -122,7 +122,7 @@ def _array_hash(array: np.ndarray) -> bytes:
 
 
 def _random(setup: Setup) -> str:
-    """Random games with their final states, the legal actions of positions in them, and games by the policy of the setup."""
+    """Hash random games, the legal actions of their positions, and games of the policy of the setup."""
     game = setup.make()
     results = [_random_games(game), jax.jit(jax.vmap(game.legal_action_mask))(_positions(game))]
     if setup.policy:
@@ -132,10 +132,10 @@ def _random(setup: Setup) -> str:
 
 
 def _search(setup: Setup) -> str:
-    """Searches without a network: the actions played, and visits by action.
+    """Hash the actions and visits of searches without a network.
 
-    ``puct`` evaluates leaves by playouts, ``gumbel`` by static heuristics; both over determinizations where information is
-    hidden. ``tree`` is PUCT with heuristics in one information-set tree.
+    ``puct`` evaluates leaves by playouts, ``gumbel`` by static heuristics, with determinizations for hidden information.
+    ``tree`` is PUCT with heuristics in an information-set tree.
     """
     game = setup.make()
     heuristic = heuristic_evaluator(game)
@@ -153,12 +153,12 @@ def _search(setup: Setup) -> str:
 
 
 def _summary(search: Callable[..., Any], state: Any, key: PRNGKeyArray) -> tuple[Array, ...]:
-    """The action played; and the candidates at the root, in ascending order, with their visits."""
+    """Return the action, and the root candidates in ascending order with their visits."""
     result = search(state, key)
     if isinstance(result, SearchOutput):
         actions, visits = result.candidates, result.visits
     elif isinstance(search, Determinized) and isinstance(search.search.rule, GumbelRule):
-        return (result.action,)  # its policy is no function of visits alone
+        return (result.action,)  # the policy does not depend on visits alone
     else:
         visits = jnp.round(result.policy * _SHARES).astype(jnp.int32)
         actions = jnp.where(visits > 0, result.candidates, -1)
@@ -167,7 +167,7 @@ def _summary(search: Callable[..., Any], state: Any, key: PRNGKeyArray) -> tuple
 
 
 def _network(setup: Setup) -> str:
-    """The actions played by searches with the shipped weights: ``puct``, ``gumbel``."""
+    """Hash the actions of searches with the shipped weights: ``puct``, ``gumbel``."""
     game = setup.make()
     states, keys = _positions(game), jax.random.split(jax.random.key(3), POSITIONS)
     decide = jax.jit(jax.vmap(Agent.act, in_axes=(None, 0, 0)))
@@ -192,7 +192,7 @@ def _random_games(game: Game[Any]) -> Trajectory[Any]:
 
 @cache
 def _positions(game: Game[Any]) -> Any:
-    """Positions of random games, ``[POSITIONS, ...]``, from an initial one to one near the end; none is terminal."""
+    """Return non-terminal positions of random games, ``[POSITIONS, ...]``, from the start to near the end."""
     games = jax.tree.map(lambda leaf: leaf[:POSITIONS], _random_games(game))
     plies = games.rollout.lengths * jnp.arange(POSITIONS, dtype=jnp.int32) // POSITIONS
 
@@ -203,4 +203,4 @@ def _positions(game: Game[Any]) -> Any:
 
 
 COLUMNS: dict[str, Callable[[Setup], str]] = {"random": _random, "search": _search, "network": _network}
-"""The columns of the table."""
+"""Columns of the table with the functions that compute them."""

@@ -1,32 +1,30 @@
-"""How fast self-play and learning are, and which fraction of self-play is the network's, for the settings of a run.
+"""Speed of self-play and learning, and the fraction of self-play that the network takes, for the settings of a run.
 
-On a CPU in a process pinned to one core, by CPU seconds; compilation excluded.
+On a CPU the process is pinned to a core, and CPU seconds count. Compilation is excluded.
 """
 
-import json
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from tilewe_jax.cli.benchmarks.play import has_accelerator, in_process, pin_to, pinned_cores, run_measurement
+from tilewe_jax.cli.benchmarks.process import free_cores, has_accelerator, in_process
 
 
 def measure(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
-    """Figures, as JSON.
+    """Measure a preset, and return the figures as JSON.
 
     Args:
-        preset: name of a preset.
+        preset: name of the preset.
         given: settings that differ, as text.
-        seconds: how long to measure.
+        seconds: duration of the measurement.
 
-    Raises ``ValueError`` for settings that make no run, ``RuntimeError`` where measuring fails.
+    Raises ``RuntimeError`` if the measuring process fails.
     """
-    pin = None if has_accelerator() else pinned_cores(1)[0]
-    return in_process("tilewe_jax.cli.benchmarks.training", preset, given, seconds, pin)
+    return in_process(work, preset, given, seconds, core=free_cores(1)[0])
 
 
-def _work(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
+def work(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
+    """Measure in this process."""
     import jax
 
     from tilewe_jax import networks, presets
@@ -68,7 +66,7 @@ def _work(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
     moves = selfplay.num_games * selfplay.unroll_length
     full = selfplay.full_search_prob if selfplay.fast_simulations else 1.0
     simulations = moves * (full * search.num_simulations + (1 - full) * selfplay.fast_simulations)
-    # Every position searched is evaluated once more than there are simulations, for its root.
+    # Every search evaluates its root besides the simulations.
     evaluations = simulations + moves
     network_fraction = network_time / (selfplay.num_games // devices) * evaluations / devices / play_time
     return {
@@ -89,7 +87,7 @@ def _work(preset: str, given: dict[str, str], seconds: float) -> dict[str, Any]:
 
 
 def _per_call(function: Callable[[], None], seconds: float) -> float:
-    """The median of the seconds of a call: wall time on accelerators, CPU time elsewhere."""
+    """Return the median time of a call in seconds: wall time on accelerators, CPU time otherwise."""
     clock = time.perf_counter if has_accelerator() else time.process_time
     function()
     times: list[float] = []
@@ -99,9 +97,3 @@ def _per_call(function: Callable[[], None], seconds: float) -> float:
         function()
         times.append(clock() - started)
     return sorted(times)[len(times) // 2]
-
-
-if __name__ == "__main__":
-    *settings, core = json.loads(sys.argv[1])
-    pin_to(core)
-    print(json.dumps(run_measurement(lambda: _work(*settings))))
