@@ -23,6 +23,6 @@ def test_games_and_search_import_no_package_of_training_or_the_command_line() ->
     code = (
         "import sys, tilewe_jax, tilewe_jax.batching, tilewe_jax.search;"
         "[tilewe_jax.make(name) for name in tilewe_jax.available_games()];"
-        "print(*{'optax', 'orbax', 'rich', 'tyro', 'equinox', 'matplotlib'} & {*sys.modules})"
+        "print(*{'optax', 'orbax', 'rich', 'equinox', 'matplotlib'} & {*sys.modules})"
     )
     assert not run(code).strip()

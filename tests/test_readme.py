@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests import test_interop_docs as interop_docs
+from tilewe_jax.arguments import option_name
 from tilewe_jax.cli import main as cli
-from tilewe_jax.settings import option_name
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -7,6 +7,7 @@ sets ``num_games``, ``--json`` a boolean, and ``--set a=1 b=2`` a list. A field 
 import inspect
 import math
 import shutil
+import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
@@ -94,18 +95,19 @@ def option_name(name: str) -> str:
     return f"--{name.rstrip('_').replace('_', '-')}"
 
 
-def from_arguments(kind: type[Kind], arguments: Sequence[str], prog: str = "") -> Kind:
+def from_arguments(kind: type[Kind], arguments: Sequence[str] | None = None, prog: str = "") -> Kind:
     """Parse command-line arguments into a dataclass.
 
     An option of a list takes all texts up to the next option. The last value of another option counts.
 
     Args:
         kind: the dataclass.
-        arguments: the arguments.
+        arguments: the arguments, by default of this process.
         prog: name of the program in its help.
 
     Raises ``ValueError`` for invalid arguments, and ``SystemExit`` after printing the help.
     """
+    arguments = sys.argv[1:] if arguments is None else arguments
     if {"-h", "--help", "--help-all"} & set(arguments):
         print(help_text(kind, prog, "--help-all" in arguments))
         raise SystemExit(0)

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import tyro
-
 from experiments.gpu.targets import TARGETS, Target
+from tilewe_jax.arguments import from_arguments
 
 LAUNCH_SECONDS = 2e-6
 """Assumed time of a launch, in addition to the work of the kernel."""
@@ -200,7 +199,10 @@ def figures(given: Settings, name: str, dump: Path) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Compile the programs of the command line, and print one JSON object per program."""
-    given = tyro.cli(Settings, args=arguments, prog="python -m experiments.gpu")
+    try:
+        given = from_arguments(Settings, arguments, "python -m experiments.gpu")
+    except ValueError as error:
+        sys.exit(str(error))
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder))
         try:

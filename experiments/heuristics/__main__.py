@@ -23,11 +23,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 from jaxtyping import Array, Float32, PRNGKeyArray
 from numpy.typing import NDArray
 
 from tilewe_jax import make
+from tilewe_jax.arguments import from_arguments
 from tilewe_jax.search.evaluators import terminal_value
 
 Weights = NDArray[np.float32]
@@ -212,8 +212,8 @@ def table(game: Any, settings: Settings, learner: Learner) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; see ``Settings``."""
-    settings = tyro.cli(Settings, args=arguments, prog="python -m experiments.heuristics")
     try:
+        settings = from_arguments(Settings, arguments, "python -m experiments.heuristics")
         game = make(settings.game, **({"players": settings.players} if settings.players else {}))
         print(table(game, settings, learn(game, settings, partial(print, flush=True))))
     except (OSError, ValueError) as error:

@@ -21,11 +21,12 @@ from jaxtyping import Array, Float32, PRNGKeyArray
 
 from experiments.imitation import teacher
 from tilewe_jax import networks
+from tilewe_jax.arguments import from_arguments
 from tilewe_jax.game import Game
 from tilewe_jax.networks import Model, weights
 from tilewe_jax.registry import game_options, make_game
 from tilewe_jax.search import network_evaluator
-from tilewe_jax.settings import assignments, from_arguments, setting, validate
+from tilewe_jax.settings import assignments, setting, validate
 from tilewe_jax.training import loss
 from tilewe_jax.training.config import LossConfig, OptimizerConfig
 from tilewe_jax.training.learner import Learner, start, update

@@ -21,11 +21,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Int32, PRNGKeyArray
 
 from tilewe_jax.agents import Agent, agent
+from tilewe_jax.arguments import from_arguments
 from tilewe_jax.game import Game
 from tilewe_jax.registry import game_options, make_game
 from tilewe_jax.search import Search, SearchOutput
 from tilewe_jax.search.tree import Tree, inner_visits
-from tilewe_jax.settings import assignments, from_arguments, setting, validate
+from tilewe_jax.settings import assignments, setting, validate
 from tilewe_jax.training import replay
 from tilewe_jax.training.replay import Positions
 from tilewe_jax.utils.files import replacing

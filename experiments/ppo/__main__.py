@@ -23,12 +23,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import tyro
 from jax import lax
 from jaxtyping import Array, Bool, Float, Float32, Int32, PRNGKeyArray
 
 from tilewe_jax import agents, arena, batching, networks
 from tilewe_jax.arena.results import mean_interval
+from tilewe_jax.arguments import from_arguments
 from tilewe_jax.batching.reset import init_batch
 from tilewe_jax.game import Game, state_shapes
 from tilewe_jax.networks import SIZES, Model, evaluate, weights
@@ -357,7 +357,7 @@ def learn(settings: Settings, follow: Callable[[str], None] = print) -> Learner:
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; see ``Settings``."""
     try:
-        learn(tyro.cli(Settings, args=arguments, prog="python -m experiments.ppo"), partial(print, flush=True))
+        learn(from_arguments(Settings, arguments, "python -m experiments.ppo"), partial(print, flush=True))
     except (OSError, ValueError) as error:
         sys.exit(str(error))
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import tyro
 
 from tilewe_jax import agents, arena, presets, settings
+from tilewe_jax.arguments import from_arguments
 from tilewe_jax.training import Program, Run, metrics
 from tilewe_jax.training.config import TrainConfig, changed
 from tilewe_jax.training.run import locked
@@ -133,7 +133,7 @@ def sweep(given: Settings) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; see ``Settings``."""
     try:
-        sweep(tyro.cli(Settings, args=arguments, prog="python -m experiments.sweep"))
+        sweep(from_arguments(Settings, arguments, "python -m experiments.sweep"))
     except (OSError, ValueError) as error:
         sys.exit(str(error))
 

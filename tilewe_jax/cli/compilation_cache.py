@@ -1,7 +1,7 @@
-"""The persistent compilation cache of the command line: what JAX has compiled once is read from a folder of the user's.
+"""Persistent compilation cache of the command line, in a folder of the user.
 
-The key of an entry contains the program, the versions of JAX and XLA, and the machine's type with its CPU features, so that a
-home folder that several machines share is safe. ``import tilewe_jax`` sets up nothing of this.
+The key of an entry contains the program, the versions of JAX and XLA, and the machine type with its CPU features, so that
+several machines may share a home folder. ``import tilewe_jax`` does not enable the cache.
 """
 
 import contextlib
@@ -13,31 +13,31 @@ from pathlib import Path
 from typing import Any
 
 MAX_BYTES = 1 << 30
-"""Size beyond which JAX deletes the entries that were used least recently."""
+"""Size beyond which JAX deletes the least recently used entries."""
 _SETTINGS = {
     "JAX_COMPILATION_CACHE_MAX_SIZE": str(MAX_BYTES),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
-    # XLA logs an error whenever it loads a program for CPUs: the host lacks "prefer-no-gather", which is a choice of
-    # the compiler and no feature of a CPU. Features that a host may lack are part of the key.
+    # XLA logs an error whenever it loads a program for CPUs: it takes the compiler option "prefer-no-gather" for a missing
+    # feature of the CPU. Real features are part of the key.
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
 _MESSAGE = "Error (?:reading|writing) persistent compilation cache"
 _SECONDS_TO_WRITE = 60.0
-"""An entry without a time of access that is older than this belongs to a process that was killed while it wrote it."""
+"""Age after which an entry without a time of access is the rest of a killed process."""
 
 
 def enable() -> None:
-    """Have JAX, which must not have been imported yet, keep what it compiles in ``folder()``, here and in child processes.
+    """Enable the cache in ``folder()`` for this process and its children, before JAX is imported.
 
-    Does nothing where ``JAX_COMPILATION_CACHE_DIR`` names another folder, where ``JAX_ENABLE_COMPILATION_CACHE`` is false, or
-    where the folder cannot be written.
+    Does nothing if ``JAX_COMPILATION_CACHE_DIR`` is set, ``JAX_ENABLE_COMPILATION_CACHE`` is false, or the folder is
+    read-only.
     """
     if "JAX_COMPILATION_CACHE_DIR" in os.environ or _is_false(os.environ.get("JAX_ENABLE_COMPILATION_CACHE", "true")):
         return
     try:
         path = folder()
         path.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # the latter where there is no home
+    except (OSError, RuntimeError):  # the latter without a home folder
         return
     if not os.access(path, os.W_OK | os.X_OK):
         return
@@ -49,12 +49,12 @@ def enable() -> None:
 
 
 def disable() -> None:
-    """Have JAX, which must not have been imported yet, keep nothing that it compiles, here and in child processes."""
+    """Disable the cache for this process and its children, before JAX is imported."""
     os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
 
 
 def folder() -> Path:
-    """The folder of the cache: ``tilewe_jax`` in ``XDG_CACHE_HOME``, by default ``~/.cache``."""
+    """Return the folder of the cache: ``tilewe_jax`` in ``XDG_CACHE_HOME``, by default ``~/.cache``."""
     caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (caches if caches.is_absolute() else Path.home() / ".cache") / "tilewe_jax"
 
@@ -64,7 +64,7 @@ def _is_false(text: str) -> bool:
 
 
 def _delete_unfinished(path: Path) -> None:
-    """Delete entries without the time of their last access, on which JAX's deletion of old entries fails."""
+    """Delete entries without a time of access, which break JAX's deletion of old entries."""
     clock = time.time()
     with contextlib.suppress(OSError):
         for entry in path.glob("*-cache"):
@@ -74,7 +74,7 @@ def _delete_unfinished(path: Path) -> None:
 
 
 def _replace_damaged_entries(path: Path) -> None:
-    """Delete entries that JAX cannot read when it warns of them, in silence; it then compiles, and writes them again."""
+    """Delete damaged entries silently when JAX warns about them; JAX then compiles and writes them again."""
     show = warnings.showwarning
 
     def showwarning(message: Warning | str, *args: Any, **kwargs: Any) -> None:

@@ -1,6 +1,6 @@
-"""Reports of internal errors: one line for the user, and a file with the traceback for those who mend the error.
+"""Reports of internal errors: one line for the user, and a file with the traceback for developers.
 
-To get the traceback on standard error, run Python in its development mode: ``python -X dev -m tilewe_jax ...``.
+The development mode of Python prints the traceback to standard error: ``python -X dev -m tilewe_jax ...``.
 """
 
 import contextlib
@@ -11,17 +11,11 @@ import tempfile
 import traceback
 
 CODE = 70
-"""Exit code after an internal error, ``EX_SOFTWARE`` of BSD. No other end of a command has it."""
+"""Exit code after an internal error, ``EX_SOFTWARE`` of BSD."""
 
 
 def report(error: BaseException, arguments: list[str], versions: str) -> str:
-    """Write the traceback of an error to a file, and return a message that names the file. Never raises.
-
-    Args:
-        error: the error.
-        arguments: the command line.
-        versions: the versions of the packages.
-    """
+    """Write the traceback of an error, the command line and the versions to a file; return a message. Never raises."""
     what, details = type(error).__name__, ""
     with contextlib.suppress(Exception):
         what = "".join(traceback.format_exception_only(error))
@@ -36,7 +30,7 @@ def report(error: BaseException, arguments: list[str], versions: str) -> str:
 
 
 def _written(text: str) -> str | None:
-    """Write a text to a new file, in the folder of temporary files or the current one; ``None`` if both are read-only."""
+    """Write a new file in the folder of temporary files or the current one; return ``None`` if both are read-only."""
     for folder in (None, os.curdir):
         with contextlib.suppress(Exception):
             descriptor, path = tempfile.mkstemp(".txt", "tilewe-jax-error-", folder, text=True)
@@ -47,6 +41,6 @@ def _written(text: str) -> str | None:
 
 
 def _place(error: BaseException) -> str:
-    """The line of code that raised an error."""
+    """Describe the line of code that raised an error."""
     frames = traceback.extract_tb(error.__traceback__)
     return f" in {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""

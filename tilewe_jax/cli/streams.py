@@ -1,4 +1,4 @@
-"""Standard output and standard error: characters that they cannot encode, and readers that have gone."""
+"""Standard output and standard error, with any encoding and after their reader has gone."""
 
 import codecs
 import contextlib
@@ -10,7 +10,7 @@ from typing import TextIO
 from rich.console import Console
 
 CODE_OF_BROKEN_PIPE = 141
-"""Exit code of a command whose reader has gone: 128 + SIGPIPE, as a shell reports it for other programs."""
+"""Exit code of a command whose reader has gone: 128 + SIGPIPE."""
 _HANDLER = "tilewe-jax"
 _PLAIN = {"±": "+-", "−": "-", "–": "-", "—": "-", "…": "...", "×": "x", "’": "'"}
 """Replacements of characters that an encoding lacks. Other characters are escaped, like \\u2588."""
@@ -28,14 +28,14 @@ class Output(Console):
 
 
 def encode_everything() -> None:
-    """Let standard output and standard error print every text in any encoding."""
+    """Make standard output and standard error accept all characters in any encoding."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_HANDLER)
 
 
 def _in_plain(error: UnicodeError) -> tuple[str, int]:
-    """The handler of characters that cannot be encoded."""
+    """Replace characters that cannot be encoded."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end]
     return "".join(_PLAIN.get(letter) or letter.encode("ascii", "backslashreplace").decode() for letter in text), error.end
@@ -45,21 +45,18 @@ codecs.register_error(_HANDLER, _in_plain)
 
 
 def plain(text: str, encoding: str) -> str:
-    """The printed form of a text in an encoding."""
+    """Return the printed form of a text in an encoding."""
     return text.encode(encoding, _HANDLER).decode(encoding)
 
 
 def flush() -> None:
-    """Write the buffer of standard output. Raises ``OSError``, for example if its reader has gone."""
+    """Flush standard output. Raises ``OSError``, for example if its reader has gone."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def discard() -> None:
-    """Drop the buffers of standard output and standard error if they cannot be written.
-
-    Otherwise the interpreter would try again when it ends, print a message and change the exit code.
-    """
+    """Drop buffers that cannot be written. Otherwise the interpreter would fail at its end with another exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
@@ -70,6 +67,6 @@ def discard() -> None:
 
 
 def say(message: str, stream: TextIO | None = None) -> None:
-    """Print a line to standard error, or nothing if nobody reads it."""
+    """Print a line to standard error, and ignore a reader that has gone."""
     with contextlib.suppress(OSError):
         print(message, file=stream or sys.stderr, flush=True)

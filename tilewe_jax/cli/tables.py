@@ -1,4 +1,4 @@
-"""Tables for people: nothing in them is cut off, however narrow the terminal is."""
+"""Tables that never cut their cells, however narrow the terminal is."""
 
 from collections.abc import Collection, Sequence
 
@@ -14,9 +14,9 @@ _FOLDED = 12
 
 
 class Rows:
-    """A table whose columns of text wrap. Its other columns, for numbers and ids, never wrap.
+    """A table whose columns of text wrap, and whose columns of numbers and ids do not.
 
-    If the console is too narrow for it, each row is printed as lines, a cell a line.
+    If the console is too narrow for it, each cell is printed on its own line.
 
     Args:
         columns: the headers.
@@ -36,7 +36,7 @@ class Rows:
     def print(self, console: Console) -> None:
         """Print the table."""
         rows = [tuple(plain(cell, console.encoding) for cell in row) for row in self._rows]
-        # Each header in one line, or with one word a line.
+        # Headers in one line, or with one word per line.
         for headers in (self._columns, tuple(header.replace(" ", "\n") for header in self._columns)):
             if self._width(headers, rows) <= console.width:
                 console.print(self._table(headers, rows), soft_wrap=False)
@@ -45,7 +45,7 @@ class Rows:
             console.print(line)
 
     def _width(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-        """The width of the table with its numbers in full, and text wrapped."""
+        """Return the minimum width of the table."""
         width = 1
         for index, header in enumerate(headers):
             longest = max(Text(cell).cell_len for cell in (*header.split("\n"), *(row[index] for row in rows)))
@@ -61,7 +61,7 @@ class Rows:
         return table
 
     def _lines(self, rows: Sequence[Sequence[str]]) -> list[str]:
-        """The table as lines: the first cell of a row, and below it the others with their headers."""
+        """Return a line for the first cell of each row, and below it lines for the others with their headers."""
         lines = [self._title] if self._title else []
         for first, *others in rows:
             lines.append(first if first else "-")

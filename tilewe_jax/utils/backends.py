@@ -1,4 +1,4 @@
-"""Whether JAX can compute in this process, checked before a call of JAX that would hang or fail without a reason."""
+"""Check whether JAX can compute in this process, before a call that would hang or fail without a reason."""
 
 import os
 import sys
@@ -16,32 +16,31 @@ FORKED = (
 
 class _Process:
     is_forked = False
-    """Whether this process was forked from one in which JAX had started."""
+    """This process was forked from a process in which JAX had started."""
 
 
 def require_backend() -> None:
-    """Raise ``BackendError``, a ``RuntimeError`` of one line, if JAX cannot compute in this process; start nothing.
+    """Raise ``BackendError`` in one line if JAX cannot compute in this process. Starts no backend.
 
-    In a process that was forked after JAX had started, the threads of JAX do not exist, and the first computation waits for
-    them forever. With ``JAX_PLATFORMS=cuda`` on a machine without an NVIDIA GPU, JAX fails with a bare ``AssertionError``.
+    After a fork the threads of JAX do not exist, and the first computation would wait for them forever. With
+    ``JAX_PLATFORMS=cuda`` on a machine without an NVIDIA GPU, JAX fails with a bare ``AssertionError``.
     """
     if _Process.is_forked:
         raise BackendError(FORKED)
     if not _has_started() and _lacks_cuda():
         raise BackendError(
-            "JAX_PLATFORMS=cuda asks for a platform that this machine does not have: no NVIDIA GPU is"
-            " visible. Leave it unset, or set JAX_PLATFORMS=cpu"
+            "JAX_PLATFORMS=cuda needs an NVIDIA GPU, and none is visible. Leave it unset, or set JAX_PLATFORMS=cpu"
         )
 
 
 def _has_started() -> bool:
-    """Whether the backends of JAX have been initialized in this process, or in the one that it was forked from."""
+    """Return whether the backends of JAX are initialized, in this process or in the process that it was forked from."""
     bridge = sys.modules.get("jax._src.xla_bridge")  # JAX has no public name for this
     return bool(getattr(bridge, "backends_are_initialized", lambda: False)())
 
 
 def _lacks_cuda() -> bool:
-    """Whether CUDA is the only platform that JAX may use, and JAX sees no GPU for it."""
+    """Return whether CUDA is the only platform that JAX may use, without a GPU."""
     if jax.config.jax_platforms != "cuda":  # type: ignore[attr-defined]
         return False
     hardware = sys.modules.get("jax._src.hardware_utils")
@@ -49,7 +48,7 @@ def _lacks_cuda() -> bool:
 
 
 def _after_fork() -> None:
-    # Not ``_has_started``: it takes a lock, which a thread of the parent may have held.
+    # ``_has_started`` takes a lock that a thread of the parent may have held.
     _Process.is_forked |= bool(getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", None))
 
 

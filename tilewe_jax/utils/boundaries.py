@@ -1,6 +1,6 @@
-"""Checks with chex of the pytrees that functions of users give: structure, shapes and dtypes, while a program is traced.
+"""Trace-time checks with chex of pytrees from user functions: structure, shapes and dtypes.
 
-They cost nothing in a compiled program. ``chex.disable_asserts`` turns them off.
+Compiled programs contain no checks. ``chex.disable_asserts`` turns them off.
 """
 
 from functools import partial
@@ -15,15 +15,15 @@ from tilewe_jax.utils.checks import shown
 
 
 def check_tree(source: str, value: Any, expected: Any, batch: tuple[int, ...] = ()) -> None:
-    """Check that a pytree has the structure, the shapes and the dtypes of another one.
+    """Check the structure, the shapes and the dtypes of a pytree.
 
     Args:
-      source: the name of the value or of the function that gave it, for messages.
-      value: a pytree of arrays, traced or not. Python scalars have any dtype, and keys may be of any implementation.
+      source: name of the value or of the function that returned it, for messages.
+      value: a pytree of arrays. Python scalars match any dtype, and keys may have any implementation.
       expected: a pytree of ``jax.ShapeDtypeStruct``, see ``array``.
-      batch: axes that come first in every leaf of ``value``.
+      batch: leading axes of every leaf of ``value``.
 
-    Raises ``TypeError`` for another structure or dtype, ``ValueError`` for another shape.
+    Raises ``TypeError`` for a wrong structure or dtype, ``ValueError`` for a wrong shape.
     """
     needed = jax.tree_util.tree_leaves_with_path(expected)
     structure, given = jax.tree.structure(expected), jax.tree.structure(value)
@@ -46,17 +46,17 @@ def check_tree(source: str, value: Any, expected: Any, batch: tuple[int, ...] = 
 
 
 def check_result(kind: str, function: Any, value: Any, expected: Any) -> None:
-    """``check_tree`` of what a function of a user gave, whose ``kind`` ("evaluator") and name stand in the message."""
+    """``check_tree`` of the result of a user function; ``kind``, such as "evaluator", and its name are in the message."""
     check_tree(f"result of the {kind} {name_of(function)}", value, expected)
 
 
 def array(dtype: Any, *shape: int) -> jax.ShapeDtypeStruct:
-    """The shape and dtype of an array."""
+    """Describe an array by its dtype and shape."""
     return jax.ShapeDtypeStruct(shape, dtype)
 
 
 def name_of(function: Any) -> str:
-    """The name of a function, of the function of a ``partial``, or of the class of another callable."""
+    """Return the name of a function, of the function of a ``partial``, or of the class of another callable."""
     while isinstance(function, partial):
         function = function.func
     named = function if hasattr(function, "__qualname__") else type(function)

@@ -1,7 +1,4 @@
-"""Checks of arguments that all of the library shares: integers, actions of one game, counts, and values in messages.
-
-Plain Python, without JAX. Every caller of a check raises the same error.
-"""
+"""Checks of arguments: integers, actions, counts and choices; and values in messages. Plain Python, without JAX."""
 
 import operator
 from typing import Any
@@ -14,20 +11,19 @@ class BackendError(RuntimeError):
 
 
 SHOWN_LENGTH = 80
-"""Length to which values are cut in messages."""
+"""Maximum length of a value in a message."""
 
 
 def shown(value: Any, length: int = SHOWN_LENGTH) -> str:
-    """A value for a message: its ``repr`` on one line, cut to ``length`` characters."""
+    """Return the ``repr`` of a value on one line, cut to ``length`` characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 def index(value: Any) -> int:
-    """``operator.index``, without booleans and arrays that have a shape.
+    """Convert an integer of Python, or an integer scalar or 0-d array of NumPy, JAX or PyTorch, to ``int``.
 
-    Accepts integers of Python, and scalars and 0-d arrays of NumPy, JAX and PyTorch with an integer dtype.
-    Raises ``TypeError`` for everything else.
+    Raises ``TypeError`` for other values, booleans included.
     """
     is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
     if is_bool or tuple(getattr(value, "shape", ())) != ():
@@ -36,8 +32,8 @@ def index(value: Any) -> int:
 
 
 def action_id(action: Any) -> int:
-    """An action that a caller in Python gives, as an ``int``. Raises ``TypeError`` for other values than one integer."""
-    if type(action) is int:  # the fast way for nearly all callers
+    """Convert an action to ``int``. Raises ``TypeError`` unless it is one integer."""
+    if type(action) is int:  # the common case, without the slower checks
         return action
     try:
         return index(action)
@@ -46,7 +42,7 @@ def action_id(action: Any) -> int:
 
 
 def checked_action(action: Any, num_actions: int) -> int:
-    """``action_id`` of a game with this many actions. Raises ``IllegalActionError`` outside of their range."""
+    """``action_id`` with a check of the range. Raises ``IllegalActionError`` for actions outside of it."""
     number = action_id(action)
     if not 0 <= number < num_actions:
         raise IllegalActionError(f"action {number} is illegal: {out_of_range(num_actions)}")
@@ -54,14 +50,14 @@ def checked_action(action: Any, num_actions: int) -> int:
 
 
 def out_of_range(num_actions: int) -> str:
-    """The rule that an action outside of the range of a game breaks."""
+    """Return the reason why an action outside of the range of a game is illegal."""
     return f"there is no such action; actions are 0 to {num_actions - 1}"
 
 
 def check_count(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
-    """A number of things as an ``int``.
+    """Convert a count to ``int``.
 
-    Raises ``TypeError`` for other values than integers, ``ValueError`` for one below the minimum or above the maximum.
+    Raises ``TypeError`` unless it is an integer, ``ValueError`` below the minimum or above the maximum.
     """
     try:
         count = index(value)
@@ -74,6 +70,6 @@ def check_count(name: str, value: Any, minimum: int = 1, maximum: int | None = N
 
 
 def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    """Raise ``ValueError`` for an argument of this name outside of the choices."""
+    """Raise ``ValueError`` unless an argument is one of the choices."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}, not {value!r}")

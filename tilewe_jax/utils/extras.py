@@ -1,4 +1,4 @@
-"""Packages of the optional extras, which a plain installation does not have."""
+"""Imports of packages of the optional extras."""
 
 from importlib import import_module
 from typing import Any
@@ -9,19 +9,19 @@ class MissingExtraError(ImportError):
 
 
 def optional_import(module: str, extra: str = "interop", install: str | None = None) -> Any:
-    """Import a module of a package that an extra of this project installs.
+    """Import a module of an optional package.
 
     Args:
-      module: the full name of the module.
-      extra: the extra that has its package.
-      install: what ``pip install`` takes for a package that no extra has.
+      module: full name of the module.
+      extra: extra that installs the package.
+      install: argument of ``pip install`` for a package outside of the extras.
 
-    Raises ``MissingExtraError`` with one line where the package is not installed.
+    Raises ``MissingExtraError`` if the package is not installed.
     """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.partition(".")[0]:  # the package is there, and one that it needs is not
+        if error.name != module.partition(".")[0]:  # the package is installed, but lacks a dependency
             raise
         install = install or f"'tilewe-jax[{extra}]'"
         raise MissingExtraError(f"this needs the package {error.name}: pip install {install}") from None

@@ -1,4 +1,4 @@
-"""Functions named by ``module:factory``, which are imported and called: code that is not ours."""
+"""User code: functions named by ``module:factory``, modules and files of Python."""
 
 import importlib
 import importlib.util
@@ -14,13 +14,13 @@ from typing import Any
 
 
 def find(what: str, name: str) -> Callable[..., Any]:
-    """The function that ``module:factory`` names.
+    """Import the function that ``module:factory`` names.
 
     Args:
-      what: what the function makes, for errors, like "game".
+      what: kind of its result for messages, such as "game".
       name: the name.
 
-    Raises ``ValueError`` where the module cannot be imported, whatever its code raises, or has no such function.
+    Raises ``ValueError`` if the import fails or the module lacks the function.
     """
     module, _, attribute = name.partition(":")
     if not module or not attribute:
@@ -32,12 +32,12 @@ def find(what: str, name: str) -> Callable[..., Any]:
 
 
 def import_module(name: str) -> None:
-    """Import a module of the user, which may register games, architectures and more.
+    """Import a user module, which may register games and architectures.
 
     Args:
-      name: the name of a module, which is looked for in the current folder as well, or the path of a file of Python (``.py``).
+      name: name of a module, also in the current folder, or path of a file of Python (``.py``).
 
-    Raises ``ValueError`` for an unknown module, and for all that its code raises.
+    Raises ``ValueError`` for an unknown module and for all errors of its code.
     """
     with loading(name):
         call(f"module {name!r}", _run_file if name.endswith(".py") else _imported, name)
@@ -45,7 +45,7 @@ def import_module(name: str) -> None:
 
 @contextmanager
 def loading(name: str) -> Iterator[None]:
-    """Context in which ``being_loaded`` is the name of a module or a file."""
+    """Context manager in which ``being_loaded`` returns a name."""
     token = _being_loaded.set(name)
     try:
         yield
@@ -54,7 +54,7 @@ def loading(name: str) -> Iterator[None]:
 
 
 def being_loaded() -> str:
-    """The module or file of the user that is being loaded, as the user gave it; empty otherwise."""
+    """Return the name of the user module or file that is being loaded; empty otherwise."""
     return _being_loaded.get()
 
 
@@ -62,13 +62,13 @@ _being_loaded: ContextVar[str] = ContextVar("being_loaded", default="")
 
 
 def _imported(name: str) -> ModuleType:
-    """A module by its name, found in the current folder if it is nowhere else."""
+    """Import a module, from the current folder if it is not installed."""
     with _on_path(os.getcwd()):
         return importlib.import_module(name)
 
 
 def _run_file(path: str) -> None:
-    """Run a file of Python as the module of its name, with its folder among those in which it finds modules."""
+    """Import a file of Python as the module of its name; it can import modules of its folder."""
     name, place = Path(path).stem, Path(path).resolve()
     if getattr(sys.modules.get(name), "__file__", None) == str(place):
         return
@@ -88,10 +88,7 @@ def _run_file(path: str) -> None:
 
 @contextmanager
 def _on_path(folder: str) -> Iterator[None]:
-    """Context in which modules are found in a folder, behind all others.
-
-    Afterwards they are not: the folder must not provide optional packages that are not installed.
-    """
+    """Context manager that appends a folder to ``sys.path``. Afterwards the folder must not provide optional packages."""
     if folder in sys.path:
         yield
         return
@@ -103,14 +100,12 @@ def _on_path(folder: str) -> Iterator[None]:
 
 
 def call(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function that is not ours.
+    """Call user code; all its errors become a ``ValueError`` in one line.
 
     Args:
-      what: what it is, for errors, like "network 'mine:make'".
+      what: description for messages, such as "network 'mine:make'".
       function: the function.
       *arguments: its arguments.
-
-    Raises ``ValueError`` with one line, and where in the code it was raised, for all that the function raises.
     """
     try:
         return function(*arguments)
@@ -119,13 +114,13 @@ def call(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def describe(error: BaseException) -> str:
-    """One line about an error in code that is not ours: what it is, and where it was raised."""
+    """Describe an error of user code and its place in one line."""
     text = " ".join(str(error).split())
     if isinstance(error, SyntaxError):
         return f"{error.msg} ({error.filename}, line {error.lineno})" if error.lineno else error.msg
     if isinstance(error, (ImportError, AttributeError)) and text:
         return text
-    # A mistake in a call of this project is in the line that calls.
+    # An error inside of this project is in the user code that calls it.
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""Input and output files: bounded reading of regular files, JSON whatever it holds, and atomic replacement."""
+"""Reads untrusted files and JSON with limits; writes files atomically."""
 
 import errno
 import json
@@ -15,25 +15,25 @@ from typing import IO, Any, BinaryIO
 JSON_LIMIT = 1 << 24
 """Maximum size of a JSON file, in bytes."""
 JSON_DEPTH = 64
-"""Maximum depth of the lists and objects in JSON. What is read may be copied, printed and compared without deep recursion."""
+"""Maximum depth of lists and objects in JSON, which limits the recursion of later code."""
 
 if sys.platform == "win32":
     _READ = os.O_RDONLY | os.O_BINARY
 else:
-    _READ = os.O_RDONLY | os.O_NONBLOCK  # opening a pipe does not wait for its writer
+    _READ = os.O_RDONLY | os.O_NONBLOCK  # opening a pipe must not wait for its writer
 
 _DESCRIPTOR = re.compile(r"/dev/(?:fd/(?P<number>\d+)|(?P<name>stdout|stderr))|/proc/self/fd/(?P<process>\d+)")
 
 
 @contextmanager
 def open_input(path: str | Path, limit: int) -> Iterator[BinaryIO]:
-    """Open a file that somebody else may have written, for binary reading.
+    """Open an untrusted file for binary reading.
 
     Args:
-      path: the file. Symbolic links are followed; pipes and devices, which may have no end, are refused without waiting.
+      path: the file. Symbolic links are followed; pipes and devices are rejected without waiting.
       limit: maximum size in bytes.
 
-    Raises ``OSError`` where the file cannot be read, is not a regular file, or is larger.
+    Raises ``OSError`` if the file cannot be read, is not a regular file, or is too large.
     """
     with os.fdopen(os.open(path, _READ), "rb") as file:
         status = os.fstat(file.fileno())
@@ -47,34 +47,31 @@ def open_input(path: str | Path, limit: int) -> Iterator[BinaryIO]:
 
 
 def read_input(path: str | Path, limit: int) -> bytes:
-    """The content of a file; arguments and errors are those of ``open_input``."""
+    """Read a file, with the arguments and errors of ``open_input``."""
     with open_input(path, limit) as file:
-        return file.read(os.fstat(file.fileno()).st_size)  # so much memory is allocated at once
+        return file.read(os.fstat(file.fileno()).st_size)  # one allocation
 
 
 def check_regular(folder: str | Path) -> None:
-    """Raise ``OSError`` if anything in a folder is neither a regular file nor a folder: opening a pipe may wait for ever."""
+    """Raise ``OSError`` for a pipe or a device in a folder, because opening a pipe may wait forever."""
     for root, folders, names in os.walk(folder):
         for name in (*folders, *names):
             path = os.path.join(root, name)
-            with suppress(FileNotFoundError):  # a broken link, or deleted meanwhile
+            with suppress(FileNotFoundError):  # a broken link or a deleted file
                 mode = os.stat(path).st_mode
                 if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
                     raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", path)
 
 
 def read_json(path: str | Path, limit: int = JSON_LIMIT) -> Any:
-    """The value in a JSON file.
-
-    Raises ``OSError`` as ``open_input`` does, and ``ValueError`` where the content is not JSON.
-    """
+    """Read a JSON file. Raises ``OSError`` as in ``open_input``, and ``ValueError`` as in ``parse_json``."""
     return parse_json(read_input(path, limit))
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text.
+    """Parse JSON.
 
-    Raises ``ValueError`` for anything else: values nested deeper than ``JSON_DEPTH`` and integers of thousands of digits too.
+    Raises ``ValueError`` for invalid JSON, nesting deeper than ``JSON_DEPTH`` and integers of thousands of digits.
     """
     try:
         value = json.loads(text)
@@ -89,7 +86,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether lists and objects are nested deeper than ``JSON_DEPTH``."""
+    """Return whether lists and objects are nested deeper than ``JSON_DEPTH``."""
     level = [value]
     for _ in range(JSON_DEPTH + 1):
         level = [
@@ -102,7 +99,7 @@ def _is_deep(value: Any) -> bool:
 
 
 def check_writable(path: str | Path) -> None:
-    """Check whether ``replacing`` can write a file. Raises ``OSError``, whose ``strerror`` is the reason."""
+    """Raise ``OSError``, with the reason as ``strerror``, if ``replacing`` cannot write a file."""
     target, status = _target(path)
     if status is None or stat.S_ISREG(status.st_mode):
         folder = target.parent
@@ -118,28 +115,28 @@ def check_writable(path: str | Path) -> None:
 
 @contextmanager
 def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a file for writing; a regular file is replaced atomically when the ``with`` block ends, and unchanged if it raises.
+    """Open a file for writing, and replace it atomically at the end of the ``with`` block, unless it raises an error.
 
-    Symbolic links are followed and stay. An existing file keeps its mode, a new one gets that of the umask. What is not a
-    regular file, like a pipe, a device or ``/dev/stdout``, cannot be replaced and is written directly.
+    Symbolic links are followed and stay. An existing file keeps its mode. Pipes, devices and descriptors like
+    ``/dev/stdout`` are written directly.
 
     Args:
       path: the file to create or replace.
       mode: mode for ``open``; text is UTF-8.
 
-    Raises ``OSError`` where the file cannot be written.
+    Raises ``OSError`` if the file cannot be written.
     """
     check_writable(path)
     encoding = None if "b" in mode else "utf-8"
     target, status = _target(path)
     descriptor = _descriptor(path)
     if descriptor is not None or (status is not None and not stat.S_ISREG(status.st_mode)):
-        # An open descriptor is shared: opened anew, a standard output that is a file would be overwritten from its beginning.
+        # Opening ``/dev/stdout`` again would overwrite a redirected standard output from its start.
         with naming(path), open(path if descriptor is None else os.dup(descriptor), mode, encoding=encoding) as file:
             yield file
         return
     temporary = target.with_name(f".writing-{secrets.token_hex(8)}")
-    # A new file gets its mode from the umask; a replaced one must not be readable by more people meanwhile.
+    # The temporary file must not be readable by more users than the replaced file.
     permissions = 0o666 if status is None else 0o600
     try:
         with (
@@ -163,7 +160,7 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Give an ``OSError`` of writing, as on a full disk, the name of the file."""
+    """Context manager that adds the name of a file to an ``OSError``, for example after a full disk."""
     try:
         yield
     except OSError as error:
@@ -173,16 +170,15 @@ def naming(path: str | Path) -> Iterator[None]:
 
 
 def _target(path: str | Path) -> tuple[Path, os.stat_result | None]:
-    """The file that a path leads to through symbolic links, and its status; ``None`` where it does not exist yet."""
-    try:
+    """Resolve symbolic links; returns the file and its status, ``None`` for a new file."""
+    status = None
+    with suppress(FileNotFoundError):
         status = os.stat(path)
-    except FileNotFoundError:
-        return Path(os.path.realpath(path)), None
     return Path(os.path.realpath(path)), status
 
 
 def _descriptor(path: str | Path) -> int | None:
-    """The file descriptor of this process that a path like ``/dev/stdout`` stands for; ``None`` for other paths."""
+    """Return the file descriptor of a path like ``/dev/stdout``; ``None`` for other paths."""
     match = _DESCRIPTOR.fullmatch(str(path))
     if not match:
         return None

@@ -1,4 +1,4 @@
-"""Ctrl-C in a process: an end at once while XLA compiles, and an exit that does not crash."""
+"""Ctrl-C: interrupts compilation by XLA immediately, and ends the process without a crash."""
 
 import contextlib
 import gc
@@ -16,18 +16,18 @@ from typing import NoReturn
 from tilewe_jax.utils import progress
 
 SECONDS_TO_REACT = 1.0
-"""Seconds after which a signal that Python could not handle, since XLA compiles, ends the process."""
+"""Seconds after which a signal ends a process that compiles, because Python cannot handle it."""
 _CALLBACKS = {weakref.__file__, weakref.WeakSet.__init__.__code__.co_filename}
-"""Where the callbacks of weak references are. ``threading`` keeps every thread in a ``WeakSet``."""
+"""Files with callbacks of weak references, which ``threading`` uses for every thread."""
 _ending = threading.Lock()
 at_end: list[Callable[[], None]] = []
-"""Functions to call before a process ends without the interpreter's own end."""
+"""Functions to call before ``leave`` ends the process."""
 is_shared = False
-"""True in a process that trains with others: while it compiles, it ends after a second signal, not after the first."""
+"""The process trains with others, and ends during compilation only after a second signal."""
 
 
 def signals() -> list[int]:
-    """Return the signals that end a command: SIGINT, SIGTERM, and SIGHUP, unless it is ignored, as ``nohup`` makes it."""
+    """Return the signals that end a command: SIGINT, SIGTERM, and SIGHUP unless it is ignored, as under ``nohup``."""
     numbers = [signal.SIGINT, signal.SIGTERM]
     hangup = getattr(signal, "SIGHUP", None)
     if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
@@ -36,10 +36,10 @@ def signals() -> list[int]:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise ``KeyboardInterrupt``, but later where the garbage collector is at work, or a module is imported.
+    """Raise ``KeyboardInterrupt``, after the end of garbage collection and of imports.
 
-    The garbage collector calls hooks, like one of JAX's, and callbacks of weak references, and prints what they raise
-    instead. Modules like NumPy fail in many ways, or crash, where their import is interrupted.
+    Python prints errors in hooks of the garbage collector, such as a hook of JAX, and in callbacks of weak references, instead
+    of raising them. An interrupted import of a module like NumPy may crash.
     """
     hooks = [getattr(hook, "__code__", None) for hook in gc.callbacks]
     while frame:
@@ -53,11 +53,10 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def watch() -> None:
-    """End the process after one of ``signals()`` while a command compiles, which takes up to minutes and cannot be interrupted.
+    """Start a thread that ends the process after one of ``signals()`` during compilation, which may take minutes.
 
-    Python handles a signal in its main thread once XLA returns to it. Another thread, which this function starts, learns of it
-    through a pair of sockets, since Windows takes no pipes for that. Whatever else a command does goes on until the signal's
-    handler is called.
+    The main thread handles signals only after XLA returns. The thread learns of them through a pair of sockets, because
+    Windows does not support pipes for this. Outside of compilation the handler of the signal is called as usual.
     """
     terminals = [descriptor for descriptor in (1, 2) if _is_terminal(descriptor)]
     reader, writer = socket.socketpair()
@@ -78,7 +77,7 @@ def _watch(reader: socket.socket, terminals: list[int]) -> None:
     while received := reader.recv(64):
         count += len(received)
         if getattr(signal, "SIGHUP", None) in tuple(received):
-            for descriptor in terminals:  # which are gone: writing to them would raise errors
+            for descriptor in terminals:  # the terminal is gone, and writing to it would raise errors
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
         time.sleep(SECONDS_TO_REACT)
         if progress.is_compiling() and (count > 1 or not is_shared):
@@ -86,10 +85,10 @@ def _watch(reader: socket.socket, terminals: list[int]) -> None:
 
 
 def end() -> NoReturn:
-    """Say that the command was interrupted, and end the process with exit code 130, from any thread.
+    """Report the interrupt, and end the process with exit code 130, from any thread.
 
-    The interpreter is not finalized: after Ctrl-C while JAX compiled, ``train`` crashed (SIGSEGV) in the destructors that run
-    after the interpreter has ended, with JAX 0.10.1, even where exception and traceback were freed before.
+    The interpreter is not finalized: after Ctrl-C during compilation with JAX 0.10.1, destructors crashed (SIGSEGV) at the end
+    of the interpreter.
     """
     if not _ending.acquire(blocking=False):
         threading.Event().wait()  # the other thread ends the process
@@ -100,7 +99,7 @@ def end() -> NoReturn:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process with an exit code, without the interpreter's own end."""
+    """End the process with an exit code, without finalizing the interpreter."""
     for function in at_end:
         function()
     for stream in (sys.stdout, sys.stderr):

@@ -1,9 +1,8 @@
-"""Loops and conditionals of JAX that also work inside of ``jax.shard_map`` with its default ``check_vma=True``.
+"""Loops and conditionals of ``jax.lax`` that also work inside of ``jax.shard_map`` with its default ``check_vma=True``.
 
-There the type of an array contains the mesh axes over which it varies. Constants vary over no axis, so that ``jax.lax``
-refuses a loop that starts from constants and a conditional with a constant branch. The functions here have the arguments of
-their namesakes in ``jax.lax``. They cast the initial carry, or the results of the branches, to vary over all axes that they
-need. Outside of ``shard_map`` they only call ``jax.lax``.
+There the type of an array contains the mesh axes over which it varies. Constants vary over no axis, so ``jax.lax`` rejects a
+loop that starts from constants and a conditional with a constant branch. The functions here cast the initial carry, or the
+results of the branches, to vary over all required axes. Outside of ``shard_map`` they only call ``jax.lax``.
 """
 
 from collections.abc import Callable
@@ -67,14 +66,14 @@ Axes = frozenset[str]
 
 
 def _is_manual() -> bool:
-    """Whether this is traced inside of ``shard_map`` with ``check_vma=True``."""
+    """Return whether the code is traced inside of ``shard_map`` with ``check_vma=True``."""
     axes = jax.sharding.get_abstract_mesh().manual_axes
-    # With ``check_vma=False`` no type contains axes, not even the type of an index along one.
+    # With ``check_vma=False`` types contain no axes, not even the type of an index along an axis.
     return bool(axes) and bool(_axes(jax.eval_shape(partial(lax.axis_index, axes[0]))))
 
 
 def _axes(leaf: Any) -> Axes:
-    """The mesh axes over which an array varies."""
+    """Return the mesh axes over which an array varies."""
     kind: Any = jax.typeof(leaf)
     manual = getattr(kind, "mat", None)  # from JAX 0.10 on
     axes: Axes = getattr(kind, "vma", frozenset()) if manual is None else manual.varying
@@ -87,7 +86,7 @@ def _vary(leaf: Array, axes: Axes) -> Array:
 
 
 def _as_varying_as_after(step: Callable[[T], T], carry: T) -> T:
-    """A carry whose leaves vary over all axes over which they vary after any number of steps."""
+    """Cast a carry to the axes over which its leaves vary after any number of steps."""
     if not _is_manual():
         return carry
     while True:
@@ -99,7 +98,7 @@ def _as_varying_as_after(step: Callable[[T], T], carry: T) -> T:
 
 
 def _equally_varying(branches: tuple[Callable[..., T], ...], operands: tuple[Any, ...]) -> list[Callable[..., T]]:
-    """Branches whose results all vary over the same axes: the union over the branches."""
+    """Cast the results of branches to the union of their axes."""
     if not _is_manual():
         return list(branches)
     results = [jax.tree.map(_axes, jax.eval_shape(branch, *operands)) for branch in branches]

@@ -1,4 +1,4 @@
-"""Processes that this one has started: ended with all that they have started themselves, and kept behind others."""
+"""Child processes: killing them with their descendants, and their priority."""
 
 import contextlib
 import os
@@ -9,8 +9,8 @@ import psutil
 
 
 def kill(pid: int) -> None:
-    """Kill a process that was started with ``start_new_session=True``, if it has not ended, and those that it has started."""
-    if sys.platform == "win32":  # which has no sessions
+    """Kill a process that was started with ``start_new_session=True``, and its descendants."""
+    if sys.platform == "win32":  # without sessions
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(pid)
             for each in (*process.children(recursive=True), process):
@@ -21,7 +21,7 @@ def kill(pid: int) -> None:
 
 
 def lower_priority(pid: int, niceness: int) -> None:
-    """Have a process yield to others, by so much where the system knows degrees; nothing happens where it has ended."""
+    """Lower the priority of a process, by ``niceness`` where the system supports it. An ended process is ignored."""
     with contextlib.suppress(OSError, psutil.Error):
         if sys.platform == "win32":
             psutil.Process(pid).nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)

@@ -1,9 +1,8 @@
-"""The progress of a command, on standard error: a line that changes on a terminal, a line every few seconds elsewhere."""
+"""Progress of a command on standard error: a live line on a terminal, otherwise a line every few seconds."""
 
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, RenderableType
@@ -16,40 +15,40 @@ from rich.text import Text
 from tilewe_jax.utils.words import counted
 
 SECONDS_BETWEEN_LINES = 5.0
-"""Seconds between two lines where standard error is no terminal, in the first minutes. The first line comes after one second,
-and one with the first result at once."""
+"""Seconds between two lines without a terminal, in the first minutes. The first line comes after one second, and the first
+result immediately."""
 _PATIENCE = 120.0
-"""Seconds without compilation after which there are fewer lines, one in every ``_SLOWLY`` seconds."""
+"""Seconds without compilation after which lines are rarer."""
 _SLOWLY = 30.0
+"""Seconds between two lines from then on."""
 COMPILING = "compiling programs that are not cached"
-"""The phase in which JAX compiles, or loads programs that were compiled before."""
-
+"""Phase in which JAX compiles or loads cached programs."""
 
 _shown: "Progress | None" = None
 
 
 def is_compiling() -> bool:
-    """Whether a command shows that it compiles."""
+    """Return whether a running command compiles."""
     shown = _shown
     return shown is not None and shown.is_compiling
 
 
 def stop() -> None:
-    """Show nothing more, from any thread, and give the terminal back as it was."""
+    """Stop the display from any thread, and restore the terminal."""
     if _shown:
-        _shown.__exit__(None, None, None)
+        _shown.__exit__()
 
 
 class Progress:
-    """A context in which it is shown what a command is doing, for how long, how far it is, and what it has measured so far.
+    """Context manager that shows a command's phase, elapsed time, progress and latest results.
 
-    A thread shows it, so that the clock goes on while JAX compiles.
+    A thread updates it, so that the clock runs during compilation.
 
     Args:
-        phase: what the command is doing first.
-        total: what is to be done in all; ``None`` where that is not known.
-        unit: what is counted; empty where nothing is.
-        console: where it is shown; ``None`` shows nothing.
+        phase: initial phase.
+        total: total number of units; ``None`` if unknown.
+        unit: plural noun of the counted units; empty to count nothing.
+        console: console of the output; ``None`` shows nothing.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Progress:
             self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         global _shown  # noqa: PLW0603
         _shown = None
         self._stopped = True
@@ -88,20 +87,20 @@ class Progress:
 
     @property
     def is_compiling(self) -> bool:
-        """Whether JAX compiles, and nothing would be lost if the command ended."""
+        """Whether JAX compiles, so that an end of the command loses no results."""
         return self._phase == COMPILING
 
     def phase(self, phase: str) -> None:
-        """Begin another phase, whose clock starts at zero."""
+        """Start another phase, whose clock starts at zero."""
         self._phase, self._started, self._noted = phase, time.monotonic(), ("", float("-inf"))
 
     def update(self, done: int, note: Callable[[], str] = lambda: "", phase: str | None = None) -> None:
-        """Say how far the work is.
+        """Update the progress.
 
         Args:
-            done: what has been done so far, of ``total``.
-            note: gives what was measured so far, in a few words; called only when it is shown.
-            phase: what the command is doing, where that may have changed.
+            done: number of units done.
+            note: returns the latest results in a few words; called when they are shown.
+            phase: current phase, if it may have changed.
         """
         is_first = done > self._done == 0
         self._done, self._note = done, note
@@ -112,7 +111,7 @@ class Progress:
             self._line_is_due.set()
 
     def line(self) -> str:
-        """What is shown now, as text."""
+        """Return the displayed text."""
         done = f"{self._done:,} of {counted(self._total, self._unit)}" if self._total else counted(self._done, self._unit)
         parts = [f"{self._phase}: {_clock(time.monotonic() - self._started)}"]
         if self._unit and (self._done or not self.is_compiling):
@@ -122,9 +121,9 @@ class Progress:
         return ", ".join(parts)
 
     def _current_note(self) -> str:
-        """The note, which may take a while to make, not more than once in a second."""
-        text, made = self._noted
-        if time.monotonic() - made > 1.0:
+        """Return the note, which may take a while to compute, at most once per second."""
+        text, created = self._noted
+        if time.monotonic() - created > 1.0:
             text = self._note()
             self._noted = text, time.monotonic()
         return text
@@ -136,18 +135,18 @@ class Progress:
         return line
 
     def _print_lines(self, console: Console) -> None:
-        begun, seconds = time.monotonic(), min(1.0, SECONDS_BETWEEN_LINES)
+        started, seconds = time.monotonic(), min(1.0, SECONDS_BETWEEN_LINES)
         while True:
             if self.is_compiling:
-                begun = time.monotonic()
+                started = time.monotonic()
             self._line_is_due.wait(seconds)
             if self._stopped:
                 return
             self._line_is_due.clear()
-            seconds = SECONDS_BETWEEN_LINES if time.monotonic() - begun < _PATIENCE else _SLOWLY
+            seconds = SECONDS_BETWEEN_LINES if time.monotonic() - started < _PATIENCE else _SLOWLY
             try:
                 console.print(self.line(), markup=False, highlight=False, soft_wrap=True)
-            except OSError:  # nobody reads it
+            except OSError:  # the reader has gone
                 return
 
 

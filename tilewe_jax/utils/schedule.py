@@ -4,13 +4,13 @@ from random import Random
 
 
 def balanced_schedule(engines: int, seats: int, games: int, random: Random) -> list[tuple[int, ...]]:
-    """For each game the engine in each seat, such that chance decides but the balance holds.
+    """Return the engine in each seat of each game, at random but balanced.
 
-    At each table an engine sits down with those it met least, and takes each seat once in ``seats`` games running; so no two
-    engines differ by more than ``seats`` games. Raises ``ValueError`` where there are more seats than engines.
+    An engine meets the opponents that it has met least, and takes each seat once in ``seats`` consecutive games. The numbers
+    of games of two engines differ by at most ``seats``. Raises ``ValueError`` for more seats than engines.
     """
     if not 1 <= seats <= engines:
-        raise ValueError(f"{seats} players a game need at least as many engines, and there are {engines}")
+        raise ValueError(f"the number of engines must be at least {seats}, one for each seat, got {engines}")
     played = [0] * engines
     met = [[0] * engines for _ in range(engines)]
     schedule: list[tuple[int, ...]] = []

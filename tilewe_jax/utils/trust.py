@@ -1,7 +1,7 @@
-"""Files run nothing: text in a file that names code is refused, unless the caller trusts the file.
+"""Trust in files: text in a file that names code is rejected, unless the caller trusts the file.
 
 Code is named by ``module:factory`` (a game, an agent, a network, an architecture), by ``gtp:command="..."``, and by the file of
-an exported network. Users who type this text want the code to run; the author of a file may be anybody.
+an exported network. On the command line such text is always trusted.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ class UntrustedError(ValueError):
 
 @contextmanager
 def trusting(trust: bool = True) -> Iterator[None]:
-    """Context in which files that are read may name code, if ``trust``; ``--trust`` puts a whole command into it."""
+    """Context manager in which files may name code, if ``trust``; ``--trust`` applies it to a whole command."""
     token = _trusting.set(trust or _trusting.get())
     try:
         yield
@@ -30,17 +30,16 @@ def check(file: str | Path, field: str, code: str) -> None:
     """Raise ``UntrustedError`` unless files are trusted.
 
     Args:
-        file: the file that is read.
-        field: the place in it.
+        file: the file.
+        field: the field of the file.
         code: the text that names code.
     """
     if not _trusting.get():
         shown = code if len(code) <= _SHOWN else f"{code[:_SHOWN]}..."
         raise UntrustedError(
-            f"{file}: {field} names code, {shown!r}, and code that a file names is not run;"
-            " --trust allows it (trust=True in Python), if you trust the file"
+            f"{file}: {field} names code, {shown!r}; if you trust the file, allow it with --trust (trust=True in Python)"
         )
 
 
 _SHOWN = 200
-"""Maximum number of characters of a text in a message."""
+"""Maximum length of a text in a message."""

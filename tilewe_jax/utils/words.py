@@ -1,4 +1,4 @@
-"""Words of messages that all layers share: the nearest valid name, and numbers with their noun. Needs no JAX."""
+"""Words of messages: the nearest valid name, and numbers with their noun. Plain Python, without JAX."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ _SINGULAR = {"leaves": "leaf", "hashes": "hash"}
 
 
 def counted(number: int, nouns: str) -> str:
-    """A number with its noun, given in the plural.
+    """Join a number and its noun, given in the plural.
 
     >>> counted(1, "games"), counted(1200, "games")
     ('1 game', '1,200 games')
@@ -15,7 +15,7 @@ def counted(number: int, nouns: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The nearest of the known names in brackets, after a blank; empty if none is near.
+    """Return a hint with the nearest known name, or an empty text.
 
     >>> did_you_mean("santorni", ["duo", "santorini"])
     ' (did you mean santorini?)'
@@ -25,10 +25,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant, by edit distance; ``None`` if none is near.
+    """Return the known name that was probably meant, by edit distance, or ``None``.
 
-    Case, blanks, hyphens and underscores do not count. A name may also be the start or the last part of a single
-    known name, or the group of dotted ones.
+    Case, blanks, hyphens and underscores do not matter. A name may also be the start or the last part of a single known name,
+    or the group of dotted names.
     """
     names = list(dict.fromkeys(known))
     given = _plain(name)
@@ -48,7 +48,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 _LONGEST = 100
-"""Longer names are not compared: the time grows with the product of the lengths."""
+"""Maximum length of compared names, because the time grows with the product of the lengths."""
 _SHORTEST_PART = 3
 
 
@@ -61,7 +61,7 @@ def _plain(name: str) -> str:
 
 
 def _distance(left: str, right: str) -> int:
-    """Number of letters to insert, delete, replace or swap with a neighbour that turns one text into the other."""
+    """Edit distance with insertion, deletion, replacement and swaps of neighbours."""
     rows = [list(range(len(right) + 1))]
     for i, letter in enumerate(left, 1):
         row = [i]

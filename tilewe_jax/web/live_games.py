@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tilewe_jax.arguments import from_arguments
 from tilewe_jax.batching.reset import auto_reset, init_batch
 from tilewe_jax.game import state_shapes
 from tilewe_jax.registry import make
-from tilewe_jax.settings import from_arguments
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""The agents of ``tilewe-jax play`` in a separate process, so that players can type, undo and leave while an agent thinks.
+"""Agents of ``tilewe-jax play`` in a separate process, so that players can type, undo and leave while an agent thinks.
 
-The process reads JSON lines. The first one names the game. Each further line is a question: an agent, and the actions since the
-start, or ``null`` to compile only. The process answers each with an action or an error, and says before when it compiles.
+The process reads JSON lines. The first line names the game. Each further line is a question: an agent, and the actions since
+the start, or ``null`` to compile only. The process answers with an action or an error, and reports compilation before.
 """
 
 import json
@@ -19,12 +19,12 @@ from tilewe_jax.utils import processes
 
 
 class Engine:
-    """The process of the agents, which starts with the first question.
+    """Process of the agents, which starts with the first question.
 
     Args:
-        game: the game as the command line names it.
-        options: its options.
-        deal: what chance decided at the start.
+        game: the game as in ``--game``.
+        options: options of the game.
+        deal: outcome of chance at the start.
         imports: modules to import first.
         trust: whether files may name code, see ``tilewe_jax.utils.trust``.
     """
@@ -38,19 +38,19 @@ class Engine:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
 
     def ask(self, agent: str, actions: Sequence[int] | None) -> None:
-        """Ask for the action of an agent after these actions, or with ``None`` have it compiled. Raises ``FailedError``."""
+        """Ask for the action of an agent after these actions; ``None`` only compiles. Raises ``FailedError``."""
         if self._process is None:
             command = [sys.executable, "-m", "tilewe_jax.cli.terminal.engine"]
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(
-                # In a new session, so that Ctrl-C in the terminal reaches the command alone.
+                # In a new session, Ctrl-C in the terminal reaches only the command.
                 command, bufsize=0, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True,
             )  # fmt: skip
             self._write(self._setup)
         self._write({"agent": agent, "actions": None if actions is None else list(actions)})
 
     def receive(self) -> dict[str, Any]:
-        """The next answer, for which this waits. Raises ``FailedError`` if the process has ended."""
+        """Wait for the next answer. Raises ``FailedError`` if the process has ended."""
         assert self._process
         assert self._process.stdout
         line = self._process.stdout.readline()
@@ -65,11 +65,11 @@ class Engine:
 
     @property
     def output(self) -> int | None:
-        """The file descriptor on which answers arrive; ``None`` before the first question."""
+        """File descriptor of the answers; ``None`` before the first question."""
         return self._process.stdout.fileno() if self._process and self._process.stdout else None
 
     def close(self) -> None:
-        """End the process, and everything that it has started."""
+        """Kill the process and its descendants."""
         if self._process:
             processes.kill(self._process.pid)
             self._process.wait()
@@ -91,9 +91,9 @@ class Engine:
 
 
 def main() -> None:
-    """Answer questions until nobody asks."""
+    """Answer questions until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print is not an answer
+    os.dup2(2, 1)  # output of libraries must not mix with the answers
 
     def answer(**values: Any) -> None:
         answers.write(json.dumps(values) + "\n")

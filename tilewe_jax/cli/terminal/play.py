@@ -1,7 +1,7 @@
-"""A game that people play in the terminal, against each other and against engines. Plain Python, without JAX.
+"""Games of people against each other and against engines in the terminal. Plain Python, without JAX.
 
-``Play`` is the game with all that is typed and shown; it reads and writes nothing but the file of the game, which it replaces
-after every move. ``run`` puts it on a terminal, or on plain lines if the terminal cannot draw.
+``Play`` holds the game and the text on the screen; its only file is the file of the game, which it replaces after every move.
+``run`` shows it on a terminal, or in plain lines if the terminal cannot draw.
 """
 
 import os
@@ -29,12 +29,13 @@ from tilewe_jax.host import HostPosition, Offer, shared_win
 from tilewe_jax.host_games import OFFERS
 from tilewe_jax.interop.analysis import action_of_move
 from tilewe_jax.utils.files import replacing
+from tilewe_jax.utils.words import counted
 
 MAX_LISTED = 100
 """Maximum number of moves in a list."""
 _MAX_TYPED = 200
 _MESSAGE_LINES = 2
-"""Lines that a message has below the board; a longer one takes the place of the board."""
+"""Maximum number of lines of a message below the board; a longer one replaces the board."""
 HELP = (
     "MOVE           play it; the start of its name is enough if no other starts so",
     "moves [WORDS]  list the legal moves that start with, or cover, all these words",
@@ -52,37 +53,37 @@ _KEYS = (
 
 
 class Play:
-    """A game under way in the terminal.
+    """A running game in the terminal.
 
     Args:
         replay: the game so far.
-        agents: by seat the agent that plays, ``None`` for a person.
+        agents: the agent of each seat, ``None`` for a person.
         is_hidden: whether the game has hidden information.
-        file: the file of the game; ``None`` makes a new one with the first move.
+        file: the file of the game; ``None`` creates a new one with the first move.
     """
 
     def __init__(self, replay: Replay, agents: list[str | None], is_hidden: bool, file: Path | None = None) -> None:
         self.replay, self.agents, self.file = replay, agents, file
         self.is_hidden = is_hidden
         self.has_left = False
-        """Whether the player wants to leave."""
+        """The player wants to leave."""
         self.typed = ""
-        """The line that is being typed, or the move that is proposed. A legal move is shown on the board."""
+        """The typed line or a proposed move. A legal move is shown on the board."""
         self.message: list[str] = []
         """The last message."""
         self._people = [seat for seat, agent in enumerate(agents) if agent is None]
         self._looker: int | None = None
-        """The person who sits at the terminal, where several people have something to hide."""
+        """Seat of the person at the terminal, if several people have hidden information."""
         self._back: int | None = None
-        """The number of moves of an earlier position that is shown."""
+        """Number of moves of the earlier position that is shown."""
         self._top: int | None = None
         self._stem: tuple[str, int] | None = None
-        """The text typed before Tab, and the number of the move that is tried."""
+        """The text typed before Tab, and the index of the tried move."""
         self._listed: list[int] = []
         self._legal: dict[str, int] = {}
         self._legal_after = -1
         self._asked: tuple[str, tuple[int, ...] | None, bool] | None = None
-        """The question to the engine: agent, actions, whether it is a hint."""
+        """The open question to the engine: agent, actions, whether it is a hint."""
         self._since = 0.0
         self._states: dict[str, str] = {}
         self._wants_hint = False
@@ -96,17 +97,17 @@ class Play:
 
     @property
     def position(self) -> HostPosition:
-        """The position now."""
+        """The current position."""
         return self.replay.position(self.moves)
 
     @property
     def agent_to_move(self) -> str | None:
-        """The agent whose turn it is, if it is an engine's."""
+        """The agent to move; ``None`` for a person."""
         return None if self.position.is_terminal else self.agents[self.position.current_player]
 
     @property
     def is_covered(self) -> bool:
-        """Return whether the person to move has not yet sat down: until then the screen shows no tray."""
+        """Return whether the screen hides all trays until the person to move has pressed Enter."""
         is_shared = self.is_hidden and len(self._people) > 1 and not self.position.is_terminal
         return is_shared and self.agent_to_move is None and self._looker != self.position.current_player
 
@@ -127,7 +128,7 @@ class Play:
             self.say(self.result())
 
     def result(self) -> str:
-        """The result of a game that is over."""
+        """Describe the result of a finished game."""
         scores, names = self.position.scores(), [self.replay.seat(seat) for seat in range(len(self.agents))]
         points = " to ".join(map(str, scores))
         if len(scores) == 1:
@@ -136,7 +137,7 @@ class Play:
         return f"The game is over: {' and '.join(winners)} {'win' if len(winners) > 1 else 'wins'}, {points}."
 
     def save(self) -> None:
-        """Replace the file of the game. A failure is a message: the game goes on."""
+        """Replace the file of the game. After a failure the game continues with a message."""
         record, game, position = self.replay.record, self.replay.game, self.position
         if position.is_terminal:
             record = replace(record, scores=position.scores(), returns=tuple(game.returns(position)))
@@ -149,7 +150,7 @@ class Play:
             self.say(f"The game is not saved: {self.file or 'this folder'}: {error.strerror}")
 
     def go_on(self, game: str) -> str:
-        """Return the line that says how to go on with the game later."""
+        """Describe how to continue the game later."""
         if self.file is None or not self.file.exists():
             return "The game is not saved." if self.moves else "No move was played, and nothing is saved."
         if self.position.is_terminal:
@@ -167,14 +168,14 @@ class Play:
     # ---- Lines that are typed
 
     def say(self, *lines: str) -> None:
-        """Show a message, instead of the last one."""
+        """Show a message."""
         self.message, self._top = list(lines), None
 
     def enter(self, line: str) -> None:
-        """Run a line: a command, or a move."""
+        """Execute a command or a move."""
         self.message, self._top, self._back, self._stem = [], None, None, None
         words, game = line.split(), self.replay.game.id
-        known = OFFERS.get(game, Offer(game, (1, 1), rules=("No rules are written down for it.",)))
+        known = OFFERS.get(game, Offer(game, (1, 1), rules=("This game has no description of its rules.",)))
         commands = {
             "help": lambda: self.say(*HELP, "", *_KEYS, "", known.notation),
             "rules": lambda: self.say(*known.about, known.notation),
@@ -206,13 +207,13 @@ class Play:
         return not self.position.is_terminal and not self.agent_to_move
 
     def _action(self, text: str) -> int | None:
-        """Return the legal action of a text, or ``None`` after showing the reason why it is not one."""
+        """Return the legal action of a text, or ``None`` after showing the reason."""
         if not self._may_move():
             return None
-        found = self._starting_with(text)
-        if text in self.legal or len(found) == 1:
-            return self.legal[text if text in self.legal else found[0]]
-        if found:
+        matches = self._starting_with(text)
+        if text in self.legal or len(matches) == 1:
+            return self.legal[text if text in self.legal else matches[0]]
+        if matches:
             self._list([text])
             return None
         if text.isdecimal() and 1 <= int(text) <= len(self._listed):
@@ -233,7 +234,7 @@ class Play:
         return [name for name in self.legal if name.lower().startswith(text.lower())]
 
     def _list(self, words: list[str]) -> None:
-        """List the legal moves that have all of these words."""
+        """List the legal moves that match all words."""
         if not self._may_move():
             return
         found = {name: action for name, action in self.legal.items() if all(self._has(name, action, word) for word in words)}
@@ -243,7 +244,7 @@ class Play:
                      *_in_columns([f"{kind} ({count})" for kind, count in kinds.items()]))  # fmt: skip
             return
         self._listed = list(found.values())
-        self.say(f"{len(found)} legal move{'s' * (len(found) != 1)}{' with ' * bool(words)}{' '.join(words)}:",
+        self.say(f"{counted(len(found), 'legal moves')}{' with ' * bool(words)}{' '.join(words)}:",
                  *_in_columns([f"{number} {name}" for number, name in enumerate(found, 1)]))  # fmt: skip
 
     def _has(self, name: str, action: int, word: str) -> bool:
@@ -267,7 +268,7 @@ class Play:
         seats = [self.replay.position(move).current_player for move in range(self.moves)]
         own = [move for move, seat in enumerate(seats) if seat in self._people]
         if self.is_hidden:
-            self.say("Drawn tiles cannot be forgotten, so no move is taken back in this game.")
+            self.say("Drawn tiles cannot be forgotten, so this game has no undo.")
         elif not own:
             self.say("You have not moved yet.")
         else:
@@ -276,7 +277,7 @@ class Play:
             self._moved()
 
     def _in_names(self, reason: str) -> str:
-        """A reason with the names of cells and workers instead of the numbers in the messages of Santorini."""
+        """Replace the numbers in messages of Santorini by the names of cells and workers."""
         if self.replay.game.id != "santorini":
             return reason
         size = self.position.view()["size"]
@@ -307,7 +308,7 @@ class Play:
             self.typed, self._stem, self._back = kept.get(key, (self.typed + key)[:_MAX_TYPED]), None, None
 
     def _complete(self, step: int) -> None:
-        """Complete the line as far as all moves that start so agree, then try one of them after the other."""
+        """Complete the line to the common start of the matching moves, then try them in turn."""
         if self.is_covered or not self._may_move():
             return
         stem, number = self._stem or (self.typed, -1 if step > 0 else 0)
@@ -331,7 +332,7 @@ class Play:
         return self.agent_to_move is not None or self._wants_hint
 
     def think(self, engine: Engine) -> None:
-        """Ask the engine what there is to ask, one question at a time: for a move, a hint, or to compile."""
+        """Ask the engine for a move, for a hint, or to compile, one question at a time."""
         actions = self.replay.record.actions
         new = next((agent for agent in self.agents if agent and agent not in self._states), None)
         if self._asked or self.has_left:
@@ -349,7 +350,7 @@ class Play:
         engine.ask(self._asked[0], self._asked[1])
 
     def answered(self, row: dict[str, Any]) -> None:
-        """Take an answer of the engine, or drop it if its position was taken back.
+        """Handle an answer of the engine, or drop it if its position was taken back.
 
         Raises ``UsageError`` for an agent that cannot play this game, ``FailedError`` for one that fails later.
         """
@@ -372,18 +373,16 @@ class Play:
             self.play(row["action"])
 
     def engine_line(self) -> str:
-        """The activity of the engine, in words."""
+        """Describe the activity of the engine."""
         agent = self._asked[0] if self._asked else self.agent_to_move
         state = self._states.get(agent or "", "starting")
-        does = {"ready": "thinks", "starting": "starts", "compiling": "is being compiled, the first time for up to minutes"}[
-            state
-        ]
-        return f"{agent} {does}"
+        words = {"ready": "thinks", "starting": "starts", "compiling": "is being compiled, the first time for up to minutes"}
+        return f"{agent} {words[state]}"
 
     # ---- The screen
 
     def text(self, color: bool) -> str:
-        """The current or an earlier position, with the typed move; of hidden information, only what the person may see."""
+        """Print the shown position with the typed move, and with the hidden information that the person may see."""
         seat = self._people[0] if len(self._people) == 1 else self._looker if not self.is_covered else None
         if self.agent_to_move and len(self._people) > 1:
             seat = None
@@ -399,7 +398,7 @@ class Play:
         )  # fmt: skip
 
     def prompt(self) -> str:
-        """The text in front of the typed line."""
+        """Return the text in front of the typed line."""
         if self.position.is_terminal:
             return "quit to leave> "
         if self.is_covered:
@@ -407,7 +406,7 @@ class Play:
         return f"{self.replay.player(self.moves + 1)}> "
 
     def screen(self, width: int, height: int, color: bool) -> list[str]:
-        """The lines of a terminal of this size."""
+        """Lay out the lines of a terminal."""
         shown = self.moves if self._back is None else self._back
         foot = [f"{self.prompt()}{self.typed}_"]
         if self.is_waiting:
@@ -424,14 +423,14 @@ class Play:
 
 
 def is_safe(agent: str) -> bool:
-    """Return whether an agent may be taken from a file: only a level or `best`, which name neither a file nor a program."""
+    """Return whether an agent is safe to read from a file: a level or `best`, which name neither a file nor a program."""
     return agent == "best" or re.fullmatch(r"level:\d+", agent) is not None
 
 
 def run(play: Play, engine: Engine, plain: bool, color: bool) -> None:
     """Play until the player leaves or, on plain lines, the game or the input ends.
 
-    Raises ``KeyboardInterrupt`` after Ctrl-C, ``OSError`` if the terminal is gone, and as ``Play.answered`` does.
+    Raises ``KeyboardInterrupt`` after Ctrl-C, ``OSError`` if the terminal is gone, and the errors of ``Play.answered``.
     """
     if plain or not viewer.can_run() or sys.platform == "win32":
         _run_on_lines(play, engine, color)
@@ -451,7 +450,7 @@ def run(play: Play, engine: Engine, plain: bool, color: bool) -> None:
 
 
 def _run_on_lines(play: Play, engine: Engine, color: bool) -> None:
-    """Play with lines that are printed and read."""
+    """Play with plain lines."""
     announced, shown, said = play.moves, -1, ""
     while not play.has_left:
         play.think(engine)
@@ -482,7 +481,7 @@ def _run_on_lines(play: Play, engine: Engine, color: bool) -> None:
 
 
 def _new_file(game: str) -> Path:
-    """A new file in this folder, empty and named after the game."""
+    """Create a new file in this folder, named after the game."""
     number = 1
     while True:
         with suppress(FileExistsError):
@@ -493,7 +492,7 @@ def _new_file(game: str) -> Path:
 
 
 def _in_columns(entries: list[str], width: int = 78) -> list[str]:
-    """Lines with several entries each."""
+    """Arrange entries in lines."""
     room = max(map(len, entries), default=1) + 2
     per_line = max(1, width // room)
     rows = [entries[start : start + per_line] for start in range(0, len(entries), per_line)]

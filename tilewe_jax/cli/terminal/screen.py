@@ -1,4 +1,4 @@
-"""A terminal that a program has for itself: keys as they are typed, and lines in place of the ones before. Not on Windows."""
+"""Full-screen terminal: reads single keys and draws lines. Not on Windows."""
 
 import contextlib
 import os
@@ -14,17 +14,17 @@ import termios  # noqa: E402
 
 
 def _draw_again(number: int, frame: FrameType | None) -> None:
-    """The handler of signals that need nothing but that the screen is drawn again."""
+    """Handle a signal after which only the screen is drawn again."""
     del number, frame
 
 
 class Terminal:
-    """A terminal without line editing and echo, on its alternate screen, from ``__enter__`` to ``__exit__``."""
+    """Context manager: a terminal without line editing and echo, on its alternate screen."""
 
     def __init__(self, source: TextIO, target: TextIO) -> None:
         self._source, self._target = source.fileno(), target
         self._before = termios.tcgetattr(self._source)
-        # A signal that comes just before `select` would not end it, so each one writes to a pipe that `select` waits for too.
+        # Each signal writes to a pipe, since a signal just before `select` would not end it.
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         self._handlers: dict[int, Callable[[int, FrameType | None], None]] = {
@@ -66,12 +66,12 @@ class Terminal:
             termios.tcsetattr(self._source, termios.TCSADRAIN, self._before)
 
     def draw(self, lines: Sequence[str]) -> None:
-        """Show lines in place of the ones before."""
+        """Replace the lines on the screen."""
         self._target.write("\x1b[H" + "\x1b[0m\x1b[K\n".join(lines) + "\x1b[0m\x1b[K\x1b[J")
         self._target.flush()
 
     def read(self, other: int | None = None, seconds: float | None = None) -> str:
-        """The keys that were typed; empty after a signal, if ``other`` has something to read, and after some seconds.
+        """Wait for keys; empty after a signal, after ``seconds``, or if the file descriptor ``other`` is readable.
 
         The end of the input reads as Ctrl-D.
         """
@@ -91,7 +91,7 @@ class Terminal:
         return data.decode(errors="replace") or "\x04"
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-Z: give the terminal back, stop, and take it again when the shell goes on with this process."""
+        """Handle Ctrl-Z: restore the terminal, stop, and take it again when the process continues."""
         del frame
         self._close()
         signal.signal(number, signal.SIG_DFL)

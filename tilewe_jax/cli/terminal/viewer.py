@@ -1,7 +1,7 @@
-"""Games on a terminal: recorded games, stepped through with keys, and the screen of ``play``. Plain Python, without JAX.
+"""Recorded games on a terminal, and the layout of the screen of ``play``. Plain Python, without JAX.
 
-``View`` and its functions are pure: the position that is shown, the effect of a key, and the lines on the terminal.
-``run`` puts them on a terminal, and restores the terminal afterwards.
+``View``, ``pressed`` and ``screen`` are pure: the shown position, the effect of a key, and the lines. ``run`` shows them on a
+terminal.
 """
 
 import os
@@ -17,7 +17,7 @@ from tilewe_jax.records import Record, RecordError
 from tilewe_jax.replay.recorded import RecordedGame
 
 KEYS = "right/left: move  home/end  number+enter: go to move  N/P: game  q: quit"
-"""The keys, as the last line of the screen says them."""
+"""Last line of the screen."""
 
 _SEQUENCES = {
     "\x1b[C": "right",
@@ -41,7 +41,7 @@ _SEQUENCES = {
     "\x1b": "escape",
     "\x04": "end of input",
 }
-"""The keys that terminals send as control characters. Terminals differ in ``O`` for ``[``, see ``keys_of``."""
+"""Control sequences of keys. Some terminals send ``O`` for ``[``, see ``keys_of``."""
 _LETTERS = {
     " ": "right",
     "n": "right",
@@ -57,7 +57,7 @@ _LETTERS = {
     "escape": "q",
     "end of input": "q",
 }
-"""Letters and keys that stand for other keys if no line is typed."""
+"""Aliases of keys while no line is typed."""
 _TOKEN = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|[\s\S]")
 _ANSI = re.compile(r"(\x1b\[[0-9;]*m)")
 _NARROWEST = 24
@@ -66,7 +66,7 @@ _NARROWEST = 24
 
 @dataclass
 class Replay:
-    """A recorded game whose positions are made when they are first asked for."""
+    """A recorded game with cached positions."""
 
     game: HostGame
     record: Record
@@ -75,7 +75,7 @@ class Replay:
     positions: list[HostPosition] = field(default_factory=list)
 
     def position(self, move: int) -> HostPosition:
-        """The position after so many moves. Raises ``RecordError`` where one of them is illegal."""
+        """Return the position after ``move`` moves. Raises ``RecordError`` for an illegal move."""
         if not self.positions:
             self.positions.append(self.game.init_from_deal(self.record.deal))
         for ply in range(len(self.positions), move + 1):
@@ -88,29 +88,29 @@ class Replay:
 
     @property
     def names(self) -> list[str]:
-        """The names of the players by seat, none where the record has none; without what would command a terminal."""
+        """Names of the players by seat, if the record has them, without control characters."""
         return ["".join(letter if letter.isprintable() else "?" for letter in name) for name in self.record.players]
 
     def last_action(self, move: int) -> int | None:
-        """The action that led to the position after so many moves."""
+        """Return the last one of ``move`` actions."""
         return self.record.actions[move - 1] if move else None
 
     def player(self, move: int) -> str:
-        """The player of a move, from 1, see ``seat``."""
+        """Describe the player of a move, from 1, see ``seat``."""
         return self.seat(self.position(move - 1).current_player)
 
     def seat(self, seat: int) -> str:
-        """The number of a seat, from 1, and the name if the record has it."""
+        """Describe a player: the number of the seat, from 1, and the name if the record has it."""
         return f"player {seat + 1}" + (f" ({self.names[seat]})" if self.names else "")
 
     def move_line(self, move: int) -> str:
-        """A move, from 1: its number, its player, and its name."""
-        self.position(move)  # an illegal action has no name
+        """Describe a move, from 1, with its player."""
+        self.position(move)  # raises an error before an illegal action is named
         name = self.position(move - 1).action_name(self.record.actions[move - 1])
         return f"{move:3d}. {self.player(move)}: {name}"
 
     def text(self, move: int, color: bool, seat: int | None = None, open: bool = True) -> str:
-        """The position after so many moves, the last one marked; ``seat`` and ``open`` as in ``HostPosition.text``."""
+        """Print the position after ``move`` moves, see ``HostPosition.text``, with the last move marked."""
         return self.position(move).text(color, last_action=self.last_action(move), seat=seat, open=open)
 
     def play(self, action: int) -> None:
@@ -127,24 +127,24 @@ class Replay:
 
 @dataclass(frozen=True)
 class View:
-    """What is shown: a position of a game. Numbers are those of ``lengths`` that the functions take, moves of each game."""
+    """The shown position."""
 
     game: int = 0
     """Index of the game."""
     move: int = 0
     """Number of moves that were played."""
     top: int = 0
-    """Lines of the position above the first one that is shown."""
+    """Number of lines that are scrolled off the top."""
     typed: str = ""
-    """Digits of a move number that were typed so far."""
+    """Typed digits of the number of a move."""
 
 
 def pressed(view: View, key: str, lengths: Sequence[int]) -> View | None:
-    """The view after a key; ``None`` where the key ends the program.
+    """Return the view after a key; ``None`` if the key ends the program.
 
     Args:
       view: the view before.
-      key: a character, or a name as ``keys_of`` gives it.
+      key: a character, or a name of ``keys_of``.
       lengths: number of moves of each game.
     """
     length = lengths[view.game]
@@ -172,21 +172,18 @@ def pressed(view: View, key: str, lengths: Sequence[int]) -> View | None:
 
 
 def keys_of(text: str, *, typing: bool = False) -> list[str]:
-    """The keys in the input of a terminal: names like ``right``, and characters for all others.
+    """Split the input of a terminal into keys: names like ``right``, and characters.
 
     Args:
       text: the input.
-      typing: whether a line is typed, so that letters are letters.
+      typing: whether a line is typed, without aliases of keys.
     """
     keys = [_SEQUENCES.get(token.replace("\x1bO", "\x1b["), token if len(token) == 1 else "") for token in _TOKEN.findall(text)]
     return keys if typing else [_LETTERS.get(key, key) for key in keys]
 
 
 def screen(view: View, replay: Replay, games: int, width: int, height: int, color: bool = True) -> list[str]:
-    """The lines of a terminal of this size: the game, its players with their points, the last move, the position, the keys.
-
-    Where the position has more lines than fit, ``view.top`` says which are shown.
-    """
+    """Lay out the game, its players with their points, the last move, the position and the keys in lines of this size."""
     moves = len(replay.record.actions)
     title = f"{replay.game.id}, game {view.game + 1} of {games}, move {view.move} of {moves}"
     head = head_of(replay, view.move, title, width)
@@ -197,7 +194,7 @@ def screen(view: View, replay: Replay, games: int, width: int, height: int, colo
 
 
 def head_of(replay: Replay, move: int, title: str, width: int) -> list[str]:
-    """Three lines: a title, the players with their points, and the last one of ``move`` moves."""
+    """Return three lines: a title, the players with their points, and the last one of ``move`` moves."""
     position, seats = replay.position(move), range(replay.game.num_players)
     to_move = None if position.is_terminal else position.current_player
     room = max(6, width // len(seats) - 10)  # for a name; the line of the last move has it in full
@@ -210,10 +207,10 @@ def head_of(replay: Replay, move: int, title: str, width: int) -> list[str]:
 
 
 def frame(head: Sequence[str], body: Sequence[str], foot: Sequence[str], top: int | None, width: int, height: int) -> list[str]:
-    """The lines of a terminal of this size: a head, a body and a foot.
+    """Lay out a head, a body and a foot in the lines of a terminal.
 
-    If they do not all fit, the head and the text of the body stand beside the board. If that does not fit either, part of the
-    body is shown, from line ``top`` on; ``None`` stands for a part with the last move, where a star marks it.
+    If they do not fit, the head and the text of the body stand beside the board. Otherwise part of the body is shown, from
+    line ``top`` on; ``None`` shows the last move, which has a star.
     """
     rows = max(1, height - len(foot))
     shown = [*head, *body]
@@ -224,13 +221,13 @@ def frame(head: Sequence[str], body: Sequence[str], foot: Sequence[str], top: in
 
 
 def board_and_text(body: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """The lines of a position that show the board, and those after it: the text starts with the first line with a colon."""
+    """Split the lines of a position into the board and the text, which starts with the first line with a colon."""
     end = next((number for number, line in enumerate(body) if ":" in line), len(body))
     return body[:end], body[end:]
 
 
 def _beside(head: Sequence[str], body: Sequence[str], rows: int, width: int) -> list[str]:
-    """The board, and to its right the head and the text; empty if that does not fit."""
+    """Lay out the board with the head and the text to its right; empty if they do not fit."""
     board, text = board_and_text(body)
     widths = [len(_ANSI.sub("", line)) for line in board]
     left = max(widths, default=0) + 2
@@ -246,7 +243,7 @@ def _beside(head: Sequence[str], body: Sequence[str], rows: int, width: int) -> 
 
 
 def _scrolled(head: Sequence[str], body: Sequence[str], rows: int, top: int | None) -> list[str]:
-    """The head, which says which lines of the body are shown, and these; a short text of the body stays below the head."""
+    """Lay out a part of the body below the head; a short text of the body stays with the head."""
     board, text = board_and_text(body)
     if len(head) + len(text) <= rows // 2:
         head, body = [*head, *text], board
@@ -260,7 +257,7 @@ def _scrolled(head: Sequence[str], body: Sequence[str], rows: int, top: int | No
 
 
 def clipped(line: str, width: int) -> str:
-    """The first characters of a line with ANSI colours that fit a width."""
+    """Cut a line with ANSI colours to a width."""
     parts: list[str] = []
     for part in _ANSI.split(line):
         if _ANSI.fullmatch(part):
@@ -272,16 +269,16 @@ def clipped(line: str, width: int) -> str:
 
 
 def can_run() -> bool:
-    """Whether standard input and output are a terminal on which ``run`` works."""
-    if sys.platform == "win32":  # whose terminals have other settings and signals
+    """Return whether standard input and output are a terminal that ``run`` supports."""
+    if sys.platform == "win32":
         return False
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
 def run(games: Sequence[RecordedGame], view: View, color: bool = True) -> None:
-    """Show games on the terminal until its user quits; the terminal is left as it was, whatever happens.
+    """Show games on the terminal until the user quits, and always restore the terminal.
 
-    Raises ``RecordError`` where a move is illegal, ``KeyboardInterrupt`` after Ctrl-C.
+    Raises ``RecordError`` for an illegal move, ``KeyboardInterrupt`` after Ctrl-C.
     """
     if sys.platform == "win32":
         raise RuntimeError("games are shown on the terminals of Linux and macOS only")
@@ -303,7 +300,7 @@ def run(games: Sequence[RecordedGame], view: View, color: bool = True) -> None:
 
 
 def printed(replay: Replay, brief: bool, color: bool) -> Iterator[str]:
-    """A whole game as lines to print: each move and the position after it; where ``brief``, only the last position."""
+    """Yield each move and the position after it; if ``brief``, only the last position."""
     moves = len(replay.record.actions)
     for move in range(1, moves + 1):
         yield replay.move_line(move)
