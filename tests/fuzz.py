@@ -3,8 +3,8 @@
     python tests/fuzz.py --count 10000 --seed 0
     python tests/fuzz.py --seed 0 --case 123        # one input again, with its traceback
 
-Inputs are mutations of valid ones. What is accepted is stopped before it compiles or plays. An input may be accepted, or be
-refused in one line; tracebacks, hangs, crashes and gigabytes are failures, and make the exit code 1.
+Inputs are mutations of valid inputs. Readers must accept them, or reject them in one line; accepted commands stop before they
+compile or play. Tracebacks, hangs, crashes and gigabytes are failures, with exit code 1.
 """
 
 import argparse
@@ -32,23 +32,19 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 SECONDS = 30.0
-"""Time for an input, on a machine that may be busy; most take milliseconds."""
+"""Time limit of an input on a busy machine; most take milliseconds."""
 START_SECONDS = 300.0
-"""Time for a process to start."""
+"""Time limit of the start of a process."""
 MEGABYTES = 512
-"""Memory by which an input may grow a process."""
+"""Limit of the memory that an input adds to a process."""
 FAILURES = ("traceback", "not one line", "hang", "crash", "memory", "code was run")
 
 Fuzzer = Callable[[random.Random], str | None]
-"""Makes one input and gives it to a reader: returns ``None`` where it was accepted, else the message."""
+"""Reads a random input: returns ``None`` if it was accepted, otherwise the message."""
 
 
 class InternalError(Exception):
-    """A command has ended with its last resort."""
-
-
-class Refused(Exception):  # noqa: N818
-    """The reader has refused an input as it should."""
+    """A command has reported an internal error."""
 
 
 HOSTILE: tuple[Any, ...] = (
@@ -56,25 +52,14 @@ HOSTILE: tuple[Any, ...] = (
     *(float("nan"), float("inf"), -float("inf"), "", " ", "x", "nan", "\0", "\ud800", "\x1b[31m", "../..", "a" * 3000),
     *([], {}, [[]], [{}], {"": 0}, [None] * 50, ["a", 1], [1] * 2000, {"a": {"b": []}}),
 )
-"""Values that are put in place of others."""
-
-
+"""Replacements of values."""
 REQUESTS: tuple[dict[str, Any], ...] = (
-    {
-        "id": "a",
-        "game": "duo",
-        "options": {"size": 6},
-        "moves": ["a6", "I2e-a1a1", 5],
-        "analyze_turns": [0, 2],
-        "agent": {"num_simulations": 8, "max_seconds": 1.5, "priors": False},
-        "max_candidates": 3,
-    },
+    {"id": "a", "game": "duo", "options": {"size": 6}, "moves": ["a6", "I2e-a1a1", 5], "analyze_turns": [0, 2],
+     "agent": {"num_simulations": 8, "max_seconds": 1.5, "priors": False}, "max_candidates": 3},
     {"id": 1, "game": "santorini", "options": {"placement": "random", "size": 4}, "deal": [[1, 1], [2, 2], [1, 2], [2, 1]]},
     {"id": "t", "action": "terminate", "terminate_id": "a"},
-)
+)  # fmt: skip
 """Requests to `tilewe-jax analyze`."""
-
-
 CODE = (
     "canary_module:make",
     'gtp:command="mkdir canary"',
@@ -83,13 +68,13 @@ CODE = (
     "x=gumbel:num_simulations=2,network=canary_module:make",
     "puct:network=own.net",
 )
-"""Texts that name code, which makes the folder ``canary``."""
+"""Texts that name code, which creates the folder ``canary``."""
 NAMES_CODE = ("game.id", "network.architecture", "network.size", "network.init", "selfplay.opponent", "evaluation.opponents")
 """Settings whose texts may name code."""
 
 
 def with_code(rng: random.Random, settings: Any) -> Any:
-    """The settings of a run with a text that names code."""
+    """Add a text that names code to the settings of a run."""
     settings = copy.deepcopy(settings)
     part, name = rng.choice(NAMES_CODE).split(".")
     text = rng.choice(CODE)
@@ -102,24 +87,12 @@ def with_code(rng: random.Random, settings: Any) -> Any:
 
 TILEWE: dict[str, Any] = {"players": 2, "size": 6, "pieces": ["O1", "I2", "L3"], "start_cells": [[[0, 0]], [[5, 5]]]}
 """Nested options of a game."""
-
 CREATED: tuple[dict[str, Any], ...] = (
-    {
-        "game": "duo",
-        "options": {"size": 6, "voluntary_pass": True},
-        "seats": [{"kind": "human", "name": "Ada"}, {"kind": "open"}],
-        "clock": {"seconds": 300, "increment": 5},
-        "casual": True,
-        "public": True,
-    },
-    {
-        "game": "triominos",
-        "options": {"players": 3, "max_rounds": 5},
-        "seats": [{"kind": "human"}] * 3,
-        "clock": None,
-    },
-)
-"""Requests to begin a game on the server."""
+    {"game": "duo", "options": {"size": 6, "voluntary_pass": True}, "seats": [{"kind": "human", "name": "A"}, {"kind": "open"}],
+     "clock": {"seconds": 300, "increment": 5}, "casual": True, "public": True},
+    {"game": "triominos", "options": {"players": 3, "max_rounds": 5}, "seats": [{"kind": "human"}] * 3, "clock": None},
+)  # fmt: skip
+"""Requests for new games on the server."""
 
 
 def configs(default: dict[str, Any]) -> list[dict[str, Any]]:
@@ -135,7 +108,7 @@ def configs(default: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def mutated_json(rng: random.Random, value: Any) -> Any:
-    """A JSON value with something replaced, left out, added or repeated."""
+    """Replace, delete, add or repeat parts of a JSON value."""
     value = copy.deepcopy(value)
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
         parents = [item for item in _inside(value) if isinstance(item, (list, dict)) and item]
@@ -159,7 +132,7 @@ def mutated_json(rng: random.Random, value: Any) -> Any:
 
 
 def _inside(value: Any) -> list[Any]:
-    """A value and all within it."""
+    """List a value and all values inside."""
     items = [value]
     for item in items:
         if isinstance(item, (list, dict)):
@@ -168,7 +141,7 @@ def _inside(value: Any) -> list[Any]:
 
 
 def mutated_bytes(rng: random.Random, content: bytes) -> bytes:
-    """Bytes with some changed, cut, repeated, or replaced."""
+    """Change, delete, repeat or insert bytes."""
     data = bytearray(content)
     for _ in range(rng.choice((1, 1, 2, 3, 10))):
         place = rng.randrange(len(data) + 1)
@@ -192,7 +165,7 @@ def mutated_bytes(rng: random.Random, content: bytes) -> bytes:
 
 
 def mutated_text(rng: random.Random, text: str) -> str:
-    """Text with some letters changed, for arguments: no zero bytes."""
+    """Change some letters of an argument, without zero bytes."""
     letters = list(text)
     for _ in range(rng.choice((1, 1, 2, 4))):
         place = rng.randrange(len(letters) + 1)
@@ -211,7 +184,7 @@ def mutated_text(rng: random.Random, text: str) -> str:
 
 
 class Inputs:
-    """Valid inputs and the readers that get mutations of them. Works in the current folder."""
+    """Valid inputs, and readers of their mutations. Works in the current folder."""
 
     def __init__(self) -> None:
         import jax
@@ -296,13 +269,13 @@ class Inputs:
         }
 
     def run(self, rng: random.Random) -> tuple[str, str | None]:
-        """One random input: what it was for, and the message, ``None`` where it was accepted."""
+        """Try a random input: returns the name of the reader, and the message or ``None``."""
         name = rng.choices(list(self.fuzzers), [weight for weight, _ in self.fuzzers.values()])[0]
         self.name = name  # where it fails
         return name, self.fuzzers[name][1](rng)
 
     def command(self, *arguments: str) -> str | None:
-        """A command up to its work. Raises ``AssertionError`` where it fails in more than one line."""
+        """Run a command up to its work. Raises ``AssertionError`` if it prints more than one line."""
         from tilewe_jax.cli import crash
 
         outcome = self.bad_inputs.run(*arguments)
@@ -388,7 +361,7 @@ class Inputs:
         return None
 
     def _member(self, rng: random.Random, source: Path, name: str) -> bytes | None:
-        """A member of an archive that is none, or another one."""
+        """Damage a member of an archive, or replace it."""
         import zipfile
 
         import numpy as np
@@ -478,7 +451,7 @@ class Inputs:
         raise AssertionError(f"a checkpoint without a state was restored: {numbers}")
 
     def fuzz_resume(self, rng: random.Random) -> str | None:
-        """A folder of a run with damage. After a refusal every byte is as it was, and nothing is dropped without a note."""
+        """Resume a damaged run. A rejected run must stay unchanged, and rows are dropped only with a note."""
         from types import SimpleNamespace
         from unittest import mock
 
@@ -497,7 +470,7 @@ class Inputs:
             mock.patch("tilewe_jax.training.run.memory_needed", return_value={}),
         ):
             refused = self.command("train", "--resume", "--json", "--out", str(run), *given)
-        assert content(run) == before_all, "a run that was not resumed is not as it was"
+        assert content(run) == before_all, "a rejected run has changed"
         if refused is None:
             from tilewe_jax.training.config import TrainConfig
 
@@ -506,11 +479,11 @@ class Inputs:
             log = metrics.Log(run, TrainConfig(), None, reached)
             log.close()
             is_complete = [row["iteration"] for row in log.lines] == list(range(1, reached + 1)) and counts[0] <= reached
-            assert is_complete or log.notes, "rows are lost in silence"
+            assert is_complete or log.notes, "rows were lost silently"
         return refused
 
     def _damaged_run(self, rng: random.Random) -> Path:
-        """A folder of a run in which some files are damaged."""
+        """Create a run with damaged files."""
         from tilewe_jax.training import checkpoint, metrics
 
         run = Path("resumed")
@@ -596,21 +569,9 @@ class Inputs:
         given = {}
         for _ in range(rng.choice((1, 1, 2, 5))):
             name = rng.choice([*self.settings, "game.options.size", "game.options.nosuch", "nosuch", "selfplay", ""])
-            given[name if rng.random() < 0.95 else mutated_text(rng, name)] = rng.choice(
-                (
-                    *map(_as_text, HOSTILE),
-                    "9" * 5000,
-                    "1",
-                    "16",
-                    "0.5",
-                    "true",
-                    "none",
-                    "gumbel puct",
-                    "0 10",
-                    "santorini",
-                    "tilewe",
-                )
-            )
+            values = "1", "16", "0.5", "true", "none", "gumbel puct", "0 10", "santorini", "tilewe", "9" * 5000
+            name = name if rng.random() < 0.95 else mutated_text(rng, name)
+            given[name] = rng.choice((*map(_as_text, HOSTILE), *values))
         if rng.random() < 0.3:
             arguments = [_argument(f"{name}={value}") for name, value in given.items()]
             return self.command("bench", "train", "--preset", "santorini_cpu", "--set", *arguments)
@@ -638,29 +599,10 @@ class Inputs:
             "rate": "agent number mistakes batch score-playouts seed out brief json",
             "nosuch": "json",
         }
-        texts = (
-            "f",
-            "/",
-            "/dev/null/x",
-            "run",
-            "random",
-            "greedy",
-            "puct",
-            "size=6",
-            "size",
-            "=",
-            "duo",
-            "santorini",
-            "-",
-            "--",
-            ":",
-        )
+        texts = ["f", "/", "/dev/null/x", "run", "random", "puct", "size=6", "size", "=", "duo", "santorini", "-", "--", ":"]
         command = rng.choice(list(flags))
-        given = (
-            [rng.choice(("f", "/dev/zero", "run", "."))]
-            if command in ("replay", "show", "render", "report", "convert", "rate")
-            else []
-        )
+        reads = command in ("replay", "show", "render", "report", "convert", "rate")
+        given = [rng.choice(("f", "/dev/zero", "run", "."))] if reads else []
         given += [rng.choice(("g.blksgf", "f", "/dev/zero"))] if command == "convert" else []
         for flag in rng.choices(flags[command].split(), k=rng.choice((0, 1, 2, 4))):
             given.append(f"--{flag}" if rng.random() < 0.95 else mutated_text(rng, f"--{flag}"))
@@ -691,7 +633,7 @@ class Inputs:
 
 
 class Canary:
-    """Unpickling this makes a folder."""
+    """Unpickling an instance creates a folder."""
 
     def __reduce__(self) -> Any:
         return os.makedirs, ("canary",)
@@ -702,7 +644,7 @@ def _as_text(value: Any) -> str:
 
 
 def _argument(text: str) -> str:
-    """Text as an operating system passes it to a program: without zero bytes."""
+    """Return a text that an operating system can pass to a program, without zero bytes."""
     return text.replace("\0", "").encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")[:100_000]
 
 
@@ -716,7 +658,7 @@ def work(seed: int, first: int, step: int, last: int, show: bool) -> None:
     tempfile.tempdir = tempfile.mkdtemp(prefix="fuzz")
     os.chdir(tempfile.tempdir)
     inputs = Inputs()
-    # Pictures that take a third of a second each.
+    # A picture takes a third of a second.
     matplotlib.figure.Figure.savefig = lambda self, file, **options: file.write("<svg/>")  # type: ignore[method-assign]
     with stopped_before_work():
         inputs.run(random.Random(0))
@@ -744,14 +686,14 @@ def work(seed: int, first: int, step: int, last: int, show: bool) -> None:
 
 
 def _limit_memory() -> None:
-    """Let this process have no more address space than it has now and twice what an input may take."""
+    """Limit the address space to the current size plus twice the limit of an input."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + (2 * MEGABYTES << 20)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 class Worker:
-    """A process that runs every ``step``-th input, and is started again behind one that it did not survive."""
+    """A process that runs every ``step``-th input, and restarts after an input that crashed it."""
 
     def __init__(self, seed: int, first: int, step: int, last: int) -> None:
         self.seed, self.next, self.step, self.last = seed, first, step, last
@@ -772,7 +714,7 @@ class Worker:
         return self.next >= self.last
 
     def poll(self) -> dict[str, Any] | None:
-        """What became of the next input, where it is known."""
+        """Return the outcome of the next input, if it is known."""
         if select.select([self.lines], [], [], 0)[0]:
             if line := self.lines.readline():
                 row: dict[str, Any] = json.loads(line)

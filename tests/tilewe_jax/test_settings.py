@@ -1,4 +1,4 @@
-"""Nested settings: ranges, text, JSON, and what may change when a run goes on."""
+"""Nested settings: ranges, text, JSON, and changes of a resumed run."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -61,7 +61,7 @@ def test_text_json_and_values_agree() -> None:
     assert settings.from_json(Outer, {"inner": {"rate": 1}}) == Outer(Inner(1))
     assert settings.changed(value, {"inner.words": ""}).inner.words == ()
     for wrong, message in (
-        ({"inner": {"rat": 1}}, "there is no setting inner.rat"),
+        ({"inner": {"rat": 1}}, "inner.rat"),
         ({"inner": 3}, "inner must be a JSON object, not 3"),
         ({"inner": {"rate": 2}}, "inner.rate must be between 0 and 1, not 2"),
     ):
@@ -73,7 +73,7 @@ def test_text_json_and_values_agree() -> None:
     ]
 
 
-def test_differences_that_keep_a_run_from_going_on() -> None:
+def test_differences_that_prevent_a_resumption() -> None:
     assert settings.differences(Outer(count=9), Outer(), resuming=True) == []
     assert settings.differences(Outer(count=9), Outer()) == ["count was 3 and is 9"]
     assert settings.differences(Outer(Inner(0.1)), Outer()) == ["inner.rate was 0.5 and is 0.1"]

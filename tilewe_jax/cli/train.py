@@ -110,9 +110,9 @@ class Train(Trust, Json):
         given = named(self.set) | ({"checkpoint.slim": "true"} if self.slim else {})
         minutes = math.inf if self.minutes is None else self.minutes
         try:
-            if self._is_one_of_several:
-                self._join()
             with usage_errors():
+                if self._is_one_of_several:
+                    self._join()
                 with processes.reporting():
                     config = presets.configured(self.preset, given, self.out, self.resume)
                 self._print_note()

@@ -40,8 +40,8 @@ def load(name: str) -> TrainConfig:
     elif name in names():
         config = importlib.import_module(f"{__name__}.{name}").CONFIG
     else:
-        known = ", ".join(names())
-        raise ValueError(f"unknown preset {name!r}{did_you_mean(name, names())}; must be one of {known}, or a Python file")
+        hint = did_you_mean(name, names())
+        raise ValueError(f"unknown preset {name!r}{hint}; `tilewe-jax train --list` shows them, or give a Python file")
     if not isinstance(config, TrainConfig):
         raise ValueError(f"preset {name} must define CONFIG, a tilewe_jax.training.config.TrainConfig, not {config!r}")
     return config

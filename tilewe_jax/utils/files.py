@@ -35,14 +35,19 @@ def open_input(path: str | Path, limit: int) -> Iterator[BinaryIO]:
 
     Raises ``OSError`` if the file cannot be read, is not a regular file, or is too large.
     """
-    with os.fdopen(os.open(path, _READ), "rb") as file:
-        status = os.fstat(file.fileno())
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(path))
-        if status.st_size > limit:
-            raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes; at most {limit:,} are read", str(path))
+    descriptor = os.open(path, _READ)
+    status = os.fstat(descriptor)
+    error = None
+    if stat.S_ISDIR(status.st_mode):
+        error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    elif not stat.S_ISREG(status.st_mode):
+        error = OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(path))
+    elif status.st_size > limit:
+        error = OSError(errno.EFBIG, f"it has {status.st_size:,} bytes; at most {limit:,} are read", str(path))
+    if error:
+        os.close(descriptor)
+        raise error
+    with os.fdopen(descriptor, "rb") as file:
         yield file
 
 

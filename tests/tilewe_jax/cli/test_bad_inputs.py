@@ -1,4 +1,4 @@
-"""Bad arguments and bad files: each command says in one line what is wrong, without compiling or playing anything."""
+"""Bad arguments and bad files: each command prints one line, without compiling or playing anything."""
 
 import json
 import math
@@ -29,7 +29,7 @@ RECORD = '{"deal": null, "actions": [], "scores": [0, 0], "returns": [0.5, 0.5]}
 SHIPPED = weights.FOLDER / "santorini.npz"
 with np.load(SHIPPED) as _arrays:
     SHAPE, COUNT = _arrays["w0"].shape, len(_arrays.files) - 1
-"""The shape of its first array, and how many it holds besides the text about it."""
+"""Shape of its first array, and the number of its arrays."""
 HOST = "tests.tilewe_jax.agents.test_host_agent:Lowest"
 HUGE = 10**30
 DIGITS = "9" * 5000
@@ -44,78 +44,77 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         yield
 
 
-def refuses(outcome: Outcome, message: str) -> None:
+def rejects(outcome: Outcome, message: str) -> None:
     assert outcome.is_one_line, outcome
     assert message in outcome.err
-    assert len(outcome.err) < 6000
+    assert len(outcome.err) < 3000
 
 
 @pytest.mark.parametrize(
     ("command", "message"),
     [
         (f"rollout {SMALL} --seed {HUGE}", "--seed"),
-        (f"match random random {SMALL} --seed {HUGE}", "--seed"),
-        (f"bench {SMALL} --seed {HUGE}", "--seed"),
-        (f"train --out run --set seed={HUGE}", "-2147483648"),
-        ("rollout --batch 1000000000 --games 1000000000", "(--batch)"),
-        (f"rollout --batch {10**12} --games {10**12}", "1,000,000,000,000"),
+        (f"train --out run --set seed={HUGE}", "seed"),
+        (f"rollout --batch {10**12} --games {10**12}", "(--batch)"),
         (f"rollout --batch {10**12} --games {10**12} --out f", "(--batch)"),
-        (f"match --game duo random random --batch {10**12} --games {10**12}", "would fit"),
-        (f"match --game duo random --batch {10**12} --games {10**12}", "would fit"),
-        ("match --game duo random random --games 1000000000000 --batch 4", "would fit"),
-        (f"match --game duo random puct:num_simulations={10**9}", "single one"),
+        (f"match --game duo random random --batch {10**12} --games {10**12}", "GB"),
+        ("match --game duo random random --games 1000000000000 --batch 4", "GB"),
+        (f"match --game duo random puct:num_simulations={10**9}", "GB"),
         (f"match --game duo random puct:num_simulations={10**12}", "num_simulations"),
         (f"match --game duo random puct:num_simulations={DIGITS}", "num_simulations"),
         (f"match --game duo random puct:max_depth={10**12}", "2147483647"),
         ("match --game duo random puct:c_init=1e999", "c_init"),
         ("bench --seconds nan", "--seconds"),
-        ("bench --seconds inf", "--seconds must be finite"),
-        ("bench --batch 0", "--batch must be positive"),
+        ("bench --seconds inf", "--seconds"),
+        ("bench --cores 999", "--cores must be 1 to"),
+        ("bench search --num-simulations 0", "--num-simulations"),
+        ("rollout --batch=many", "'many'"),
+        ("rollout --games -1", "--games must be positive"),
+        ("rollout --game duo --players 2", "players"),
+        ("rollout --game santorini --set size=2", "size must be 3 to 10"),
+        ("rollout --game santorini --set placement=any", "placement must be one of default, random, chosen"),
+        ("rollout --game triominos --set hex_scores=50,60", "hex_scores"),
         ("rollout --devices 100000", "--devices"),
-        ("train --out run --devices 100000", "--devices"),
+        ("rollout --devices 64 --games 1", "--devices must be 1 to 4"),
         ("train --out run --devices 7", "devices must"),
-        ("train --out run --coordinator localhost:1 --num-processes 1 --process-id 5", "not 5 of 1"),
-        ("train --out run --coordinator localhost:1 --num-processes -1 --process-id 0", "not 0 of -1"),
-        ("train --out run --coordinator localhost --num-processes 2 --process-id 0", "must be host:port"),
-        ("train --out run --coordinator localhost:x --num-processes 2 --process-id 0", "must be host:port"),
-        ("train --out run --coordinator localhost:70000 --num-processes 2 --process-id 0", "must be host:port"),
-        (
-            "train --out run --distributed --process-id 0 --coordinator a:1 --num-processes 1",
-            "--distributed",
-        ),
-        ("perft --depth 1000", "--depth"),
+        ("train --out run --coordinator localhost:1 --num-processes 1 --process-id 5", "5"),
+        ("train --out run --coordinator localhost:1 --num-processes -1 --process-id 0", "-1"),
+        ("train --out run --coordinator localhost:x --num-processes 2 --process-id 0", "host:port"),
+        ("train --out run --coordinator localhost:70000 --num-processes 2 --process-id 0", "host:port"),
+        ("train --out run --distributed --process-id 0 --coordinator a:1 --num-processes 1", "--distributed"),
         (f"perft --depth {10**12}", "--depth"),
+        ("perft --depth 0", "--depth must be positive"),
         (f"match random random {SMALL} --opening -1", "opening must"),
         (f"match random random {SMALL} --opening {10**9}", "opening must"),
         (f"match random random {SMALL} --move-seconds nan", "--move-seconds"),
-        (f"match random random {SMALL} --sprt nan nan", "sequential test"),
+        (f"match random random {SMALL} --sprt nan nan", "--sprt"),
         (f"match random random {SMALL} --sprt -1e308 1e308", "sequential test"),
+        ("match --sprt a 5", "'a 5'"),
+        ("match random turtle", "--players 2"),
+        ("match random --list random=1 --set x=1 --list", "x"),
         ("rollout --set size=6 size=7", "--set"),
-        ("rollout --set players=2 --players 3", "give one"),
-        ("train --out run --set iterations=1 iterations=2", "--set gives iterations twice"),
+        ("rollout --set players=2 --players 3", "--players"),
+        ("train --out run --set iterations=1 iterations=2", "iterations twice"),
         (f"rollout --set size={DIGITS}", "size must"),
-        (f"rollout --set size={HUGE}", "32"),
         (f"rollout --set pieces={'[' * 9000}", "names among"),
         ("rollout --set pieces=1,2", "pieces must"),
-        ("rollout --game :", "give module:factory"),
-        ("rollout --game no_such_module:f", "No module named 'no_such_module'"),
+        ("rollout --game :", "module:factory"),
+        ("rollout --game no_such_module:f", "'no_such_module'"),
         ("match --game duo random :", "module:factory"),
         ("bench --search", "tilewe-jax bench search"),
-        ("bench --train santorini_cpu", "tilewe-jax bench train"),
         ("bench train --preset santorini_cpu --game duo", "--game"),
         ("bench --form board --policy random", "--policy"),
         ("bench play --num-simulations 8", "--num-simulations"),
         ("match --run run --game duo", "--game"),
         ("match random random --num-simulations 7", "--num-simulations"),
         ("match --list --out f", "--list"),
-        ("ladder", "--agent and --opponent are needed"),
-        ("ladder --agent random", "--agent and --opponent are needed"),
+        ("ladder --agent random", "--opponent"),
         ("ladder --agent random --opponent random --levels 1-3", "--opponent"),
         ("ladder --agent random --opponent gtp:{level}", "--opponent"),
         ("ladder --agent random --opponent {level} --levels 3-1", "--levels"),
         ("ladder --agent random --opponent {level} --levels 1-999999999", "--levels"),
-        ("ladder --agent random --opponent {level} --levels 1,2 --games 1 2 3", "for each"),
-        ("ladder --agent random --opponent random --games 0", "--games must be positive, not 0"),
+        ("ladder --agent random --opponent {level} --levels 1,2 --games 1 2 3", "--games"),
+        ("ladder --agent random --opponent random --games", "--games"),
         ("ladder --game duo --agent random --opponent random --own-seats 2", "--own-seats must be 1 to 1"),
         ("ladder --game duo --agent nobody --opponent random", "'nobody'"),
         ("ladder --game duo --agent random --opponent random --random-opening 99", "--random-opening must be 0 to 42"),
@@ -123,53 +122,43 @@ def refuses(outcome: Outcome, message: str) -> None:
         ("ladder --game duo --agent random --opponent random --precision nan", "--precision"),
         ("ladder --game duo --agent random --opponent random --seconds-per-move 1", "'random'"),
         ("ladder --game duo --agent random --opponent random --level-elo 1 2", "--level-elo"),
-        ("openings --game duo_official", "--engine and --out are needed"),
-        ("ladder --agent random --opponent random --games", "--games must be positive, not 0"),
+        ("openings --game duo_official", "--engine and --out"),
         ("openings --game santorini --engine true --out f", "moves that"),
         ("train --list --resume", "--resume"),
         ("train --out run --set evaluation.opponents=nosuch", "'nosuch'"),
-        ("train --out run --set replay.records=nowhere", "replay.records: nowhere: No such file"),
+        ("train --out run --set replay.records=nowhere", "replay.records: nowhere"),
         ("train --out run --set evaluation.eval_opening=1000", "eval_opening"),
-        ("train --out run --set selfplay.warmup_policy=nosuch", "warmup_policy"),
-        ("train --out run --set selfplay.num_games=2000000000", "(selfplay.num_games) would fit"),
-        (f"train --out run --set selfplay.num_games={10**12}", "selfplay.num_games"),
+        ("train --out run --set selfplay.num_games=2000000000", "(selfplay.num_games)"),
         ("train --out run --set optimizer.learning_rate=inf", "optimizer.learning_rate"),
         ("train --out run --set max_minutes=nan", "max_minutes must be"),
-        ("train --out run --preset nosuch.py", "No such file"),
+        ("train --out run --preset nosuch.py", "nosuch.py"),
         ("train --out run --set selfplay.opponent=random", "selfplay.opponent_fraction"),
-        ("train --out run --set selfplay.opponent=nosuch selfplay.opponent_fraction=0.5", "'nosuch'"),
-        (
-            f"train --out run --set selfplay.opponent={HOST} selfplay.opponent_fraction=1",
-            "that decides",
-        ),
+        (f"train --out run --set selfplay.opponent={HOST} selfplay.opponent_fraction=1", "that decides"),
         ("analyze --agent one_ply --game santorini", "one_ply"),
         ("analyze --agent nosuch", "'nosuch'"),
-        ("analyze --agent puct:num_simulations=1000000000", "single one"),
-        ("analyze --game duo --agent puct:network=santorini", "rules differ"),
-        (f"analyze --seed {HUGE}", "--seed"),
-        ("analyze --batch 0", "--batch must be positive"),
+        ("analyze --agent puct:num_simulations=1000000000", "GB"),
+        ("analyze --game duo --agent puct:network=santorini", "santorini"),
         (f"analyze --batch {10**12}", "--batch"),
         ("analyze --score-playouts -1", "--score-playouts"),
-        ("rate nosuch", "nosuch: No such file"),
         ("rate nosuch --mistakes 0", "--mistakes must be positive"),
         ("rate nosuch --out /no/such/folder/file", "/no/such/folder"),
-        ("rate /dev/zero", "pipe or"),
-        ("replay /dev/zero", "/dev/zero"),
-        ("show /dev/zero", "pipe or"),
-        ("report /dev/zero", "Not a directory"),
+        ("rate /dev/zero", "/dev/zero"),
+        ("show /dev/zero", "/dev/zero"),
+        ("report /dev/zero", "/dev/zero"),
+        ("render nosuch", "--out is needed"),
     ],
     ids=lambda text: text[:60],
 )
 def test_arguments(command: str, message: str) -> None:
-    refuses(run(*command.split()), message)
+    rejects(run(*command.split()), message)
 
 
 @pytest.mark.parametrize(
     "command",
     [
         "rollout --game santorini --set size=3 --games 4 --batch 4 --out f --seed -5",
-        f"match random random {SMALL} --games 4 --batch 4",
         f"match random random {SMALL} --games 4 --opening 8",
+        "match --game duo --set size=8 random puct:num_simulations=2 --games 4",
         "bench --batch 4 --seconds 0.1",
         "perft --depth 84",
     ],
@@ -178,24 +167,24 @@ def test_good_arguments_reach_their_work(command: str) -> None:
     assert run(*command.split()) == Outcome(None, "", "")
 
 
-def test_rated_games_are_read_before_anything_is_compiled() -> None:
+def test_rated_games_are_read_before_compilation() -> None:
     Path("f").write_text(f"{HEADER}\n{RECORD.replace('[]', '[30, 30]')}")
-    refuses(run("rate", "f"), "f: game 1: move 2: action 30, O1n at a6, is illegal for yellow: ")
-    refuses(run("rate", "f", "--number", "2"), "f: game 1: move 2")
+    rejects(run("rate", "f"), "f: game 1: move 2: action 30, O1n at a6, is illegal for yellow: ")
+    rejects(run("rate", "f", "--number", "2"), "f: game 1: move 2")
     Path("f").write_text(f"{HEADER}\n{RECORD.replace('[]', '[30]')}")
-    refuses(run("rate", "f", "--number", "2"), "--number must be 1 to 1, the games in f, not 2")
-    refuses(run("rate", "f", "--agent", "random"), "random does not search")
+    rejects(run("rate", "f", "--number", "2"), "--number must be 1 to 1, the games in f, not 2")
+    rejects(run("rate", "f", "--agent", "random"), "random does not search")
     assert run("rate", "f") == Outcome(None, "", "")
     Path("f").write_text(HEADER)
-    refuses(run("rate", "f"), "f: it has no games")
+    rejects(run("rate", "f"), "f: it has no games")
     Path("f.blksgf").write_text("(;GM[Blokus Duo];W[e10])")
-    refuses(run("rate", "f.blksgf"), "f.blksgf: game 1: move 1, W[e10], is not the turn of B")
+    rejects(run("rate", "f.blksgf"), "f.blksgf: game 1: move 1, W[e10], is not the turn of B")
 
 
-def test_weights_to_begin_with_are_read_before_anything_is_compiled() -> None:
+def test_initial_weights_are_read_before_compilation() -> None:
     for name, message in (("nosuch.npz", "No such file"), ("nosuch", "network.init 'nosuch': not found")):
         config = settings.changed(TrainConfig(), {"network.init": name})
-        program = SimpleNamespace(game=config.game.make(), mesh=SimpleNamespace(devices=np.zeros(1)))  # with nothing to begin
+        program = SimpleNamespace(game=config.game.make(), mesh=SimpleNamespace(devices=np.zeros(1)))
         with pytest.raises(ValueError, match=message):
             START(Run(config, Path("run"), cast(Program, program)))
         assert not Path("run").exists()
@@ -223,7 +212,7 @@ def test_weights_to_begin_with_are_read_before_anything_is_compiled() -> None:
 def test_records(content: str, message: str) -> None:
     Path("f").write_text(content)
     for command in ("replay", "show", "rate"):
-        refuses(run(command, "f"), message)
+        rejects(run(command, "f"), message)
 
 
 def test_records_with_a_mark_and_blank_last_lines() -> None:
@@ -232,18 +221,18 @@ def test_records_with_a_mark_and_blank_last_lines() -> None:
     assert (game.id, len(games)) == ("duo", 1)
 
 
-def test_pipes_and_large_files_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipes_and_large_files_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo("pipe.npz")
     os.symlink("pipe.npz", "link")
     for command in ("replay link", "match --game santorini gumbel:network=pipe.npz random"):
-        refuses(run(*command.split()), "it is a pipe or a device, not a regular file")
+        rejects(run(*command.split()), "it is a pipe or a device, not a regular file")
     monkeypatch.setattr("tilewe_jax.records.FILE_LIMIT", 3)
     Path("f").write_text(HEADER)
-    refuses(run("replay", "f"), f"f: it has {len(HEADER)} bytes; at most 3 are read")
+    rejects(run("replay", "f"), f"f: it has {len(HEADER)} bytes; at most 3 are read")
 
 
 class Canary:
-    """Unpickling this makes a file."""
+    """Unpickling an instance creates a folder."""
 
     def __reduce__(self) -> Any:
         return os.mkdir, ("canary",)
@@ -291,11 +280,11 @@ def _about(**changes: Any) -> dict[str, Any]:
 )
 def test_weights(members: dict[str, bytes | None], about: Any, message: str) -> None:
     rewritten(SHIPPED, Path("bad.npz"), members, about)
-    refuses(run("match", "--game", "santorini", "gumbel:network=bad.npz", "random"), message)
+    rejects(run("match", "--game", "santorini", "gumbel:network=bad.npz", "random"), message)
     assert not Path("canary").exists()
 
 
-def test_archives_that_are_none() -> None:
+def test_damaged_archives() -> None:
     shipped = SHIPPED.read_bytes()
     for content, message in (
         (b"", "is not"),
@@ -313,7 +302,7 @@ def test_archives_that_are_none() -> None:
 
 
 def test_a_zip_bomb_is_not_unpacked() -> None:
-    """A member that unpacks to two gigabytes; its compressed data are never asked for."""
+    """A member that would unpack to two gigabytes is not decompressed."""
     with zipfile.ZipFile(SHIPPED) as old, zipfile.ZipFile("bad.npz", "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():
             if name != "w0.npy":
@@ -352,7 +341,7 @@ def test_exported_networks() -> None:
 def test_config_json(content: str, message: str) -> None:
     Path("run").mkdir()
     Path("run/config.json").write_text(content)
-    refuses(run("report", "run"), message if message != "settings" else "these are not the settings of a run")
+    rejects(run("report", "run"), message if message != "settings" else "these are not the settings of a run")
     for command in ("match --run run", "train --out run --resume"):
         outcome = run(*command.split())
         assert outcome.is_one_line
@@ -387,7 +376,7 @@ def test_logs_of_wrong_form() -> None:
         for path in Path("run").glob("*.jsonl"):
             path.unlink()
         Path(f"run/{name}.jsonl").write_text(row + "\n")
-        refuses(run("report", "run"), "run")
+        rejects(run("report", "run"), "run")
 
 
 @pytest.mark.parametrize(
@@ -408,10 +397,10 @@ def test_logs_of_wrong_form() -> None:
 )
 def test_presets(code: str, message: str) -> None:
     Path("preset.py").write_text(code)
-    refuses(run("train", "--out", "run", "--preset", "preset.py"), message)
+    rejects(run("train", "--out", "run", "--preset", "preset.py"), message)
 
 
-def test_code_of_others_that_raises() -> None:
+def test_user_code_that_raises() -> None:
     Path("raises_at_once.py").write_text("def make(*game): 1/0\n")
     Path("has_an_error.py").write_text("def make(\n")
     Path("exits.py").write_text("import sys; sys.exit()\n")
@@ -421,7 +410,7 @@ def test_code_of_others_that_raises() -> None:
             "match --game duo random {}",
             "match --game duo random puct:network={}",
         ):
-            refuses(run(*command.format(f"{module}:make").split()), message)
+            rejects(run(*command.format(f"{module}:make").split()), message)
 
 
 def test_files_are_replaced_through_links_and_keep_their_modes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -453,8 +442,8 @@ def test_files_are_replaced_through_links_and_keep_their_modes(monkeypatch: pyte
     assert stat.S_IMODE((folder / "absent").stat().st_mode) == 0o640
     assert sorted(os.listdir(folder)) == ["absent", "target"]
     os.symlink("loop", "loop")
-    refuses(run(*f"rollout {SMALL} --games 4 --out loop".split()), "cannot write loop: Too many levels of symbolic links")
-    refuses(run(*f"rollout {SMALL} --games 4 --out folder".split()), "it is a folder")
+    rejects(run(*f"rollout {SMALL} --games 4 --out loop".split()), "cannot write loop: Too many levels of symbolic links")
+    rejects(run(*f"rollout {SMALL} --games 4 --out folder".split()), "it is a folder")
 
 
 def test_pipes_and_devices_are_written_directly() -> None:

@@ -1,4 +1,4 @@
-"""What the command line does before its first result: the compilation cache, progress, interrupts. Nothing is compiled here."""
+"""The compilation cache, progress, and interrupts before the first result. Nothing is compiled."""
 
 import io
 import json
@@ -26,16 +26,16 @@ VARIABLES = ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE", *compi
 
 @pytest.fixture
 def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of caches of a user, who has set nothing; warnings are shown as before after the test."""
+    """A folder for caches, without settings of the user."""
     for name in VARIABLES:
-        monkeypatch.setenv(name, "")  # so that it is restored
+        monkeypatch.setenv(name, "")  # restored after the test
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     return tmp_path
 
 
-def test_the_tests_have_a_cache_of_their_own() -> None:
+def test_the_tests_have_their_own_cache() -> None:
     assert os.environ["JAX_COMPILATION_CACHE_DIR"] != str(compilation_cache.folder())
 
 
@@ -72,14 +72,14 @@ def test_commands_have_a_cache_and_help_needs_none(caches: Path, capsys: pytest.
     assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(compilation_cache.folder())
 
 
-def test_without_a_folder_that_can_be_written_there_is_no_cache(caches: Path) -> None:
+def test_a_read_only_folder_disables_the_cache(caches: Path) -> None:
     (caches / "tilewe_jax").write_text("a file")
     compilation_cache.enable()
     assert not set(VARIABLES) & set(os.environ)
 
 
 def test_unfinished_and_damaged_entries_are_deleted(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """JAX can delete nothing while an entry has no time of access, and never replaces one that it cannot read."""
+    """JAX fails to delete entries without a time of access, and does not replace damaged ones."""
     folder = caches / "tilewe_jax"
     folder.mkdir()
     names = ("jit_old-1-cache", "jit_new-2-cache", "jit_play-3-cache", "jit_play-3-atime", "jit_play_on-4-cache")
@@ -96,7 +96,7 @@ def test_unfinished_and_damaged_entries_are_deleted(caches: Path, capsys: pytest
 
 
 def test_a_damaged_entry_is_replaced_in_silence(caches: Path) -> None:
-    """With JAX itself, in a process of its own that compiles something small three times."""
+    """JAX compiles a small function in two processes."""
     program = (
         "from tilewe_jax.cli import compilation_cache; compilation_cache.enable()\n"
         "import jax; print(jax.jit(lambda x: x + 1)(1))"
@@ -176,7 +176,7 @@ def test_an_early_ctrl_c_keeps_the_file_and_prints_no_table(
 
 
 def test_the_pace_of_a_run() -> None:
-    """What was not done yet is compiled when it is, which takes about as long as the first iteration did."""
+    """A part that is new in an iteration must compile, which takes about as long as the first iteration."""
     pace = _Pace()
     assert pace.of(["self-play", "learning"]) == 0
     pace.add({"self-play": 30.0, "learning": 0.0})

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from tests.tilewe_jax.cli.test_cli import run
-from tilewe_jax import records
+from tilewe_jax import presets, records
 from tilewe_jax.cli import crash, games, streams
 from tilewe_jax.cli import main as cli
 from tilewe_jax.cli.tables import Rows
@@ -25,7 +25,7 @@ AGENTS = ("gumbel:num_simulations=16,max_num_considered_actions=4", "gumbel:num_
 
 
 def process(*arguments: str, closed: str = "", **environment: str) -> tuple[int, str, str]:
-    """Run a command as a process. The reader of the stream ``closed`` has gone before it starts."""
+    """Run a command as a process; the stream ``closed`` has no reader."""
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "tilewe_jax", *arguments]
@@ -35,7 +35,7 @@ def process(*arguments: str, closed: str = "", **environment: str) -> tuple[int,
     return done.returncode, *((content or b"").decode("latin-1") for content in (done.stdout, done.stderr))
 
 
-@pytest.mark.parametrize("width", [1, 2, 7, 20, 40, 59, 80, 81, 200])
+@pytest.mark.parametrize("width", [1, 7, 40, 59, 80, 200])
 def test_tables_keep_names_and_numbers_whole_at_any_width(width: int) -> None:
     table = Rows("agent", "win rate", "ties", wrap=("agent",), title="duo (2 players)")
     for agent in AGENTS:
@@ -51,12 +51,14 @@ def test_tables_keep_names_and_numbers_whole_at_any_width(width: int) -> None:
         assert max(map(len, text.splitlines())) <= width
 
 
-@pytest.mark.parametrize("width", ["1", "13", "40"])
+@pytest.mark.parametrize("width", ["1", "40"])
 def test_narrow_terminals_show_all_ids(width: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", width)
     code, out, _ = run(capsys, "games")
     assert code == 0
     assert set(available_games()) <= set(re.findall(r"\w+", out))
+    code, out, _ = run(capsys, "train", "--list")
+    assert (code, set(presets.names()) <= set(re.findall(r"\w+", out))) == (0, True)
     for arguments in (["--help"], ["games", "--help"]):
         code, out, _ = run(capsys, *arguments)
         assert code == 0
@@ -77,10 +79,8 @@ def test_every_encoding_can_print_every_text(encoding: str) -> None:
         assert content == b"1 +- 2 ... \\u2588 \\udcff\n"
 
 
-@pytest.mark.parametrize(
-    "environment", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
-)
-def test_processes_print_in_other_encodings(environment: dict[str, str]) -> None:
+def test_processes_print_in_other_encodings() -> None:
+    environment = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     code, out, err = process("games", "\u20ac", **environment)
     assert (code, out) == (2, "")
     assert err.startswith("tilewe-jax: ")
@@ -89,12 +89,12 @@ def test_processes_print_in_other_encodings(environment: dict[str, str]) -> None
     assert "| santorini" in out
 
 
-@pytest.mark.parametrize("arguments", [["games"], ["games", "--json"], ["--help"], ["games", "--help"], ["train", "--list"]])
-def test_a_reader_that_goes_ends_a_command_without_a_message(arguments: list[str]) -> None:
+@pytest.mark.parametrize("arguments", [["games"], ["--help"], pytest.param(["train", "--list"], marks=pytest.mark.slow)])
+def test_a_command_without_a_reader_ends_silently(arguments: list[str]) -> None:
     assert process(*arguments, closed="stdout") == (streams.CODE_OF_BROKEN_PIPE, "", "")
 
 
-def test_a_command_whose_messages_nobody_reads_keeps_its_exit_code() -> None:
+def test_unread_messages_do_not_change_the_exit_code() -> None:
     assert process("nosuch", closed="stderr") == (2, "", "")
 
 
@@ -175,7 +175,7 @@ def test_progress_is_shown_while_own_games_are_replayed(
         run(capsys, command, "f", *options)
 
 
-def test_progress_says_what_is_true_and_counts_in_words() -> None:
+def test_lines_of_progress() -> None:
     shown = progress.Progress(total=1, console=None)
     assert "minute" not in shown.line()
     assert re.search(r": \d+ s$", shown.line())

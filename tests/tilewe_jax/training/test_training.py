@@ -263,7 +263,7 @@ def test_unusable_folders(program: Program, toy_run: Path, tmp_path: Path, capsy
         (["--set", "game.options.size=2"], "size must be"),
         (["--set", "game.id=chess", "game.options.size=2"], "chess"),
         (["--set", "selfplay.num_games=100000000"], "GB per device"),
-        (["--preset", "chess"], "classic_2_cpu, classic_cpu, "),
+        (["--preset", "chess"], "chess"),
         (["--preset", "nothing.py"], "nothing.py: No such file"),
         (["--set", "network.init=nobody"], "network.init 'nobody': not found"),
         (["--set", "network.init=santorini", "network.architecture=mlp"], "reach_resnet nano"),

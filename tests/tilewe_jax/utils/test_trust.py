@@ -1,4 +1,4 @@
-"""Files run nothing unless they are trusted, and modules of the user are imported where the command line names them."""
+"""Untrusted files run no code, and the command line imports the modules that it names."""
 
 import importlib
 import json
@@ -31,11 +31,11 @@ BASE = changed(
     TrainConfig(),
     {"game.options.size": "3", "network.size": "tiny", "network.architecture": "mlp", "loss.td_lambda": "0.5"},
 )
-"""Settings that make the game when they are read, because of td_lambda."""
+"""Settings that make the game while they are read, because of td_lambda."""
 COMMAND = 'gtp:command="touch canary"'
 HOSTILE: tuple[tuple[str, Any], ...] = (
     ("game.id", "hostile:make"),
-    ("game.id", "puct:make"),  # the kind of an agent is the name of a module elsewhere
+    ("game.id", "puct:make"),  # also the name of a kind of agents
     ("game.id", "best:make"),
     ("network.architecture", "hostile:make"),
     ("network.architecture", "level:make"),
@@ -65,7 +65,7 @@ CONFIG = TrainConfig(game=GameConfig("santorini"))
 
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A folder with modules that make the file ``canary`` when they are imported."""
+    """A folder with modules that create the file ``canary`` when they are imported."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("hostile", "puct", "best", "level"):
@@ -80,13 +80,13 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         sys.modules.pop(name, None)
 
 
-def refuses(outcome: Outcome, message: str) -> None:
+def rejects(outcome: Outcome, message: str) -> None:
     assert outcome.is_one_line, outcome
     assert message in outcome.err
 
 
 def _write(name: str | None = None, value: Any = None) -> None:
-    """Write the settings of a run, with one of them replaced."""
+    """Write the settings of a run, with one setting replaced."""
     content = settings.to_json(BASE)
     if name:
         *parents, last = name.split(".")
@@ -109,19 +109,19 @@ def test_settings_in_a_file_run_nothing(name: str, value: Any) -> None:
     assert str(text[0] if isinstance(text, list) else text) in str(caught.value)
     for command in ("train --out run --resume", "match --run run random random"):
         outcome = run(*command.split())
-        refuses(outcome, "--trust")
+        rejects(outcome, "--trust")
         assert outcome.code == 1
     assert not Path("canary").exists()
 
 
 def test_a_trusted_file_names_code() -> None:
     _write("game.id", "hostile:make")
-    refuses(run("train", "--out", "run", "--resume", "--trust"), "division by zero")
+    rejects(run("train", "--out", "run", "--resume", "--trust"), "division by zero")
     assert Path("canary").exists()
     _write("evaluation.opponents", [COMMAND])
     assert read_config(Path("run"), trust=True).evaluation.opponents == (COMMAND,)
     with trusting(), trusting(False):
-        assert read_config(Path("run")).evaluation.opponents == (COMMAND,), "what is trusted outside is trusted inside"
+        assert read_config(Path("run")).evaluation.opponents == (COMMAND,), "an outer trust holds inside"
     with pytest.raises(UntrustedError):
         read_config(Path("run"))
 
@@ -129,14 +129,14 @@ def test_a_trusted_file_names_code() -> None:
 def test_settings_of_the_command_line_are_trusted() -> None:
     _write("evaluation.opponents", ["random", COMMAND])
     assert run("train", "--out", "run", "--resume", "--set", "evaluation.opponents=random").code is None
-    assert not Path("canary").exists(), "a setting that is given replaces that of the file"
+    assert not Path("canary").exists(), "a given setting replaces the setting of the file"
     _write("game.id", "hostile:make")
     for given in ({"seed": "3"}, {"network.architecture": "hostile:make"}):
         with pytest.raises(UntrustedError):
             configured(None, given, Path("run"), resume=True)
     assert not Path("canary").exists()
-    refuses(run("train", "--out", "run", "--resume", "--set", "game.id=hostile:make"), "division by zero")
-    assert Path("canary").exists(), "the same text that is given again is meant"
+    rejects(run("train", "--out", "run", "--resume", "--set", "game.id=hostile:make"), "division by zero")
+    assert Path("canary").exists(), "the same text on the command line is trusted"
 
 
 def test_harmless_settings_need_no_trust() -> None:
@@ -157,7 +157,7 @@ def test_names_of_files_name_no_agents() -> None:
     Path("run/weights").mkdir()
     for name in (f"{COMMAND},y", "hostile:make", "x=hostile:make", "000001"):
         Path(f"run/weights/{name}.npz").write_bytes(b"no weights")
-        refuses(run("match", "--run", "run"), "run/weights" if "," not in name else "comma")
+        rejects(run("match", "--run", "run"), "run/weights" if "," not in name else "comma")
         Path(f"run/weights/{name}.npz").unlink()
     assert not Path("canary").exists()
 
@@ -173,7 +173,7 @@ def test_checkpoints_and_records_make_no_game_of_a_module() -> None:
     header = {"format": "tilewe-jax-games/1", "game": "hostile:make", "options": {}, "version": 1, "seed": 0}
     Path("f").write_text(json.dumps(header) + "\n")
     for command in ("replay", "show", "rate"):
-        refuses(run(command, "f"), "hostile:make")
+        rejects(run(command, "f"), "hostile:make")
     assert not Path("canary").exists()
 
 
@@ -199,8 +199,8 @@ def test_weights_name_an_architecture_of_a_module() -> None:
     with pytest.raises(UntrustedError, match=r"own.npz: architecture names code, 'mine:small'.*--trust"):
         weights.load(game, "own.npz")
     agents = ("random", "puct:network=own.npz", "--set", "size=3")
-    refuses(run("match", "--game", "santorini", *agents), "--trust")
-    refuses(run("export", "--game", "santorini", "--set", "size=3", "--network", "own.npz", "--out", "x.onnx"), "--trust")
+    rejects(run("match", "--game", "santorini", *agents), "--trust")
+    rejects(run("export", "--game", "santorini", "--set", "size=3", "--network", "own.npz", "--out", "x.onnx"), "--trust")
     assert not Path("canary").exists()
     for trust, known in ((True, ""), (False, "mine:small")):
         assert weights.read(game, Path("own.npz"), trust=trust, known=known).description == description
@@ -216,8 +216,8 @@ def test_architectures_that_are_not_registered_here() -> None:
     with pytest.raises(ValueError, match=r"'mine' is not registered .*default, resnet.*--import MODULE.*module:fac"):
         resolve(game, "mine")
     _write("network", {**settings.to_json(BASE.network), "architecture": "mine", "registered_by": "my_preset.py"})
-    refuses(run("train", "--out", "run", "--resume"), "--import my_preset.py (train takes --preset my_preset.py as well)")
-    refuses(run("train", "--out", "run", "--resume", "--preset", "santorini_cpu"), "Python file")
+    rejects(run("train", "--out", "run", "--resume"), "--import my_preset.py (train takes --preset my_preset.py as well)")
+    rejects(run("train", "--out", "run", "--resume", "--preset", "santorini_cpu"), "Python file")
     outcome = run("train", "--out", "run", "--resume", "--preset", "my_preset.py")
     assert outcome.code is None
     assert "keeps its settings" in outcome.err
@@ -242,11 +242,11 @@ def test_modules_are_imported_first(monkeypatch: pytest.MonkeyPatch) -> None:
     given = ("--import", "registers", "--import", "sub/uses.py", "--set", "network.architecture=imported_by_path")
     assert run("train", "--out", "run", *given).code is None
     assert registered_by("imported_by_path") == "sub/uses.py"
-    assert sys.path == before, "packages that are not installed are not looked for in the folder"
-    refuses(run("games", "--import", "nosuch"), "--import: module 'nosuch': No module named 'nosuch'")
-    refuses(run("games", "--import", "nosuch.py"), "nosuch.py")
-    refuses(run("replay", "--import", "registers", "games.jsonl"), "games.jsonl: No such file")
-    refuses(run("games", "--import", "hostile", "--import", "own.net"), "own.net")
+    assert sys.path == before, "sys.path is restored"
+    rejects(run("games", "--import", "nosuch"), "--import: module 'nosuch': No module named 'nosuch'")
+    rejects(run("games", "--import", "nosuch.py"), "nosuch.py")
+    rejects(run("replay", "--import", "registers", "games.jsonl"), "games.jsonl: No such file")
+    rejects(run("games", "--import", "hostile", "--import", "own.net"), "own.net")
     with pytest.raises(ValueError, match="division by zero"):
         factories.call("x", sys.modules["hostile"].make)
     for name in ("registers", "beside", "uses"):
@@ -259,7 +259,7 @@ def test_every_command_imports_and_those_with_agents_trust() -> None:
     for kind in kinds.values():
         has_agents = {"agent", "agents", "network", "out_of_run", "run_", "resume"} & set(kind.__dataclass_fields__)
         assert issubclass(kind, Trust) == bool(has_agents)
-    assert GameOptions("duo", 2).game == "duo", "the shared options have no places"
+    assert GameOptions("duo", 2).game == "duo", "shared options are not positional"
 
 
 def test_names_of_architectures() -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -14,60 +14,41 @@ from tilewe_jax.records import Record
 from tilewe_jax.search import memory
 
 
-@dataclass(frozen=True)
-class Batch:
-    """A finished batch of games."""
-
-    lengths: np.ndarray
-    """Number of actions, ``[games]``."""
-    scores: np.ndarray
-    """Final scores, ``[games, players]``."""
-    returns: np.ndarray
-    """Outcomes, ``[games, players]``."""
-    example: Any
-    """Final state of one game."""
-    records: list[Record]
-    """One record per game; empty unless records are kept."""
-
-
 @dataclass
 class RandomGames:
-    """The random games played so far."""
+    """The finished batches of random games."""
 
     game: Game[Any]
     """The game that was played."""
-    batches: list[Batch] = field(default_factory=list)
-    """Finished batches; an interrupted batch is dropped."""
+    rollouts: list[batching.Rollout[Any]] = field(default_factory=list)
+    """Finished batches as NumPy arrays; an interrupted batch is dropped."""
+    records: list[Record] = field(default_factory=list)
+    """One record per game; empty unless records are kept."""
     seconds: float = 0.0
     """Wall time spent playing, without compilation."""
     interrupted: bool = False
-    """Whether play was interrupted before all games were played."""
+    """Play was interrupted before all games were played."""
 
     @property
     def games(self) -> int:
         """Number of games."""
-        return sum(len(batch.lengths) for batch in self.batches)
+        return sum(len(rollout.lengths) for rollout in self.rollouts)
 
     @property
     def moves(self) -> int:
         """Number of actions."""
-        return sum(int(batch.lengths.sum()) for batch in self.batches)
-
-    @property
-    def records(self) -> list[Record]:
-        """Records of all games."""
-        return [record for batch in self.batches for record in batch.records]
+        return sum(int(rollout.lengths.sum()) for rollout in self.rollouts)
 
     @property
     def example(self) -> Any:
         """Final state of one game; ``None`` before the first batch."""
-        return self.batches[-1].example if self.batches else None
+        return jax.tree.map(lambda leaf: leaf[-1], self.rollouts[-1].state) if self.rollouts else None
 
     def summary(self) -> dict[str, Any]:
         """Return means and standard errors by seat, as JSON."""
         players = self.game.num_players
-        scores = np.concatenate([np.zeros((0, players)), *(batch.scores for batch in self.batches)])
-        returns = np.concatenate([np.zeros((0, players)), *(batch.returns for batch in self.batches)])
+        scores = np.concatenate([np.zeros((0, players)), *(rollout.scores for rollout in self.rollouts)])
+        returns = np.concatenate([np.zeros((0, players)), *(rollout.returns for rollout in self.rollouts)])
 
         def mean_and_error(values: np.ndarray) -> tuple[list[float], list[float]]:
             if not self.games:
@@ -136,11 +117,12 @@ def play_games(
         started = time.perf_counter()
         remaining = games
         while remaining:
-            played = jax.device_get(compiled(keys(len(result.batches))))
+            played = jax.device_get(compiled(keys(len(result.rollouts))))
             rollout, recorded = jax.tree.map(lambda leaf, count=remaining: leaf.reshape(-1, *leaf.shape[2:])[:count], played)
             records = _records(game, rollout, *recorded) if keep else []
-            example = jax.tree.map(lambda leaf: leaf[-1].copy(), rollout.state)
-            result.batches.append(Batch(rollout.lengths, rollout.scores, rollout.returns, example, records))
+            last = jax.tree.map(lambda leaf: leaf[-1:].copy(), rollout.state)  # frees the other states
+            result.records += records
+            result.rollouts.append(replace(rollout, state=last))
             result.seconds = time.perf_counter() - started
             remaining -= len(rollout.lengths)
             progress(result)
