@@ -1,4 +1,4 @@
-"""What the tests of bad inputs and the fuzzer share: commands run in this process up to their work, and hostile values."""
+"""Helpers for tests of bad inputs and the fuzzer: commands that stop before their work, and damaged files."""
 
 import contextlib
 import io
@@ -26,7 +26,7 @@ WORK = (
     "tilewe_jax.interop.analysis.serve_standard_streams",
     "tilewe_jax.records.replay",
 )
-"""What commands call once all their arguments and files are checked: it compiles, plays, or starts processes."""
+"""Functions that commands call after all checks of arguments and files, to compile, play, or start processes."""
 
 
 class ReachedWorkError(BaseException):
@@ -35,24 +35,24 @@ class ReachedWorkError(BaseException):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a command."""
+    """Outcome of a command."""
 
     code: int | None
-    """Its exit code; ``None`` where it accepted its input and was stopped before its work."""
+    """Exit code; ``None`` for an accepted input, after which the command is stopped before its work."""
     out: str
-    """What it wrote to standard output."""
+    """Standard output."""
     err: str
-    """What it wrote to standard error."""
+    """Standard error."""
 
     @property
     def is_one_line(self) -> bool:
-        """Whether the command refused its input as it should."""
+        """The command rejected its input in one line."""
         return self.code in (1, 2) and self.err.startswith("tilewe-jax: ") and self.err.count("\n") == 1
 
 
 @contextlib.contextmanager
 def stopped_before_work() -> Iterator[None]:
-    """Commands raise ``ReachedWorkError`` in place of their work, and make no devices."""
+    """Context manager in which commands raise ``ReachedWorkError`` instead of their work, and configure no devices."""
     with contextlib.ExitStack() as stack:
         for name in WORK:
             stack.enter_context(mock.patch(name, side_effect=ReachedWorkError))
@@ -75,13 +75,13 @@ def run(*arguments: str) -> Outcome:
 
 
 def header(shape: Any, descr: Any = "<f2", version: bytes = b"\x01\x00") -> bytes:
-    """The header of an ``.npy`` file."""
+    """Return the header of an ``.npy`` file."""
     text = repr({"descr": descr, "fortran_order": False, "shape": shape}).encode() + b"\n"
     return b"\x93NUMPY" + version + len(text).to_bytes(2, "little") + text
 
 
 def rewritten(source: Path, target: Path, members: dict[str, bytes | None], about: Any = None) -> Path:
-    """A copy of a file of weights with some members replaced, or left out (``None``), and with another description."""
+    """Copy a file of weights with some members replaced or removed (``None``), and with another description."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():
             content = members.get(name, old.read(name))
@@ -96,7 +96,7 @@ def rewritten(source: Path, target: Path, members: dict[str, bytes | None], abou
 
 
 def npy(array: np.ndarray, allow_pickle: bool = False) -> bytes:
-    """An array as an ``.npy`` file."""
+    """Return an array as the bytes of an ``.npy`` file."""
     file = io.BytesIO()
     np.lib.format.write_array(file, array, allow_pickle=allow_pickle)
     return file.getvalue()

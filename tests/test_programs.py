@@ -19,6 +19,6 @@ ROOT = Path(__file__).parents[1]
         "tests/jax_versions.py --only oldest -- tests/tilewe_jax/test_bits.py",
     ],
 )
-def test_a_long_check_in_short(command: str) -> None:
+def test_short_forms_of_long_checks(command: str) -> None:
     done = subprocess.run([sys.executable, *command.split()], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""What is written is true: code runs, commands parse, the map names what there is, the site builds without a broken link."""
+"""The documentation is correct: code runs, commands parse, named files and options exist, links work, the site builds."""
 
 import re
 import shlex
@@ -31,7 +31,7 @@ TEXT = "".join([README, *OTHERS, *EXPERIMENTS, *SITE.values()])
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", TEXT, re.DOTALL)
 PEER_PAGES = {path.relative_to(ROOT) for path in interop_docs.PAGES}
 QUICK = ("README.md", "tilewe_jax/tilewe", "tilewe_jax/games/santorini", "tilewe_jax/games/triominos")
-"""Pages whose code is tried at every run; that of the others is with the slow tests."""
+"""Pages whose code runs in every run of the tests; the code of other pages is slow."""
 CODE = [
     pytest.param(code, id=f"{page}-{i}", marks=[] if page in QUICK else [pytest.mark.slow])
     for page, text in {"README.md": README, **dict(zip(PAGES, OTHERS, strict=True)), **SITE}.items()
@@ -48,15 +48,15 @@ def test_code_runs(code: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_parse(command: str) -> None:
-    assert cli._parse(shlex.split(command))
+    assert cli._parse(shlex.split(re.sub(r" \$\w+", "", command)))
 
 
 def test_samples_were_found() -> None:
-    assert len(CODE) >= 20
-    assert len(COMMANDS) >= 90
+    assert CODE
+    assert COMMANDS
 
 
-def test_the_map_names_what_there_is() -> None:
+def test_the_source_tree_names_existing_files() -> None:
     (tree,) = re.findall(r"```\n(.*?)```", SITE[Path("docs/architecture.md")], re.DOTALL)
     for path in re.findall(r"^  ([\w/ .]+?(?:\.py|/))(?: |$)", tree, re.MULTILINE):
         for name in path.split():
@@ -74,14 +74,14 @@ FILES = {
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a page, on GitHub and on the site: its headings in lower case, with hyphens for blanks."""
+    """Return the anchors of a page: its headings in lower case, with hyphens for blanks."""
     headings = re.findall(r"^#+ +(.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
     plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)|`", r"\1", heading) for heading in headings]
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
 
 
 def wrong_links(page: Path, text: str) -> list[str]:
-    """The links and pictures of a page that lead to no file, or to no heading of one."""
+    """Return the links of a page to missing files or headings."""
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
     wrong = []
     for link in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", prose):
@@ -95,8 +95,7 @@ def wrong_links(page: Path, text: str) -> list[str]:
     return wrong
 
 
-def test_links_between_files_lead_somewhere() -> None:
-    """In the repository, where all pages are read; ``docs/hooks.py`` makes them links of the site."""
+def test_links_between_files() -> None:
     assert len(FILES) > 20
     assert [link for page, text in FILES.items() for link in wrong_links(page, text)] == []
 
@@ -107,15 +106,15 @@ def test_wrong_links_are_found(tmp_path: Path) -> None:
     assert wrong_links(tmp_path / "page.md", text) == ["page.md: other.md#none", "page.md: none.svg"]
 
 
-def test_options_that_are_named_exist() -> None:
-    """In running text, too, where ``test_commands_parse`` finds no command lines."""
+def test_named_options_exist() -> None:
+    """``test_commands_parse`` reads only code blocks; this test reads inline code."""
     options = {
         name: {option_name(field.name).removeprefix("--") for field in fields(cli._command(name))} for name in cli.COMMANDS
     }
     programs = "".join(path.read_text() for folder in ("experiments", "tests") for path in (ROOT / folder).rglob("*.py"))
     others = ("XLA_FLAGS", "mypy", "ruff", "pip ", "pytest", "tensorboard")
     for page, text in FILES.items():
-        if page.name == "CHANGELOG.md":  # which names what there was
+        if page.name == "CHANGELOG.md":  # names removed options too
             continue
         for code in re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
             command = re.match(r"tilewe-jax (?:--no-cache )?(bench [a-z]+|[a-z]\w*)", code)
@@ -146,7 +145,7 @@ def test_the_site_builds(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_words_are_spelled_as_they_should_be() -> None:
+def test_spelling() -> None:
     pytest.importorskip("codespell_lib", reason="needs the extra docs")
     folders = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "tilewe_jax", "search", "experiments"]
     command = [sys.executable, "-m", "codespell_lib", "--skip", "*.svg,*.npz,*.js,*.json,*.css,*.html,*.png", *folders]

@@ -30,7 +30,7 @@ class Option:
     """Properties of an option, an annotation of its type."""
 
     form: str = ""
-    """Placeholder of the value in the help, such as FOLDER. Values of an option with NAME=VALUE must contain ``=``."""
+    """Placeholder of the value in the help, like FOLDER. Values of an option with NAME=VALUE must contain ``=``."""
     is_repeated: bool = False
     """The option is given once for each value of its list."""
     is_rare: bool = False
@@ -74,7 +74,7 @@ class _Field:
         return len(get_args(kind)) if is_fixed else math.inf
 
     def takes(self, text: str) -> bool:
-        """Whether a text can be a value: an option with NAME=VALUE takes no agent such as ``puct:num_simulations=8``."""
+        """Return whether a text can be a value. An agent like ``puct:num_simulations=8`` is not a NAME=VALUE."""
         name, equals, _ = text.partition("=")
         return "=VALUE" not in self.option.form or bool(equals and name.replace(".", "").isidentifier())
 
@@ -198,7 +198,7 @@ def _options(kind: type[Any]) -> dict[str, _Field]:
 
 
 def _list_in(kind: Any) -> Any:
-    """The type of a list among the alternatives of a type; ``None`` if there is none."""
+    """Return the list type among the alternatives of a type, or ``None``."""
     return next((part for part in (kind, *get_args(kind)) if is_list(part)), None)
 
 

@@ -52,7 +52,7 @@ def setting(
         positive: whether only values above 0 are allowed.
         may_change: whether a run may be resumed with another value.
         holds: content of its texts, see ``training.config.code_in_settings``: ``"agents"``; ``"data"``, which never names
-            code; or ``"code"``, where any text with a colon names code.
+            code; or ``"code"``: any text with a colon names code.
     """
     metadata = {"minimum": minimum, "maximum": maximum, "positive": positive, "may_change": may_change, "holds": holds}
     return field(default=default, metadata=metadata)

@@ -27,7 +27,7 @@ from tilewe_jax.utils.words import counted
 class Gtp(GameOptions, Trust):
     """Play as an engine for other programs, which send commands of the Go Text Protocol (GTP) to standard input.
 
-    Commands, moves and colours are those of Pentobi's engine, so that twogtp and any GTP controller can use this engine;
+    Commands, moves and colours match Pentobi's engine, so that twogtp and any GTP controller can use this engine;
     list_commands lists the commands. Under time_settings, a puct agent searches until the time for the move is over, with at
     most the simulations of --agent; agents without a time limit reject the command.
     """

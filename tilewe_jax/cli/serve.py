@@ -128,7 +128,7 @@ class Serve(Trust):
             reason = getattr(error, "strerror", None) or str(error)
             raise UsageError(f"--host must be a name or address of this machine, not {self.host!r} ({reason})") from None
         listener = socket.socket(family, socket.SOCK_STREAM)
-        if sys.platform != "win32":  # where it would let two servers listen on one port
+        if sys.platform != "win32":  # on Windows it would let two servers listen on one port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if sys.platform == "linux":
             # Without the limit, closing a connection would wait forever for a client that does not read.

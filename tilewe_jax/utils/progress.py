@@ -87,7 +87,7 @@ class Progress:
 
     @property
     def is_compiling(self) -> bool:
-        """Whether JAX compiles, so that an end of the command loses no results."""
+        """JAX compiles, so that an end of the command loses no results."""
         return self._phase == COMPILING
 
     def phase(self, phase: str) -> None:

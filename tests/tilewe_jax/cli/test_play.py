@@ -1,4 +1,4 @@
-"""Games in the terminal: commands, what each person sees, saved games; whole games on a pseudo-terminal and on plain lines."""
+"""Games in the terminal: commands, hidden information, saved games, and whole games on a pseudo-terminal or plain lines."""
 
 import json
 import os
@@ -125,7 +125,7 @@ def test_people_see_only_their_own_tray(tmp_path: Path) -> None:
         assert shown_trays(play) == [mover]
         play.typed = chance.choice(list(play.legal))
         now = play.replay.text(play.moves, False, mover, open=False).split("\n")
-        assert play.text(False).split("\n")[-4:] == now[-4:], "a move that is tried does not say what it would draw"
+        assert play.text(False).split("\n")[-4:] == now[-4:], "a tried move does not reveal the tile that it draws"
         assert shown_trays(play) == [mover]
         typed(play, "\r")
     assert covered > 5

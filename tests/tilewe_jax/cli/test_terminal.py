@@ -56,7 +56,7 @@ def replay(file: Path) -> Replay:
 
 
 def fits(text: str, columns: int) -> bool:
-    """Whether all lines fit, except for single words that are wider than the terminal."""
+    """Return whether all lines fit, except for single words that are wider than the terminal."""
     return all(len(line) <= columns or len(line.split()) == 1 for line in text.splitlines())
 
 
@@ -132,7 +132,7 @@ def test_showing_imports_no_jax(file: Path) -> None:
     assert done.stdout.splitlines()[-1] == "False"
 
 
-# ---- What keys do, and what the screen shows
+# ---- Keys and the screen
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ class Terminal:
         self._process.wait(60)
 
     def press(self, keys: str, until: str) -> None:
-        """Type keys, and read until what is new in the output has a text."""
+        """Type keys, and read until the new output has a text."""
         self.output = ""
         os.write(self._main, keys.encode())
         self.expect(until)

@@ -1,4 +1,4 @@
-"""What users give is checked while a program is traced; errors name the function, and what was expected and given."""
+"""Trace-time checks of user functions: errors name the function, the expected and the given array."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Options of games with values of any kind: made, or refused with ``ValueError`` in one line, the same with and without JAX."""
+"""Options of games accept or reject values of any kind in one line, the same with and without JAX."""
 
 import json
 import time
@@ -24,7 +24,7 @@ for _ in range(400):
 
 
 @pytest.mark.parametrize("name", available_games())
-def test_every_option_takes_every_kind(name: str) -> None:
+def test_options_accept_or_reject_any_value(name: str) -> None:
     for option in options(name):
         for value in [*KINDS, NESTED]:
             refusal, other = refusal_of(make, name, option, value), refusal_of(make_host_game, name, option, value)
@@ -45,7 +45,7 @@ def refusal_of(maker: Callable[..., Any], name: str, option: str, value: Any) ->
     return None
 
 
-def test_options_that_are_made_survive_json() -> None:
+def test_options_survive_json() -> None:
     for name in available_games():
         for option in options(name):
             for value in KINDS:

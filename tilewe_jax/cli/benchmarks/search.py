@@ -1,6 +1,6 @@
 """Speed of the search in simulations per CPU second of a pinned core, alternating with mctx in the same process.
 
-By default the game is made up: two players alternate, there are as many actions as candidates, the state has 300 bytes, and
+By default the game is made up: two players alternate, all actions are candidates, the state has 300 bytes, and
 the evaluator takes a few operations, so that the search itself is measured. mctx receives the same candidates, carried beside
 the state; both searches use PUCT and the same evaluator. For a real game, ``bare`` is the rate of moves with the dense mask of
 the legal actions after them, and ``times_bare`` the time of a simulation relative to such a move.

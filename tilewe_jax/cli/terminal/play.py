@@ -175,7 +175,7 @@ class Play:
         """Execute a command or a move."""
         self.message, self._top, self._back, self._stem = [], None, None, None
         words, game = line.split(), self.replay.game.id
-        known = OFFERS.get(game, Offer(game, (1, 1), rules=("This game has no description of its rules.",)))
+        known = OFFERS.get(game, Offer(game, (1, 1), rules=("The rules of this game are not described.",)))
         commands = {
             "help": lambda: self.say(*HELP, "", *_KEYS, "", known.notation),
             "rules": lambda: self.say(*known.about, known.notation),
@@ -268,7 +268,7 @@ class Play:
         seats = [self.replay.position(move).current_player for move in range(self.moves)]
         own = [move for move, seat in enumerate(seats) if seat in self._people]
         if self.is_hidden:
-            self.say("Drawn tiles cannot be forgotten, so this game has no undo.")
+            self.say("Undo would forget drawn tiles, and is not possible in this game.")
         elif not own:
             self.say("You have not moved yet.")
         else:
