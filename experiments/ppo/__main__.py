@@ -85,7 +85,7 @@ class Settings:
     clip: float = 0.2
     """Relative change of an action's probability beyond which an iteration gains nothing from it."""
     gae_lambda: float = 0.95
-    """Weight of longer returns against shorter ones; 1 takes the outcomes of games where they are known."""
+    """Weight of longer returns against shorter ones; 1 uses the outcomes of games if they are known."""
     entropy_weight: float = 0.01
     """Weight of the entropy of the policy."""
     magnet_weight: float = 0.05
@@ -139,7 +139,7 @@ class Learner(NamedTuple):
     """The moving average of the actor."""
     optimizer: Any
     games: Any
-    """States of the games under way, ``[G, ...]``."""
+    """States of the games in progress, ``[G, ...]``."""
     iteration: Int32[Array, ""]
     """Number of iterations made."""
 
