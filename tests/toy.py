@@ -35,7 +35,7 @@ TOY = TrainConfig(
     replay=ReplayConfig(replay_size=128, min_replay_size=32),
     loss=LossConfig(root_value_weight=0.0),
     optimizer=OptimizerConfig(batch_size=128, learning_rate=5e-3, warmup_steps=20, ema_decay=0.98),
-    evaluation=EvaluationConfig(eval_every=10, eval_games=16, eval_simulations=4, opponents=("random",)),
+    evaluation=EvaluationConfig(eval_every=10, eval_games=16, eval_simulations=4, eval_opening=0, opponents=("random",)),
     checkpoint=CheckpointConfig(checkpoint_every=10),
     tensorboard=True,
     iterations=20,

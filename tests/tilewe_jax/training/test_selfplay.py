@@ -402,8 +402,12 @@ def test_losses_agree_with_numpy() -> None:
     wrong = outputs._replace(outcome_logits=jnp.zeros(3))
     with pytest.raises(ValueError, match=r"outcome_logits float32\[2\], got float32\[3\]"):
         loss.predict(GAME, lambda observation: wrong, state, position.candidates)
-    with pytest.raises(TypeError, match=r"networks\.Outputs"):
-        loss.predict(GAME, lambda observation: outputs.logits, state, position.candidates)
+
+    def model_of_logits(observation: Any) -> Any:
+        return outputs.logits
+
+    with pytest.raises(TypeError, match=r"model_of_logits: expected networks\.Outputs"):
+        networks.check_outputs(model_of_logits, outputs.logits, 9, 2)
 
 
 def test_ownership_loss_is_relative_to_the_mover() -> None:
