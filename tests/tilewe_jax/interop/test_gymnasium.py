@@ -165,7 +165,7 @@ def test_wrappers_of_gymnasium_work() -> None:
 
 def test_hidden_trays_stay_hidden() -> None:
     """Resampled trays of the others change neither the observation nor the text of the learner."""
-    envs = GameVectorEnv("triominos", 3, render_mode="ansi", tiles=6, tray=2, game="single")
+    envs = GameVectorEnv("triominos", 3, render_mode="ansi", tiles=4, tray=1, game="single")
     game = envs.game
     observations, _ = envs.reset(seed=0)
     texts = envs.render()
