@@ -18,7 +18,7 @@ from pgx._src import api_test as checks
 from pgx.experimental import auto_reset
 
 import tilewe_jax
-from tests.support import slow, zero_sum_rewards
+from tests.support import rows, slow, zero_sum_rewards
 from tilewe_jax.interop.pgx import PgxEnv, save_svg_animation
 
 SANTORINI = PgxEnv("santorini", size=3)
@@ -90,7 +90,9 @@ def test_hidden_trays_stay_hidden() -> None:
     env = PgxEnv("triominos", tiles=4, tray=1)
     state = jax.jit(env.init)(jax.random.PRNGKey(0))
     game = env.game
-    resampled = jax.jit(game.determinize)(state._x, game.current_player(state._x), jax.random.key(2))
+    resample = jax.jit(jax.vmap(game.determinize, in_axes=(None, None, 0)))
+    states = resample(state._x, game.current_player(state._x), jax.random.split(jax.random.key(2), 8))
+    resampled = rows(states, np.argmax((states.trays != state._x.trays).any(axis=(1, 2))))
     assert (resampled.trays != state._x.trays).any()
     after = state.replace(_x=resampled)
     np.testing.assert_array_equal(env.observe(after), state.observation)
