@@ -1,17 +1,17 @@
-"""Tile-placing board games in JAX, thousands of games at once.
+"""Tile-placing board games in JAX, batched by the thousand.
 
-The public names::
+Public names::
 
-    make(name, **options)   a game by name, see ``available_games()``
-    register(name, factory) a game of your own
-    Game                    the contract of every game
-    rollout(game, key, n)   n games played to their ends in one compiled call
-    Environment(game)       games stepped from outside, with auto-reset
-    agent(text, game)       what plays a game: "best", "level:3", a search with its settings, an engine
-    Agent                   what agent gives: act, search, name, and its host form
-    IllegalActionError      what the host forms raise
+    make(name, **options)   make a game by name, see ``available_games()``
+    register(name, factory) register a custom game
+    Game                    the interface of every game
+    rollout(game, key, n)   play n games to the end in one compiled call
+    Environment(game)       step a batch of games, with auto-reset
+    agent(text, game)       make an agent: "best", "level:3", a search with settings, an engine
+    Agent                   the interface of agents: act, search, name, and a host form
+    IllegalActionError      raised by the host forms for illegal actions
 
-JAX is imported with the first name that needs it: ``from tilewe_jax import tilewe``, the host API, never does.
+JAX is imported with the first name that needs it; ``from tilewe_jax import tilewe``, the host API, does not import it.
 """
 
 from importlib import import_module

@@ -7,7 +7,7 @@ from types import FrameType
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C while it is imported ends the process."""
+    """Run the command line. Ctrl-C during imports ends the process."""
     signal.signal(signal.SIGINT, _end)
     _use_wide_vectors()
     from tilewe_jax.cli import main as cli
@@ -19,8 +19,8 @@ def main() -> None:
     except SystemExit as end:
         streams.discard()
         if end.code == 1 or (interrupts.at_end and isinstance(end.code, int)):
-            # What went wrong has been said. Where a disk is full, say, threads and exit handlers of libraries would go on to
-            # fail, each with a traceback.
+            # The error has been reported. Threads and exit handlers of libraries could fail for the same reason, such as a
+            # full disk, and print tracebacks.
             interrupts.leave(end.code)
         raise
     streams.discard()
@@ -29,10 +29,10 @@ def main() -> None:
 
 
 def _use_wide_vectors() -> None:
-    """Let XLA compile for vectors of 512 bits, where the CPU counts bits in them; it takes half of that by default.
+    """Let XLA use vectors of 512 bits on CPUs with AVX512_VPOPCNTDQ; its default is 256 bits.
 
-    The polyomino games become faster by a fifth, other games and training neither faster nor slower. Older CPUs with such
-    vectors slow down for them.
+    The polyomino games become faster by a fifth; the speed of other games and of training does not change. Older CPUs with
+    AVX-512 reduce their clock rate for such vectors.
     """
     flags, about = os.environ.get("XLA_FLAGS", ""), Path("/proc/cpuinfo")
     if "xla_cpu_prefer_vector_width" not in flags and about.exists() and "avx512_vpopcntdq" in about.read_text():
@@ -40,7 +40,7 @@ def _use_wide_vectors() -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """End at once: an import of NumPy that is interrupted by an exception fails in many ways, or crashes."""
+    """End the process without an exception, because an interrupted import of NumPy can fail in many ways or crash."""
     del number, frame
     os.write(2, b"tilewe-jax: interrupted\n")
     os._exit(130)

@@ -1,7 +1,7 @@
-"""The chance of games as a tree of outcomes: deals one by one, and draws from a pile when they are made.
+"""Chance events of games, for packages that walk game trees.
 
-A state of a game holds all of its chance from the start, so that ``apply`` needs no key. Packages that walk trees of games,
-like OpenSpiel, ask for each outcome and its probability instead; all outcomes of an event are equally likely here.
+A state stores all randomness of a game from the start, so that ``apply`` needs no key. Packages such as OpenSpiel enumerate
+the outcomes of each chance event instead. All outcomes of an event are equally likely.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,37 +13,37 @@ import jax
 
 @dataclass(frozen=True)
 class Event:
-    """An action of a game or an outcome of chance, in the order in which they were played."""
+    """An action of a player or a chance outcome in the history of a game."""
 
     player: int
     """The player who acted; negative for chance."""
     action: int
-    """The action, or the number of the outcome."""
+    """The action or the chance outcome."""
     seen_by: int | None = None
-    """Chance: the only player who sees the outcome; ``None`` where all do."""
+    """The only player who sees a chance outcome; ``None`` if all players see it."""
     tile: int | None = None
-    """The tile that was dealt, drawn or placed, where there is one."""
+    """The tile that was dealt, drawn or placed, if any."""
     owner: int | None = None
-    """The player who has got or placed that tile."""
+    """The player who received or placed that tile."""
 
 
 @dataclass(frozen=True)
 class Chance:
-    """The events of chance of a game, see ``Game.chance``. As it stands, that of a game in which chance decides nothing."""
+    """The chance events of a game, see ``Game.chance``. This base class describes a game without chance."""
 
     game: Any
     max_outcomes: int = 0
-    """The largest number of outcomes of an event."""
+    """Maximum number of outcomes of an event."""
     max_events: int = 0
-    """The largest number of events in a game."""
+    """Maximum number of events in a game."""
 
     def deal_outcomes(self, dealt: Sequence[int]) -> list[int]:
-        """The possible outcomes of the next event before the first action; none when the deal is complete."""
+        """Outcomes of the next event of the deal, given the outcomes so far; empty if the deal is complete."""
         del dealt
         return []
 
     def deal_event(self, dealt: Sequence[int], outcome: int) -> Event:
-        """An outcome of that event."""
+        """The event for an outcome of ``deal_outcomes``."""
         del dealt
         return Event(-1, outcome)
 
@@ -53,39 +53,39 @@ class Chance:
         return self.game.init(jax.random.key(0))
 
     def draw_outcomes(self, state: Any, action: int) -> list[int]:
-        """The possible outcomes of the event that an action brings about; none where it brings about none."""
+        """Outcomes of the chance event that an action triggers; empty if it triggers none."""
         del state, action
         return []
 
     def draw_event(self, state: Any, outcome: int) -> Event:
-        """An outcome of that event."""
+        """The event for an outcome of ``draw_outcomes``."""
         del state
         return Event(-1, outcome)
 
     def with_draw(self, state: Any, outcome: int) -> Any:
-        """The state before that action, in which the event will have this outcome."""
+        """Fix the outcome of the chance event that the next action triggers."""
         del outcome
         return state
 
     def action_event(self, player: int, action: int, before: Any, after: Any) -> Event:
-        """An action of a player, which has led from one state to another."""
+        """The event for an action of a player, from the states before and after it."""
         del before, after
         return Event(player, action)
 
     def name(self, event: Event) -> str:
-        """An outcome for people."""
+        """Description of a chance outcome."""
         return str(event.action)
 
     def resample(
         self, state: Any, events: Sequence[Event], player: int, uniform: Callable[[], float]
     ) -> tuple[Any, list[Event]]:
-        """A state and the events that led to it, such that a player could have seen the same.
+        """Resample a state and its history, consistently with the observations of a player.
 
         Args:
-          state: a state without an event of chance under way.
-          events: all events that led there.
+          state: a state without a pending chance event.
+          events: the history of the state.
           player: the observer.
-          uniform: gives random numbers, at least 0 and below 1.
+          uniform: draws random numbers in [0, 1).
         """
         del player, uniform
         return state, list(events)

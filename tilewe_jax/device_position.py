@@ -1,4 +1,4 @@
-"""Positions on the host of games without a form in plain Python: the functions of the game on the device are asked."""
+"""Host positions of games without a plain-Python form, computed by the functions of the game on the device."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewe_jax.host import IllegalActionError, common_view
+from tilewe_jax.host import common_view, require_legal
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.checks import action_id, out_of_range
 
 
 @dataclass(frozen=True)
 class DevicePosition:
-    """A position of any game on the host, by asking its functions on the device."""
+    """A ``HostPosition`` of any game, computed by its functions on the device."""
 
     game: Any
     state: Any
@@ -49,14 +49,11 @@ class DevicePosition:
         if not 0 <= action < self.game.num_actions:
             return out_of_range(self.game.num_actions)
         legal = self.legal_actions()
-        return None if action in legal else f"it is not one of the {len(legal)} legal actions"
+        return None if action in legal else f"not one of the {len(legal)} legal actions"
 
     def after(self, action: int) -> "DevicePosition":
-        action = action_id(action)
-        if rule := self.explain(action):
-            raise IllegalActionError(f"action {action} is illegal: {rule}")
         _, apply = _compiled(self.game)
-        return replace(self, state=apply(self.state, jnp.int32(action)))
+        return replace(self, state=apply(self.state, jnp.int32(require_legal(self, action))))
 
     def action_name(self, action: int) -> str:
         name: str = self.game.action_name(action_id(action), self.state)
@@ -65,11 +62,11 @@ class DevicePosition:
     def action_of_name(self, name: str) -> int:
         names = {self.action_name(action): action for action in self.legal_actions()}
         if name not in names:
-            raise ValueError(f"{name!r} is none of the {len(names)} legal moves: {', '.join(list(names)[:3])} and so on")
+            raise ValueError(f"{name!r} is not one of the {len(names)} legal moves: {', '.join(list(names)[:3])}, ...")
         return names[name]
 
     def text(self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True) -> str:
-        del last_action, seat  # what the action has changed, and what of its text whom to show, only the game knows
+        del last_action, seat  # ``Game.text`` can neither highlight an action nor hide information from a seat
         if open or self.is_terminal or not self.game.has_hidden_information:
             text: str = self.game.text(self.state, color)
             return text
@@ -89,9 +86,7 @@ class DevicePosition:
         return view
 
     def action_view(self, action: int) -> dict[str, Any]:
-        action = action_id(action)
-        if rule := self.explain(action):
-            raise IllegalActionError(f"action {action} is illegal: {rule}")
+        action = require_legal(self, action)
         return {"id": action, "name": self.action_name(action), "kind": "other"}
 
 
@@ -106,9 +101,9 @@ class _Facts(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _compiled(game: Any) -> tuple[Any, Any]:
-    """Compiled functions of a game: one that computes ``_Facts``, and ``apply``.
+    """Compile two functions of a game, ``state -> _Facts`` and ``apply``, once per game.
 
-    Outside of ``jax.jit`` every loop in the rules would be compiled again at every call.
+    Without ``jax.jit`` every call would compile the loops in the rules again.
     """
 
     def facts(state: Any) -> _Facts:

@@ -1,4 +1,4 @@
-"""The Game contract: what every game must define, and what follows from it for all of them."""
+"""The ``Game`` contract: the functions that every game defines, and the functions derived from them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -28,29 +28,29 @@ Action = Int32[Array, ""]
 ActionLike = Action | int
 """An action id, also as a Python integer."""
 Policy = Callable[[Any, PRNGKeyArray], Action]
-"""A function of one state and a key that chooses an action. It is called only where somebody can move, or at the end."""
+"""A function ``(state, key) -> action``. Never called with deferred passes (``Game.apply_deferred``)."""
 IndexedPolicy = Callable[[Int32[Array, ""], Any, PRNGKeyArray], Action]
-"""Several policies as one function of the index of the one that decides, a state, and a key."""
+"""Several policies as one function ``(policy_index, state, key) -> action``."""
 
 
 @runtime_checkable
 class SharingPolicy(Protocol):
-    """A policy that shares most of its program with others of its class, so that several are compiled in the time of one."""
+    """A policy whose class can combine several policies into one program, so that they are compiled in the time of one."""
 
     def __call__(self, state: Any, key: PRNGKeyArray) -> Action:
-        """The action."""
+        """Choose an action."""
         ...
 
     @staticmethod
     def together(policies: Sequence[Any]) -> IndexedPolicy:
-        """These policies, all of this class and for the same game, as one function."""
+        """Combine policies of this class, all for the same game, into one function."""
         ...
 
 
 def as_action(action: ActionLike) -> Action:
-    """One action id as an int32 scalar; -1 for an integer outside of the range of int32, where no game has an action.
+    """Convert one action id to an int32 scalar; integers outside of the range of int32 become -1, which is never legal.
 
-    Raises ``TypeError`` for other values than integers, ``ValueError`` for more than one.
+    Raises ``TypeError`` for values that are not integers, ``ValueError`` for arrays that are not scalars.
     """
     if not isinstance(action, jax.Array) and np.shape(action) == ():
         number = action_id(action)
@@ -64,7 +64,7 @@ def as_action(action: ActionLike) -> Action:
 
 
 def chosen_by(policy: Policy, state: Any, key: PRNGKeyArray) -> Action:
-    """The action of a policy of a user, as ``as_action`` gives it. Its errors name the policy."""
+    """Call a user-supplied policy and convert its action with ``as_action``. Error messages name the policy."""
     action = policy(state, key)
     try:
         return as_action(action)
@@ -73,7 +73,7 @@ def chosen_by(policy: Policy, state: Any, key: PRNGKeyArray) -> Action:
 
 
 def as_action_ids(actions: Array) -> Array:
-    """Integers of any dtype as int32; -1 for those outside of the range of int32, where a cast alone would wrap."""
+    """Convert integers of any dtype to int32. Values outside of the range of int32 become -1 instead of wrapping around."""
     if jnp.iinfo(actions.dtype).max > _MAX_ACTION:
         is_inside = actions <= actions.dtype.type(_MAX_ACTION)
         if jnp.issubdtype(actions.dtype, jnp.signedinteger):
@@ -84,23 +84,23 @@ def as_action_ids(actions: Array) -> Array:
 
 _MAX_ACTION = 2**31 - 1
 _shaping: set[Any] = set()
-"""The games whose states are being traced by ``check_state``."""
+"""Games whose ``init`` is being traced by ``check_state``."""
 
 
 def state_shapes(game: Any) -> Any:
-    """Shapes and dtypes of a state of a game (``jax.ShapeDtypeStruct``), without making one."""
+    """Shapes and dtypes of a state of a game, as a pytree of ``jax.ShapeDtypeStruct``."""
     return jax.eval_shape(game.init, jax.eval_shape(lambda: jax.random.key(0)))
 
 
 def check_state(game: Any, state: Any, batch: tuple[int, ...] = ()) -> None:
-    """Check that a state, or a batch of states, can be one of a game: its pytree, shapes and dtypes.
+    """Check that a state, or a batch of states, has the pytree, shapes and dtypes of a game.
 
-    Looks at nothing else, so that traced states are checked while a function is compiled, and the program stays the same.
+    Values are not checked, so the check also works on traced states and adds nothing to the compiled program.
 
     Args:
       game: the game.
-      state: a state, whose leaves have these batch axes first.
-      batch: the batch axes.
+      state: a state whose leaves have the axes ``batch`` first.
+      batch: shape of the batch axes.
 
     Raises ``TypeError`` for another pytree or dtype, ``ValueError`` for other shapes.
     """
@@ -112,7 +112,7 @@ def check_state(game: Any, state: Any, batch: tuple[int, ...] = ()) -> None:
 
 @lru_cache(maxsize=64)
 def _state_shapes(game: Any, x64: bool) -> Any:
-    """``state_shapes``, computed once. ``x64`` is the mode, which may decide the dtypes."""
+    """Cached ``state_shapes``. ``x64`` is part of the cache key because it may change the dtypes."""
     del x64
     _shaping.add(game)
     try:
@@ -123,7 +123,7 @@ def _state_shapes(game: Any, x64: bool) -> Any:
 
 @lru_cache(maxsize=64)
 def check_own_game(game: Any) -> None:
-    """Check once what the functions of a game of a user give that every loop calls, as ``check_contract`` does."""
+    """Check once the results of the required functions of a user-supplied game, as ``check_contract`` does."""
     if isinstance(game, Game) and not type(game).__module__.startswith("tilewe_jax."):
         _check_required(game)
 
@@ -137,9 +137,9 @@ def _check_required(game: Any) -> None:
 
 
 def check_contract(game: Any) -> None:
-    """Check the shapes and dtypes of what all functions of a game give.
+    """Check the shapes and dtypes of the results of all functions of a game.
 
-    Raises ``TypeError`` or ``ValueError`` that names the function, and any error of a function that is traced.
+    Raises ``TypeError`` or ``ValueError`` that names the function, and any error that a function raises while it is traced.
     """
     _check_required(game)
     state, scalar, flag = state_shapes(game), array(jnp.int32), array(jnp.bool_)
@@ -161,13 +161,13 @@ def _check_function(game: Any, name: str, expected: Any, *arguments: Any) -> Non
 
 @lru_cache(maxsize=64)
 def observation_shape(game: Any) -> tuple[int, ...]:
-    """The shape of an observation, ``Game.observe``."""
+    """Shape of an observation, ``Game.observe``."""
     shape: tuple[int, ...] = jax.eval_shape(lambda state: game.observe(state, jnp.int32(0)), state_shapes(game)).shape
     return shape
 
 
 def num_owned_cells(game: Any) -> int:
-    """Number of cells of ``Game.ownership``; 0 in games in which cells have no owners."""
+    """Length of ``Game.ownership``; 0 in games whose cells have no owners."""
     return int(jax.eval_shape(game.ownership, state_shapes(game)).size)
 
 
@@ -177,17 +177,15 @@ def state_bytes(game: Any) -> int:
 
 
 class Game(ABC, Generic[State]):
-    """The rules of one game as pure functions of one position; ``jax.vmap`` makes them functions of thousands.
+    """The rules of a game as pure functions of one position; batch them with ``jax.vmap``.
 
-    A game is a frozen, hashable value: it may be a static argument of ``jax.jit``, and two games made alike are equal (a
-    frozen dataclass has all that). States are pytrees of arrays that hold what the rules need; observations and legal actions
-    are functions of them. Players may be passed over and may move twice in a row. Values are vectors over the players, in
-    absolute seats.
+    A game is a frozen, hashable value, such as a frozen dataclass: it may be a static argument of ``jax.jit``, and two games
+    with the same settings are equal. States are pytrees of arrays; observations and legal actions are functions of a state.
+    Players may be passed over and may move twice in a row. Values are vectors over the players, in absolute seats.
 
-    To write a game, define the four properties and seven methods of the first part. The second part may be overridden by
-    faster or better forms; the third part, the capabilities, tells what searches, training, records and people may use beyond
-    the rules, with neutral defaults; the fourth part follows from the rest and is final.
-    ``tilewe_jax.conformance.check`` tells whether a game keeps the contract, ``tilewe_jax.register`` makes it known by name.
+    To write a game, define the four properties and seven methods of part 1. Override methods of part 2 with faster or better
+    forms, and methods of part 3 to offer capabilities to search, training, records and people. Part 4 is final.
+    ``tilewe_jax.conformance.check`` checks the contract, ``tilewe_jax.register`` makes the game known by name.
     """
 
     # ---- Part 1, required.
@@ -205,7 +203,7 @@ class Game(ABC, Generic[State]):
     @property
     @abstractmethod
     def num_actions(self) -> int:
-        """Number of action ids. A spatial block comes first, extras like a pass after it."""
+        """Number of action ids. Placements come first, then extra actions such as a pass."""
 
     @property
     @abstractmethod
@@ -214,15 +212,15 @@ class Game(ABC, Generic[State]):
 
     @abstractmethod
     def init(self, key: PRNGKeyArray) -> State:
-        """The initial state of a new game. All that chance decides at the start is drawn from ``key`` and kept in the state."""
+        """The initial state of a new game. All randomness of the game is drawn from ``key`` and stored in the state."""
 
     @abstractmethod
     def apply(self, state: State, action: Action) -> State:
-        """The state after ``action``, which is trusted to be legal; after -1, the same state."""
+        """The state after a legal ``action``, which is not checked. -1 returns the state unchanged."""
 
     @abstractmethod
     def legal_action_mask(self, state: State) -> Bool[Array, "num_actions"]:
-        """Mask of the legal actions; all false at the end, and only there."""
+        """Mask of the legal actions; all false exactly if the game is over."""
 
     @abstractmethod
     def current_player(self, state: State) -> Int32[Array, ""]:
@@ -234,41 +232,41 @@ class Game(ABC, Generic[State]):
 
     @abstractmethod
     def returns(self, state: State) -> Float32[Array, "num_players"]:
-        """The outcome by seat: zero until the end, then shares of one win, which ties split, so that they sum to 1.
+        """Outcome by seat: zero until the end, then shares of one win, which sum to 1. Tied winners share equally.
 
-        In a game for one player: the score as a fraction of the best possible one.
+        In a game for one player, the score as a fraction of the best possible score.
         """
 
     @abstractmethod
     def observe(self, state: State, player: Int32[Array, ""]) -> Float32[Array, "..."]:
-        """The observation of ``player``: only what that player may know, from that player's seat."""
+        """The observation of ``player``, from that player's seat and without hidden information."""
 
-    # ---- Part 2, optional: correct as they stand; a game may do better.
+    # ---- Part 2, optional: the defaults are correct, a game may provide faster or better forms.
 
     def scores(self, state: State) -> Int32[Array, "num_players"]:
-        """The points of the game by seat, at any time. By default 1 for whoever has won alone."""
+        """Current points by seat. By default 1 for a sole winner, 0 for all other players."""
         return (self.returns(state) == 1).astype(jnp.int32)
 
     def ownership(self, state: State) -> Int32[Array, "cells"]:
-        """The seat to which each cell of the board belongs, -1 for nobody; of length 0 in games in which cells have no owners.
+        """The seat that owns each cell of the board, -1 for nobody; of length 0 in games whose cells have no owners.
 
-        Training may learn it at the end of a game as an auxiliary target, see ``loss.ownership_loss_weight``.
+        Training can use the final ownership as an auxiliary target, see ``loss.ownership_loss_weight``.
         """
         del state
         return jnp.zeros(0, jnp.int32)
 
     @property
     def fixed_start(self) -> bool:
-        """Whether chance decides nothing at the start: ``init`` gives the same for every key. That makes resets cheaper."""
+        """Whether ``init`` returns the same state for every key, which makes resets cheaper."""
         return False
 
     def is_truncated(self, state: State) -> Bool[Array, ""]:
-        """Whether a documented cap ended the game and not its rules."""
+        """Whether a cap on the length, rather than the rules, ended the game."""
         del state
         return jnp.asarray(False)
 
     def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
-        """Whether ``action``, any integer, is legal; never at the end. May be cheaper than the mask of all actions."""
+        """Whether ``action``, any integer, is legal; always false at the end. May be cheaper than ``legal_action_mask``."""
         action = as_action(action)
         inside = (action >= 0) & (action < self.num_actions)
         return inside & self.legal_action_mask(state)[jnp.clip(action, 0, self.num_actions - 1)]
@@ -278,7 +276,7 @@ class Game(ABC, Generic[State]):
         return jnp.sum(self.legal_action_mask(state), dtype=jnp.int32)
 
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
-        """A legal action drawn uniformly; -1 at the end."""
+        """Draw a legal action uniformly; -1 at the end."""
         legal = self.legal_action_mask(state)
         # The largest of independent uniform numbers is equally likely to be any of them.
         noise = jax.random.bits(key, legal.shape, jnp.uint32)
@@ -287,9 +285,9 @@ class Game(ABC, Generic[State]):
         ).astype(jnp.int32)
 
     def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
-        """``k`` different legal actions, each equally likely; all of them where they fit, and -1 in the places left over.
+        """Draw ``k`` different legal actions, all equally likely; with fewer than ``k`` legal actions, all of them, then -1.
 
-        Unlike ``sample_action`` this may be asked of states with deferred passes, see ``apply_deferred``.
+        Unlike ``sample_action``, it accepts states with deferred passes, see ``apply_deferred``.
         """
         legal = self.legal_action_mask(state)
         bits = random_words(key, 1)[0]
@@ -299,91 +297,90 @@ class Game(ABC, Generic[State]):
     def apply_deferred(self, state: State, action: Action) -> State:
         """Like ``apply``, but forced passes are deferred: the player to move may be blocked. ``resolve_passes`` completes it.
 
-        For loops over many games, where an idle step now and then is cheaper than asking on until every game has found the
-        player to move: there ``sample_action`` gives -1 before the end, and ``apply_deferred`` with -1 makes one forced pass.
+        In loops over many games an idle step of one game is cheaper than a loop that skips all blocked players of all games.
+        For a blocked player ``sample_action`` returns -1, and ``apply_deferred`` with -1 makes one forced pass.
         """
         return self.apply(state, action)
 
     def resolve_passes(self, state: State) -> State:
-        """The state that ``apply`` would have given where ``apply_deferred`` has deferred passes."""
+        """Make all passes that ``apply_deferred`` has deferred; the result is the state that ``apply`` returns."""
         return state
 
     def policies(self) -> dict[str, Policy]:
-        """Built-in policies by name; "random" is among them."""
+        """Built-in policies by name, including "random"."""
         return {"random": self.sample_action}
 
     @property
     def quick_policy(self) -> str:
-        """The built-in policy that plays well for its time, by name."""
+        """Name of the built-in policy with the best balance of strength and speed."""
         return "random"
 
-    # ---- Part 3, capabilities: neutral as they stand; a game overrides what it knows better.
+    # ---- Part 3, capabilities: the defaults are neutral.
 
-    # ---- Heuristics: how good actions and positions look without lookahead, for searches without a network. By default all
-    # actions and seats are equal.
+    # ---- Heuristics: estimates without lookahead, for searches without a network. By default all actions and seats are equal.
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """Logits of legal actions, by how good each looks without being played.
+        """Heuristic logits of legal actions, without lookahead.
 
         Args:
           state: a position.
-          actions: ids of legal actions; -1, for none, gets any finite logit.
+          actions: ids of legal actions; -1 gets an arbitrary finite logit.
         """
         del state
         return jnp.zeros(actions.shape, jnp.float32)
 
     def heuristic_value(self, state: State) -> Float32[Array, "num_players"]:
-        """Expected outcome by seat, by the look of a position; non-negative, sums to 1.
+        """Heuristic value: expected outcome by seat, non-negative, sums to 1.
 
-        At the end too, where it says by how much a game is won and ``Game.returns`` who won it.
+        Also defined at the end, where it measures the margin of victory, while ``returns`` only names the winners.
         """
         del state
         return jnp.full(self.num_players, 1 / self.num_players, jnp.float32)
 
-    # ---- Lookahead: outcomes that a short exact lookahead proves, cheaply and without search. Only for games of two players
-    # with open information, in which the one wins what the other loses.
+    # ---- Lookahead: outcomes proven by a short exact lookahead, without search. Only for two-player zero-sum games with
+    # perfect information.
 
     @property
     def has_lookahead(self) -> bool:
-        """Whether anything is ever proven. A game that overrides ``outcomes_of_actions`` says so here."""
+        """Whether the game overrides ``outcomes_of_actions``."""
         return False
 
     def outcomes_of_actions(self, state: State, actions: Int32[Array, "k"]) -> Int32[Array, "k"]:
-        """What legal actions provably lead to under best play: 1 a win of the player to move, -1 a loss, 0 what is not known.
+        """Proven outcomes of legal actions for the player to move under best play: 1 win, -1 loss, 0 unknown.
 
         Args:
           state: a position.
-          actions: ids of legal actions; -1, for none, gets 0.
+          actions: ids of legal actions; -1 gets 0.
         """
         del state
         return jnp.zeros(actions.shape, jnp.int32)
 
-    # ---- Symmetries, for augmentation of training data and averaging of networks. By default the identity alone.
+    # ---- Symmetries, for augmentation of training data and averaging of networks. By default only the identity.
 
     @property
     def num_symmetries(self) -> int:
-        """Number of symmetries; number 0 is the identity."""
+        """Number of symmetries, including the identity, which has index 0."""
         return 1
 
     def transform(self, state: State, index: Int32[Array, ""] | int) -> State:
-        """The position seen through symmetry ``index``."""
+        """Apply symmetry ``index`` to a position."""
         del index
         return state
 
     @property
     def action_symmetries(self) -> NDArray[np.int32]:
-        """``int32[num_symmetries, num_actions]``: the id that each action has after each symmetry."""
+        """The id of each action after each symmetry, ``int32[num_symmetries, num_actions]``."""
         return np.arange(self.num_actions, dtype=np.int32)[None]
 
-    # ---- Hidden information: what players cannot see. By default everything is open.
+    # ---- Hidden information. By default a game has perfect information.
 
     @property
     def has_hidden_information(self) -> bool:
-        """Whether there is anything that a player cannot see. A game that overrides ``determinize`` says so here."""
+        """Whether players have hidden information. True in games that override ``determinize``."""
         return False
 
     def determinize(self, state: State, player: Int32[Array, ""], key: PRNGKeyArray) -> State:
-        """Resample all that ``player`` cannot see, consistently with what that player has seen.
+        """Resample the information hidden from ``player``, consistently with the player's observations.
 
         Args:
           state: a position.
@@ -393,18 +390,18 @@ class Game(ABC, Generic[State]):
         del player, key
         return state
 
-    # ---- Chance, for packages that walk trees of games. By default a game whose chance decides something has no list of it.
+    # ---- Chance events, for packages that walk game trees, such as OpenSpiel. By default only for games without chance.
 
     def chance(self) -> Chance:
-        """The outcomes of chance one by one. Raises ``ValueError`` for a game whose chance cannot be told so."""
+        """The chance events of the game. Raises ``ValueError`` for a game that does not list them."""
         if self.fixed_start and not self.has_hidden_information:
             return Chance(self)
-        raise ValueError(f"{self.id}: the outcomes of its chance cannot be listed, as it has no list of them")
+        raise ValueError(f"{self.id} does not list its chance outcomes")
 
-    # ---- Records: what a file of recorded games holds beside the actions. By default no options, and a start without chance.
+    # ---- Records: the data that a file of recorded games stores besides the actions. By default no options and no deal.
 
     version: int = 1
-    """Version of the rules, raised whenever the same actions would lead elsewhere than before; kept in records, weights and
+    """Version of the rules, increased whenever the same actions lead to another result; stored in records, weights and
     checkpoints."""
 
     @property
@@ -413,73 +410,71 @@ class Game(ABC, Generic[State]):
         return {}
 
     def deal(self, state: State) -> Any:
-        """What chance decided in an initial state, as a JSON value, such that ``init_from_deal`` gives the state back."""
+        """The random part of an initial state as a JSON value, from which ``init_from_deal`` restores the state."""
         del state
         return None
 
     def init_from_deal(self, deal: Any) -> State:
-        """The initial state of a deal. Raises ``ValueError`` for what is no deal of this game."""
+        """The initial state of a deal. Raises ``ValueError`` for an invalid deal."""
         require_no_deal(self.id, deal)
         return self.init(jax.random.key(0))
 
-    # ---- Texts and pictures, made on the host. By default the arrays of the state, and actions by number.
+    # ---- Texts and pictures, made on the host. By default the arrays of the state and the numbers of actions.
 
     def text(self, state: State, color: bool = False) -> str:
-        """The position for people; with ANSI colours where ``color``."""
+        """The position as text, with ANSI colours if ``color``."""
         del color
         leaves = jax.tree_util.tree_leaves_with_path(jax.device_get(state))
         return "\n".join(f"{jax.tree_util.keystr(path).lstrip('.')}: {leaf}" for path, leaf in leaves)
 
     def svg(self, state: State) -> str:
-        """The position as a picture: the text of an SVG file."""
+        """The position as an SVG document."""
         return draw({"kind": "text", "text": self.text(state)})
 
     def characters(self, state: State) -> UInt8[Array, "cells"]:
-        """A square board as ASCII codes, a character a cell with the bottom row first, for pages with many boards at once.
+        """A square board as ASCII codes, one per cell, bottom row first, for pages that show many boards.
 
-        Of length 0 in games without such a board.
+        Of length 0 in games without a square board.
         """
         del state
         return jnp.zeros(0, jnp.uint8)
 
     def action_name(self, action: int, state: State) -> str:
-        """The name of an action that is legal in ``state``."""
+        """The name of a legal action."""
         del state
         return str(action)
 
     def host(self, state: State) -> HostPosition:
-        """The same position in plain Python, see ``tilewe_jax.host``."""
+        """Convert a state to its host form, see ``tilewe_jax.host``."""
         return DevicePosition(self, state)
 
-    # ---- Policy head: how the logits of a network map to actions. By default one to one.
+    # ---- Policy head: the mapping of network logits to actions. By default one logit per action.
 
     @property
     def num_logits(self) -> int:
-        """Number of policy logits that a network gives for a position."""
+        """Number of policy logits of a network."""
         return self.num_actions
 
     def gather_logits(
         self, state: State, logits: Float32[Array, "num_logits"], actions: Int32[Array, "k"]
     ) -> Float32[Array, "k"]:
-        """The logits of legal actions, from all that a network gives for a position.
-
-        A game in which a network sees fewer than all action ids at a time says here which logit belongs to which action.
+        """Select the logits of legal actions from the policy logits of a network.
 
         Args:
           state: the position.
           logits: all logits of the network.
-          actions: ids of legal actions; -1, for none, gets any logit.
+          actions: ids of legal actions; -1 gets an arbitrary logit.
         """
         del state
         return jnp.take(logits, actions, mode="clip")
 
-    # ---- Part 4, derived: never overridden.
+    # ---- Part 4, derived from the rest: not to be overridden.
 
     @final
     def step(self, state: State, action: ActionLike) -> State:
-        """The state after ``action``. An illegal action, and any action at the end, leaves the state as it is.
+        """The state after ``action``. An illegal action, and any action at the end, returns the state unchanged.
 
-        Raises ``TypeError`` or ``ValueError`` for other values than one integer, and for a state of another game.
+        Raises ``TypeError`` or ``ValueError`` for an action that is not one integer, and for a state of another game.
         """
         require_backend()
         check_state(self, state)
@@ -488,7 +483,7 @@ class Game(ABC, Generic[State]):
 
     @final
     def playout(self, state: State, key: PRNGKeyArray) -> Float32[Array, "num_players"]:
-        """The returns of a game played from here uniformly at random. Raises as ``step`` does for a state of another game."""
+        """Play uniformly random moves to the end and return the outcome. Raises like ``step`` for a state of another game."""
         check_state(self, state)
 
         def play(carry: tuple[State, PRNGKeyArray]) -> tuple[State, PRNGKeyArray]:

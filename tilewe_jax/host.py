@@ -1,20 +1,21 @@
-"""Positions on the host: the plain-Python form in which a game explains its rules to people. Needs no JAX."""
+"""Games and positions on the host: the interface of the plain-Python forms of games. Imports no JAX."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from random import Random
 from typing import Any, Protocol, runtime_checkable
 
 
 class IllegalActionError(ValueError):
-    """An action that the rules do not allow. The message names the rule that it breaks."""
+    """An illegal action. The message names the rule that it breaks."""
 
 
 @runtime_checkable
 class HostPosition(Protocol):
-    """A position of a game in plain Python, as ``Game.host`` gives it; immutable to its callers.
+    """An immutable position of a game in plain Python, as returned by ``Game.host``.
 
-    Action ids are those of the game on the device, so that both forms can be played side by side.
+    Action ids are the same as on the device, so that both forms can be played side by side.
     """
 
     @property
@@ -26,55 +27,59 @@ class HostPosition(Protocol):
         """Whether the game is over."""
 
     def scores(self) -> tuple[int, ...]:
-        """The points of the game, by seat."""
+        """Current points by seat."""
 
     def legal_actions(self) -> list[int]:
         """Ids of the legal actions, ascending; empty at the end."""
 
     def explain(self, action: int) -> str | None:
-        """The rule that an action breaks, in words; ``None`` where the action is legal."""
+        """The rule that an action breaks, in words; ``None`` if the action is legal."""
 
     def after(self, action: int) -> "HostPosition":
-        """The position after an action. Raises ``IllegalActionError``, which names the rule that the action breaks."""
+        """The position after an action. Raises ``IllegalActionError``."""
 
     def action_name(self, action: int) -> str:
         """The name of a legal action."""
 
     def action_of_name(self, name: str) -> int:
-        """The inverse of ``action_name``. Raises ``ValueError`` for what is no name of a legal action."""
+        """The inverse of ``action_name``. Raises ``ValueError`` if no legal action has this name."""
 
     def text(self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True) -> str:
-        """The position for people.
+        """The position as text.
 
         Args:
           color: whether to use ANSI colours.
-          last_action: the action that led here, which is marked.
-          seat: where not ``open``, the player who looks; ``None`` for a spectator, who sees what everybody sees.
-          open: whether hidden information is shown, as it always is at the end.
+          last_action: the previous action, which is highlighted.
+          seat: the player to whom the text is shown unless ``open``; ``None`` for a spectator.
+          open: whether to show hidden information, which is always shown at the end.
         """
 
     def svg(self, *, last_action: int | None = None) -> str:
-        """The position as a picture: the text of an SVG file; ``last_action``, which led here, is marked."""
+        """The position as an SVG document; ``last_action``, the previous action, is highlighted."""
 
     def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
-        """The position as JSON values, for what draws it; ``tilewe_jax.draw`` describes the kinds of views.
+        """The position as JSON values for drawing; ``tilewe_jax.draw`` describes the kinds of views.
 
         Args:
-          seat: the player who looks; ``None`` for a spectator, who sees what everybody sees.
-          open: whether hidden information is shown too, as it always is at the end.
+          seat: the player to whom the view is shown; ``None`` for a spectator.
+          open: whether to include hidden information, which is always included at the end.
 
-        Raises ``ValueError`` for what is no seat.
+        Raises ``ValueError`` for an invalid seat.
         """
 
     def action_view(self, action: int) -> dict[str, Any]:
-        """A legal action as JSON values: its id, its name, and what it does, see ``tilewe_jax.draw``.
+        """A legal action as JSON values: its id, name and effect, see ``tilewe_jax.draw``. Raises ``IllegalActionError``."""
 
-        Raises ``IllegalActionError``, which names the rule that the action breaks.
-        """
+
+def require_legal(position: HostPosition, action: int) -> int:
+    """Return a legal action as a Python integer. Raises ``IllegalActionError``, which names the rule that the action breaks."""
+    if rule := position.explain(action):
+        raise IllegalActionError(f"action {action} is illegal: {rule}")
+    return index(action)
 
 
 def shared_win(scores: Sequence[float]) -> tuple[float, ...]:
-    """One win, shared among those with the highest score: the returns of most games of several players, by seat."""
+    """Share one win equally among the players with the highest score, by seat."""
     is_best = [score == max(scores) for score in scores]
     return tuple(best / sum(is_best) for best in is_best)
 
@@ -88,22 +93,22 @@ def _no_deal(chance: Random) -> Any:
 
 
 Table = tuple[Mapping[str, Any], ...]
-"""The table of rounds of a game: for each round its number, who has started, points by seat, and how it has ended."""
+"""Score table: for each round its number, its first player, points by seat, and the reason for its end."""
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """How a game of several rounds keeps the table of them, which the page shows."""
+    """Functions that maintain the score table of a game with several rounds, which the page shows."""
 
     first: Callable[[Any], Table]
-    """The table at the start of a game, by its initial position."""
+    """``first(position)``: the table at the start of a game."""
     after: Callable[[Table, Any, int, Any], Table]
-    """The table after an action: of the table before it, the position before it, the action, and the position after it."""
+    """``after(table, position, action, next_position)``: the table after an action."""
 
 
 @dataclass(frozen=True)
 class HostGame:
-    """A game in plain Python: what reads, replays and serves it without a device asks this, and nothing else about the game."""
+    """The host form of a game: everything needed to read, replay and serve games without a device."""
 
     id: str
     """The name under which ``make`` knows the game."""
@@ -116,46 +121,46 @@ class HostGame:
     max_steps: int
     """Upper bound of the number of actions of a game."""
     init_from_deal: Callable[[Any], HostPosition]
-    """The initial position of a deal, see ``Game.deal``. Raises ``ValueError`` for what is no deal of this game."""
+    """The initial position of a deal, see ``Game.deal``. Raises ``ValueError`` for an invalid deal."""
     options: dict[str, Any] = field(default_factory=dict, hash=False)
-    """The options that were given to ``make_host_game``."""
+    """The options given to ``make_host_game``."""
     has_hidden_information: bool = False
-    """Whether players have what others may not see, see ``Game.has_hidden_information``."""
+    """Whether players have hidden information, see ``Game.has_hidden_information``."""
     new_deal: Callable[[Random], Any] = field(default=_no_deal, compare=False)
-    """What chance decides at the start of a game, drawn from random numbers; ``init_from_deal`` takes it."""
+    """Draws a deal for ``init_from_deal`` from a random generator."""
     returns: Callable[[Any], Sequence[float]] = field(default=_shared_win, compare=False)
     """The outcome of a final position by seat, see ``Game.returns``."""
     rounds: Rounds | None = field(default=None, compare=False)
-    """The table of rounds, where the game has several."""
+    """The score table; ``None`` for a game of one round."""
     shapes: Sequence[Mapping[str, Any]] = field(default=(), compare=False)
-    """What actions refer to by number, as JSON values, such as the orientations of pieces. Where there are any, clients build
-    actions from them, and are told the legal ones by id."""
+    """Objects to which actions refer by index, such as orientations of pieces, as JSON values. If there are any, clients
+    build actions from them and receive the ids of the legal actions."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A game as it is offered to people, on the page and in the terminal; a folder of ``games`` declares its own.
+    """The presentation of a game on the page and in the terminal.
 
-    A game that is registered is offered with ``tilewe_jax.host_games.offer``.
+    Each folder of ``games`` declares its offers; ``tilewe_jax.host_games.offer`` adds an offer of a registered game.
     """
 
     title: str
     players: tuple[int, int]
     """Smallest and largest number of players."""
     tagline: str = ""
-    """The game in half a sentence."""
+    """Short description."""
     rules: tuple[str, ...] = ()
     """The rules in a few sentences."""
     notation: str = ""
-    """How moves are written, by an example."""
+    """The notation of moves, explained by an example."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """The options that people may choose, each with its ``choices`` or its ``range``."""
+    """The options that a player can choose, each with its ``choices`` or its ``range``."""
     is_hidden: bool = False
-    """Whether players have what others may not see."""
+    """Whether players have hidden information."""
     settings: Callable[..., Any] | None = None
-    """Makes the settings of its options, or the game where it has no form in plain Python."""
+    """Factory of the settings from the options; for a game without a plain-Python form, factory of the game."""
     host_game: Callable[[Any], HostGame] | None = None
-    """The form in plain Python of these settings; ``None`` for a game that is asked on the device."""
+    """Factory of the plain-Python form from the settings; ``None`` for a game that only runs on the device."""
 
     @property
     def about(self) -> list[str]:
@@ -164,10 +169,10 @@ class Offer:
 
 
 def common_view(position: HostPosition, kind: str, seat: int | None) -> dict[str, Any]:
-    """The fields that the views of all games have. Raises ``ValueError`` for what is no seat."""
+    """The fields common to the views of all games. Raises ``ValueError`` for an invalid seat."""
     scores = list(position.scores())
     if seat is not None and not 0 <= seat < len(scores):
-        raise ValueError(f"seat must be 0 to {len(scores) - 1}, or None for a spectator, not {seat!r}")
+        raise ValueError(f"seat must be 0 to {len(scores) - 1}, or None for a spectator, got {seat!r}")
     return {
         "kind": kind,
         "num_players": len(scores),
@@ -178,6 +183,6 @@ def common_view(position: HostPosition, kind: str, seat: int | None) -> dict[str
 
 
 def require_no_deal(game_id: str, deal: Any) -> None:
-    """Check the deal of a game in which chance decides nothing at the start. Raises ``ValueError``."""
+    """Check that the deal of a game with a fixed start is ``None``. Raises ``ValueError``."""
     if deal is not None:
-        raise ValueError(f"{game_id} starts without a deal, so a record must give null for it, not {deal!r}")
+        raise ValueError(f"the deal of {game_id} must be null, got {deal!r}")

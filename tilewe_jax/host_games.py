@@ -1,4 +1,4 @@
-"""Games in plain Python by name, and as they are offered. Ours need no JAX; those of others are asked on the device."""
+"""Host forms and offers of games by name. Built-in games have a plain-Python form; other games run on the device."""
 
 import inspect
 from collections.abc import Mapping
@@ -14,30 +14,30 @@ from tilewe_jax.settings import checked_options
 
 _OFFERS: dict[str, Offer] = {name: offer for folder in modules("offers") for name, offer in folder.OFFERS.items()}
 OFFERS: Mapping[str, Offer] = MappingProxyType(_OFFERS)
-"""The games that are offered by id, in the order in which they are offered."""
+"""Offers by game id, in display order."""
 
 
 def offer(name: str, how: Offer) -> None:
-    """Offer a game to people: on the page of a server in this process, and in the terminal.
+    """Offer a registered game on the page of a server in this process and in the terminal.
 
     Args:
-      name: its id, as for ``tilewe_jax.register``.
-      how: how it is offered.
+      name: the id of the game, as for ``tilewe_jax.register``.
+      how: the presentation of the game.
 
-    Raises ``ValueError`` where another game is offered by this name.
+    Raises ``ValueError`` if the name already has another offer.
     """
     if _OFFERS.setdefault(name, how) is not how:
-        raise ValueError(f"a game {name!r} is offered already")
+        raise ValueError(f"game {name!r} is already offered")
 
 
 def make_host_game(name: str, **given: Any) -> HostGame:
-    """The host form of a game.
+    """Make the host form of a game.
 
     Args:
       name: the id of the game, as for ``tilewe_jax.make``.
-      **given: its options; a list stands for a tuple, as in JSON.
+      **given: options of the game; a list stands for a tuple, as in JSON.
 
-    Raises ``ValueError`` as ``tilewe_jax.make`` does.
+    Raises ``ValueError`` like ``tilewe_jax.make``.
 
     >>> game = make_host_game("tilewe", players=2, size=5)
     >>> game.init_from_deal(None).after(0).scores()
@@ -53,7 +53,7 @@ def make_host_game(name: str, **given: Any) -> HostGame:
 
 
 def asked_on_device(game: Any) -> HostGame:
-    """The host form of any ``Game``, whose functions on the device are asked."""
+    """The host form of any ``Game``, computed by its functions on the device."""
     return HostGame(
         id=game.id,
         version=game.version,
@@ -69,7 +69,6 @@ def asked_on_device(game: Any) -> HostGame:
 
 
 def _position_of_deal(game: Any, deal: Any) -> HostPosition:
-    """The initial position of a deal, of a game without a form in plain Python."""
     position: HostPosition = game.host(game.init_from_deal(deal))
     return position
 
@@ -81,6 +80,5 @@ def _new_deal(game: Any, chance: Random) -> Any:
 
 
 def _returns(position: Any) -> tuple[float, ...]:
-    """The outcome of a position of a game without a form in plain Python."""
     returns: tuple[float, ...] = tuple(position.game.returns(position.state).tolist())
     return returns

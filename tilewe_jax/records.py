@@ -1,9 +1,9 @@
-"""Recorded games: files of JSON lines that can be replayed.
+"""Recorded games: JSON Lines files that can be replayed.
 
 The first line is the header: the format; the id, options and rules version of the game; and a seed for information. Each
-further line is one game: the deal (what chance decided at the start; ``null`` where nothing), the action ids, the final scores
-and returns (``null`` for a game that is not over), and the names of the players where known. Further fields of a game are kept,
-and written again. No PRNG key is stored: files outlive changes of random generators.
+further line is one game: the deal (``null`` for a fixed start), the action ids, the final scores and returns (``null`` for an
+unfinished game), and the names of the players if known. Further fields of a game are preserved. Files store no PRNG key, so
+that they outlive changes of random generators.
 """
 
 import json
@@ -20,26 +20,23 @@ from tilewe_jax.utils.files import open_input, parse_json, replacing
 if TYPE_CHECKING:
     from tilewe_jax.game import Game
 
-# JAX is imported where it is needed: files are read and shown without it.
+# JAX is imported inside of functions, so that files can be read and shown without it.
 
 AnyGame = TypeVar("AnyGame", "Game[Any]", HostGame)
 
 FORMAT = "tilewe-jax-games/1"
-"""Name and version of the file format, in the header of every file."""
-
+"""Name and version of the file format, stored in the header."""
 FILE_LIMIT = 1 << 30
-"""Maximum size of a file that is read, in bytes: about two million games of Tilewe."""
+"""Maximum size of a file in bytes, enough for about two million games of Tilewe."""
 LINE_LIMIT = 1 << 20
-"""Maximum size of a line that is read, in bytes."""
-
-
+"""Maximum size of a line in bytes."""
 HEADER = ("format", "game", "options", "version", "seed")
 """Fields of the first line of a file."""
 _FIELDS = ("deal", "actions", "scores", "returns", "players")
 
 
 class RecordError(ValueError):
-    """A file is no file of records, is damaged, or is of another version. The message names file, line and reason."""
+    """A file is not a file of records, is damaged, or has another version. The message names the file, line and reason."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +44,17 @@ class Record:
     """One game, usually a finished one."""
 
     deal: Any
-    """What chance decided at the start, see ``Game.deal``."""
+    """The random part of the initial state, see ``Game.deal``."""
     actions: tuple[int, ...]
     """Action ids in the order of play."""
     scores: tuple[int, ...]
-    """Final scores, by seat; empty for a game that is not over."""
+    """Final scores by seat; empty for an unfinished game."""
     returns: tuple[float, ...]
-    """Final returns, by seat; empty for a game that is not over."""
+    """Final returns by seat; empty for an unfinished game."""
     players: tuple[str, ...] = ()
-    """Names of the players, by seat; empty where unknown."""
+    """Names of the players by seat; empty if unknown."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the line, which mean nothing here."""
+    """Further fields of the line, which are preserved but not interpreted."""
 
     @property
     def is_finished(self) -> bool:
@@ -69,19 +66,19 @@ def write(path: str | Path, game: "Game[Any] | HostGame", games: Iterable[Record
     """Write a file of records, replacing an existing one atomically.
 
     Args:
-      path: the file; unchanged if anything fails.
+      path: the file; unchanged if writing fails.
       game: the game that was played.
       games: the records.
       seed: the seed of the games, for information only.
 
-    Raises ``OSError`` where the file cannot be written.
+    Raises ``OSError`` if the file cannot be written.
     """
     with replacing(path) as file:
         file.writelines(lines(game, games, seed))
 
 
 def lines(game: "Game[Any] | HostGame", games: Iterable[Record], seed: int | None = None) -> Iterator[str]:
-    """The lines of a file of records; arguments are those of ``write``."""
+    """Format the lines of a file of records; arguments as in ``write``."""
     header = {"format": FORMAT, "game": game.id, "options": game.options, "version": game.version, "seed": seed}
     yield json.dumps(header) + "\n"
     for record in games:
@@ -94,9 +91,9 @@ def lines(game: "Game[Any] | HostGame", games: Iterable[Record], seed: int | Non
 
 
 def read(path: str | Path) -> "tuple[Game[Any], list[Record]]":
-    """Read a file of records and check that every line has the right form; ``replay`` checks the games themselves.
+    """Read a file of records and validate the format of every line; ``replay`` checks the games.
 
-    A UTF-8 mark at the beginning and empty lines at the end are accepted.
+    A byte order mark at the start and empty lines at the end are accepted.
 
     Args:
       path: the file, at most ``FILE_LIMIT`` bytes.
@@ -104,7 +101,7 @@ def read(path: str | Path) -> "tuple[Game[Any], list[Record]]":
     Returns:
       The game, made from its id and options, and the records.
 
-    Raises ``OSError`` where the file cannot be read, ``RecordError`` where its content is no file of records.
+    Raises ``OSError`` if the file cannot be read, ``RecordError`` for invalid content.
     """
     from tilewe_jax.registry import make
 
@@ -112,7 +109,7 @@ def read(path: str | Path) -> "tuple[Game[Any], list[Record]]":
 
 
 def read_on_host(path: str | Path) -> tuple[HostGame, list[Record]]:
-    """Like ``read``, but with the game in plain Python, which imports no JAX for the games of this package."""
+    """Like ``read``, but returns the host form of the game, which for built-in games does not import JAX."""
     from tilewe_jax.host_games import make_host_game
 
     return _read(path, make_host_game)
@@ -123,13 +120,13 @@ def _read(path: str | Path, make: Callable[..., AnyGame]) -> tuple[AnyGame, list
         lines = _lines(path, file)
         header = _parse(path, 1, next(lines, ""))
         if header.get("format") != FORMAT:
-            raise RecordError(f"{path} is not a file of games: its first line does not say {FORMAT}")
+            raise RecordError(f"{path} is not a file of games: the format in its first line must be {FORMAT}")
         try:
             game = make(header["game"], **header["options"])
         except (KeyError, TypeError, ValueError) as error:
             raise RecordError(f"{path}, line 1: {error}") from None
         if header.get("version") != game.version:
-            raise RecordError(f"{path} has version {header.get('version')} of {game.id}, and the rules here are {game.version}")
+            raise RecordError(f"{path}: version of {game.id} must be {game.version}, got {header.get('version')}")
         deals: set[str] = set()
         games: list[Record] = []
         empty = 0
@@ -138,36 +135,36 @@ def _read(path: str | Path, make: Callable[..., AnyGame]) -> tuple[AnyGame, list
                 empty = empty or number
                 continue
             if empty:
-                raise RecordError(f"{path}, line {empty}: it is empty, and games follow")
+                raise RecordError(f"{path}, line {empty}: empty line between games")
             games.append(_record(path, game, number, line, deals))
     return game, games
 
 
 def _lines(path: str | Path, file: BinaryIO) -> Iterator[str]:
-    """The lines of a file as text. Raises ``RecordError`` for what is not text, or not in lines."""
+    """Read a file line by line. Raises ``RecordError`` for text that is not UTF-8 and for lines that are too long."""
     number = 0
     while line := file.readline(LINE_LIMIT + 1):
         number += 1
         if len(line) > LINE_LIMIT:
-            raise RecordError(f"{path}, line {number}: it is longer than {LINE_LIMIT:,} bytes")
+            raise RecordError(f"{path}, line {number}: longer than {LINE_LIMIT:,} bytes")
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
-            raise RecordError(f"{path} is not a file of games: it is not text") from None
+            raise RecordError(f"{path} is not a file of games: not UTF-8 text") from None
 
 
 def batches(game: "Game[Any]", records: Sequence[Record], batch: int) -> Iterator[tuple[Sequence[Record], Any, np.ndarray]]:
-    """Records in parts of one shape, so that what replays them is compiled once.
+    """Split records into batches of one shape, so that replaying them compiles once.
 
     Args:
       game: the game that was played.
       records: the records.
-      batch: number of games in a part, B; fewer where there are fewer records.
+      batch: maximum number of games in a batch; B is this number or the number of records.
 
-    Yields the records of the part, at most B; their initial states on the host, ``[B, ...]``; and their actions, int32
-    ``[game.max_steps, B]``, with -1 after the end of a game and in the places that the last part leaves over.
+    Yields for each batch its records, at most B; their initial states on the host, ``[B, ...]``; and their actions, int32
+    ``[game.max_steps, B]``, with -1 after the end of a game and as padding of the last batch.
 
-    Raises ``ValueError`` for a deal that is none of this game.
+    Raises ``ValueError`` for an invalid deal.
     """
     import jax
 
@@ -190,19 +187,19 @@ def batches(game: "Game[Any]", records: Sequence[Record], batch: int) -> Iterato
 def replay(
     game: "Game[Any]", records: Sequence[Record], batch: int = 1024, follow: Callable[[int], object] = lambda done: None
 ) -> list[str | None]:
-    """Replay records and compare their ends.
+    """Replay records and compare their results.
 
     Args:
       game: the game that was played.
       records: the records.
-      batch: number of games replayed side by side.
-      follow: called with the number of games replayed so far, after each batch.
+      batch: number of games in a batch.
+      follow: called after each batch with the number of games replayed so far.
 
     Returns:
-      For each record ``None`` if all actions are legal and lead to the end, scores and returns recorded; otherwise the reason.
-      Only the actions of a record without a result are checked.
+      For each record ``None`` if all actions are legal and lead to the recorded scores and returns; otherwise the reason. Of
+      a record without a result only the actions are checked.
 
-    Raises ``ValueError`` for a deal that is none of this game.
+    Raises ``ValueError`` for an invalid deal.
     """
     import jax
     import jax.numpy as jnp
@@ -236,15 +233,15 @@ def replay(
 
 
 def _verdict(record: Record, over: bool, scores: np.ndarray, returns: np.ndarray) -> str | None:
-    """The fault in the result of a record with legal actions, or ``None``."""
+    """The error in the result of a record with legal actions, or ``None``."""
     if not record.is_finished:
-        return f"the game is over after its {len(record.actions)} actions, and its result is missing" if over else None
+        return f"the game is over after {len(record.actions)} actions, but the result is missing" if over else None
     if not over:
-        return f"the game is not over after its {len(record.actions)} actions"
+        return f"the game is not over after {len(record.actions)} actions"
     if tuple(scores.tolist()) != record.scores:
-        return f"the scores are {scores.tolist()}, not {list(record.scores)}"
+        return f"the scores must be {scores.tolist()}, got {list(record.scores)}"
     if not np.allclose(returns, record.returns, atol=1e-6):
-        return f"the returns are {returns.tolist()}, not {list(record.returns)}"
+        return f"the returns must be {returns.tolist()}, got {list(record.returns)}"
     return None
 
 
@@ -254,12 +251,12 @@ def _parse(path: str | Path, number: int, line: str) -> dict[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise RecordError(f"{path}, line {number}: this is not a JSON object")
+        raise RecordError(f"{path}, line {number}: not a JSON object")
     return value
 
 
 def _record(path: str | Path, game: AnyGame, number: int, line: str, deals: set[str]) -> Record:
-    """The record of a line. ``deals`` are valid deals as JSON, to which this adds its own."""
+    """Parse the record of a line. ``deals`` collects deals that are known to be valid, as JSON."""
     value = _parse(path, number, line)
     fields: list[Any] = [value.get(name) for name in ("actions", "scores", "returns")]
     is_finished = not ("scores" in value and "returns" in value and fields[1:] == [None, None])
@@ -271,18 +268,16 @@ def _record(path: str | Path, game: AnyGame, number: int, line: str, deals: set[
         or not all(type(item) is int and abs(item) < 1 << 31 for field in fields[:2] for item in field)
         or not all(type(item) in (int, float) and abs(item) < 1 << 31 for item in fields[2])
     ):
-        raise RecordError(f"{path}, line {number}: a game has deal, actions, scores and returns, lists of numbers")
+        raise RecordError(f"{path}, line {number}: a game must have a deal, and lists of actions, scores and returns")
     actions, scores, returns = fields
     if is_finished and (len(scores) != game.num_players or len(returns) != game.num_players):
-        raise RecordError(f"{path}, line {number}: {game.id} has {game.num_players} players")
+        raise RecordError(f"{path}, line {number}: scores and returns of {game.id} must be {game.num_players} numbers")
     if len(actions) > game.max_steps or not all(0 <= action < game.num_actions for action in actions):
-        raise RecordError(
-            f"{path}, line {number}: a game has at most {game.max_steps} actions from 0 to {game.num_actions - 1}"
-        )
+        raise RecordError(f"{path}, line {number}: at most {game.max_steps} actions from 0 to {game.num_actions - 1} are valid")
     players = value.get("players", [])
     names = isinstance(players, list) and all(isinstance(name, str) for name in players)
     if not names or len(players) not in (0, game.num_players):
-        raise RecordError(f"{path}, line {number}: players are the names of {game.num_players} players")
+        raise RecordError(f"{path}, line {number}: players must be {game.num_players} names")
     deal = json.dumps(value["deal"])
     if deal not in deals:
         try:

@@ -1,4 +1,4 @@
-"""Games by name: ours, those that a program registers, and those of installed packages."""
+"""Registry of games by name: built-in games, registered games, and games of installed packages."""
 
 import contextlib
 import inspect
@@ -18,29 +18,29 @@ from tilewe_jax.utils.words import did_you_mean
 Factory = Callable[..., Game[Any]]
 
 GROUP = "tilewe_jax.games"
-"""Entry-point group in which an installed package names its games: ``connect_four = "some_package:ConnectFour"``."""
+"""Entry-point group for games of installed packages: ``connect_four = "some_package:ConnectFour"``."""
 
 _FACTORIES: dict[str, Factory] = {name: game for folder in modules("game") for name, game in folder.GAMES.items()}
 
 
 def register(name: str, factory: Factory) -> None:
-    """Make a game known to ``make``, and so to records, arena, search, training and the command line.
+    """Register a game for ``make``, and so for records, arena, search, training and the command line.
 
-    A package that others install declares an entry point of the group ``tilewe_jax.games`` instead, and need not be imported.
+    An installable package declares an entry point of the group ``tilewe_jax.games`` instead, and need not be imported.
 
     Args:
-      name: the id of the game, equal to the ``id`` of what the factory makes.
+      name: the id of the game, equal to ``Game.id``.
       factory: a class or function whose keyword parameters, all with defaults, are the options of the game.
 
-    Raises ``ValueError`` if another factory has the name, ``TypeError`` for a name that is not a text, for a factory that
-    cannot be called, and for an option without a default.
+    Raises ``ValueError`` if another factory has the name, ``TypeError`` for a name that is not a string, for a factory that
+    is not callable, and for an option without a default.
     """
     if not isinstance(name, str) or not name:
         raise TypeError(f"the name of a game must be a non-empty str, got {shown(name)}")
     if not callable(factory):
         raise TypeError(f"{name}: the factory must be a class or a function, got {shown(factory)}")
     if name in _FACTORIES and _FACTORIES[name] is not factory:
-        raise ValueError(f"there is a game {name!r} already, made by {_FACTORIES[name]!r}")
+        raise ValueError(f"game {name!r} is already registered, with the factory {_FACTORIES[name]!r}")
     for option in inspect.signature(factory).parameters.values():
         if option.default is option.empty or option.kind is option.POSITIONAL_ONLY:
             raise TypeError(f"{name}: option {option.name!r} must be a keyword parameter with a default")
@@ -48,31 +48,31 @@ def register(name: str, factory: Factory) -> None:
 
 
 def available_games() -> tuple[str, ...]:
-    """The names that ``make`` knows: ours, then those of other packages, which may fail to load."""
+    """The names that ``make`` accepts: built-in and registered games, then games of installed packages, which may not load."""
     return tuple(dict.fromkeys([*_FACTORIES, *(entry.name for entry in _entry_points())]))
 
 
 def ignored_games() -> list[str]:
-    """Messages about the games of installed packages that ``available_games`` leaves out."""
+    """Messages about games of installed packages that ``available_games`` omits."""
     entries, unreadable = _declared()
-    taken = [entry for entry in entries if entry.name in _OURS]
+    taken = [entry for entry in entries if entry.name in _BUILT_IN]
     return [
         *unreadable,
-        *(f"the game {entry.name!r} of {_package(entry)} is ignored: tilewe-jax has a game of that name" for entry in taken),
+        *(f"game {entry.name!r} of {_package(entry)} is ignored: the name belongs to a built-in game" for entry in taken),
     ]
 
 
 def options(name: str) -> dict[str, inspect.Parameter]:
-    """The options of a game by name, with their defaults. Raises ``ValueError`` for an unknown name."""
+    """The options of a game, with their defaults. Raises ``ValueError`` for an unknown name."""
     factory = _factory(name)
     try:
         return dict(inspect.signature(factory, eval_str=True).parameters)
-    except Exception:  # an annotation in quotes that names nothing
+    except Exception:  # a quoted annotation that cannot be resolved
         return dict(inspect.signature(factory).parameters)
 
 
 def describe(name: str) -> str:
-    """One line about a game, from the docstring of its factory. Raises ``ValueError`` for an unknown name."""
+    """The first line of the docstring of a game's factory. Raises ``ValueError`` for an unknown name."""
     return inspect.cleandoc(_factory(name).__doc__ or "").split("\n")[0]
 
 
@@ -81,10 +81,10 @@ def make(name: str, **given: Any) -> Game[Any]:
 
     Args:
       name: the id of the game, one of ``available_games()``.
-      **given: its options; a list stands for a tuple, as in JSON.
+      **given: options of the game; a list stands for a tuple, as in JSON.
 
-    Raises ``ValueError`` for an unknown name, an unknown option, or a value that the game refuses, and says what would be
-    right. Raises ``RuntimeError`` if JAX cannot compute in this process, see ``tilewe_jax.utils.backends``.
+    Raises ``ValueError`` for an unknown name, an unknown option, or an invalid value. Raises ``RuntimeError`` if JAX cannot
+    compute in this process, see ``tilewe_jax.utils.backends``.
 
     >>> make("tilewe", players=2).num_players
     2
@@ -94,10 +94,10 @@ def make(name: str, **given: Any) -> Game[Any]:
 
 
 def make_description(name: str, given: Mapping[str, Any]) -> Game[Any]:
-    """``make``, also in a process in which JAX cannot compute.
+    """``make`` without checking that JAX can compute in this process.
 
-    For adapters that report this with their first ``reset``, because programs that start processes pass on errors of ``reset``
-    and lose errors of constructors.
+    For adapters that report this error in their first ``reset``, because programs with worker processes forward errors of
+    ``reset`` but lose errors of constructors.
     """
     factory, values = _factory(name), checked_options(name, options(name), given)
     try:
@@ -105,17 +105,17 @@ def make_description(name: str, given: Mapping[str, Any]) -> Game[Any]:
     except ValueError:
         raise
     except (Exception, SystemExit) as error:
-        what = f"{name} cannot be made with {shown(values)}" if values else f"the factory of the game {name!r} failed"
-        raise ValueError(f"{what}: {factories.describe(error)}") from error
+        given_options = f" with {shown(values)}" if values else ""
+        raise ValueError(f"the factory of game {name!r} failed{given_options}: {factories.describe(error)}") from error
     if not isinstance(game, Game):
-        raise ValueError(f"the factory of the game {name!r} must give a tilewe_jax.Game, got {game!r}")
+        raise ValueError(f"the factory of game {name!r} must return a tilewe_jax.Game, got {game!r}")
     return game
 
 
 def game_id(text: str) -> str:
-    """The id of the game that a text names: the text itself, or of ``module:factory`` the id of what that makes.
+    """The id of a game given by its id or as ``module:factory``.
 
-    Such a game is imported, which runs its code, and registered. Raises ``ValueError`` where that fails.
+    The factory of ``module:factory`` is imported, which runs its code, and registered. Raises ``ValueError`` if that fails.
     """
     if ":" not in text:
         return text
@@ -129,19 +129,19 @@ def game_id(text: str) -> str:
 
 
 def make_game(text: str, options: dict[str, Any]) -> Game[Any]:
-    """The game that a text names (``game_id``), with options. Raises ``ValueError``."""
+    """Make a game given by its id or as ``module:factory``, with options. Raises ``ValueError``."""
     return make(game_id(text), **options)
 
 
 def game_options(text: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """The options of a game that are given as texts by name, see ``settings.parse_option``; ``make_game`` checks them."""
+    """Parse options of a game given as text, see ``settings.parse_option``. ``make_game`` checks the values."""
     known = options(game_id(text)) if given else {}
     return {name: parse_option(known[name].annotation if name in known else Any, value) for name, value in given.items()}
 
 
 def _factory(name: str) -> Factory:
     if not isinstance(name, str):
-        raise ValueError(f"there is no game {shown(name)}; the name of a game is text")
+        raise ValueError(f"the name of a game must be a string, got {shown(name)}")
     if name not in _FACTORIES:
         entries = {(entry.value, _package(entry)): entry for entry in _entry_points() if entry.name == name}
         if not entries:
@@ -149,38 +149,36 @@ def _factory(name: str) -> Factory:
             raise ValueError(f"there is no game {shown(name)}{did_you_mean(name, known)}; there are {', '.join(known)}")
         if len(entries) > 1:
             packages = " and ".join(sorted(map(_package, entries.values())))
-            raise ValueError(f"the game {name!r} is declared by {packages}; uninstall all but one")
+            raise ValueError(f"game {name!r} is declared by {packages}; uninstall all but one")
         _load(next(iter(entries.values())))
     return _FACTORIES[name]
 
 
 def _load(entry: EntryPoint) -> None:
-    """Register the game that a package declares. Raises ``ValueError`` for any exception of the package."""
-    what = f"the game {entry.name!r} of {_package(entry)} cannot be loaded from {entry.value}"
+    """Register a game that a package declares. Raises ``ValueError`` for any exception of the package."""
+    failure = f"game {entry.name!r} of {_package(entry)} cannot be loaded from {entry.value}"
     if not re.fullmatch(r"\w[\w.-]*", entry.name):
-        raise ValueError(f"{what}: a name consists of letters, digits, '_', '-' and '.'")
-    factory = factories.call(what, entry.load)
-    if not callable(factory):
-        raise ValueError(f"{what}: {factory!r} is not a function")
+        raise ValueError(f"{failure}: a name consists of letters, digits, '_', '-' and '.'")
+    factory = factories.call(failure, entry.load)
     try:
         register(entry.name, factory)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{what}: {error}") from None
+        raise ValueError(f"{failure}: {error}") from None
 
 
 def _package(entry: EntryPoint) -> str:
-    """The package that declares a game, for messages."""
+    """The package of an entry point, for messages."""
     return f"package {entry.dist.name}" if entry.dist else "an unknown package"
 
 
 def _entry_points() -> list[EntryPoint]:
-    """The games of installed packages. Our own names cannot be taken."""
-    return [entry for entry in _declared()[0] if entry.name not in _OURS]
+    """The games of installed packages, without those that have the name of a built-in game."""
+    return [entry for entry in _declared()[0] if entry.name not in _BUILT_IN]
 
 
 def _declared() -> tuple[list[EntryPoint], list[str]]:
-    """The games that installed packages declare, and messages about packages whose declarations cannot be read."""
-    with contextlib.suppress(Exception):  # what damaged metadata raise is not documented
+    """Entry points of installed packages, and messages about packages with unreadable entry points."""
+    with contextlib.suppress(Exception):  # the exceptions for damaged metadata are not documented
         return list(entry_points(group=GROUP)), []
     entries: list[EntryPoint] = []
     unreadable: list[str] = []
@@ -192,4 +190,4 @@ def _declared() -> tuple[list[EntryPoint], list[str]]:
     return entries, unreadable
 
 
-_OURS = frozenset(_FACTORIES)
+_BUILT_IN = frozenset(_FACTORIES)
