@@ -1,4 +1,4 @@
-"""What every game must do, whatever its rules: the conformance suite, for anybody's game, with or without pytest.
+"""Conformance suite for the ``Game`` contract, for built-in and user-supplied games, with or without pytest::
 
 from tilewe_jax import conformance
 
@@ -21,34 +21,33 @@ from tilewe_jax.host import HostPosition
 from tilewe_jax.registry import available_games, make
 
 BATCH = 16
-"""Games played side by side in each check."""
+"""Number of games in the batch of each check."""
 _DRAWS = 8192
-"""Draws of the chi-square test of ``sample_action``."""
-
+"""Number of samples in the chi-square test of ``sample_action``."""
 _SECONDS_BETWEEN_LINES = 2.0
-"""Seconds between two lines of progress, at least."""
+"""Minimum number of seconds between two lines of progress."""
 
 History = list[tuple[Any, np.ndarray]]
-"""Random play: the states of a batch after 0, 1, 2, ... actions, and the actions that follow (-1 at the end)."""
+"""Random play: the states of a batch after 0, 1, 2, ... actions, each with the next actions (-1 at the end)."""
 
 
 class ConformanceError(AssertionError):
-    """A law of the ``Game`` contract that a game breaks. The message says which."""
+    """A violation of the ``Game`` contract, named in the message."""
 
 
 def check(game: Game[Any], *, max_state_bytes: int | None = None, eager: bool = True, quiet: bool = False) -> None:
-    """Check that a game keeps the ``Game`` contract, by playing it at random.
+    """Check the ``Game`` contract by playing a game at random.
 
-    The game need not be registered. If it is registered, ``make`` must give it back. Nearly all of the time goes into
-    compilation: some seconds for a small game.
+    The game need not be registered; if it is, ``make`` must return an equal game. Compilation takes nearly all of the time,
+    some seconds for a small game.
 
     Args:
       game: the game.
-      max_state_bytes: the most bytes that a state may take; unlimited by default.
-      eager: whether to call a function outside ``jit`` too, which is slow.
-      quiet: whether to print no progress. By default standard error says which laws are being checked, and for how long.
+      max_state_bytes: maximum size of a state in bytes; unlimited by default.
+      eager: whether to also call ``step`` outside of ``jit``, which is slow.
+      quiet: whether to suppress the progress on standard error.
 
-    Raises ``ConformanceError``, which names the law that the game breaks.
+    Raises ``ConformanceError``, which names the violated law.
     """
     functions = _Functions(game)
     history: History = []
@@ -77,10 +76,9 @@ def check(game: Game[Any], *, max_state_bytes: int | None = None, eager: bool = 
 
 
 class _Functions:
-    """The functions of a game over batches, each compiled once for all checks.
+    """Batched functions of a game, each compiled once for all checks.
 
-    The functions of a state alone form one program, so that the parts that they share, like the mask of legal actions, are
-    compiled once.
+    The functions of only a state form one program, so that their common parts, such as the legal actions, compile once.
     """
 
     OF_A_STATE = "legal_action_mask num_legal current_player is_terminal is_truncated scores returns heuristic_value"
@@ -100,13 +98,13 @@ class _Functions:
 
 
 def _compiled(function: Callable[..., Any]) -> Any:
-    """The function under ``jit`` with few optimizations, which halves the time to compile; it runs for milliseconds."""
+    """Apply ``jit`` with few optimizations, which halves the compilation time; the function only runs for milliseconds."""
     options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
     return jax.jit(function, compiler_options=options)
 
 
 def random_play(game: Game[Any], functions: Any, seed: int = 0) -> Iterator[tuple[Any, np.ndarray]]:
-    """Play a batch at random to its end, state by state."""
+    """Play a batch of random games to the end and yield the entries of its ``History``."""
     key = jax.random.key(seed)
     state = functions.init(jax.random.split(key, BATCH))
     for step in range(game.max_steps + 1):
@@ -119,21 +117,23 @@ def random_play(game: Game[Any], functions: Any, seed: int = 0) -> Iterator[tupl
 
 
 def check_identity(game: Game[Any]) -> None:
-    """A game is a hashable value, and ``make`` gives it back where it is registered."""
+    """Check that a game is hashable and that ``make`` returns an equal game if it is registered."""
     hash(game)
-    _require(isinstance(game.version, int), f"version must be an int, not {game.version!r}")
+    _require(isinstance(game.version, int), f"version must be an int, got {game.version!r}")
     if game.id in available_games():
         again = make(game.id, **game.options)
         _require(again == game and hash(again) == hash(game), f"make({game.id!r}, **game.options) is another game")
 
 
 def check_state(game: Game[Any], max_state_bytes: int | None) -> None:
-    """States are pytrees of arrays of fixed shapes, and all functions give what the contract says."""
+    """Check that states are pytrees of arrays, and the shapes and dtypes of the results of all functions."""
     state = game.init(jax.random.key(0))
     leaves = jax.tree.leaves(state)
     _require(all(isinstance(leaf, jax.Array) for leaf in leaves), "all leaves of a state must be arrays")
     size = sum(leaf.nbytes for leaf in leaves)
-    _require(max_state_bytes is None or size <= max_state_bytes, f"a state takes {size} bytes, more than {max_state_bytes}")
+    _require(
+        max_state_bytes is None or size <= max_state_bytes, f"a state must have at most {max_state_bytes} bytes, got {size}"
+    )
     _require_same(game.init_from_deal(game.deal(state)), state, "init_from_deal(deal(state)) is not the initial state")
     if game.fixed_start:
         _require_same(game.init(jax.random.key(1)), state, "fixed_start, but another key gives another initial state")
@@ -143,11 +143,11 @@ def check_state(game: Game[Any], max_state_bytes: int | None) -> None:
     except (TypeError, ValueError) as error:
         raise ConformanceError(str(error)) from error
     _require(bool(game.text(state)), "text is empty")
-    _require(game.svg(state).startswith("<svg"), "svg is no SVG text")
+    _require(game.svg(state).startswith("<svg"), "svg is not an SVG document")
 
 
 def check_play(game: Game[Any], functions: Any, history: History) -> None:
-    """Every random game ends, and only then has returns, which sum to one."""
+    """Check that every random game ends, and that returns are zero before the end and sum to 1 at the end."""
     for state, action in history:
         over = np.asarray(functions.is_terminal(state))
         _require_equal(over, action < 0, "sample_action must give -1 at the end, and only there")
@@ -164,7 +164,7 @@ def check_play(game: Game[Any], functions: Any, history: History) -> None:
 
 
 def check_masks(game: Game[Any], functions: Any, history: History) -> None:
-    """The mask is the set of actions for which ``is_legal`` holds, and ``num_legal`` is its size."""
+    """Check that the mask, ``is_legal`` and ``num_legal`` agree."""
     every = jnp.arange(-2, game.num_actions + 2, dtype=jnp.int32)
     one_by_one = _compiled(jax.vmap(game.is_legal, in_axes=(None, 0)))
     for index in sorted({0, len(history) // 3, len(history) // 2, max(0, len(history) - 2), len(history) - 1}):
@@ -174,11 +174,11 @@ def check_masks(game: Game[Any], functions: Any, history: History) -> None:
         for row in range(0, BATCH, 5):
             legal = np.asarray(one_by_one(_row(state, row), every))
             _require_equal(legal[2:-2], mask[row], "is_legal and legal_action_mask disagree")
-            _require(not legal[:2].any() and not legal[-2:].any(), "is_legal must be false for what is no action id")
+            _require(not legal[:2].any() and not legal[-2:].any(), "is_legal must be false for an invalid action id")
 
 
 def check_illegal_actions(game: Game[Any], functions: Any, history: History) -> None:
-    """An illegal action, and any action at the end, leaves the state as it is; so does -1."""
+    """Check that illegal actions, any action at the end, and -1 leave the state unchanged."""
     rng = np.random.default_rng(0)
     for state, _ in (*history[:: max(1, len(history) // 4)], history[-1]):
         mask = np.asarray(functions.legal_action_mask(state))
@@ -193,7 +193,7 @@ def check_illegal_actions(game: Game[Any], functions: Any, history: History) -> 
 
 
 def check_sampling(game: Game[Any], functions: Any, history: History) -> None:
-    """``sample_action`` is uniform over the legal actions, by a chi-square test at four and a half standard deviations."""
+    """Check that ``sample_action`` is uniform, by a chi-square test at four and a half standard deviations."""
     sample = _compiled(jax.vmap(game.sample_action, in_axes=(None, 0)))
     for step in sorted({0, len(history) // 2, max(0, len(history) - 3)}):
         state = _row(history[step][0], 1)
@@ -207,13 +207,13 @@ def check_sampling(game: Game[Any], functions: Any, history: History) -> None:
         if not freedom:
             continue
         statistic = ((counts[legal] - expected) ** 2 / expected).sum()
-        # Wilson and Hilferty: the cube root of chi-square over its degrees of freedom is close to normal.
+        # Wilson-Hilferty: the cube root of chi-square divided by its degrees of freedom is nearly normal.
         deviation = ((statistic / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom))
         _require(abs(deviation) < 4.5, f"sample_action is not uniform: chi-square {statistic:.0f} with {freedom} degrees")
 
 
 def check_transformations(game: Game[Any], functions: Any, history: History, eager: bool) -> None:
-    """``vmap`` = loop, nested ``vmap`` = flat, ``jit`` = no ``jit``, and deferred passes come out the same."""
+    """Check that ``vmap`` equals a loop, nested ``vmap`` a flat one, ``jit`` no ``jit``, and deferred passes ``apply``."""
     single = _compiled(game.step)
     twice = _compiled(jax.vmap(jax.vmap(game.step)))
     outer = _compiled(jax.vmap(jax.vmap(game.is_legal, in_axes=(None, 0)), in_axes=(0, None)))
@@ -243,7 +243,7 @@ def check_transformations(game: Game[Any], functions: Any, history: History, eag
 
 
 def check_independence(functions: Any, history: History) -> None:
-    """What a function gives for one game of a batch does not depend on the other games of the batch."""
+    """Check that the result for one game of a batch does not depend on the other games of the batch."""
     state, action = history[len(history) // 2]
     seat = np.zeros(BATCH, np.int32)
     arguments: dict[str, tuple[Any, ...]] = dict.fromkeys(
@@ -253,16 +253,15 @@ def check_independence(functions: Any, history: History) -> None:
     arguments |= {"heuristic_logits": (np.repeat(action[:, None], 8, axis=1),)}
     for name, more in arguments.items():
         given = (state, *more)
-        # All games of the batch are the first one.
-        alone = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[:1], BATCH, axis=0), given)
+        repeated = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[:1], BATCH, axis=0), given)
         function = getattr(functions, name)
-        _require_same(_row(function(*alone), 0), _row(function(*given), 0), f"{name} depends on the other games of a batch")
+        _require_same(_row(function(*repeated), 0), _row(function(*given), 0), f"{name} depends on the other games of a batch")
 
 
 def check_symmetries(game: Game[Any], functions: Any, history: History) -> None:
-    """A transformed position has the transformed legal actions, the same player to move, scores and end."""
+    """Check that a symmetry maps legal actions to legal actions and keeps the player to move, scores, returns and end."""
     table = np.asarray(game.action_symmetries)
-    _require(table.shape == (game.num_symmetries, game.num_actions), "action_symmetries has another shape than documented")
+    _require(table.shape == (game.num_symmetries, game.num_actions), "action_symmetries has a wrong shape")
     _require_equal(table[0], np.arange(game.num_actions), "symmetry 0 must be the identity")
     for state, _ in (history[0], history[len(history) // 2]):
         mask = np.asarray(functions.legal_action_mask(state))
@@ -276,17 +275,13 @@ def check_symmetries(game: Game[Any], functions: Any, history: History) -> None:
             _require_equal(
                 np.asarray(functions.legal_action_mask(transformed)), moved, f"symmetry {index} changes what is legal"
             )
-            for name in ("current_player", "is_terminal", "scores", "returns"):
-                function = getattr(functions, name)
-                _require_equal(
-                    np.asarray(function(transformed)), np.asarray(function(state)), f"symmetry {index} changes {name}"
-                )
+            _require_same_facts(functions, transformed, state, f"symmetry {index}")
 
 
 def check_hidden_information(game: Game[Any], functions: Any, history: History) -> None:
-    """What ``determinize`` resamples, the observer cannot tell from what was; nor can the rules."""
+    """Check that ``determinize`` keeps the observation of the observer, the player to move, scores, returns and end."""
     is_default = type(game).determinize is Game.determinize
-    _require(game.has_hidden_information or is_default, "a game with determinize must say so: has_hidden_information is false")
+    _require(game.has_hidden_information or is_default, "has_hidden_information must be true for a game with determinize")
     keys = jax.random.split(jax.random.key(1), BATCH)
     for state, _ in history[:: max(1, len(history) // 3)]:
         for player in range(game.num_players):
@@ -295,13 +290,11 @@ def check_hidden_information(game: Game[Any], functions: Any, history: History) 
             _require_same(
                 functions.observe(resampled, seat), functions.observe(state, seat), "determinize changes the observation"
             )
-            for name in ("current_player", "is_terminal", "scores", "returns"):
-                function = getattr(functions, name)
-                _require_same(function(resampled), function(state), f"determinize changes {name}")
+            _require_same_facts(functions, resampled, state, "determinize")
 
 
 def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
-    """``sample_actions`` gives different legal actions, all of them where they fit; heuristics are finite numbers."""
+    """Check that ``sample_actions`` returns different legal actions, and that heuristics are finite and normalized."""
     size = 8
     choose = _compiled(jax.vmap(lambda state, key: game.sample_actions(state, key, size)))
     for index in sorted({0, max(0, len(history) - 4), len(history) - 1}):
@@ -311,7 +304,7 @@ def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
         for legal, chosen in zip(mask, np.asarray(actions), strict=True):
             real = chosen[chosen >= 0]
             _require(len(set(real.tolist())) == len(real) == min(size, legal.sum()), "sample_actions repeats or omits actions")
-            _require(np.all(legal[real]), "sample_actions gives illegal actions")
+            _require(np.all(legal[real]), "sample_actions returns illegal actions")
         logits = np.asarray(functions.heuristic_logits(state, actions))[np.asarray(actions) >= 0]
         _require(np.isfinite(logits).all(), "heuristic_logits of legal actions must be finite")
         value = np.asarray(functions.heuristic_value(state))
@@ -320,16 +313,16 @@ def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
 
 
 def check_lookahead(game: Game[Any], functions: Any, history: History) -> None:
-    """What ``outcomes_of_actions`` proves agrees with how games end, and with what it proves one action later."""
+    """Check that outcomes proven by ``outcomes_of_actions`` agree with final returns and with outcomes one action later."""
     if not game.has_lookahead:
         is_default = type(game).outcomes_of_actions is Game.outcomes_of_actions
-        _require(is_default, "a game with outcomes_of_actions must say so: has_lookahead is false")
+        _require(is_default, "has_lookahead must be true for a game with outcomes_of_actions")
         return
-    _require(game.num_players == 2 and not game.has_hidden_information, "a lookahead is for open games of two players")
+    _require(game.num_players == 2 and not game.has_hidden_information, "lookahead needs two players and perfect information")
     every = jnp.arange(game.num_actions, dtype=jnp.int32)
 
     def outcomes(state: Any) -> tuple[Any, Any]:
-        """What is proven of each action; and what its end says, or what is proven of the replies to it."""
+        """Proven outcome of each action; and its outcome by the returns, or by the proven outcomes of the replies."""
         player, after = game.current_player(state), jax.vmap(game.apply, in_axes=(None, 0))(state, every)
         replies = jax.vmap(lambda state: game.outcomes_of_actions(state, every))(after)
         best_reply = jnp.max(jnp.where(jax.vmap(game.legal_action_mask)(after), replies, -2), axis=1)
@@ -345,13 +338,13 @@ def check_lookahead(game: Game[Any], functions: Any, history: History) -> None:
             legal = np.asarray(functions.legal_action_mask(states))[row]
             proven, later = (np.asarray(part)[legal] for part in compiled(_row(states, row)))
             _require(np.isin(proven, (-1, 0, 1)).all(), "outcomes_of_actions must be -1, 0 or 1")
-            _require(np.all(proven * later >= 0), "outcomes_of_actions disagrees with the end of a game, or with the replies")
-    nothing = game.outcomes_of_actions(_row(history[0][0], 0), jnp.full(2, -1, jnp.int32))
-    _require(not np.any(np.asarray(nothing)), "outcomes_of_actions must be 0 for -1")
+            _require(np.all(proven * later >= 0), "outcomes_of_actions disagrees with the returns or with the replies")
+    padding = game.outcomes_of_actions(_row(history[0][0], 0), jnp.full(2, -1, jnp.int32))
+    _require(not np.any(np.asarray(padding)), "outcomes_of_actions must be 0 for -1")
 
 
 def check_host(game: Game[Any], functions: Any, history: History) -> None:
-    """The host form of a position agrees with the device: legal actions, player, scores, end, and what an action leads to."""
+    """Check that host positions agree with the device: legal actions, player, scores, end, and the effect of an action."""
 
     def agree(position: HostPosition, states: Any, when: str) -> None:
         legal = np.flatnonzero(np.asarray(functions.legal_action_mask(states))[0]).tolist()
@@ -366,7 +359,7 @@ def check_host(game: Game[Any], functions: Any, history: History) -> None:
             _require((position.explain(action) is None) == (action in legal), f"explain of the host form differs {when}")
         for seat in (None, *range(game.num_players)):
             view = position.view(seat=seat)
-            _require(json.loads(json.dumps(view)) == view, f"view of the host form is no JSON value {when}")
+            _require(json.loads(json.dumps(view)) == view, f"view of the host form is not a JSON value {when}")
             known = [view[name] for name in ("num_players", "current_player", "terminal", "scores")]
             expected = [game.num_players, position.current_player, over, list(position.scores())]
             _require(known == expected, f"view of the host form differs from the position {when}")
@@ -383,13 +376,20 @@ def check_host(game: Game[Any], functions: Any, history: History) -> None:
             _require(position.action_of_name(name) == action, f"action_of_name is not the inverse after {index} actions")
             view = position.action_view(action)
             is_action = (view["id"], view["name"]) == (action, name) and json.loads(json.dumps(view)) == view
-            _require(is_action, f"action_view of the host form is no JSON value of the action after {index} actions")
+            _require(is_action, f"action_view of the host form is not a JSON value of the action after {index} actions")
             _require(bool(after.text(last_action=action)), "text of the host form is empty with last_action")
-            _require(after.svg(last_action=action).startswith("<svg"), "svg of the host form is no SVG text")
+            _require(after.svg(last_action=action).startswith("<svg"), "svg of the host form is not an SVG document")
 
 
 def _row(tree: Any, index: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+def _require_same_facts(functions: Any, left: Any, right: Any, cause: str) -> None:
+    """Require two batches of states to have the same player to move, end, scores and returns."""
+    for name in ("current_player", "is_terminal", "scores", "returns"):
+        function = getattr(functions, name)
+        _require_same(function(left), function(right), f"{cause} changes {name}")
 
 
 def _require(condition: Any, law: str) -> None:
@@ -406,7 +406,7 @@ def _require_close(values: Any, expected: float, law: str) -> None:
 
 
 def _require_same(left: Any, right: Any, law: str) -> None:
-    """Both trees have the same structure, dtypes and values."""
+    """Require two trees to have the same structure, dtypes and values."""
     _require(str(jax.tree.structure(left)) == str(jax.tree.structure(right)), law)
     for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
         _require(a.dtype == b.dtype and np.array_equal(np.asarray(a), np.asarray(b)), law)

@@ -1,7 +1,6 @@
-"""Batches of games of any kind: whole games, endless streams of games, and a stepping environment.
+"""Batched play for any game: rollouts, endless streams of games, and a stepping environment.
 
-Every array that enters or leaves this package is batch-first, ``[batch, ...]``. Inside its loops the games stand on the last
-axis, see ``tilewe_jax.lanes``.
+All arguments and results are batch-first, ``[batch, ...]``. Internally the batch axis is last, see ``tilewe_jax.lanes``.
 """
 
 from tilewe_jax.batching.environment import Environment, EnvironmentState, TimeStep, zero_sum

@@ -1,4 +1,4 @@
-"""Games to be stepped from outside, thousands at a time, with auto-reset that keeps the last observation."""
+"""Batched stepping environment with auto-reset that keeps the last observation."""
 
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
@@ -19,46 +19,46 @@ S = TypeVar("S")
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class EnvironmentState(Generic[S]):
-    """The games of an ``Environment``."""
+    """State of an ``Environment``."""
 
     state: S
     """States of the game, ``[batch, ...]``."""
     steps: Int32[Array, "batch"]
-    """Actions played in the present game."""
+    """Number of actions played in each current game."""
     key: PRNGKeyArray
-    """PRNG key of the games to come."""
+    """PRNG key for later resets."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TimeStep:
-    """The result of a reset or a step. Under ``jit`` a loop pays only for the fields that it uses."""
+    """Result of a reset or a step. Under ``jit``, unused fields are not computed."""
 
     observation: Float32[Array, "batch ..."]
     """Observation of ``current_player``, after any reset."""
     legal_action_mask: Bool[Array, "batch num_actions"]
-    """The legal actions of that player."""
+    """Mask of the legal actions of ``current_player``."""
     current_player: Int32[Array, "batch"]
     """The player to move, from 0."""
     rewards: Float32[Array, "batch players"]
-    """Outcomes by seat of the games that ended with this step, see ``Environment.rewards``; zero in all others."""
+    """Outcomes by seat of the games that this step ended, see ``Environment.rewards``; zero for other games."""
     terminated: Bool[Array, "batch"]
     """Whether the step ended the game by its rules."""
     truncated: Bool[Array, "batch"]
     """Whether the step ended the game by a cap."""
     last_observation: Float32[Array, "batch ..."]
-    """Observation of the player who has just moved, before any reset; the last one of a game that ended."""
+    """Observation of the player who has just moved, before any reset: the final observation of a game that ended."""
     illegal: Bool[Array, "batch"]
-    """Whether the action was illegal, which leaves the game unchanged."""
+    """Whether the action was illegal; illegal actions leave the game unchanged."""
     scores: Int32[Array, "batch players"]
-    """Points of the game by seat, before any reset."""
+    """Points by seat, before any reset."""
 
 
 def zero_sum(returns: Any, is_terminal: Any) -> Any:
-    """Convert ``Game.returns`` into outcomes by seat that sum to 0, as most packages define them; NumPy or JAX arrays.
+    """Convert ``Game.returns`` to zero-sum outcomes by seat; accepts NumPy or JAX arrays.
 
-    Among several players a win alone is 1, a loss -1 / (players - 1), and ties lie between, so that two players have 1, 0 and
-    -1. A single player has the fraction of the best possible score, as in ``returns``.
+    A sole winner gets 1, losers -1 / (players - 1), tied winners values in between; for two players 1, 0 and -1. In a game
+    for one player the returns are unchanged.
 
     Args:
       returns: ``[..., players]``.
@@ -71,9 +71,7 @@ def zero_sum(returns: Any, is_terminal: Any) -> Any:
 
 @dataclass(frozen=True)
 class Environment(Generic[S]):
-    """A batch of games to be stepped from outside, each restarted as soon as it is over.
-
-    Both methods are pure functions, to be compiled by the caller.
+    """A batch of games with auto-reset. Both methods are pure functions; compile them with ``jax.jit``.
 
     >>> import jax, tilewe_jax
     >>> environment = tilewe_jax.Environment(tilewe_jax.make("santorini", size=3))
@@ -85,13 +83,13 @@ class Environment(Generic[S]):
 
     game: Game[S]
     rewards: Literal["zero_sum", "win_shares"] = "zero_sum"
-    """Rewards at the end of a game: ``zero_sum``, between -1 and 1, or the shares of one win, ``Game.returns``."""
+    """Rewards at the end of a game: ``zero_sum``, in [-1, 1], or ``win_shares``, which are ``Game.returns``."""
 
     def __post_init__(self) -> None:
         check_choice("rewards", self.rewards, ("zero_sum", "win_shares"))
 
     def reset(self, key: PRNGKeyArray, batch: int) -> tuple[EnvironmentState[S], TimeStep]:
-        """Start ``batch`` new games. Raises ``ValueError`` for fewer than one, ``TypeError`` for other values than integers."""
+        """Start ``batch`` new games. Raises ``ValueError`` or ``TypeError`` unless ``batch`` is an integer of at least 1."""
         require_backend()
         check_own_game(self.game)
         batch = check_count("batch", batch)
@@ -104,16 +102,15 @@ class Environment(Generic[S]):
     def step(self, games: EnvironmentState[S], action: Int32[Array, "batch"]) -> tuple[EnvironmentState[S], TimeStep]:
         """Play one action in every game.
 
-        Raises ``ValueError`` or ``TypeError`` for actions of another shape or dtype than ``int32[batch]``, and for states of
-        another game.
+        Raises ``ValueError`` or ``TypeError`` if ``action`` is not ``int32[batch]``, and for states of another game.
         """
         game, batch = self.game, games.steps.shape[0]
         check_state(game, games.state, (batch,))
         action = jnp.asarray(action)
         if action.shape != (batch,):
-            raise ValueError(f"action must have shape ({batch},), one for each game, not {action.shape}")
+            raise ValueError(f"action must have shape ({batch},), got {action.shape}")
         if action.dtype != jnp.int32:
-            raise TypeError(f"action must be int32, not {action.dtype}")
+            raise TypeError(f"action must be int32, got {action.dtype}")
 
         legal = jax.vmap(game.is_legal)(games.state, action)
         player = jax.vmap(game.current_player)(games.state)
@@ -126,7 +123,15 @@ class Environment(Generic[S]):
         return EnvironmentState(restarted, steps, key), self._timestep(restarted, state, player, ended, ~legal)
 
     def _timestep(self, state: S, last: S, mover: Array, ended: Array, illegal: Array) -> TimeStep:
-        """The timestep of states after any reset, and of the ``last`` ones before it, which ``mover`` has led to."""
+        """Make a timestep.
+
+        Args:
+          state: states after any reset.
+          last: states before any reset.
+          mover: players who made the last moves.
+          ended: whether each game ended.
+          illegal: whether each action was illegal.
+        """
         game = self.game
         truncated = ended & jax.vmap(game.is_truncated)(last)
         returns = jax.vmap(game.returns)(last)  # zero before the end

@@ -1,4 +1,4 @@
-"""Starting games anew: the one auto-reset of the environment, of streams and of self-play."""
+"""Auto-reset of finished games, shared by environments, streams and self-play."""
 
 from functools import partial
 from typing import Protocol, TypeVar, runtime_checkable
@@ -13,8 +13,8 @@ S = TypeVar("S")
 S_co = TypeVar("S_co", covariant=True)
 
 RESET_DIVISOR = 32
-"""One game in this many is started per round of resets. Games mostly last longer than this many steps, so that one round is
-enough at most steps."""
+"""A round of resets starts ``batch / RESET_DIVISOR`` games. Most games have more steps than this divisor, so that one round
+suffices in most steps."""
 
 batch_first = partial(jax.tree.map, lambda leaf: jnp.moveaxis(leaf, -1, 0))
 """Move the batch axis of every leaf from the last place to the first."""
@@ -24,7 +24,7 @@ batch_last = partial(jax.tree.map, lambda leaf: jnp.moveaxis(leaf, 0, -1))
 
 @runtime_checkable
 class Start(Protocol[S_co]):
-    """How games begin: every ``Game`` says so of its own, and others may begin them elsewhere."""
+    """Source of initial states: a ``Game``, or an object that starts games from other positions."""
 
     @property
     def fixed_start(self) -> bool:
@@ -32,7 +32,7 @@ class Start(Protocol[S_co]):
         ...
 
     def init(self, key: PRNGKeyArray, /) -> S_co:
-        """The state in which a game begins."""
+        """The initial state of a game."""
         ...
 
 
@@ -43,12 +43,12 @@ def init_batch(game: Start[S], key: PRNGKeyArray, batch: int) -> S:
 
 
 def auto_reset(game: Start[S], keys: Key[Array, "batch"], ended: Bool[Array, "batch"], state: S) -> S:
-    """Replace the games that have ended by new ones.
+    """Replace finished games by new games.
 
     Args:
-      game: the game, or another start of it.
-      keys: one PRNG key a game, ``[batch]``; only those of games that have ended are used.
-      ended: which games to replace.
+      game: the game, or another source of initial states.
+      keys: one PRNG key per game; the keys of unfinished games are not used.
+      ended: mask of the games to replace.
       state: states, ``[batch, ...]``.
 
     Returns:
@@ -59,9 +59,9 @@ def auto_reset(game: Start[S], keys: Key[Array, "batch"], ended: Bool[Array, "ba
 
 
 def auto_reset_lanes(game: Start[S], keys: Key[Array, "lanes"], ended: Bool[Array, "lanes"], state: S) -> S:
-    """``auto_reset`` of states whose games stand on the last axis, ``[..., lanes]``.
+    """``auto_reset`` for states with the batch axis last, ``[..., lanes]``.
 
-    Where chance takes part in the start, no game is initialized for lanes that go on.
+    Unless the game has a fixed start, only the finished lanes are initialized.
     """
     if game.fixed_start:
         initial: S = jax.tree.map(lambda leaf: leaf[..., None], game.init(jax.random.key(0)))

@@ -1,4 +1,4 @@
-"""Batches of whole games: played to their ends together, with or without their actions."""
+"""Batches of complete games, with or without their actions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,37 +25,37 @@ each = partial(jax.vmap, in_axes=-1, out_axes=-1)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Rollout(Generic[S]):
-    """The ends of a batch of games."""
+    """Final states and results of a batch of games."""
 
     state: S
     """Final states, ``[batch, ...]``."""
     lengths: Int32[Array, "batch"]
     """Number of actions played in each game."""
     scores: Int32[Array, "batch players"]
-    """The points of the game, by seat."""
+    """Final points by seat."""
     returns: Float32[Array, "batch players"]
     """Outcomes by seat, see ``Game.returns``."""
     illegal_actions: Int32[Array, "batch"]
-    """Illegal actions that a policy chose; each left its game as it was and used up one of ``game.max_steps`` turns."""
+    """Number of illegal actions chosen by the policy; each leaves the game unchanged but counts toward ``game.max_steps``."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Trajectory(Generic[S]):
-    """A batch of games with every action. T is ``game.max_steps``."""
+    """A batch of games with all actions. T is ``game.max_steps``."""
 
     initial: S
-    """Initial states, ``[batch, ...]``; with the actions they replay the games."""
+    """Initial states, ``[batch, ...]``."""
     actions: Int32[Array, "batch T"]
     """Actions in the order of play; -1 after the end."""
     players: Int32[Array, "batch T"]
     """The player of each action; -1 after the end."""
     rollout: Rollout[S]
-    """The ends of the games."""
+    """Final states and results."""
 
 
 def rollout(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None = None) -> Rollout[S]:
-    """Play a batch of games to their ends.
+    """Play a batch of games to the end.
 
     Args:
       game: the game.
@@ -64,21 +64,21 @@ def rollout(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None 
       policy: chooses every action; by default actions are uniformly random.
 
     Returns:
-      The ends of the games. Games in which the policy chose illegal actions may be unfinished, see
+      The final states and results. Games in which the policy chose illegal actions may be unfinished, see
       ``Rollout.illegal_actions``.
 
-    Raises ``ValueError`` or ``TypeError`` for a batch that is not an integer of at least 1.
+    Raises ``ValueError`` or ``TypeError`` unless ``batch`` is an integer of at least 1.
 
     >>> import jax, tilewe_jax
     >>> games = jax.jit(lambda key: tilewe_jax.rollout(tilewe_jax.make("santorini", size=3), key, 8))(jax.random.key(0))
     >>> games.returns.shape, int(games.returns.sum())
     ((8, 2), 8)
     """
-    return trajectories(game, key, batch, policy).rollout  # XLA drops what only the actions need
+    return trajectories(game, key, batch, policy).rollout  # XLA removes the unused actions
 
 
 def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | None = None) -> Trajectory[S]:
-    """Play a batch of games to their ends and keep every action; arguments as in ``rollout``."""
+    """Play a batch of games to the end and keep all actions; arguments as in ``rollout``."""
     require_backend()
     check_own_game(game)
     batch = check_count("batch", batch)
@@ -87,7 +87,7 @@ def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | 
     choose, move = choose_and_move(game, policy)
     lane = jnp.arange(batch, dtype=jnp.int32)
 
-    # The action is chosen at the end of an iteration and carried: fused with the step that uses it, XLA computes it twice.
+    # The action is chosen at the end of an iteration and carried, because XLA would compute it twice in the same iteration.
     def play(carry: PyTree) -> PyTree:
         state, action, key, turn, lengths, illegal, actions, players = carry
         key, action_key = jax.random.split(key)
@@ -115,13 +115,13 @@ def trajectories(game: Game[S], key: PRNGKeyArray, batch: int, policy: Policy | 
 
 
 def choose_and_move(game: Game[S], policy: Policy | None) -> tuple[Callable[[S, PRNGKeyArray], Array], Callable[[S, Array], S]]:
-    """Two functions of games on the last axis: one chooses an action of each, one plays it.
+    """Make two functions over games on the last axis: one chooses an action for each game, the other plays it.
 
-    Random play may defer forced passes, which is faster (``Game.apply_deferred``). A policy is never shown such states, and it
-    is not trusted: an illegal action becomes -1.
+    Random play may defer forced passes, which is faster (``Game.apply_deferred``). Play by a policy never defers passes, and
+    illegal actions of the policy become -1.
     """
     if policy is not None and not callable(policy):
-        raise TypeError(f"policy must be a function of a state and a key, got {shown(policy)}")
+        raise TypeError(f"policy must be a function (state, key) -> action, got {shown(policy)}")
     if not policy:
         return each(game.sample_action), each(game.apply_deferred)
 

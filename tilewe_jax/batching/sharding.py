@@ -1,4 +1,4 @@
-"""Batches on several devices, by ``jax.shard_map`` over a mesh of one axis."""
+"""Batches on several devices, with ``jax.shard_map`` over a one-dimensional mesh."""
 
 from collections.abc import Callable
 
@@ -12,11 +12,11 @@ from tilewe_jax.utils.checks import check_count
 
 
 def over_devices(function: Callable[..., PyTree], devices: int | None = None) -> Callable[..., PyTree]:
-    """Run a function on several devices at once, each with its own slice of the arguments.
+    """Run a function on several devices in parallel, each with its own slice of the arguments.
 
     Args:
-      function: takes and gives pytrees without the device axis.
-      devices: number of devices; by default all of them.
+      function: a function of pytrees without the device axis.
+      devices: number of devices; by default all devices.
 
     Returns:
       A function whose arguments and results have a leading axis of length ``devices`` in every leaf::
@@ -34,26 +34,26 @@ def over_devices(function: Callable[..., PyTree], devices: int | None = None) ->
 
 
 def split_over_devices(function: Callable[..., PyTree], devices: int | None = None, shared: int = 0) -> Callable[..., PyTree]:
-    """Run a function of a batch on several devices at once, each with its part of the batch.
+    """Run a batched function on several devices in parallel, each with its part of the batch.
 
     Args:
-      function: takes and gives pytrees whose leaves are ``[batch, ...]``.
-      devices: number of devices; by default all of them.
-      shared: the first so many arguments are the same for all devices, like weights.
+      function: a function of pytrees with leaves ``[batch, ...]``.
+      devices: number of devices; by default all devices.
+      shared: number of leading arguments that are the same for all devices, such as weights.
 
     Returns:
       The function of the whole batch::
 
         actions = split_over_devices(jax.vmap(search), 4)(states, keys)
 
-    Raises ``ValueError`` where there are fewer devices, and when called with a batch that cannot be divided among them.
+    Raises ``ValueError`` if there are fewer devices, and on a call with a batch size that ``devices`` does not divide.
     """
     require_backend()
     available = jax.devices()
     count = len(available) if devices is None else devices
     check_count("devices", count, 1, len(available))
     spec = PartitionSpec("data")
-    # check_vma: loops start from constants, which vary over the devices only from the second iteration on.
+    # check_vma would fail: loops start from constants, which vary over the devices only from the second iteration on.
     mesh = Mesh(np.array(available[:count]), ("data",))
 
     def checked(*args: PyTree) -> PyTree:
@@ -61,7 +61,7 @@ def split_over_devices(function: Callable[..., PyTree], devices: int | None = No
         mapped = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=spec, check_vma=False)
         batch = jax.tree.leaves(args[shared:])[0].shape[0]
         if batch % count:
-            raise ValueError(f"a batch of {batch} cannot be divided among {count} devices; ask for a multiple of {count}")
+            raise ValueError(f"the batch size must be a multiple of {count}, the number of devices, got {batch}")
         return mapped(*args)
 
     return checked

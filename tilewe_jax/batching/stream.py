@@ -1,4 +1,4 @@
-"""Streams: games that follow one another without end, the fastest form of random play."""
+"""Streams of consecutive games, the fastest form of random play."""
 
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -21,16 +21,16 @@ S = TypeVar("S")
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Stream(Generic[S]):
-    """A batch of games, each followed by another one as soon as it ends. Opaque: ``stream_states`` gives its states."""
+    """A batch of games, each followed by the next game when it ends. ``stream_states`` returns the states."""
 
     _deferred: S
-    """States with deferred passes (``Game.apply_deferred``), games on the last axis."""
+    """States with deferred passes (``Game.apply_deferred``), batch axis last."""
     action: Int32[Array, "batch"]
-    """The action about to be played; -1 where there is none."""
+    """The next action; -1 for none."""
     games_left: Int32[Array, "batch"]
-    """Games still to be finished, the present one included."""
+    """Number of unfinished games, including the current one."""
     key: PRNGKeyArray
-    """PRNG key of the steps to come."""
+    """PRNG key for later steps."""
 
 
 @jax.tree_util.register_dataclass
@@ -39,13 +39,13 @@ class StreamSteps:
     """T steps of a stream."""
 
     actions: Int32[Array, "batch T"]
-    """Actions played; -1 where no game is left, a blocked player was passed over, or a policy chose an illegal action."""
+    """Actions played; -1 if no game is left, a blocked player was passed over, or the policy chose an illegal action."""
     ended: Bool[Array, "batch T"]
     """Whether the action ended a game."""
     scores: Int32[Array, "batch T players"]
-    """Scores of the games that ended, else zero."""
+    """Scores of games that ended; zero for other games."""
     returns: Float32[Array, "batch T players"]
-    """Returns of the games that ended, else zero."""
+    """Returns of games that ended; zero for other games."""
 
 
 def init_stream(
@@ -56,11 +56,11 @@ def init_stream(
     Args:
       game: the game.
       key: PRNG key, consumed.
-      batch: number of games at a time.
-      num_games: how many games are played one after another, in all or in each place of the batch.
+      batch: number of parallel games.
+      num_games: number of consecutive games in each place of the batch, one number for all places or one per place.
       policy: chooses every action; by default actions are uniformly random.
 
-    Raises ``ValueError`` or ``TypeError`` for a batch that is not an integer of at least 1.
+    Raises ``ValueError`` or ``TypeError`` unless ``batch`` is an integer of at least 1.
     """
     require_backend()
     check_own_game(game)
@@ -80,21 +80,21 @@ def stream_states(game: Game[S], stream: Stream[S]) -> S:
 
 
 def run_stream(game: Game[S], stream: Stream[S], num_steps: int, policy: Policy | None = None) -> tuple[Stream[S], StreamSteps]:
-    """Play ``num_steps`` steps of every game; a game that ends is followed by the next one at once.
+    """Play ``num_steps`` steps of every game; the next game follows a finished game without an idle step.
 
-    Statistics of the games that *ended* within a span count too many short ones. Where that matters, limit ``num_games`` and
-    play until all have ended.
+    Statistics of the games that *ended* within a span of steps overrepresent short games. To avoid this bias, limit
+    ``num_games`` and play until all games have ended.
 
     Args:
       game: the game.
-      stream: the stream, as ``init_stream`` or this function gave it.
-      num_steps: steps to play, T.
+      stream: the stream, from ``init_stream`` or this function.
+      num_steps: number of steps, T.
       policy: chooses every action, as for ``init_stream``.
 
     Returns:
       The stream and the T steps.
 
-    Raises ``ValueError`` or ``TypeError`` for a number of steps that is not an integer of at least 1, and for another game.
+    Raises ``ValueError`` or ``TypeError`` unless ``num_steps`` is an integer of at least 1, and for another game.
     """
     batch = stream.action.shape[0]
     num_steps = check_count("num_steps", num_steps)
@@ -116,8 +116,7 @@ def run_stream(game: Game[S], stream: Stream[S], num_steps: int, policy: Policy 
         return Stream(state, jnp.where(left > 0, action, -1), left, stream.key), steps
 
     key, reset_key, action_key = jax.random.split(stream.key, 3)
-    # All keys at once: a loop iteration of its own for each would cost more than the keys themselves. In two arrays, so that
-    # the first is never made for games that start without chance.
+    # Splitting all keys outside of the loop is faster. Two arrays let XLA drop the first for games with a fixed start.
     keys = jax.random.split(reset_key, (num_steps, batch)), jax.random.split(action_key, (num_steps, batch))
     stream, steps = scan(step, replace(stream, key=key), keys)
     # [T, batch] and [T, players, batch] to batch-first.
