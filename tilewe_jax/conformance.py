@@ -132,7 +132,7 @@ def check_state(game: Game[Any], max_state_bytes: int | None) -> None:
     _require(all(isinstance(leaf, jax.Array) for leaf in leaves), "all leaves of a state must be arrays")
     size = sum(leaf.nbytes for leaf in leaves)
     _require(
-        max_state_bytes is None or size <= max_state_bytes, f"a state must have at most {max_state_bytes} bytes, got {size}"
+        max_state_bytes is None or size <= max_state_bytes, f"state has {size} bytes, more than {max_state_bytes}"
     )
     _require_same(game.init_from_deal(game.deal(state)), state, "init_from_deal(deal(state)) is not the initial state")
     if game.fixed_start:
