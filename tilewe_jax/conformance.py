@@ -1,9 +1,4 @@
-"""Conformance suite for the ``Game`` contract, for built-in and user-supplied games, with or without pytest::
-
-from tilewe_jax import conformance
-
-conformance.check(MyGame())
-"""
+"""Conformance suite for the ``Game`` contract, for built-in and user-supplied games: ``conformance.check(MyGame())``."""
 
 import json
 import math
@@ -131,9 +126,7 @@ def check_state(game: Game[Any], max_state_bytes: int | None) -> None:
     leaves = jax.tree.leaves(state)
     _require(all(isinstance(leaf, jax.Array) for leaf in leaves), "all leaves of a state must be arrays")
     size = sum(leaf.nbytes for leaf in leaves)
-    _require(
-        max_state_bytes is None or size <= max_state_bytes, f"state has {size} bytes, more than {max_state_bytes}"
-    )
+    _require(max_state_bytes is None or size <= max_state_bytes, f"state has {size} bytes, more than {max_state_bytes}")
     _require_same(game.init_from_deal(game.deal(state)), state, "init_from_deal(deal(state)) is not the initial state")
     if game.fixed_start:
         _require_same(game.init(jax.random.key(1)), state, "fixed_start, but another key gives another initial state")

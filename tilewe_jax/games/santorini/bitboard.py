@@ -1,8 +1,8 @@
 """Bitboards: sets of cells of boards up to 10 x 10, as one to four words of 32 bits.
 
-Cell (row, column) is bit ``row * stride + column`` (``Config.bit``); the bits between rows are never set. Each word is an array
-of its own, not a row of a stacked one: all operations but ``pack`` and ``unpack`` are elementwise, so that the same functions
-serve one game (scalars) and many (lanes last), and XLA fuses them into one loop over games.
+Cell (row, column) is bit ``row * stride + column`` (``Config.bit``); the bits between rows are never set. Each word is a
+separate array, and all operations except ``pack`` and ``unpack`` are elementwise, so that the same functions serve one game
+(scalars) and many games (lanes last), and XLA fuses them into one loop over games.
 """
 
 import operator
@@ -20,18 +20,18 @@ from tilewe_jax.games.santorini.config import Config
 
 Word = UInt32[Array, "*lanes"]
 BitIndex = Int32[Array, "*lanes"]
-"""The bit of a cell in a bitboard; -1 for no cell."""
+"""The bit of a cell in a bitboard; -1 for the empty set."""
 
 WINDOW = 6
-"""Bits from one row of a window to the next."""
+"""Number of bits between rows of a window."""
 CENTRE = 2 * WINDOW + 2
-"""Bit of a window that holds the cell in its middle."""
+"""Window bit of the cell in the middle."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Bitboard:
-    """A set of cells. Operators work cell by cell; a single word as operand stands for a board that repeats it."""
+    """A set of cells. Operators are bitwise; an operand that is a single word applies to every word."""
 
     words: tuple[Word, ...]
     """``Config.words`` words, ``uint32`` each: bit ``i`` of the board is bit ``i % 32`` of word ``i // 32``."""
@@ -46,7 +46,7 @@ class Bitboard:
         return Bitboard(tuple(~word for word in self.words))
 
     def any(self) -> Bool[Array, "*lanes"]:
-        """Whether the set has any cell."""
+        """Whether the set is not empty."""
         return reduce(operator.or_, self.words) != 0
 
     def _with(self, function: Callable[[Word, Word], Word], other: "Bitboard | Word") -> "Bitboard":
@@ -55,16 +55,15 @@ class Bitboard:
 
 
 def singleton(config: Config, index: BitIndex) -> Bitboard:
-    """The set of one cell, given by its bit; the empty set for -1."""
+    """The set of one cell given by its bit; empty for -1."""
     bit = np.uint32(1) << (index & (WORD_BITS - 1)).astype(jnp.uint32)
     return Bitboard(tuple(jnp.where(index >> 5 == word, bit, np.uint32(0)) for word in range(config.words)))
 
 
 def shifted(config: Config, cells: Bitboard, offset: int) -> Bitboard:
-    """The set of the bits ``offset`` higher, or lower where it is negative, by less than a word.
+    """Shift a set by ``offset`` bits, less than a word, up or (if negative) down.
 
-    Cells that would be outside of the board may come out as bits of no cell, and as none of the board: bits between rows are
-    free, and so are those after the last row.
+    Cells shifted off the board become unused bits between or after rows, never other cells of the board.
     """
     words, zero = cells.words, jnp.zeros_like(cells.words[0])
     shift = np.uint32(abs(offset))
@@ -77,7 +76,7 @@ def shifted(config: Config, cells: Bitboard, offset: int) -> Bitboard:
 
 
 def neighbours(config: Config, cells: Bitboard) -> Bitboard:
-    """The cells of the board that are next to a cell of a set; cells of the set too, where they are next to another one."""
+    """The cells of the board that have a neighbour in the set, including cells of the set."""
     beside = shifted(config, cells, 1) | shifted(config, cells, -1)
     rows = beside | cells
     around = beside | shifted(config, rows, config.stride) | shifted(config, rows, -config.stride)
@@ -93,11 +92,11 @@ def full_board(config: Config) -> Bitboard:
 def window(config: Config, cells: Bitboard, centre: BitIndex) -> Word:
     """The five by five cells around a cell as one word: bit ``6 * row + column``, the cell itself at ``CENTRE``.
 
-    Cells next to the edge of the board, outside of it, are zero. Bits of cells further out, and of no cell, are arbitrary.
+    Off-board cells next to the edge are zero. Bits of cells further out and unused bits are arbitrary.
 
     Args:
-      config: the board.
-      cells: the set of cells to look at.
+      config: the settings.
+      cells: the set of cells.
       centre: bit of the cell in the middle; for -1 the result is arbitrary.
     """
     words = cells.words
@@ -106,7 +105,7 @@ def window(config: Config, cells: Bitboard, centre: BitIndex) -> Word:
         return words[0] >> jnp.maximum(shift, 0).astype(jnp.uint32) << jnp.maximum(-shift, 0).astype(jnp.uint32)
 
     def rows(first: int, count: int) -> Word:
-        """``count`` rows of the window from row ``first``, counted from the centre."""
+        """``count`` rows of the window from row ``first``, relative to the centre."""
         start = centre + (WORD_BITS + first * config.stride - 2)
         index, shift = start >> 5, (start & (WORD_BITS - 1)).astype(jnp.uint32)
         zero = jnp.zeros_like(words[0])
@@ -122,7 +121,7 @@ def window(config: Config, cells: Bitboard, centre: BitIndex) -> Word:
 
 
 def bit_of(config: Config, cell: Int32[Array, "*shape"]) -> Int32[Array, "*shape"]:
-    """The bit of a cell, given by its number ``row * size + column``."""
+    """The bit of a cell given by its number ``row * size + column``."""
     return cell // config.size * config.stride + cell % config.size
 
 
@@ -132,7 +131,7 @@ def cell_of(config: Config, index: Int32[Array, "*shape"]) -> Int32[Array, "*sha
 
 
 def pack(config: Config, cells: Bool[Array, "size size"]) -> Bitboard:
-    """The set of the cells whose flag is set. For one game."""
+    """The set of the cells with a true flag. For one game."""
     rows = jnp.pad(cells, ((0, 0), (0, config.stride - config.size))).ravel()
     bits = jnp.pad(rows, (0, config.words * WORD_BITS - rows.size)).reshape(config.words, WORD_BITS).astype(jnp.uint32)
     words = jnp.sum(bits << jnp.arange(WORD_BITS, dtype=jnp.uint32)[None], axis=1, dtype=jnp.uint32)
@@ -140,6 +139,6 @@ def pack(config: Config, cells: Bool[Array, "size size"]) -> Bitboard:
 
 
 def unpack(config: Config, cells: Bitboard) -> Bool[Array, "size size"]:
-    """A flag for each cell: the inverse of ``pack``. For one game."""
+    """A flag for each cell, the inverse of ``pack``. For one game."""
     bits = unpack_words(jnp.stack(cells.words), config.size * config.stride)
     return bits.reshape(config.size, config.stride)[:, : config.size]

@@ -1,6 +1,6 @@
-"""The settings of a game of Santorini, and the numbering of its actions. Pure Python.
+"""Settings of Santorini and numbering of its actions. Pure Python.
 
-Cells are (row, column) with (0, 0) at the top left, as in the arrays of alpha-zero-general.
+Cells are (row, column) from the top left, as in the arrays of alpha-zero-general.
 """
 
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ VERSION = 1
 DIRECTIONS = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
 """NW, N, NE, W, E, SW, S, SE as (rows, columns)."""
 NUM_TURNS = 2 * len(DIRECTIONS) ** 2
-"""Number of actions that move and build, ``64 * worker + 8 * move + build``; the ids of those that place a worker follow."""
+"""Number of turns, ``64 * worker + 8 * move + build``; the ids of placements follow."""
 TURN_162 = tuple(81 * (a >> 6) + 9 * ((a >> 3 & 7) + (a >> 5 & 1)) + (a & 7) + (a >> 2 & 1) for a in range(NUM_TURNS))
-"""The number of each turn in the other numbering in use, ``81 * worker + 9 * move + build`` with nine directions (row by row,
-the middle included): ``logits162[..., TURN_162]`` are logits of these actions."""
+"""Index of each turn in the numbering ``81 * worker + 9 * move + build`` of alpha-zero-general, with nine directions row by
+row, including the middle: ``logits162[..., TURN_162]`` are the logits of the turns here."""
 DOME = 4
 """Height of a cell with a dome."""
 SIZES = range(3, 11)
@@ -26,20 +26,19 @@ SIZES = range(3, 11)
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of a game. Raises ``ValueError`` for values outside of the ranges described here."""
+    """Settings of a game. Raises ``ValueError`` for invalid values."""
 
     size: int = 5
     """Rows and columns of the board, 3 to 10."""
     placement: Placement = "default"
-    """Initial cells of the workers: in the middle of the board ("default"), drawn uniformly ("random"), or chosen by the
-    players, who place one worker each in turns ("chosen")."""
+    """Initial cells of the workers: the middle of the board ("default"), random cells ("random"), or cells chosen by the
+    players, who take turns to place one worker ("chosen")."""
 
     def __post_init__(self) -> None:
         if self.size not in SIZES:
-            why = " (four workers fill a board of 2 x 2, and nobody could move)" if self.size == 2 else ""
-            raise ValueError(f"size must be {SIZES[0]} to {SIZES[-1]}, not {self.size}{why}")
+            raise ValueError(f"size must be {SIZES[0]} to {SIZES[-1]}, got {self.size}")
         if self.placement not in get_args(Placement):
-            raise ValueError(f"placement must be one of {', '.join(get_args(Placement))}, not {self.placement!r}")
+            raise ValueError(f"placement must be one of {', '.join(get_args(Placement))}, got {self.placement!r}")
 
     @property
     def num_actions(self) -> int:
@@ -48,12 +47,12 @@ class Config:
 
     @property
     def max_steps(self) -> int:
-        """Upper bound of the number of actions of a game: every turn builds one of at most 4 blocks per cell."""
+        """Upper bound of the number of actions of a game: every turn adds one of at most four levels of a cell."""
         return DOME * self.size**2 + (4 if self.placement == "chosen" else 0)
 
     @property
     def start(self) -> tuple[Cell, Cell, Cell, Cell]:
-        """Cells of the workers in the default placement: the first player's two, then the second's."""
+        """Cells of the workers in the default placement: two of the first player, then two of the second."""
         m = self.size // 2
         if self.size % 2:
             return (m - 1, m), (m + 1, m), (m, m - 1), (m, m + 1)
@@ -61,9 +60,9 @@ class Config:
 
     @property
     def stride(self) -> int:
-        """Bits from one row of a bitboard to the next; at least one bit between rows is unused.
+        """Number of bits between rows of a bitboard, of which at least one is unused.
 
-        Boards up to 5 x 5 fit one word, with the stride of a window (``bitboard.WINDOW``).
+        Boards up to 5 x 5 have the stride of a window (``bitboard.WINDOW``) and fit into one word.
         """
         return max(6, self.size + 1)
 
@@ -78,5 +77,5 @@ class Config:
 
 
 def santorini(size: int = 5, placement: Placement = "default") -> Config:
-    """Santorini on n x n cells: workers move and build, and win on level 3."""
+    """Santorini on n x n cells: move, build, and reach level 3 first."""
     return Config(size, placement)

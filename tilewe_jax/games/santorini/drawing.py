@@ -1,4 +1,4 @@
-"""Boards of Santorini as pictures: towers seen from above, and workers. Plain Python."""
+"""Drawing of Santorini boards: towers from above, and workers. Plain Python."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _ROW = 30
 
 
 def board(view: View, options: Options) -> Scene:
-    """The board of a view."""
+    """Draw the board of a view."""
     ink, size, last = options.ink, view["size"], options.last or {}
     board = square(size, options, "ground", "ground-line")
     side, parts = board.side, board.parts
@@ -25,7 +25,7 @@ def board(view: View, options: Options) -> Scene:
         box = {"x": x + 0.04 * side, "y": y + 0.04 * side, "width": 0.92 * side, "height": 0.92 * side, "rx": 0.08 * side}
         fill = {"fill": ink("legal"), "fill-opacity": "0.18", "stroke": ink("legal"), "stroke-width": 0.02 * side}
         parts.append(el("rect", {"class": "tilewe-legal", **box, **fill}))
-    # Upon a wider line in the colour of the paper, as storeys are light and dark.
+    # A wider line in the colour of the paper below each line keeps it visible on light and dark storeys.
     lines = [
         {"fill": "none", "stroke": ink(color), "stroke-width": width * side}
         for color, width in (("paper", 0.064), ("last", 0.03))
@@ -58,7 +58,7 @@ def board(view: View, options: Options) -> Scene:
 
 
 def legend(view: View, options: Options, width: float, names: Sequence[str]) -> Scene:
-    """For each player the colour of the workers, and who is to move or has won."""
+    """Draw a row for each player with the colour of the workers and the status."""
     ink = options.ink
     parts = []
     for seat in range(view["num_players"]):
@@ -75,7 +75,7 @@ def legend(view: View, options: Options, width: float, names: Sequence[str]) -> 
 
 
 def _tower(height: int, x: float, y: float, side: float, options: Options) -> str:
-    """A tower on the cell whose top left corner is (x, y): its storeys as squares, one inside the other, and its dome."""
+    """Draw a tower as nested squares with an optional dome. (x, y) is the top left corner of the cell."""
     ink, parts = options.ink, []
     for level in range(1, min(height, 3) + 1):
         inset = side * (0.055 + 0.06 * level)
@@ -101,7 +101,7 @@ def _tower(height: int, x: float, y: float, side: float, options: Options) -> st
 
 
 def _worker(index: int, x: float, y: float, side: float, options: Options) -> str:
-    """A worker, whose middle is (x, y)."""
+    """Draw a worker with the centre (x, y)."""
     ink, color = options.ink, SEATS["santorini"][index // 2]
     rim = {"stroke": ink(f"{color}-edge"), "stroke-width": 0.016 * side}
     ring = {"stroke": ink(f"{color}-mark"), "stroke-width": 0.016 * side}
@@ -116,7 +116,7 @@ def _worker(index: int, x: float, y: float, side: float, options: Options) -> st
 
 
 def summary(view: View) -> str:
-    """What a view shows, in words."""
+    """Describe a view in words."""
     return f"Santorini, {view['size']} by {view['size']} cells"
 
 

@@ -27,9 +27,9 @@ _state_of = jax.jit(rules.state_of, static_argnums=0)
 class SantoriniGame(Game[State]):
     """Santorini on n x n cells.
 
-    An action is a turn, ``64 * worker + 8 * move + build``: worker 0 or 1 of the player to move, and two of the directions NW,
-    N, NE, W, E, SW, S, SE, that of the build counted from the cell moved to. Where the players place the workers, it may be a
-    cell instead, ``128 + row * size + column``. Cells are (row, column) from the top left.
+    A turn has the action id ``64 * worker + 8 * move + build``: worker 0 or 1 of the player to move, and two directions NW, N,
+    NE, W, E, SW, S, SE, the build relative to the new cell of the worker. With ``placement="chosen"``, the action ``128 + row *
+    size + column`` places a worker. Cells are (row, column) from the top left.
 
     >>> import jax
     >>> game = SantoriniGame(Config(size=5))
@@ -50,7 +50,7 @@ class SantoriniGame(Game[State]):
     """
 
     config: Config
-    """The settings; ``make("santorini", size=..., placement=...)`` makes a game of its options."""
+    """The settings."""
 
     version = VERSION
 
@@ -84,7 +84,7 @@ class SantoriniGame(Game[State]):
 
     def apply(self, state: State, action: Action) -> State:
         check_state(self, state)
-        # Materialized, or XLA would compute the action and half of the rest again for each word of the turns.
+        # Without materialization, XLA would recompute the action and half of the rest for each word of the turns.
         return rule_per_lane(rules.apply, self.config, materialized=True)(state, as_action(action))
 
     def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
@@ -103,12 +103,12 @@ class SantoriniGame(Game[State]):
         return sample(state, random_words(key, 1)[0])
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """The weighted sum of ``heuristics.LogitFeatures``."""
+        """Weighted sums of ``heuristics.LogitFeatures``."""
         logit = rule_per_lane(heuristics.heuristic_logits, self.config, materialized=True)
         return jax.vmap(logit, in_axes=(None, 0))(state, actions)
 
     def heuristic_features(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k features"]:
-        """What ``heuristic_logits`` are linear in, with ``heuristic_weights``; see ``heuristics``."""
+        """The features of ``heuristic_logits``, see ``heuristics``."""
 
         def features(state: State, action: Action) -> Float32[Array, "features"]:
             return jnp.stack(heuristics.logit_features(self.config, rules.apply(self.config, state, action)))
@@ -121,7 +121,7 @@ class SantoriniGame(Game[State]):
         return {name: (weight,) for name, weight in heuristics.LOGIT_WEIGHTS.items()}
 
     def heuristic_value(self, state: State) -> Float32[Array, "2"]:
-        """By heights, mobility and threats, see ``heuristics``."""
+        """Value from heights, mobility and threats, see ``heuristics``."""
         return heuristics.heuristic_value(self.config, state)
 
     def chance(self) -> Chance:
@@ -132,7 +132,7 @@ class SantoriniGame(Game[State]):
         return True
 
     def outcomes_of_actions(self, state: State, actions: Int32[Array, "k"]) -> Int32[Array, "k"]:
-        """Wins and losses within three turns after an action, see ``lookahead``."""
+        """Proven wins and losses within three turns after an action, see ``lookahead``."""
         outcome = rule_per_lane(lookahead.outcome_of_action, self.config, materialized=True)
         return jax.vmap(outcome, in_axes=(None, 0))(state, actions)
 
@@ -145,7 +145,7 @@ class SantoriniGame(Game[State]):
         return "one_ply"
 
     def characters(self, state: State) -> UInt8[Array, "cells"]:
-        """The height, or 5 and 6 for the workers of the two players."""
+        """Digits: the height of a cell, or 5 and 6 for the workers of the two players."""
         pieces, heights = rules.board_of(self.config, state)
         player = jnp.where(pieces > 0, state.current_player, 1 - state.current_player)
         digits = jnp.where(pieces != 0, 5 + player, heights.astype(jnp.int32))
@@ -158,57 +158,57 @@ class SantoriniGame(Game[State]):
         return rules.is_terminal(self.config, state)
 
     def scores(self, state: State) -> Int32[Array, "2"]:
-        """1 for the winner, else 0. At the end the player to move has lost."""
+        """1 for the winner, otherwise 0. At the end the player to move has lost."""
         return ((jnp.arange(2, dtype=jnp.int32) != state.current_player) & self.is_terminal(state)).astype(jnp.int32)
 
     def returns(self, state: State) -> Float32[Array, "2"]:
         return self.scores(state).astype(jnp.float32)
 
     def observe(self, state: State, player: Int32[Array, ""]) -> Float32[Array, "channels size size"]:
-        """Binary planes ``[channel, row, column]`` from the seat of ``player``, see ``channel_names``."""
+        """Binary planes ``[channel, row, column]`` from the perspective of ``player``, see ``channel_names``."""
         check_state(self, state)
         return observation.observe(self.config, state, jnp.asarray(player, jnp.int32))
 
     def encode(self, state: State) -> Float32[Array, "planes size size"]:
-        """Binary planes for the player to move that know what both players could do, see ``observation.ENCODED_PLANES``."""
+        """Binary planes for networks, including the possible moves of both players, see ``observation.ENCODED_PLANES``."""
         return observation.encode(self.config, state)
 
     @property
     def channel_names(self) -> tuple[str, ...]:
-        """What each plane of ``observe`` shows."""
+        """Names of the planes of ``observe``."""
         return observation.CHANNEL_NAMES
 
     def board_of(self, state: State) -> Int8[Array, "2 size size"]:
-        """The position as two planes, pieces and heights. The first player's workers are 1 and 2, the second's -1 and -2."""
+        """Pieces and heights. The workers of the first player are 1 and 2, those of the second player -1 and -2."""
         pieces, heights = rules.board_of(self.config, state)
         return jnp.stack([jnp.where(state.current_player == 0, pieces, -pieces), heights])
 
     def canonical_board_of(self, state: State) -> Int8[Array, "2 size size"]:
-        """Like ``board_of``, but the workers of the player to move are 1 and 2, the opponent's -1 and -2."""
+        """Like ``board_of``, with 1 and 2 for the player to move, -1 and -2 for the opponent."""
         return rules.board_of(self.config, state)
 
     def state_of(self, board: SantoriniBoard | Any, player: int = 1) -> State:
-        """The state of a board: the inverse of ``board_of`` and of ``host``. On the host.
+        """The state of a board, the inverse of ``board_of`` and of ``host``. Runs on the host.
 
         Args:
-          board: a ``SantoriniBoard``, or an integer array of shape ``(2, n, n)`` as ``board_of`` gives it.
+          board: a ``SantoriniBoard``, or an integer array of shape ``(2, n, n)`` as returned by ``board_of``.
           player: the player to move, 1 or -1; only used with an array.
 
-        Raises ``ValueError`` where that is no position of this game.
+        Raises ``ValueError`` for a position that is invalid or impossible in this game.
         """
         if not isinstance(board, SantoriniBoard):
             board = SantoriniBoard.from_array(board, player)
         if board.size != self.config.size:
-            raise ValueError(f"this game has a board of {self.config.size} x {self.config.size}, not {board.size}")
+            raise ValueError(f"the size of the board must be {self.config.size}, got {board.size}")
         if board.placing and self.config.placement != "chosen":
-            raise ValueError(f"a position of this game has four workers, not {4 - board.workers.count(None)}")
+            raise ValueError(f"a position of this game must have four workers, got {4 - board.workers.count(None)}")
         array = board.to_array()
         array[0] *= board.player
         state: State = _state_of(self.config, jnp.asarray(array), jnp.int32(0 if board.player == 1 else 1))
         return state
 
     def host(self, state: State) -> SantoriniBoard:
-        """The same position in plain Python."""
+        """Convert a state to a ``SantoriniBoard``."""
         check_state(self, state)
         state = jax.device_get(state)
         player = 1 - 2 * int(state.current_player)
@@ -221,44 +221,37 @@ class SantoriniGame(Game[State]):
         return SantoriniBoard(heights, (first, second, third, fourth), player)
 
     def action_of(self, start: Cell, to: Cell | None = None, build: Cell | None = None, *, state: State) -> int:
-        """The action id of a move given by its cells. On the host.
+        """The action id of a legal move given by its cells. Runs on the host.
 
         Args:
-          start: the cell of the worker that moves; or, alone, the cell on which to place a worker.
+          start: the cell of the worker that moves; as the only cell, the cell of a placement.
           to: the cell to move to.
           build: the cell to build on.
           state: the position.
 
-        Raises ``IllegalActionError``, which names the rule that the move breaks.
+        Raises ``IllegalActionError``.
         """
         return self.host(state).action([cell for cell in (start, to, build) if cell is not None])
 
     def describe(self, state: State, action: int) -> Move:
-        """The cells of a legal action, ``Turn(start, to, build)`` or ``Place(cell)``. On the host.
-
-        Raises ``IllegalActionError``, which names the rule that the action breaks.
-        """
+        """The cells of a legal action, ``Turn(start, to, build)`` or ``Place(cell)``. Raises ``IllegalActionError``."""
         return self.host(state).move(int(action))
 
     def action_name(self, action: int, state: State) -> str:
-        """A legal action for people: ``c3-b2*b3`` goes from c3 to b2 and builds on b3, ``c3`` places a worker. On the host.
-
-        Columns are letters from the left, rows numbers from the bottom. Raises ``IllegalActionError``, which names the rule
-        that the action breaks.
-        """
+        """The name of a legal action, such as ``c3-b2*b3``, see ``SantoriniBoard.name``. Raises ``IllegalActionError``."""
         return self.host(state).action_name(int(action))
 
     def action_of_name(self, name: str, state: State) -> int:
-        """The inverse of ``action_name``. Raises ``IllegalActionError`` for an illegal action, and for what is no name."""
+        """The inverse of ``action_name``. Raises ``IllegalActionError`` for an illegal action or an invalid name."""
         return self.host(state).action_of_name(name)
 
     @property
     def num_symmetries(self) -> int:
-        """32, see ``symmetry``; 8 where the players place the workers, because those are numbered in the order of placement."""
+        """Number of symmetries, see ``symmetry``."""
         return symmetry.num_symmetries(self.config)
 
     def transform(self, state: State, index: Int32[Array, ""] | int) -> State:
-        """The state seen through symmetry ``index``."""
+        """Apply symmetry ``index``, see ``symmetry``."""
         return symmetry.transform(self.config, state, jnp.asarray(index, jnp.int32))
 
     @property
@@ -266,14 +259,14 @@ class SantoriniGame(Game[State]):
         return symmetry.action_symmetries(self.config)
 
     def text(self, state: State, color: bool = False, symbols: str = SYMBOLS) -> str:
-        """The position for people, see ``SantoriniBoard.text``."""
+        """The position as text, see ``SantoriniBoard.text``."""
         return self.host(state).text(color, symbols)
 
     def svg(self, state: State) -> str:
         return self.host(state).svg()
 
     def deal(self, state: State) -> Any:
-        """The cells of the workers, ``[[row, column], ...]``, where chance has placed them; else ``None``."""
+        """The cells of the workers, ``[[row, column], ...]``, for a random placement; otherwise ``None``."""
         if self.config.placement != "random":
             return None
         return [list(cell) for worker in state.workers if (cell := self._cell(int(worker)))]
@@ -294,4 +287,4 @@ def _make(**options: Any) -> SantoriniGame:
 
 
 GAMES = {"santorini": _make}
-"""Factories of the games of this folder, by id."""
+"""Factories of games by id."""

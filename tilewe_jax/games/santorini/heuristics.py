@@ -1,6 +1,6 @@
-"""Static heuristics: action values, action logits and position values without search.
+"""Static heuristics: action values, action logits and position values, linear in named features.
 
-Named features of a position times named weights. Functions whose annotations say ``*lanes`` are elementwise, see ``rules``.
+Functions annotated with ``*lanes`` are elementwise, see ``rules``.
 """
 
 import operator
@@ -20,14 +20,14 @@ from tilewe_jax.games.santorini.rules import State
 
 
 class ActionFeatures(NamedTuple):
-    """What the players of ``policies`` look at, read off the position after an action; the mover has just acted."""
+    """Features of an action for the players of ``policies``, computed from the position after it for the mover."""
 
     wins: Bool[Array, "*lanes"]
-    """The game is over, so that the mover has won."""
+    """Whether the action ends the game."""
     loses: Bool[Array, "*lanes"]
-    """The opponent can climb to level 3 at once."""
+    """Whether the opponent can reply with a climb to level 3."""
     height: Int32[Array, "*lanes"]
-    """Levels under the workers of the mover, 0 to 6."""
+    """Sum of the levels of the mover's workers, 0 to 6."""
     replies: Int32[Array, "*lanes"]
     """Legal turns of the opponent, 0 to 128."""
 
@@ -40,45 +40,45 @@ class ActionWeights(NamedTuple):
 
 
 GREEDY = ActionWeights(height=1, replies=0)
-"""Stand as high as possible."""
+"""Maximize the height."""
 ONE_PLY = ActionWeights(height=8, replies=-1)
-"""A level is worth eight replies of the opponent. The mover's own mobility, added to this, made it play worse."""
+"""A level is worth eight replies of the opponent. Adding the mover's own mobility made the player weaker."""
 
 _WIN, _LOSS = 1 << 14, -(1 << 12)
-"""Value of an action that wins; and what one that lets the opponent win loses. Graded features sum to less than 1,000."""
+"""Values of winning and of losing actions. The absolute sum of the graded features is below 1,000."""
 
 
 class LogitFeatures(NamedTuple):
-    """What the logit of an action is linear in, read off the position after it; the mover is the player who has just acted.
+    """Features of an action for its logit, computed from the position after it for the mover.
 
-    All but the first two are counts. Neighbours are the eight cells around a worker that are on the board and have no worker;
-    counts of neighbours add up over the two workers.
+    All features except the first two are counts. Neighbours are the cells next to a worker without a worker on them; counts of
+    neighbours are summed over both workers.
     """
 
     wins: Array
-    """The game is over, so that the mover has won."""
+    """Whether the action ends the game."""
     loses: Array
-    """The opponent can climb to level 3 at once."""
+    """Whether the opponent can reply with a climb to level 3."""
     own_on_1: Array
     """Workers of the mover on level 1 or 2."""
     own_on_2: Array
     """Workers of the mover on level 2."""
     own_near_0: Array
-    """Neighbours of the mover's workers on level 0; so are the next three."""
+    """Neighbours of the mover's workers on level 0; the next three fields count levels 1 to 3."""
     own_near_1: Array
     own_near_2: Array
     own_near_3: Array
     own_steps_up: Array
-    """Neighbours of the mover's workers that are one level above the worker; from level 2 they win."""
+    """Neighbours of the mover's workers one level above the worker."""
     own_threats: Array
     """Neighbours on level 3 of the mover's workers on level 2."""
     opponent_near_0: Array
-    """Neighbours of the opponent's workers on level 0; so are the next three."""
+    """Neighbours of the opponent's workers on level 0; the next three fields count levels 1 to 3."""
     opponent_near_1: Array
     opponent_near_2: Array
     opponent_near_3: Array
     opponent_steps_up: Array
-    """Neighbours of the opponent's workers that are one level above the worker."""
+    """Neighbours of the opponent's workers one level above the worker."""
     replies: Array
     """Legal turns of the opponent, in tens."""
 
@@ -101,7 +101,7 @@ LOGIT_WEIGHTS = {
     "opponent_steps_up": -0.76,
     "replies": -2.68,
 }
-"""Printed by ``experiments.heuristics``, which learned them; not to be edited by hand."""
+"""Weights learned and printed by ``experiments.heuristics``; not to be edited by hand."""
 _MAX_LOGIT = 8.0
 _NEIGHBOURS = np.uint32(sum(1 << CENTRE + WINDOW * row + column for row, column in DIRECTIONS))
 
@@ -110,19 +110,19 @@ class PositionFeatures(NamedTuple):
     """Features of a position for the player to move."""
 
     lost: Bool[Array, "*lanes"]
-    """The game is over, so that the player to move has lost."""
+    """Whether the game is over, which means that the player to move has lost."""
     wins_next: Bool[Array, "*lanes"]
-    """The player to move can climb to level 3 at once."""
+    """Whether the player to move can climb to level 3."""
     is_threatened: Bool[Array, "*lanes"]
-    """The opponent could climb to level 3 at once, if it were their turn."""
+    """Whether the opponent could climb to level 3 after a pass."""
     height: Int32[Array, "*lanes"]
-    """Levels under the own workers less those under the opponent's, -6 to 6."""
+    """Sum of the levels of the own workers minus the sum for the opponent's workers, -6 to 6."""
     mobility: Int32[Array, "*lanes"]
-    """Legal turns less the average of a game, ``_MEAN_TURNS``."""
+    """Number of legal turns minus its average, ``_MEAN_TURNS``."""
 
 
 class PositionWeights(NamedTuple):
-    """Logits of winning for a unit of each graded feature of a position."""
+    """Logits of winning per unit of the graded features of a position."""
 
     is_threatened: float
     height: float
@@ -134,14 +134,14 @@ _MEAN_TURNS = 40
 
 
 def heuristic_logits(config: Config, state: State, action: Int32[Array, "*lanes"]) -> Float32[Array, "*lanes"]:
-    """The logit of a legal action: its features times their weights."""
+    """Logit of a legal action: the weighted sum of its features."""
     features = logit_features(config, rules.apply(config, state, action))
     logit: Array = reduce(operator.add, (LOGIT_WEIGHTS[name] * feature for name, feature in features._asdict().items()))
     return logit
 
 
 def logit_features(config: Config, after: State) -> LogitFeatures:
-    """The features of the action that led to ``after``, each ``float32[*lanes]``."""
+    """Logit features of the action that led to ``after``, each ``float32[*lanes]``."""
     level_1, level_2, level_3, level_4 = after.levels
     taken = reduce(Bitboard.__or__, (singleton(config, worker) for worker in after.workers))
     free = full_board(config) & ~(taken | level_4)
@@ -171,7 +171,7 @@ def logit_features(config: Config, after: State) -> LogitFeatures:
 
 
 def heuristic_value(config: Config, state: State) -> Float32[Array, "2"]:
-    """Expected outcome by seat: the logistic function of the weighted features of the position. For one game."""
+    """Expected outcome by seat, the logistic function of the weighted features of the position. For one game."""
     features, weights = position_features(config, state), _POSITION_WEIGHTS
     logit = weights.height * features.height.astype(jnp.float32) + weights.mobility * features.mobility.astype(jnp.float32)
     logit = logit + jnp.where(features.is_threatened, weights.is_threatened, 0.0)
@@ -182,14 +182,14 @@ def heuristic_value(config: Config, state: State) -> Float32[Array, "2"]:
 
 
 def action_value(config: Config, weights: ActionWeights, after: State) -> Int32[Array, "*lanes"]:
-    """The value for the mover of the action that led to ``after``; higher is better."""
+    """Value for the mover of the action that led to ``after``; higher is better."""
     features = action_features(config, after)
     graded = weights.height * features.height + weights.replies * features.replies
     return jnp.where(features.wins, _WIN, jnp.where(features.loses, _LOSS, 0) + graded)
 
 
 def action_features(config: Config, after: State) -> ActionFeatures:
-    """The features of the action that led to ``after``."""
+    """Features of the action that led to ``after``."""
     return ActionFeatures(
         wins=rules.is_terminal(config, after),
         loses=popcount_sum([*rules.winning_turns(config, after)]) > 0,
@@ -199,7 +199,7 @@ def action_features(config: Config, after: State) -> ActionFeatures:
 
 
 def position_features(config: Config, state: State) -> PositionFeatures:
-    """The features of a position."""
+    """Features of a position for the player to move."""
     swapped = state.workers[2:] + state.workers[:2]
     opponent_to_move = rules.make_state(config, state.levels, swapped, 1 - state.current_player)
     own, opponent = (_height_under(config, state, workers) for workers in (state.workers[:2], state.workers[2:]))
@@ -213,6 +213,6 @@ def position_features(config: Config, state: State) -> PositionFeatures:
 
 
 def _height_under(config: Config, state: State, workers: tuple[BitIndex, ...]) -> Int32[Array, "*lanes"]:
-    """Levels under two workers, 0 for those not placed."""
+    """Sum of the levels of two workers; 0 for a worker not yet placed."""
     levels = [(singleton(config, worker) & level).any() for worker in workers for level in state.levels[:3]]
     return jnp.sum(jnp.stack(levels), axis=0, dtype=jnp.int32)

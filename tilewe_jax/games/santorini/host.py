@@ -1,4 +1,4 @@
-"""Santorini in plain Python: positions on the host, which name the rule that an illegal move breaks. Needs no JAX."""
+"""Santorini in plain Python: host positions that explain why a move is illegal. Imports no JAX."""
 
 import operator
 import random
@@ -15,22 +15,22 @@ from tilewe_jax.draw.pictures import draw, register
 from tilewe_jax.draw.shapes import Options
 from tilewe_jax.games.santorini.config import DIRECTIONS, DOME, NUM_TURNS, SIZES, VERSION, Cell, Config, Placement
 from tilewe_jax.games.santorini.drawing import DRAWING
-from tilewe_jax.host import HostGame, IllegalActionError, common_view, require_no_deal
+from tilewe_jax.host import HostGame, IllegalActionError, common_view, require_legal, require_no_deal
 from tilewe_jax.utils.checks import action_id, out_of_range
 
 register("santorini", DRAWING)
 
 PIECES = (1, 2, -1, -2)
-"""The workers in arrays: 1 and 2 are the first player's, -1 and -2 the second's."""
+"""Values of the workers in arrays: 1 and 2 for the first player, -1 and -2 for the second."""
 PLACING_ORDER = (1, -1, 2, -2)
 SYMBOLS = "OUXY"
-"""The workers in texts, in the order of ``PIECES``."""
+"""Symbols of the workers in texts, in the order of ``PIECES``."""
 _NAME = re.compile(r"([a-j]\d+)(?:-([a-j]\d+)\*([a-j]\d+))?")
 _ANSI_COLORS = ("94", "94", "91", "91")
 
 
 class Turn(NamedTuple):
-    """A worker moves, then builds."""
+    """A move of a worker, followed by a build."""
 
     start: Cell
     to: Cell
@@ -38,7 +38,7 @@ class Turn(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A worker is put on the board."""
+    """The placement of a worker."""
 
     cell: Cell
 
@@ -48,13 +48,13 @@ Move = Turn | Place
 
 @dataclass(frozen=True)
 class SantoriniBoard:
-    """A position of Santorini; immutable, a ``tilewe_jax.host.HostPosition``.
+    """An immutable position of Santorini, a ``tilewe_jax.host.HostPosition``.
 
-    A move is a ``Turn`` or a ``Place``, in cells; an action is its id, as the game on the device numbers it. Cells are (row,
-    column) from the top left. Players are numbered 1, who moves first, and -1, as in the arrays; ``current_player`` and
-    ``scores`` count them from 0.
+    A move is a ``Turn`` or a ``Place`` with its cells; an action is the id of a move, the same as on the device. Cells are
+    (row, column) from the top left. Players are 1, who moves first, and -1, except in ``current_player`` and ``scores``,
+    which count from 0.
 
-    Raises ``ValueError`` for what is no position.
+    Raises ``ValueError`` for an invalid position.
 
     >>> board = SantoriniBoard.start()
     >>> len(board.legal_moves)
@@ -67,7 +67,7 @@ class SantoriniBoard:
     """
 
     heights: tuple[tuple[int, ...], ...]
-    """Rows of cells, 0 to 4 high; 4 is a dome."""
+    """Heights of the cells by row, 0 to 4; 4 is a dome."""
     workers: tuple[Cell | None, Cell | None, Cell | None, Cell | None]
     """Cells of the workers, in the order of ``PIECES``; ``None`` for a worker not yet placed."""
     player: int = 1
@@ -75,12 +75,13 @@ class SantoriniBoard:
 
     def __post_init__(self) -> None:
         if len(self.heights) not in SIZES or any(len(row) != len(self.heights) for row in self.heights):
-            raise ValueError(f"a board is square with {SIZES[0]} to {SIZES[-1]} rows, not {[len(row) for row in self.heights]}")
+            lengths = [len(row) for row in self.heights]
+            raise ValueError(f"the board must be square with {SIZES[0]} to {SIZES[-1]} rows, got rows of lengths {lengths}")
         if self.player not in (1, -1):
-            raise ValueError(f"the player to move is 1 or -1, not {self.player!r}")
+            raise ValueError(f"player must be 1 or -1, got {self.player!r}")
         for cell, height in self._cells():
             if height not in range(DOME + 1):
-                raise ValueError(f"{cell} is {height} high; cells are 0 to {DOME} high, and {DOME} is a dome")
+                raise ValueError(f"the height of {cell} must be 0 to {DOME}, got {height}")
         for piece, cell in self._placed().items():
             if rule := self._off_board(cell):
                 raise ValueError(rule)
@@ -89,7 +90,7 @@ class SantoriniBoard:
             if self.height(cell) == DOME:
                 raise ValueError(f"worker {piece} stands on a dome, at {cell}")
             if self.height(cell) == DOME - 1 and piece * self.player > 0:
-                raise ValueError(f"worker {piece} stands on level 3, at {cell}, and its player is to move, but has won already")
+                raise ValueError(f"worker {piece} stands on level 3, at {cell}: its player has won and cannot be to move")
         if self.placing:
             self._require_opening()
 
@@ -101,10 +102,10 @@ class SantoriniBoard:
 
         Args:
           size: rows and columns of the board.
-          placement: how the workers are placed, see ``Config``.
-          rng: draws the cells of the workers where the placement is "random"; by default a generator seeded by the system.
+          placement: initial placement of the workers, see ``Config``.
+          rng: random generator for the placement "random"; by default seeded by the system.
 
-        Raises ``ValueError`` as ``make("santorini")`` does.
+        Raises ``ValueError`` like ``make("santorini")``.
         """
         config = Config(size, placement)
         cells: Sequence[Cell | None] = config.start
@@ -116,30 +117,30 @@ class SantoriniBoard:
 
     @classmethod
     def from_deal(cls, config: Config, deal: Any) -> "SantoriniBoard":
-        """The initial position of a deal, see ``SantoriniGame.deal``. Raises ``ValueError`` for what is no deal."""
+        """The initial position of a deal, see ``SantoriniGame.deal``. Raises ``ValueError`` for an invalid deal."""
         if config.placement != "random":
             require_no_deal("santorini", deal)
             return cls.start(config.size, config.placement)
         try:
             first, second, third, fourth = ((operator.index(row), operator.index(column)) for row, column in deal)
         except (TypeError, ValueError):
-            raise ValueError(f"a deal is the cells of four workers, [[row, column], ...], not {deal!r}") from None
+            raise ValueError(f"a deal must be the cells of four workers, [[row, column], ...], got {deal!r}") from None
         return cls(((0,) * config.size,) * config.size, (first, second, third, fourth))
 
     @classmethod
     def from_array(cls, array: Any, player: int = 1) -> "SantoriniBoard":
         """The position of an integer array of shape ``(2, n, n)``: pieces 0, 1, 2, -1, -2, and heights.
 
-        Raises ``ValueError`` for what is no position.
+        Raises ``ValueError`` for an invalid position.
         """
         array = np.asarray(array)
         if array.ndim != 3 or array.shape[0] != 2 or array.shape[1] != array.shape[2]:
-            raise ValueError(f"a board is an array of shape (2, n, n), pieces and heights, not {array.shape}")
+            raise ValueError(f"a board must have shape (2, n, n), pieces and heights, got {array.shape}")
         if not np.issubdtype(array.dtype, np.integer):
-            raise ValueError(f"a board is an array of integers, not of {array.dtype}")
+            raise ValueError(f"a board must be an array of integers, got {array.dtype}")
         pieces, heights = array
         if unknown := sorted(set(pieces.ravel().tolist()) - {0, *PIECES}):
-            raise ValueError(f"pieces are 0, 1, 2, -1 and -2, not {unknown[0]}")
+            raise ValueError(f"pieces must be 0, 1, 2, -1 or -2, got {unknown[0]}")
         workers: list[Cell | None] = []
         for piece in PIECES:
             cells = [(int(row), int(column)) for row, column in np.argwhere(pieces == piece)]
@@ -149,17 +150,17 @@ class SantoriniBoard:
         return cls(tuple(map(tuple, heights.tolist())), (workers[0], workers[1], workers[2], workers[3]), player)
 
     def to_array(self) -> NDArray[np.int8]:
-        """The inverse of ``from_array``: ``int8[2, n, n]``."""
+        """The inverse of ``from_array``, ``int8[2, n, n]``."""
         pieces = np.zeros_like(self.heights, np.int8)
         for piece, cell in self._placed().items():
             pieces[cell] = piece
         return np.stack([pieces, np.array(self.heights, np.int8)])
 
-    # ---- A position by the ids of actions: ``HostPosition``
+    # ---- Methods of ``HostPosition``, with action ids
 
     @property
     def current_player(self) -> int:
-        """The player to move, 0 or 1; at the end, the player who has lost."""
+        """The player to move, 0 or 1; at the end, the loser."""
         return 0 if self.player == 1 else 1
 
     @property
@@ -168,7 +169,7 @@ class SantoriniBoard:
         return not self.legal_moves
 
     def scores(self) -> tuple[int, int]:
-        """1 for the winner, else 0, by seat."""
+        """1 for the winner, otherwise 0, by seat."""
         return int(self.winner == 1), int(self.winner == -1)
 
     def legal_actions(self) -> list[int]:
@@ -176,16 +177,16 @@ class SantoriniBoard:
         return [self._encode(move) for move in self.legal_moves]
 
     def explain(self, action: int) -> str | None:
-        """The rule that an action breaks, in words; ``None`` where the action is legal."""
+        """The rule that an action breaks, in words; ``None`` if the action is legal."""
         action = action_id(action)
         decoded = self._decode(action)
         return decoded if isinstance(decoded, str) else self._broken_rule(decoded)
 
     def after(self, action: int) -> "SantoriniBoard":
-        """The position after an action. Raises ``IllegalActionError``, which names the rule that the action breaks."""
+        """The position after an action. Raises ``IllegalActionError``."""
         return self.push(self.move(action))
 
-    # ---- A position by moves
+    # ---- Moves
 
     @property
     def size(self) -> int:
@@ -194,12 +195,12 @@ class SantoriniBoard:
 
     @property
     def placing(self) -> bool:
-        """Whether the player to move has a worker to place."""
+        """Whether the player to move must place a worker."""
         return None in self.workers
 
     @property
     def winner(self) -> int | None:
-        """1 or -1 when the game is over: a worker stands on level 3, or the player to move has no legal move."""
+        """The winner, 1 or -1; ``None`` before the end."""
         return -self.player if self.is_terminal else None
 
     def height(self, cell: Cell) -> int:
@@ -208,7 +209,7 @@ class SantoriniBoard:
 
     @cached_property
     def legal_moves(self) -> tuple[Move, ...]:
-        """The legal moves by ascending action id; none when the game is over."""
+        """The legal moves by ascending action id; empty at the end."""
         if self.placing:
             return tuple(Place(cell) for cell, _ in self._cells() if cell not in self.workers)
         if self._opponent_has_climbed:
@@ -226,9 +227,9 @@ class SantoriniBoard:
         """The position after a move.
 
         Args:
-          move: a ``Turn`` or ``Place``, three cells or one, or a name as ``name`` gives it.
+          move: a ``Turn`` or ``Place``, a sequence of three cells or one cell, or a name as returned by ``name``.
 
-        Raises ``IllegalActionError``, which names the rule that the move breaks.
+        Raises ``IllegalActionError``.
         """
         move = self.check(move)
         workers, heights = list(self.workers), [list(row) for row in self.heights]
@@ -240,39 +241,36 @@ class SantoriniBoard:
         return SantoriniBoard(tuple(map(tuple, heights)), (workers[0], workers[1], workers[2], workers[3]), -self.player)
 
     def check(self, move: Move | Sequence[Cell] | str) -> Move:
-        """A legal move, in any form that ``push`` takes, as a ``Turn`` or ``Place``. Raises ``IllegalActionError``."""
+        """Convert a legal move in any form that ``push`` accepts to a ``Turn`` or ``Place``. Raises ``IllegalActionError``."""
         move = self._parse(move)
         if rule := self._broken_rule(move):
             raise IllegalActionError(rule)
         return move
 
     def action(self, move: Move | Sequence[Cell] | str) -> int:
-        """The action id of a legal move, in any form that ``push`` takes. Raises ``IllegalActionError``."""
+        """The action id of a legal move in any form that ``push`` accepts. Raises ``IllegalActionError``."""
         return self._encode(self.check(move))
 
     def move(self, action: int) -> Move:
-        """The move of a legal action: the inverse of ``action``. Raises ``IllegalActionError``."""
-        action = action_id(action)
-        if rule := self.explain(action):
-            raise IllegalActionError(f"action {action} is illegal: {rule}")
-        decoded = self._decode(action)
+        """The move of a legal action, the inverse of ``action``. Raises ``IllegalActionError``."""
+        decoded = self._decode(require_legal(self, action))
         assert not isinstance(decoded, str)
         return decoded
 
     def name(self, move: Move) -> str:
-        """A move for people: ``c3-b2*b3`` goes from c3 to b2 and builds on b3; ``c3`` places a worker.
+        """The name of a move: ``c3-b2*b3`` moves from c3 to b2 and builds on b3; ``c3`` places a worker.
 
-        Columns are letters from the left, rows numbers from the bottom.
+        Columns are letters from the left, rows are numbers from the bottom.
         """
         first, *others = (f"{chr(ord('a') + column)}{self.size - row}" for row, column in move)
         return first + "".join(mark + cell for mark, cell in zip("-*", others, strict=False))
 
     def action_name(self, action: int) -> str:
-        """The name of a legal action, see ``name``. Raises ``IllegalActionError``, which names the rule that it breaks."""
+        """The name of a legal action, see ``name``. Raises ``IllegalActionError``."""
         return self.name(self.move(action))
 
     def action_of_name(self, name: str) -> int:
-        """The inverse of ``action_name``. Raises ``IllegalActionError`` for an illegal action, and for what is no name."""
+        """The inverse of ``action_name``. Raises ``IllegalActionError`` for an illegal action or an invalid name."""
         return self.action(name)
 
     def text(
@@ -284,20 +282,20 @@ class SantoriniBoard:
         seat: int | None = None,
         open: bool = True,
     ) -> str:
-        """The position for people: each cell shows the worker on it and its height.
+        """The position as text: each cell shows its worker and its height.
 
         Args:
           color: whether to use ANSI colours.
           symbols: one character per worker, in the order of ``PIECES``.
-          last_action: the action that led here: the cell left is put in parentheses, those entered and built on in brackets.
-          seat: unused, as everybody sees everything.
-          open: unused likewise.
+          last_action: the previous action: its start is shown in parentheses, its target and build in brackets.
+          seat: ignored, because nothing is hidden.
+          open: ignored, because nothing is hidden.
 
-        Raises ``ValueError`` for other than four symbols.
+        Raises ``ValueError`` unless there are four symbols.
         """
         del seat, open
         if len(symbols) != len(PIECES):
-            raise ValueError(f"symbols are {len(PIECES)} characters, one a worker, not {symbols!r}")
+            raise ValueError(f"symbols must be {len(PIECES)} characters, one per worker, got {symbols!r}")
         marks = [f"\x1b[{code}m{mark}\x1b[0m" if color else mark for mark, code in zip(symbols, _ANSI_COLORS, strict=True)]
         mark_on = dict(zip(self.workers, marks, strict=True))
         around = dict.fromkeys(self._last_cells(last_action), ("[", "]"))
@@ -315,7 +313,7 @@ class SantoriniBoard:
         return "\n".join(lines)
 
     def svg(self, *, last_action: int | None = None) -> str:
-        """The position as a picture; the cells that ``last_action`` has left, entered and built on are marked."""
+        """The position as an SVG document; the cells of ``last_action``, the previous action, are highlighted."""
         cells = [self._point(cell) for cell in self._last_cells(last_action)]
         names = ("from", "to", "build") if len(cells) > 1 else ("to",)
         return draw(self.view(), Options(last=dict(zip(names, cells, strict=False))))
@@ -324,7 +322,7 @@ class SantoriniBoard:
         return self.svg()
 
     def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
-        """The board as JSON values, see ``tilewe_jax.draw``, cells as (x, y) from the bottom left; nothing is hidden."""
+        """The board as JSON values, see ``tilewe_jax.draw``. Cells are (x, y) from the bottom left."""
         del open
         return common_view(self, "santorini", seat) | {
             "size": self.size,
@@ -336,9 +334,8 @@ class SantoriniBoard:
 
     def action_view(self, action: int) -> dict[str, Any]:
         """A legal turn or placement, with the index of its worker in ``workers``. Raises ``IllegalActionError``."""
-        action = action_id(action)
         move = self.move(action)
-        view = {"id": action, "name": self.name(move)}
+        view = {"id": action_id(action), "name": self.name(move)}
         if isinstance(move, Place):
             worker = PIECES.index(PLACING_ORDER[4 - self.workers.count(None)])
             return view | {"kind": "place", "worker": worker, "to": self._point(move.cell)}
@@ -351,21 +348,21 @@ class SantoriniBoard:
     # ---- Rules
 
     def _broken_rule(self, move: Move) -> str | None:
-        """The rule that a move breaks; ``None`` where it is legal."""
+        """The rule that a move breaks; ``None`` if it is legal."""
         if rule := next(filter(None, map(self._off_board, move)), None):
             return rule
         return self._rule_against_placing(move.cell) if isinstance(move, Place) else self._rule_against_turn(move)
 
     def _rule_against_placing(self, cell: Cell) -> str | None:
         if not self.placing:
-            return "all workers are placed: a move is a turn, three cells (start, to, build)"
+            return "all workers are placed: a move must be three cells (start, to, build)"
         if cell in self.workers:
             return f"a worker cannot be placed on {cell}: {self._worker_on(cell)} stands there"
         return None
 
     def _rule_against_turn(self, move: Turn) -> str | None:
         if self.placing:
-            return "workers are still being placed: a move is one cell"
+            return "not all workers are placed: a move must be one cell"
         if self._opponent_has_climbed:
             return f"the game is over: player {-self.player} has won"
         if move.start not in self._own_workers:
@@ -381,9 +378,7 @@ class SantoriniBoard:
         if self.height(to) == DOME:
             return f"a worker cannot move to {to}: there is a dome"
         if self.height(to) > self.height(start) + 1:
-            return (
-                f"a worker climbs one level at a time, not from {start}, {self.height(start)} high, to {to}, {self.height(to)}"
-            )
+            return f"a worker climbs at most one level, not from {start} ({self.height(start)}) to {to} ({self.height(to)})"
         return None
 
     def _rule_against_building(self, start: Cell, to: Cell, build: Cell) -> str | None:
@@ -401,19 +396,19 @@ class SantoriniBoard:
         return f"{tuple(cell)} is off the board; rows and columns are 0 to {self.size - 1}"
 
     def _require_opening(self) -> None:
-        """Workers may be missing before the first turn alone, in ``PLACING_ORDER``. Raises ``ValueError``."""
+        """Check that missing workers are the last of ``PLACING_ORDER``, before the first turn. Raises ``ValueError``."""
         placed = self._placed()
         is_opening = set(placed) == set(PLACING_ORDER[: len(placed)]) and self.player == (1, -1)[len(placed) % 2]
         if not is_opening or any(height for _, height in self._cells()):
             missing = ", ".join(str(piece) for piece in PIECES if piece not in placed)
             raise ValueError(
-                f"worker {missing} is missing: a position has four workers, but while they are being placed,"
-                f" in the order {', '.join(map(str, PLACING_ORDER))} and by turns"
+                f"worker {missing} is missing: workers are placed in the order {', '.join(map(str, PLACING_ORDER))},"
+                " before the first turn"
             )
 
     @property
     def _own_workers(self) -> tuple[Cell, Cell]:
-        """Workers 0 and 1 of the player to move, both of which are placed."""
+        """Cells of workers 0 and 1 of the player to move, both placed."""
         first, second = self.workers[:2] if self.player == 1 else self.workers[2:]
         assert first is not None
         assert second is not None
@@ -421,14 +416,14 @@ class SantoriniBoard:
 
     @property
     def _opponent_has_climbed(self) -> bool:
-        """Whether the player who moved last has won by standing on level 3."""
+        """Whether the opponent has won by standing on level 3."""
         opponents = self.workers[2:] if self.player == 1 else self.workers[:2]
         return any(cell is not None and self.height(cell) == DOME - 1 for cell in opponents)
 
     # ---- Cells, ids and names
 
     def _last_cells(self, action: int | None) -> tuple[Cell, ...]:
-        """The cells that the action which led here has left, entered and built on, or the one it has placed a worker on."""
+        """The start, target and build of the previous action, or the cell of its placement; empty for ``None``."""
         if action is None:
             return ()
         if action >= NUM_TURNS:
@@ -444,15 +439,15 @@ class SantoriniBoard:
         return [cell[1], self.size - 1 - cell[0]]
 
     def _placed(self) -> dict[int, Cell]:
-        """Cells of the pieces that are placed."""
+        """Cells of the placed workers, by piece."""
         return {piece: cell for piece, cell in zip(PIECES, self.workers, strict=True) if cell is not None}
 
     def _cells(self) -> Iterator[tuple[Cell, int]]:
-        """All cells, row by row, with their heights."""
+        """Yield all cells with their heights, row by row."""
         return (((row, column), height) for row, heights in enumerate(self.heights) for column, height in enumerate(heights))
 
     def _neighbours(self, cell: Cell) -> list[Cell]:
-        """The neighbours of a cell that are on the board, in the order of ``DIRECTIONS``."""
+        """The neighbours of a cell on the board, in the order of ``DIRECTIONS``."""
         neighbours = (_neighbour(cell, direction) for direction in range(len(DIRECTIONS)))
         return [neighbour for neighbour in neighbours if self._off_board(neighbour) is None]
 
@@ -467,20 +462,20 @@ class SantoriniBoard:
         return 64 * worker + 8 * _direction(move.start, move.to) + _direction(move.to, move.build)
 
     def _decode(self, action: int) -> Move | str:
-        """The move of an action, legal or not; or in words why it has none."""
+        """The move of an action, legal or not; or the reason why the action has no move."""
         if not 0 <= action < NUM_TURNS + self.size**2:
             return out_of_range(NUM_TURNS + self.size**2)
         if action >= NUM_TURNS:
             row, column = divmod(action - NUM_TURNS, self.size)
             return Place((row, column))
         if self.placing:
-            return f"workers are still being placed: actions are {NUM_TURNS} and up"
+            return f"not all workers are placed: an action must be at least {NUM_TURNS}"
         start = self._own_workers[action // 64]
         to = _neighbour(start, action // 8 % 8)
         return Turn(start, to, _neighbour(to, action % 8))
 
     def _parse(self, move: Move | Sequence[Cell] | str) -> Move:
-        """A move in any form, legal or not. Raises ``IllegalActionError`` for what has no such form."""
+        """Parse a move, legal or not, in any form that ``push`` accepts. Raises ``IllegalActionError`` for other values."""
         try:
             if isinstance(move, str):
                 names = [name for name in _NAME.fullmatch(move).groups() if name]  # type: ignore[union-attr]
@@ -490,11 +485,11 @@ class SantoriniBoard:
             return Turn(*cells) if len(cells) == 3 else Place(*cells)
         except (AttributeError, TypeError, ValueError):
             raise IllegalActionError(
-                f"{move!r} is no move; moves are three cells (start, to, build), or one to place a worker, or like c3-b2*b3"
+                f"invalid move {move!r}; a move is three cells (start, to, build), one cell to place a worker, or like c3-b2*b3"
             ) from None
 
     def _status(self, marks: Sequence[str]) -> str:
-        """One line: the player to move, or the winner and why."""
+        """A line with the player to move, or with the winner and the reason."""
 
         def player(sign: int) -> str:
             own = marks[:2] if sign == 1 else marks[2:]
@@ -516,7 +511,7 @@ def _direction(start: Cell, to: Cell) -> int:
 
 
 def host_game(config: Config) -> HostGame:
-    """Santorini in plain Python."""
+    """Make the host form of the game."""
     return HostGame(
         id="santorini",
         version=VERSION,

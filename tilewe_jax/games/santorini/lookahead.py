@@ -1,11 +1,11 @@
-"""Exact lookahead: actions that provably win or lose within the next three turns, found with sets of cells and without search.
+"""Exact lookahead: proves wins and losses within the next three turns with sets of cells, without search.
 
-Only a build can stop a worker who stands beside a cell of level 3 on level 2, a dome on that cell. So a turn wins where it
-leaves the opponent no climb of their own and more threatened cells than they can dome; whether there is such a turn needs no
-enumeration of builds and replies, only of the sixteen moves. What is proven is true; a few rare wins are not found, as that of
-a player who domes a cell that they threaten themselves, or whose opponent is left without a turn later on.
+A worker on level 2 next to a cell of level 3 threatens to climb; only a dome on that cell can stop the climb. A turn wins if
+the opponent cannot climb and cannot dome all threatened cells. To find such a turn it suffices to enumerate the sixteen moves,
+without builds and replies. All proofs are correct. Two rare kinds of wins are missed: a player who domes a cell that the player
+threatens, and an opponent who has no turn later on.
 
-Functions whose annotations say ``*lanes`` are elementwise, see ``rules``.
+Functions annotated with ``*lanes`` are elementwise, see ``rules``.
 """
 
 from typing import NamedTuple
@@ -20,20 +20,21 @@ from tilewe_jax.games.santorini.rules import Levels, State
 
 
 class Reach(NamedTuple):
-    """The neighbours of the workers of a player, by the height that they stand on."""
+    """Neighbours of the workers of a player, by the level of the workers."""
 
     all: Bitboard
+    """Neighbours of all workers."""
     from_1: Bitboard
-    """Those of workers on level 1 or 2."""
+    """Neighbours of workers on level 1 or 2."""
     from_2: Bitboard
-    """Those of workers on level 2, who climb from there to level 3."""
+    """Neighbours of workers on level 2."""
 
 
 def outcome_of_action(config: Config, state: State, action: Int32[Array, "*lanes"]) -> Int32[Array, "*lanes"]:
-    """What a legal action provably leads to: 1 a win of the player to move, -1 a loss, 0 neither.
+    """Proven outcome of a legal action for the player to move: 1 win, -1 loss, 0 unknown.
 
-    It wins where it ends the game, or where the opponent cannot prevent a climb to level 3 in the turn after next. It loses
-    where the opponent can climb at once, or has such a winning action. 0 while workers are placed.
+    An action wins if it ends the game, or if the opponent can neither climb to level 3 nor prevent a climb in the turn after
+    next. It loses if the opponent can climb, or has an action that wins in this sense. 0 while workers are placed.
     """
     levels, workers = rules.moved(config, state, action)
     opponent, own = ([singleton(config, worker) for worker in pair] for pair in (workers[:2], workers[2:]))
@@ -45,7 +46,7 @@ def outcome_of_action(config: Config, state: State, action: Int32[Array, "*lanes
 
 
 def _has_won(config: Config, levels: Levels, own: Bitboard, opponent: Bitboard) -> Bool[Array, "*lanes"]:
-    """Whether the opponent, to move, has lost: has no turn, or can neither climb to level 3 nor stop the other's climb."""
+    """Whether the opponent, to move, has no turn, or can neither climb to level 3 nor prevent the next climb."""
     free = full_board(config) & ~(own | opponent | levels[3])
     reach = reach_of(config, levels, opponent)
     replies = free & climbable(levels, reach)
@@ -56,13 +57,13 @@ def _has_won(config: Config, levels: Levels, own: Bitboard, opponent: Bitboard) 
 
 
 def _can_win(config: Config, levels: Levels, own: list[Bitboard], opponent: Bitboard) -> Bool[Array, "*lanes"]:
-    """Whether a player, to move, can climb to level 3, or after any reply to the turn that this player makes now.
+    """Whether the player to move can climb to level 3, or has a turn after which every reply allows a climb.
 
     Args:
-        config: the board.
+        config: the settings.
         levels: the levels.
-        own: the cells of the workers of the player to move.
-        opponent: the cells of the other's workers.
+        own: the cell of each worker of the player to move.
+        opponent: the cells of the opponent's workers.
     """
     level_1, level_2, level_3, level_4 = levels
     theirs = reach_of(config, levels, opponent)
@@ -73,14 +74,14 @@ def _can_win(config: Config, levels: Levels, own: list[Bitboard], opponent: Bitb
             target = shifted(config, worker, row * config.stride + column) & targets & full_board(config)
             free = full_board(config) & ~(target | partner | opponent | level_4)
             climbs = neighbours(config, (target | partner) & level_2) & free
-            # Cells that the opponent would climb must be domed now, and none be made.
+            # The build must dome the cell that the opponent threatens, and must not create a new threat.
             to_dome = theirs.from_2 & level_3 & free
             must_dome = _mask(to_dome.any())
             dangers = theirs.from_2 & level_2
             builds = neighbours(config, target) & free & ((to_dome & must_dome) | (~(dangers | level_3 & climbs) & ~must_dome))
             threats = climbs & level_3 & ~to_dome
             more = climbs & level_2 & ~level_3
-            # A build on the only cell from which the threat is parried can be one that is too high for the opponent then.
+            # A build on the only cell that parries the threat can make this cell too high for the opponent.
             replies = free & ~level_3 & climbable(levels, theirs)
             parries = replies & neighbours(config, threats)
             still = free & ((theirs.all & ~level_1) | (theirs.from_1 & ~level_2) | (theirs.from_2 & ~level_3))
@@ -94,17 +95,17 @@ def _can_win(config: Config, levels: Levels, own: list[Bitboard], opponent: Bitb
 
 
 def reach_of(config: Config, levels: Levels, workers: Bitboard) -> Reach:
-    """The neighbours of a set of workers."""
+    """Neighbours of a set of workers, by level."""
     return Reach(*(neighbours(config, cells) for cells in (workers, workers & levels[0], workers & levels[1])))
 
 
 def climbable(levels: Levels, reach: Reach) -> Bitboard:
-    """The cells that workers can climb to, free or not."""
+    """Cells that are low enough for the workers, free or not."""
     return (reach.all & ~levels[1]) | (reach.from_1 & ~levels[2]) | reach.from_2
 
 
 def _has_two(cells: Bitboard) -> Bool[Array, "*lanes"]:
-    """Whether a set has two cells or more."""
+    """Whether a set has at least two cells."""
     rest, seen = jnp.zeros_like(cells.words[0]), jnp.zeros_like(cells.words[0])
     for word in cells.words:
         rest = rest | (word & (word - 1)) | jnp.where(seen != 0, word, 0)

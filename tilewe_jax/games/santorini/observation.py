@@ -1,7 +1,4 @@
-"""Binary planes: observations from the seat of a player, and the encoding of a position, which knows what could be done.
-
-Santorini has no hidden information, so both seats see everything.
-"""
+"""Binary planes: observations from the perspective of a player, and an encoding that includes the possible moves."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32
@@ -22,7 +19,7 @@ CHANNEL_NAMES = (
     "dome",
     "the observer is to move",
 )
-"""What each plane shows; the last plane is constant."""
+"""Names of the planes of ``observe``; the last plane is constant."""
 
 
 def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[Array, "channels size size"]:
@@ -55,7 +52,7 @@ ENCODED_PLANES = (
     "free",
     "board",
 )
-"""What each plane of ``encode`` shows; the last one is constant. Targets are the free cells that a worker could move to."""
+"""Names of the planes of ``encode``; the last plane is constant. Targets are the free cells within reach of a worker."""
 
 
 def encode(config: Config, state: State) -> Float32[Array, "planes size size"]:

@@ -1,4 +1,4 @@
-"""Santorini as it is offered to people. Needs no JAX."""
+"""Presentation of Santorini on the page and in the terminal. Imports no JAX."""
 
 from tilewe_jax.games.santorini.config import SIZES, santorini
 from tilewe_jax.games.santorini.host import host_game
@@ -13,7 +13,7 @@ OFFERS = {
             "In each turn you move one of your two workers to a neighbouring cell, at most one level up, and then build a level"
             " beside it.",
             "A fourth level is a dome: nobody can stand on it.",
-            "Whoever steps up to the third level wins. Whoever cannot move loses.",
+            "A player who steps up to the third level wins. A player who cannot move loses.",
         ),
         "c3-b2*b3 moves the worker on c3 to b2 and builds on b3; c3 places a worker there.",
         {"size": {"range": [SIZES[0], SIZES[-1]]}, "placement": {"choices": ["default", "random", "chosen"]}},
@@ -22,4 +22,4 @@ OFFERS = {
         host_game,
     )
 }
-"""By id."""
+"""Offers by game id."""

@@ -1,4 +1,4 @@
-"""Built-in players: each looks at all actions of a position, one ply deep, and draws uniformly among the best."""
+"""Built-in players: evaluate all actions one ply deep and draw uniformly among the best."""
 
 from functools import partial
 
@@ -17,12 +17,12 @@ from tilewe_jax.lanes import random_words
 
 
 def policies(config: Config) -> dict[str, Policy]:
-    """The players ``greedy`` and ``one_ply``: win where they can, avoid losing at once, else follow ``heuristics``."""
+    """The players ``greedy`` and ``one_ply``: win if possible, prevent a win of the opponent, otherwise use ``heuristics``."""
     return {"greedy": partial(best_action, config, GREEDY), "one_ply": partial(best_action, config, ONE_PLY)}
 
 
 def best_action(config: Config, weights: ActionWeights, state: State, key: PRNGKeyArray) -> Action:
-    """A legal action of the highest ``heuristics.action_value``, drawn uniformly among equals; -1 at the end."""
+    """Draw uniformly among the legal actions with the highest ``heuristics.action_value``; -1 at the end."""
     actions = jnp.arange(config.num_actions, dtype=jnp.int32)
     legal = rules.legal_action_mask(config, state)
     after = jax.vmap(lambda action: rules.apply(config, state, action))(actions)

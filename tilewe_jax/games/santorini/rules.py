@@ -1,10 +1,10 @@
 """The rules of Santorini, on bitboards.
 
-Batching (see ``tilewe_jax.lanes``): unbatched. Every function takes and gives the arrays of one game. Those whose annotations
-say ``*lanes`` are elementwise besides, so that ``game.py`` can also call them for many games at once, lanes last.
+Batching (see ``tilewe_jax.lanes``): unbatched; every function takes and returns the arrays of one game. Functions annotated
+with ``*lanes`` are also elementwise, so that ``game.py`` can call them for many games, lanes last.
 
-The legal turns of a worker depend on the five by five cells around it alone (``bitboard.window``). In such a window the same
-masks serve every cell of every board: the 64 turns of a worker are bits of the window moved to other positions.
+The legal turns of a worker depend only on the five by five cells around it (``bitboard.window``). The same masks serve every
+cell of every board: the 64 turns of a worker are a permutation of bits of its window.
 """
 
 from collections.abc import Sequence
@@ -38,12 +38,12 @@ from tilewe_jax.lanes import random_words
 Levels = tuple[Bitboard, Bitboard, Bitboard, Bitboard]
 Workers = tuple[BitIndex, BitIndex, BitIndex, BitIndex]
 Turns = tuple[Word, Word, Word, Word]
-"""A set of turns, 128 bits: turn ``a`` is bit ``a % 32`` of word ``a // 32``. The first two words are worker 0's."""
+"""A set of turns, 128 bits: turn ``a`` is bit ``a % 32`` of word ``a // 32``. The first two words belong to worker 0."""
 
 _NEIGHBOUR_BITS = [CENTRE + WINDOW * row + column for row, column in DIRECTIONS]
-"""For each direction, the bit of a window that holds the neighbour of the centre in that direction."""
+"""For each direction, the window bit of the neighbour of the centre."""
 _HALVES = range(4), range(4, 8)
-"""The directions of moves whose turns share a word."""
+"""Directions of moves whose turns share a word."""
 
 
 @jax.tree_util.register_dataclass
@@ -52,18 +52,18 @@ class State:
     """A position of one game; all leaves are scalars. 52 bytes up to 5 x 5, 100 bytes at 10 x 10."""
 
     levels: Levels
-    """Bitboards, ``uint32`` each word: the cells that are at least 1, 2, 3 and 4 high."""
+    """Bitboards, ``uint32`` words: the cells that are at least 1, 2, 3 and 4 high."""
     workers: Workers
-    """``int32`` each: bits of the two workers of the player to move, then of the opponent's; -1 for a worker not yet placed."""
+    """``int32`` each: bits of the two workers of the player to move, then of the opponent; -1 for a worker not yet placed."""
     turns: Turns
-    """``uint32`` each: the legal turns of the player to move. Derived from the rest; kept, because a game ends where there are
-    none, so that every position needs them."""
+    """``uint32`` each: the legal turns of the player to move. Derived from the other fields, but stored, because every position
+    needs them: a game ends if there are none."""
     current_player: Int32[Array, ""]
-    """``int32``, the player to move: 0 (who moved first) or 1. At the end, the player who has lost."""
+    """``int32``: the player to move, 0 (who moved first) or 1. At the end, the loser."""
 
 
 def init(config: Config, key: PRNGKeyArray) -> State:
-    """The initial state of a new game; ``key`` decides the cells of the workers where the placement is random."""
+    """The initial state of a new game. ``key`` is only used for a random placement of the workers."""
     if config.placement == "random":
         cells = _sample_distinct(random_words(key, 4), config.size**2)
         workers = [bit_of(config, cell) for cell in cells]
@@ -74,12 +74,12 @@ def init(config: Config, key: PRNGKeyArray) -> State:
 
 
 def make_state(config: Config, levels: Levels, workers: Workers, player: Int32[Array, "*lanes"]) -> State:
-    """The state in which these workers stand on these levels and ``player`` is to move."""
+    """Make the state with these levels and workers and with ``player`` to move."""
     return State(levels, workers, legal_turns(config, levels, workers), player)
 
 
 def legal_turns(config: Config, levels: Levels, workers: Workers) -> Turns:
-    """The legal turns of the player whose workers come first; none where the opponent has won or a worker is not placed."""
+    """The legal turns of the player with the first two workers; empty if the opponent has won or a worker is not placed."""
     cells = [singleton(config, worker) for worker in workers]
     free = full_board(config) & ~(cells[0] | cells[1] | cells[2] | cells[3] | levels[3])
     in_play = ~((cells[2] | cells[3]) & levels[2]).any() & (workers[1] >= 0)
@@ -106,14 +106,14 @@ def winning_turns(config: Config, state: State) -> Turns:
 
 
 def apply(config: Config, state: State, action: Int32[Array, "*lanes"]) -> State:
-    """The state after ``action``, which is trusted to be legal; after -1, the same state."""
+    """The state after a legal ``action``, which is not checked; -1 returns the state unchanged."""
     after = make_state(config, *moved(config, state, action), 1 - state.current_player)
     result: State = jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), after, state)
     return result
 
 
 def moved(config: Config, state: State, action: Int32[Array, "*lanes"]) -> tuple[Levels, Workers]:
-    """The levels and the workers after a legal action; the workers of the opponent, to move then, come first."""
+    """The levels and workers after a legal action. The workers of the next player to move, the opponent, come first."""
     first, second, third, fourth = state.workers
     is_first = (action >> 6) == 0
     target = jnp.where(is_first, first, second) + _bit_offset(config, action >> 3)
@@ -135,12 +135,12 @@ def is_terminal(config: Config, state: State) -> Bool[Array, "*lanes"]:
 
 
 def is_placing(config: Config, state: State) -> Bool[Array, "*lanes"]:
-    """Whether the player to move has a worker to place."""
+    """Whether the player to move must place a worker."""
     return jnp.asarray(config.placement == "chosen") & (state.workers[1] < 0)
 
 
 def placement_cells(config: Config, state: State) -> Bitboard:
-    """The cells on which the player to move may place a worker; none unless ``is_placing``."""
+    """The cells on which the player to move may place a worker; empty unless ``is_placing``."""
     occupied = reduce(Bitboard.__or__, (singleton(config, worker) for worker in state.workers))
     return full_board(config) & ~occupied & mask_where(is_placing(config, state))
 
@@ -166,12 +166,12 @@ def legal_action_mask(config: Config, state: State) -> Bool[Array, "num_actions"
 
 
 def sample_action(config: Config, state: State, bits: UInt32[Array, "*lanes"]) -> Int32[Array, "*lanes"]:
-    """A legal action drawn uniformly by 32 random bits; -1 at the end."""
+    """Draw a legal action uniformly with 32 random bits; -1 at the end."""
     return sample_actions(config, state, bits, 1)[0]
 
 
 def sample_actions(config: Config, state: State, bits: UInt32[Array, "*lanes"], count: int) -> Int32[Array, "count *lanes"]:
-    """``count`` different legal actions, each equally likely, by 32 random bits; all of them where they fit, then -1."""
+    """Draw ``count`` different legal actions with 32 random bits; if there are fewer, return all of them, then -1."""
     turns = _sample_set_bits(state.turns, bits, count)
     if config.placement != "chosen":
         return turns
@@ -191,7 +191,7 @@ def board_of(config: Config, state: State) -> Int8[Array, "2 size size"]:
 
 
 def state_of(config: Config, board: Int8[Array, "2 size size"], player: Int32[Array, ""]) -> State:
-    """The inverse of ``board_of``, with ``player`` to move. The board is trusted to be a position."""
+    """The inverse of ``board_of``, with ``player`` to move. The board is not validated."""
     pieces, heights = board[0], board[1]
     level_1, level_2, level_3, level_4 = (pack(config, heights >= height) for height in range(1, 5))
     first, second, third, fourth = (
@@ -202,33 +202,33 @@ def state_of(config: Config, board: Int8[Array, "2 size size"], player: Int32[Ar
 
 
 def _turns_to(config: Config, cells: Bitboard, worker: BitIndex) -> tuple[Word, Word]:
-    """All turns of a worker that move to one of ``cells``, legal or not: two words, by the halves of the directions."""
+    """All turns of a worker that move to one of ``cells``, legal or not: one word for each half of the directions."""
     targets = window(config, cells, worker)
     moves = (move_bits(targets, [(_NEIGHBOUR_BITS[move], 8 * (move % 4)) for move in half]) for half in _HALVES)
-    # The lowest bit of a byte, one for each move, becomes all eight, one for each build.
+    # Each move is the lowest bit of a byte; spread it to all eight bits, one for each build.
     first, second = ((bits << np.uint32(8)) - bits for bits in moves)
     return first, second
 
 
 def mask_where(flag: Bool[Array, "*lanes"]) -> Word:
-    """All bits set where the flag is, none elsewhere."""
+    """A word with all bits set if the flag is true, otherwise 0."""
     return jnp.where(flag, ~np.uint32(0), np.uint32(0))
 
 
 def _bit_offset(config: Config, direction: Int32[Array, "*lanes"]) -> Int32[Array, "*lanes"]:
-    """The difference of bits between a cell and its neighbour in the direction given by the lowest three bits."""
+    """Bit offset from a cell to its neighbour in the direction given by the lowest three bits."""
     direction = direction & 7
-    ninth = direction + (direction > 3).astype(jnp.int32)  # among nine cells, row by row, the middle one included
+    ninth = direction + (direction > 3).astype(jnp.int32)  # index among nine cells, row by row, including the middle
     row = (ninth > 2).astype(jnp.int32) + (ninth > 5).astype(jnp.int32)
     return row * (config.stride - 3) + ninth - (config.stride + 1)
 
 
 def _sample_set_bits(words: Sequence[Word], bits: Word, count: int) -> Int32[Array, "count *lanes"]:
-    """Indices of ``count`` different set bits, by 32 random bits; then -1. Bit ``i`` of word ``w`` has index ``32 * w + i``."""
+    """Draw ``count`` different set bits with 32 random bits, then -1. Bit ``i`` of word ``w`` has the index ``32 * w + i``."""
     counts = [popcount(word) for word in words]
     rank = systematic_sample(bits, sum(counts[1:], start=counts[0]), count)
     index, word = jnp.zeros_like(rank), jnp.broadcast_to(words[0], rank.shape)
-    start = end = jnp.zeros_like(rank)  # ranks of the word so far, and of the next one
+    start = end = jnp.zeros_like(rank)  # first rank of the selected word, and of the next word
     for i in range(1, len(words)):
         end = end + jnp.broadcast_to(counts[i - 1], rank.shape)
         is_later = rank >= end
@@ -238,12 +238,12 @@ def _sample_set_bits(words: Sequence[Word], bits: Word, count: int) -> Int32[Arr
 
 
 def _sample_distinct(bits: UInt32[Array, "count"], bound: int) -> list[Int32[Array, ""]]:
-    """``count`` different numbers in ``[0, bound)``, by a random word each."""
+    """Draw different numbers in ``[0, bound)``, each with one random word."""
     drawn: list[Int32[Array, ""]] = []
     ascending: list[Int32[Array, ""]] = []
     for i in range(bits.shape[0]):
         number = uniform_below(bits[i], jnp.uint32(bound - i))
-        for earlier in ascending:  # the number-th of the numbers that are left
+        for earlier in ascending:  # select the number-th of the remaining numbers
             number = number + (number >= earlier).astype(jnp.int32)
         drawn.append(number)
         ascending.append(number)

@@ -1,8 +1,8 @@
-"""The 32 symmetries of Santorini: the eight of the square, times exchanging the numbers of either player's two workers.
+"""The 32 symmetries of Santorini: eight of the square, times swapping the numbers of the two workers of each player.
 
-Symmetry ``k`` rotates or reflects the board by ``k % 8``, exchanges the workers of the player to move where ``k & 8``, and
-those of the opponent where ``k & 16``; 0 is the identity. While workers are being placed only the first eight are symmetries,
-because workers are numbered in the order of placement.
+Symmetry ``k`` rotates or reflects the board by ``k % 8``, swaps the workers of the player to move if ``k & 8``, and the workers
+of the opponent if ``k & 16``; 0 is the identity. With ``placement="chosen"`` only the first eight are symmetries, because
+workers are numbered in the order of placement.
 """
 
 from functools import cache
@@ -21,12 +21,12 @@ NUM_BOARD_SYMMETRIES = 8
 
 
 def num_symmetries(config: Config) -> int:
-    """Number of symmetries of a game, the first of the 32."""
+    """Number of symmetries: 8 with ``placement="chosen"``, otherwise 32."""
     return NUM_BOARD_SYMMETRIES if config.placement == "chosen" else NUM_SYMMETRIES
 
 
 def transform(config: Config, state: State, index: Int32[Array, ""]) -> State:
-    """The state seen through symmetry ``index``."""
+    """Apply symmetry ``index`` to a state."""
     pieces, heights = rules.board_of(config, state).reshape(2, -1)[:, jnp.asarray(_source_cells(config))[index % 8]]
     numbers = jnp.abs(pieces)
     is_exchanged = jnp.where(pieces > 0, index & 8, index & 16) != 0
@@ -37,7 +37,7 @@ def transform(config: Config, state: State, index: Int32[Array, ""]) -> State:
 
 @cache
 def action_symmetries(config: Config) -> NDArray[np.int32]:
-    """``int32[num_symmetries, num_actions]``: the id that each action has after each symmetry."""
+    """The id of each action after each symmetry, ``int32[num_symmetries, num_actions]``."""
     table = np.zeros((num_symmetries(config), config.num_actions), np.int32)
     for index, row in enumerate(table):
         direction_after = [DIRECTIONS.index(_map(offset, index % 8)) for offset in DIRECTIONS]
@@ -51,7 +51,7 @@ def action_symmetries(config: Config) -> NDArray[np.int32]:
 
 @cache
 def _source_cells(config: Config) -> NDArray[np.int32]:
-    """``int32[8, size * size]``: for each symmetry of the board and each cell after it, the cell before it."""
+    """The preimage of each cell under each symmetry of the board, ``int32[8, size * size]``."""
     table = np.zeros((NUM_BOARD_SYMMETRIES, config.size**2), np.int32)
     for index, row in enumerate(table):
         for cell in range(config.size**2):
@@ -60,14 +60,14 @@ def _source_cells(config: Config) -> NDArray[np.int32]:
 
 
 def _target_cell(config: Config, cell: int, index: int) -> int:
-    """The cell ``row * size + column`` to which a symmetry of the board takes a cell."""
-    last = config.size - 1  # twice the distance from the middle is a whole number
+    """The image of a cell, ``row * size + column``, under a symmetry of the board."""
+    last = config.size - 1  # twice the distance from the middle is an integer
     row, column = _map((2 * (cell // config.size) - last, 2 * (cell % config.size) - last), index)
     return (row + last) // 2 * config.size + (column + last) // 2
 
 
 def _map(offset: Cell, index: int) -> Cell:
-    """A (row, column) counted from the middle, rotated by 90 degrees ``index % 4`` times, reflected from 4 on."""
+    """Rotate (row, column), relative to the middle, by 90 degrees ``index % 4`` times, then reflect it if ``index >= 4``."""
     row, column = offset
     for _ in range(index % 4):
         row, column = -column, row
