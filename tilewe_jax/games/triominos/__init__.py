@@ -1,4 +1,4 @@
-"""Triominos: triangular tiles with three numbers, see README.md; and the validator of placements, which needs no JAX."""
+"""Triominos, triangular tiles with three numbers, see README.md. The validator of placements does not import JAX."""
 
 from tilewe_jax.games.triominos.figure import explain, validate
 

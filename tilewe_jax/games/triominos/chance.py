@@ -1,4 +1,4 @@
-"""The chance of a round of Triominos for packages that walk trees: tiles dealt and drawn one by one."""
+"""Chance events of a round of Triominos: tiles dealt and drawn one by one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,13 +11,13 @@ from tilewe_jax.chance import Chance, Event
 from tilewe_jax.games.triominos.tiles import digits, rank
 
 _RESAMPLES = 1000
-"""Attempts to deal hidden tiles so that the same player begins."""
+"""Maximum number of attempts to resample a deal with the same first player."""
 
 
 class TriominosDeal(Chance):
-    """A round of Triominos: tiles dealt one by one, seat by seat, then the player who starts, and tiles drawn later.
+    """The deal of a round, seat by seat, then the choice of the first player, and later draws.
 
-    An outcome is the id of a tile, or a player who starts, after all tiles.
+    An outcome is the id of a tile, or the first player after the deal.
     """
 
     def __init__(self, game: Any) -> None:
@@ -26,21 +26,21 @@ class TriominosDeal(Chance):
         super().__init__(game, max(config.tiles, config.players), config.tiles + 1)
 
     def deal_outcomes(self, dealt: Sequence[int]) -> list[int]:
-        """The tiles that are left, then the players who may start, where several may."""
+        """The remaining tiles; after the deal, the players who may start if there are several."""
         if len(dealt) < self._num_dealt:
             return sorted(set(range(self.game.config.tiles)) - set(dealt))
         starters = self._starters(dealt)
         return starters if len(dealt) == self._num_dealt and len(starters) > 1 else []
 
     def deal_event(self, dealt: Sequence[int], outcome: int) -> Event:
-        """A tile, which its owner sees, or the player who starts."""
+        """A tile, seen by its owner, or the first player."""
         if len(dealt) == self._num_dealt:
             return Event(-1, outcome)
         owner = len(dealt) // self.game.config.dealt
         return Event(-1, outcome, owner, outcome, owner)
 
     def start(self, dealt: Sequence[int]) -> Any:
-        """The trays as dealt; the order of the pile is arbitrary."""
+        """The initial state with these trays; the order of the pile is arbitrary."""
         tiles = list(dealt[: self._num_dealt])
         starter = dealt[-1] if len(dealt) > self._num_dealt else self._starters(dealt)[0]
         order = tiles + sorted(set(range(self.game.config.tiles)) - set(tiles))
@@ -48,25 +48,25 @@ class TriominosDeal(Chance):
         return self.game.init_from_deal({"tiles": names, "starter": starter, "seed": [0, 0]})
 
     def draw_outcomes(self, state: Any, action: int) -> list[int]:
-        """The tiles of the pile, for the action that draws."""
+        """The tiles of the pile for the action ``draw``; otherwise empty."""
         if action != self.game.config.draw:
             return []
         return np.flatnonzero(np.asarray(state.order) >= int(state.drawn)).tolist()
 
     def draw_event(self, state: Any, outcome: int) -> Event:
-        """A tile, which the player to move sees."""
+        """A tile, seen by the player to move."""
         player = int(state.current_player)
         return Event(-1, outcome, player, outcome, player)
 
     def with_draw(self, state: Any, outcome: int) -> Any:
-        """The same pile with this tile to be drawn next."""
+        """Move a tile to the top of the pile."""
         order, drawn = np.array(state.order), int(state.drawn)
         order[order == drawn] = order[outcome]
         order[outcome] = drawn
         return replace(state, order=order)
 
     def name(self, event: Event) -> str:
-        """A tile and who gets it, or the player who starts."""
+        """A tile and the player who receives it, or the first player."""
         if event.tile is None:
             return f"player {event.action + 1} starts"
         assert event.owner is not None
@@ -75,14 +75,14 @@ class TriominosDeal(Chance):
     def resample(
         self, state: Any, events: Sequence[Event], player: int, uniform: Callable[[], float]
     ) -> tuple[Any, list[Event]]:
-        """Hidden tiles dealt anew, all ways being equally likely in which others could have got them in time to place them."""
+        """Redistribute the hidden tiles uniformly among all histories in which players receive tiles before placing them."""
         for _ in range(_RESAMPLES):
             trays, pile = self._resampled_trays(state, player, uniform)
             resampled = self._resampled_events(events, trays, player, uniform)
             if self._could_start(resampled, int(state.starter)):
                 break
         else:
-            raise ValueError(f"no deal was drawn in {_RESAMPLES} attempts in which the same player begins")
+            raise ValueError(f"resampling the deal failed: another player starts in all of {_RESAMPLES} attempts")
         order = np.full(self.game.config.tiles, -1, np.int8)
         order[pile] = int(state.drawn) + np.arange(len(pile))
         words = np.zeros_like(np.asarray(state.trays))
@@ -92,7 +92,7 @@ class TriominosDeal(Chance):
         return replace(state, trays=words, order=order), resampled
 
     def _resampled_trays(self, state: Any, player: int, uniform: Callable[[], float]) -> tuple[list[list[int]], list[int]]:
-        """The tiles of each player and of the pile, those that ``player`` does not see shuffled."""
+        """The tiles of each player and of the pile, with the tiles hidden from ``player`` shuffled."""
         trays = [self._tiles_of(words) for words in np.asarray(state.trays)]
         placed = np.flatnonzero(np.asarray(state.table.placed_at) >= 0).tolist()
         unseen = _shuffled(sorted(set(range(self.game.config.tiles)) - set(placed) - set(trays[player])), uniform)
@@ -104,14 +104,14 @@ class TriominosDeal(Chance):
     def _resampled_events(
         self, events: Sequence[Event], trays: Sequence[Sequence[int]], player: int, uniform: Callable[[], float]
     ) -> list[Event]:
-        """The events with the tiles that other players have got replaced, so that they hold ``trays`` in the end."""
+        """Replace the tiles that other players received such that they hold ``trays`` in the end."""
         resampled = list(events)
         for seat, tray in enumerate(trays):
             if seat == player:
                 continue
             free = [i for i, event in enumerate(events) if event.player < 0 and event.owner == seat]
-            # A tile was got before it was placed. Each has as many free places as were there before, less those taken by
-            # earlier ones, whichever these are, so that all assignments are equally likely.
+            # A tile is received before it is placed. The number of free events of a tile does not depend on the choices for
+            # earlier tiles, so that all assignments are equally likely.
             placed = [(i, event.tile) for i, event in enumerate(events) if event.player == seat and event.tile is not None]
             last = [(len(events), tile) for tile in _shuffled(list(tray), uniform)]
             for time, tile in [*placed, *last]:
@@ -123,7 +123,7 @@ class TriominosDeal(Chance):
         return resampled
 
     def _could_start(self, events: Sequence[Event], starter: int) -> bool:
-        """Whether the round begins with the highest tile, where it must."""
+        """Return whether the round starts correctly: with ``start="highest"``, with the highest tile."""
         if self.game.config.start != "highest":
             return True
         dealt = [event.action for event in events[: self._num_dealt]]
@@ -138,7 +138,7 @@ class TriominosDeal(Chance):
         return tile == (0, 0, 0) or rank(tile) == max(map(rank, tray))
 
     def _starters(self, dealt: Sequence[int]) -> list[int]:
-        """The players who may start."""
+        """The players who may start a round."""
         config = self.game.config
         if config.start != "highest":
             return list(range(config.players))
@@ -150,9 +150,9 @@ class TriominosDeal(Chance):
         return [tile for tile in range(self.game.config.tiles) if int(words[tile // WORD_BITS]) >> tile % WORD_BITS & 1]
 
     def action_event(self, player: int, action: int, before: Any, after: Any) -> Event:
-        """An action with the tile that it has taken from the tray of the player."""
-        gone = np.asarray(before.trays)[player] & ~np.asarray(after.trays)[player]
-        tile = next(iter(self._tiles_of(gone)), None)
+        """An action with the tile that it removes from the tray of the player, if any."""
+        removed = np.asarray(before.trays)[player] & ~np.asarray(after.trays)[player]
+        tile = next(iter(self._tiles_of(removed)), None)
         return Event(player, action, tile=tile, owner=player)
 
 

@@ -1,4 +1,4 @@
-"""The settings of a game of Triominos, and the numbering of its actions and cells. Pure Python."""
+"""Settings of Triominos and numbering of its actions and cells. Pure Python."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,63 +12,58 @@ Start = Literal["random", "highest", "winner"]
 Length = Literal["single", "target"]
 
 SETS = {len(tiles(highest)): highest for highest in range(1, HIGHEST + 1)}
-"""The highest number on the tiles of each set, by its size. The rules know 56 and 84 tiles; smaller sets are for studies."""
+"""The highest number on the tiles of each set, by its size. The official sets have 56 and 84 tiles; others are for studies."""
 TRAYS = {2: 9, 3: 7, 4: 7, 5: 6, 6: 6}
-"""Tiles dealt to each player, by the number of players."""
+"""Number of tiles dealt to each player, by the number of players."""
 MAX_DRAWS = 3
-"""Tiles that may be drawn in a turn."""
+"""Maximum number of tiles drawn in a turn."""
 DRAW_SCORE, PASS_SCORE = -5, -10
 OUT_SCORE = 25
-"""Points for placing the last tile of a tray, besides the values of the other trays."""
+"""Points for placing the last tile of a tray, in addition to the values of the other trays."""
 FIRST_TRIPLE_SCORE, FIRST_ZEROS_SCORE = 10, 40
-"""Points for a first tile that is a triple, or the one of three zeros, where the highest tile begins; besides its numbers."""
+"""Bonuses with ``start="highest"`` for a triple as the first tile, and for the tile of three zeros."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of a game. Raises ``ValueError`` for values outside of the ranges described here."""
+    """Settings of a game. Raises ``ValueError`` for invalid values."""
 
     players: int = 2
     """Number of players, 2 to 6."""
     tiles: int = 56
-    """Number of tiles: 56, 84, or one of the small sets 4, 10, 20, 35."""
+    """Number of tiles: 56, 84, or for studies 4, 10, 20, 35."""
     start: Start = "random"
-    """The player who starts a round: one drawn uniformly ("random"), the holder of the highest tile, which must be placed
-    first ("highest"), or the winner of the last round ("winner")."""
+    """First player of a round: a random player ("random"), the holder of the highest tile, which must be placed first
+    ("highest"), or the winner of the previous round ("winner")."""
     game: Length = "single"
-    """The length of a game: one round ("single"), or rounds until a player has ``target`` points after one ("target")."""
+    """Length of a game: one round ("single"), or rounds until a player has ``target`` points at the end of one ("target")."""
     target: int = 400
     """Points that end a game of length "target", 1 to 10,000."""
     hex_scores: tuple[int, int, int] = HEX_SCORES
     """Points for completing one, two and three hexagons with a tile, 0 to 1,000 each."""
     max_rounds: int = 20
-    """Rounds after which a game to a target is truncated, 1 to 100."""
+    """Number of rounds after which a game to a target is truncated, 1 to 100."""
     tray: int | None = None
-    """Tiles dealt to each player; ``None`` stands for 9 for two players, 7 for three and four, 6 for more."""
+    """Number of tiles dealt to each player; ``None`` selects the default of ``TRAYS``."""
 
     def __post_init__(self) -> None:
         if self.players not in TRAYS:
-            raise ValueError(f"players must be 2 to 6, not {self.players}")
-        if self.tiles not in SETS:
-            raise ValueError(f"tiles must be one of {', '.join(map(str, SETS))}, not {self.tiles}")
-        if self.start not in get_args(Start):
-            raise ValueError(f"start must be one of {', '.join(get_args(Start))}, not {self.start!r}")
-        if self.game not in get_args(Length):
-            raise ValueError(f"game must be one of {', '.join(get_args(Length))}, not {self.game!r}")
+            raise ValueError(f"players must be 2 to 6, got {self.players}")
+        for name, choices in (("tiles", SETS), ("start", get_args(Start)), ("game", get_args(Length))):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}, got {getattr(self, name)!r}")
         if not 1 <= self.target <= 10_000:
-            raise ValueError(f"target must be 1 to 10000 points, not {self.target}")
+            raise ValueError(f"target must be 1 to 10000 points, got {self.target}")
         if not 1 <= self.max_rounds <= 100:
-            raise ValueError(f"max_rounds must be 1 to 100, not {self.max_rounds}")
+            raise ValueError(f"max_rounds must be 1 to 100, got {self.max_rounds}")
         scores = tuple(self.hex_scores)
         if len(scores) != 3 or not all(type(score) is int and 0 <= score <= 1000 for score in scores):
-            raise ValueError(f"hex_scores must be three integers from 0 to 1000, not {self.hex_scores!r}")
+            raise ValueError(f"hex_scores must be three integers from 0 to 1000, got {self.hex_scores!r}")
         object.__setattr__(self, "hex_scores", scores)
         if self.tray is not None and (type(self.tray) is not int or self.tray < 1):
-            raise ValueError(f"tray must be a positive number of tiles, not {self.tray!r}")
+            raise ValueError(f"tray must be a positive number of tiles, got {self.tray!r}")
         if self.players * self.dealt > self.tiles:
-            raise ValueError(
-                f"tray must be at most {self.tiles // self.players}, as there are {self.tiles} tiles, not {self.dealt}"
-            )
+            raise ValueError(f"tray must be at most {self.tiles // self.players} with {self.tiles} tiles, got {self.dealt}")
 
     @property
     def highest(self) -> int:
@@ -82,17 +77,17 @@ class Config:
 
     @property
     def dealt(self) -> int:
-        """Tiles dealt to each player."""
+        """Number of tiles dealt to each player."""
         return TRAYS[self.players] if self.tray is None else self.tray
 
     @cached_property
     def tile_list(self) -> tuple[Tile, ...]:
-        """All tiles, by id."""
+        """All tiles by id."""
         return tiles(self.highest)
 
     @property
     def columns(self) -> int:
-        """Columns of the torus on which cells are numbered, enough that no figure of all tiles but one can meet itself."""
+        """Columns of the torus on which cells are numbered, enough that no figure of ``tiles - 1`` tiles wraps around."""
         return (self.tiles + 3) // 2 * 2
 
     @property
@@ -107,12 +102,12 @@ class Config:
 
     @property
     def frontier_size(self) -> int:
-        """Capacity of the frontier, the free cells beside a tile: the first tile has three, every other adds at most one."""
+        """Capacity of the frontier: the first tile has three free neighbours, every other tile adds at most one."""
         return self.tiles + 2
 
     @property
     def first(self) -> int:
-        """Id of the action that begins a round with tile 0; those of the other tiles follow."""
+        """Id of the action that starts a round with tile 0; the ids for the other tiles follow."""
         return self.cells * self.numbers
 
     @property

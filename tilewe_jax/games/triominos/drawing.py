@@ -1,4 +1,4 @@
-"""Tables of Triominos as pictures. Plain Python."""
+"""Drawing of Triominos tables. Plain Python."""
 
 import math
 from collections.abc import Sequence
@@ -11,22 +11,22 @@ _SIDE = 72
 """Side of a tile."""
 _MARGIN = 20
 _KINDS = {1: "tile-triple", 2: "tile-double", 3: "tile"}
-"""The colour of a tile by the number of different numbers on it."""
+"""Colour of a tile by its number of different numbers."""
 _TRAY_SIDE = 48
-"""Side of a tile of a tray."""
+"""Side of a tile in a tray."""
 _ROW = 52
-"""Height of a row of a tray."""
+"""Height of a row of tiles in a tray."""
 
 
 def bounds_of(view: View, with_frontier: bool = False) -> list[float]:
-    """Left, top, right and bottom of what a view fills of the plane."""
+    """Bounding box of a view in the plane: left, top, right, bottom."""
     shapes = [*view["tiles"], *(view["frontier"] if with_frontier or not view["tiles"] else ())]
     xs, ys = ([point[axis] for shape in shapes for point in shape["points"]] for axis in (0, 1))
     return [min(xs), min(ys), max(xs), max(ys)] if shapes else [0, 0, 1, 1]
 
 
 def board(view: View, options: Options) -> Scene:
-    """The table of a view."""
+    """Draw the table of a view."""
     ink = options.ink
     x0, y0, x1, y1 = options.bounds or bounds_of(view, options.frontier or bool(options.legal))
     width, height = max((x1 - x0) * _SIDE, 280), max((y1 - y0) * _SIDE, 160)
@@ -72,7 +72,7 @@ def board(view: View, options: Options) -> Scene:
 
 
 def triangle(points: Sequence[Point], inset: float, radius: float) -> str:
-    """The path of an equilateral triangle, moved inwards and with round corners."""
+    """Path of an equilateral triangle with round corners, moved inwards by ``inset``."""
     cx, cy = (points[0][0] + points[1][0] + points[2][0]) / 3, (points[0][1] + points[1][1] + points[2][1]) / 3
     side = math.hypot(points[1][0] - points[0][0], points[1][1] - points[0][1])
     scale = 1 - (inset * 2 * math.sqrt(3)) / side
@@ -95,7 +95,7 @@ def tile(
     order: int | None = None,
     cell: str | None = None,
 ) -> str:
-    """A tile with numbers at its corners; where they are ``None``, it lies face down."""
+    """Draw a tile with numbers at its corners; ``numbers=None`` draws the back of a tile."""
     ink = options.ink
     cx, cy = (points[0][0] + points[1][0] + points[2][0]) / 3, (points[0][1] + points[1][1] + points[2][1]) / 3
     kind = "tile-back" if numbers is None else _KINDS[len(set(numbers))]
@@ -113,7 +113,7 @@ def tile(
 
 
 def legend(view: View, options: Options, width: float, names: Sequence[str]) -> Scene:
-    """For each player the points and the tray, and the size of the pile."""
+    """Draw the points and the tray of each player, and the size of the pile."""
     ink = options.ink
     parts, y = [], 0.0
     a_row = max(1, int((width - 226) // (_TRAY_SIDE * 0.62)))
@@ -135,7 +135,7 @@ def legend(view: View, options: Options, width: float, names: Sequence[str]) -> 
             up = place % 2 == 0
             base, apex = (top + height, top) if up else (top, top + height)
             points = [(left, base), (left + _TRAY_SIDE / 2, apex), (left + _TRAY_SIDE, base)]
-            # On a tile with its apex below, the numbers run clockwise from the right.
+            # On a tile that faces down, left, middle and right are counterclockwise.
             held = numbers if numbers is None or up else [numbers[0], numbers[2], numbers[1]]
             parts.append(tile(points, held, _TRAY_SIDE, options))
         y += _ROW * max(1, -(-len(tiles) // a_row))
@@ -144,7 +144,7 @@ def legend(view: View, options: Options, width: float, names: Sequence[str]) -> 
 
 
 def summary(view: View) -> str:
-    """What a view shows, in words."""
+    """Describe a view in words."""
     return f"Triominos, {len(view['tiles'])} tiles placed, {view['pile']} in the pile; {pictures.points(view)}"
 
 

@@ -1,4 +1,4 @@
-"""Figures of placed tiles in plain Python: which placements are valid, the points they score, and the rules they break."""
+"""Figures of placed tiles in plain Python: validation, explanation and scores of placements."""
 
 from collections.abc import Sequence
 
@@ -25,61 +25,61 @@ _CORNERS = ("left", "middle", "right")
 
 
 class Figure:
-    """The placed tiles, on an unbounded plane."""
+    """Placed tiles on an unbounded plane."""
 
     def __init__(self) -> None:
         self.tiles: dict[Cell, Tile] = {}
         """The tile on each taken cell."""
         self.numbers: dict[Vertex, int] = {}
-        """The number at each vertex that a tile touches."""
+        """The number at each vertex of a placed tile."""
 
     def place(self, tile: Tile, orientation: int, cell: Cell) -> None:
-        """Place a tile, which is trusted to be valid."""
+        """Place a tile without checking the rules."""
         self.tiles[cell] = tile
         self.numbers.update(zip(vertices(cell), corners(tile, orientation), strict=True))
 
     def broken_rule(self, tile: Tile, orientation: int, cell: Cell) -> str | None:
-        """The rule that a placement breaks, in words; ``None`` where it is valid."""
+        """The rule that a placement breaks, in words; ``None`` if the placement is valid."""
         if rule := self.contradiction(tile, orientation, cell):
             return rule
         if not self.tiles:
             if cell in FIRST_CELLS:
                 return None
-            return f"the first tile is placed on (0, 0) facing up or on (1, 0) facing down, not on {cell}"
+            return f"the first tile must be placed on (0, 0) facing up or on (1, 0) facing down, got {cell}"
         return self.detachment(cell)
 
     def detachment(self, cell: Cell) -> str | None:
-        """The rule against a cell that is not beside a placed tile; ``None`` where it is."""
+        """The rule that a cell without a placed neighbour breaks; ``None`` if the cell has a placed neighbour."""
         if any(neighbour in self.tiles for neighbour in neighbours(cell)):
             return None
         return f"no tile shares an edge with {cell}"
 
     def contradiction(self, tile: Tile, orientation: int, cell: Cell) -> str | None:
-        """How a placement contradicts the placed tiles, in words; ``None`` where it does not."""
+        """The contradiction between a placement and the placed tiles, in words; ``None`` if they are consistent."""
         facing = "up" if faces_up(cell) else "down"
         if faces_up(cell) != (orientation % 2 == 0):
-            return f"{cell} faces {facing}, and {ORIENTATIONS[orientation]} faces the other way"
+            return f"{cell} faces {facing}, but {ORIENTATIONS[orientation]} faces the other way"
         if tile in self.tiles.values():
-            return f"the tile {name_of(tile)} is placed already"
+            return f"the tile {name_of(tile)} is already placed"
         if cell in self.tiles:
             return f"{cell} is taken by the tile {name_of(self.tiles[cell])}"
         return self.mismatch(cell, corners(tile, orientation))
 
     def mismatch(self, cell: Cell, numbers: Sequence[int]) -> str | None:
-        """The rule against these numbers at the left, middle and right corner of a cell; ``None`` where they match."""
+        """The mismatch of numbers at the left, middle and right corner of a cell with placed tiles; ``None`` if they match."""
         for corner, vertex, number in zip(_CORNERS, vertices(cell), numbers, strict=True):
             if self.numbers.get(vertex, number) != number:
-                return f"the {corner} corner of {cell} would be {number}, and the tiles around it show {self.numbers[vertex]}"
+                return f"the {corner} corner of {cell} must be {self.numbers[vertex]} to match its neighbours, got {number}"
         return None
 
     def hexagons(self, cell: Cell) -> int:
-        """Number of hexagons that a tile on this free cell completes, 0 to 3."""
+        """Number of hexagons that a tile on a free cell completes, 0 to 3."""
         return sum(
             all(neighbour in self.tiles for neighbour in cells_around(vertex) if neighbour != cell) for vertex in vertices(cell)
         )
 
     def bridge(self, cell: Cell) -> bool:
-        """Whether a tile on this free cell touches one tile with an edge and another with the corner opposite to it."""
+        """Return whether a tile on a free cell touches a tile with an edge and another tile with the opposite corner."""
         edges = neighbours(cell)
         return any(
             neighbour in self.tiles and any(far in self.tiles for far in cells_around(vertex) if far not in (cell, *edges))
@@ -87,7 +87,7 @@ class Figure:
         )
 
     def score(self, tile: Tile, cell: Cell, hex_scores: tuple[int, int, int] = HEX_SCORES) -> tuple[int, int, bool]:
-        """Points, number of hexagons, and whether there is a bridge, of a valid placement."""
+        """Points, number of hexagons, and presence of a bridge of a valid placement."""
         hexagons, bridge = self.hexagons(cell), self.bridge(cell)
         extra = hex_scores[hexagons - 1] if hexagons else BRIDGE_SCORE if bridge else 0
         return sum(tile) + extra, hexagons, bridge
@@ -102,8 +102,8 @@ def validate(
 ) -> tuple[bool, int, int, bool]:
     """Validate and score a placement.
 
-    The score is the sum of the numbers and, for one, two or three hexagons, one of ``hex_scores``; or, without a hexagon, 40
-    for a bridge. Bonuses for the first tile of a round are not included.
+    The score is the sum of the numbers, plus one of ``hex_scores`` for one to three hexagons, or 40 for a bridge without a
+    hexagon. Bonuses for the first tile of a round are not included.
 
     Args:
       placements: the placed tiles, each ``(tile, orientation, location)`` like ``("125", "CAB", (2, -1))``.
@@ -112,8 +112,10 @@ def validate(
       location: (column, row) of the cell.
       hex_scores: points for one, two and three hexagons.
 
-    Returns whether the placement is valid, its score, its number of hexagons, and whether it makes a bridge. Raises
-    ``ValueError`` where the placed tiles contradict each other, or something is no tile, orientation or location.
+    Returns:
+      Validity, score, number of hexagons, and presence of a bridge.
+
+    Raises ``ValueError`` for contradictory placed tiles, and for an invalid tile, orientation or location.
 
     >>> validate([("555", "ABC", (0, 0))], "455", "CBA", (1, 0))
     (True, 14, 0, False)
@@ -131,10 +133,10 @@ def explain(
     location: Cell,
     hex_scores: tuple[int, int, int] = HEX_SCORES,
 ) -> str:
-    """The rule that a placement breaks, or its score, in words. Arguments and errors are those of ``validate``.
+    """Describe the rule that a placement breaks, or its score. Arguments and errors as in ``validate``.
 
     >>> explain([("555", "ABC", (0, 0))], "445", "ACB", (1, 0))
-    'invalid: the left corner of (1, 0) would be 4, and the tiles around it show 5'
+    'invalid: the left corner of (1, 0) must be 5 to match its neighbours, got 4'
     """
     figure, numbers, orientation_index, cell = _read(placements, tile, orientation, location)
     if rule := figure.broken_rule(numbers, orientation_index, cell):
@@ -153,27 +155,27 @@ def _read(placements: Sequence[Placement], tile: str, orientation: str, location
     for number, placement in enumerate(placements, 1):
         placed = read_placement(placement)
         if contradiction := figure.contradiction(*placed):
-            raise ValueError(f"placement {number} contradicts those before: {contradiction}")
+            raise ValueError(f"placement {number} contradicts the previous placements: {contradiction}")
         figure.place(*placed)
     return figure, *read_placement((tile, orientation, location))
 
 
 def read_placement(placement: Placement) -> tuple[Tile, int, Cell]:
-    """The numbers, orientation (an index) and cell of a placement. Raises ``ValueError`` for what is no placement."""
+    """Parse a placement: its numbers, orientation (an index) and cell. Raises ``ValueError``."""
     if len(placement) != 3:
-        raise ValueError(f"a placement is (tile, orientation, (column, row)), not {placement!r}")
+        raise ValueError(f"a placement must be (tile, orientation, (column, row)), got {placement!r}")
     tile, orientation, location = placement
     if orientation not in ORIENTATIONS:
-        raise ValueError(f"{orientation!r} is no orientation; orientations are {', '.join(ORIENTATIONS)}")
+        raise ValueError(f"orientation must be one of {', '.join(ORIENTATIONS)}, got {orientation!r}")
     try:
         column, row = location
     except (TypeError, ValueError):
         column = row = None  # type: ignore[assignment]
     if type(column) is not int or type(row) is not int:
-        raise ValueError(f"{location!r} is no location; a location is (column, row), two integers")
+        raise ValueError(f"a location must be two integers (column, row), got {location!r}")
     return parse_tile(tile), ORIENTATIONS.index(orientation), (column, row)
 
 
 def name_of(tile: Tile) -> str:
-    """A tile as the rules write it, ``1-2-5``."""
+    """Format a tile as in the rule book, ``1-2-5``."""
     return "-".join(map(str, tile))

@@ -22,18 +22,17 @@ from tilewe_jax.games.triominos.tiles import digits
 from tilewe_jax.lanes import random_words, rule_per_lane, while_any
 
 NEXT_ROUND_DIVISOR = 32
-"""Passes that deal next rounds take one lane in so many. Most rounds last longer than so many steps, so that one pass is enough
-in most steps."""
+"""Each pass deals the next rounds of ``lanes / NEXT_ROUND_DIVISOR`` games. Most rounds have more steps than this divisor, so that
+one pass suffices in most steps."""
 
 
 @dataclass(frozen=True)
 class TriominosGame(Game[State]):
-    """Triominos, with hidden trays and a pile.
+    """Triominos with hidden trays and a pile.
 
-    An action is a placement, ``cell * numbers + third``: a cell of the torus, ``row * columns + column``, and the number that
-    its free corner gets (the right one if a tile is to the left of the cell, else the left one if a tile is to the right, else
-    the middle one), which decides tile and orientation. Then follow the tiles with which a round begins, ``config.first +
-    tile``, then draw and pass.
+    A placement has the action id ``cell * numbers + third``: a cell of the torus, ``row * columns + column``, and the number at
+    its free corner (``table.free_corner``), which determine the tile and its orientation. Then follow the first tiles of a
+    round, ``config.first + tile``, then draw and pass.
 
     >>> import jax
     >>> game = TriominosGame(Config(tiles=4, tray=2))
@@ -46,7 +45,7 @@ class TriominosGame(Game[State]):
     """
 
     config: Config
-    """The settings; ``make("triominos", players=..., tiles=..., ...)`` makes a game of its options."""
+    """The settings."""
 
     version = VERSION
 
@@ -102,9 +101,9 @@ class TriominosGame(Game[State]):
         return self.config.frontier_size * self.config.numbers + self.config.tiles + 2
 
     def compact_mask(self, state: State) -> Bool[Array, "num_compact"]:
-        """Mask of the legal actions without the cells off the frontier: ``slot * numbers + third``, first tiles, draw, pass.
+        """Mask of the legal actions restricted to the frontier: ``slot * numbers + third``, first tiles, draw, pass.
 
-        The action of an entry depends on the state, see ``compact_actions``.
+        ``compact_actions`` maps its entries to action ids, which depend on the state.
         """
         words, size = rules.legal_words(self.config, state), self.config.frontier_size
         parts = words[:size], words[size:-1], words[-1:]
@@ -115,20 +114,20 @@ class TriominosGame(Game[State]):
         return jnp.concatenate([placements, tiles[: self.config.tiles], draw_or_pass])
 
     def compact_actions(self, state: State) -> Int32[Array, "num_compact"]:
-        """The action id of each entry of ``compact_mask``; negative for the entries of slots that are not in use."""
+        """The action id of each entry of ``compact_mask``; negative for empty slots."""
         cells = state.table.frontier.astype(jnp.int32)[:, None] * self.config.numbers
         placements = (cells + np.arange(self.config.numbers, dtype=np.int32)[None]).ravel()
         return jnp.concatenate([placements, jnp.arange(self.config.first, self.num_actions, dtype=jnp.int32)]).astype(jnp.int32)
 
     @property
     def num_logits(self) -> int:
-        """Number of entries of ``compact_mask``, which are what a network gives logits for."""
+        """Length of ``compact_mask``: networks have one logit per entry."""
         return self.num_compact
 
     def gather_logits(
         self, state: State, logits: Float32[Array, "num_compact"], actions: Int32[Array, "k"]
     ) -> Float32[Array, "k"]:
-        """By the entries of ``compact_mask``: observations show slots of the frontier, not the numbers of their cells."""
+        """Select logits by entries of ``compact_mask``, because observations list slots of the frontier, not cells."""
         cell, third = actions // self.config.numbers, actions % self.config.numbers
         slot = jnp.argmax(state.table.frontier.astype(jnp.int32)[None] == cell[:, None], axis=1).astype(jnp.int32)
         rest = actions - self.config.first + self.config.frontier_size * self.config.numbers
@@ -136,7 +135,7 @@ class TriominosGame(Game[State]):
         return jnp.take(logits, entry, mode="clip")
 
     def legal_list(self, state: State, size: int) -> Int32[Array, "size"]:
-        """Legal actions, then -1; at most ``size``. At most 64 were ever observed with 56 tiles, and 96 with 84."""
+        """The first ``size`` legal actions, padded with -1. Observed maxima are 64 with 56 tiles and 96 with 84 tiles."""
         (entries,) = jnp.nonzero(self.compact_mask(state), size=size, fill_value=self.num_compact)
         return jnp.take(self.compact_actions(state), entries, mode="fill", fill_value=-1)
 
@@ -144,21 +143,21 @@ class TriominosGame(Game[State]):
         return rules.sample_actions(self.config, state, rules.legal_words(self.config, state), random_words(key, 1)[0], k)
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """The weighted sum of ``heuristics.LOGIT_FEATURES``."""
+        """Weighted sums of ``heuristics.LOGIT_FEATURES``."""
         return heuristics.heuristic_logits(self.config, state, actions)
 
     def heuristic_features(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k features"]:
-        """What ``heuristic_logits`` are linear in, with ``heuristic_weights``; see ``heuristics``."""
+        """The features of ``heuristic_logits``, see ``heuristics``."""
         return heuristics.heuristic_features(self.config, state, actions)
 
     @property
     def heuristic_weights(self) -> dict[str, tuple[float, ...]]:
-        """The weights of ``heuristic_features`` by name: each at the beginning of a round, and what is added until its end."""
+        """Weights of ``heuristic_features`` by name: the value at the start of a round, and its increase during the round."""
         table = heuristics.heuristic_weights(self.config).T.tolist()
         return dict(zip(heuristics.LOGIT_FEATURES, map(tuple, table), strict=True))
 
     def heuristic_value(self, state: State) -> Float32[Array, "players"]:
-        """By the points, see ``heuristics``."""
+        """Value from the points, see ``heuristics``."""
         return heuristics.heuristic_value(state)
 
     def current_player(self, state: State) -> Int32[Array, ""]:
@@ -168,7 +167,7 @@ class TriominosGame(Game[State]):
         return rules.is_round_over(self.config, state)
 
     def is_truncated(self, state: State) -> Bool[Array, ""]:
-        """Whether a game to a target has ended by ``max_rounds``."""
+        """Whether ``max_rounds`` ended a game to a target."""
         is_short = (self.config.game == "target") & (jnp.max(state.scores) < self.config.target)
         return self.is_terminal(state) & is_short
 
@@ -180,33 +179,33 @@ class TriominosGame(Game[State]):
         return best.astype(jnp.float32) / jnp.maximum(jnp.sum(best, dtype=jnp.int32), 1).astype(jnp.float32)
 
     def observe(self, state: State, player: Int32[Array, ""]) -> Float32[Array, "size"]:
-        """The blocks of ``observation.layout``, one after the other; ``split`` takes them apart."""
+        """The concatenated blocks of ``observation.layout``; ``split`` separates them."""
         check_state(self, state)
         return observation.observe(self.config, state, jnp.asarray(player, jnp.int32))
 
     def split(self, observed: Float32[Array, "*batch size"]) -> dict[str, Float32[Array, "*batch rows columns"]]:
-        """The blocks of an observation, by name, see ``observation.layout``."""
+        """Split an observation into blocks by name, see ``observation.layout``."""
         return observation.split(self.config, observed)
 
     def board_of(self, state: State) -> Int8[Array, "4 rows columns"]:
-        """Tile ids, and the numbers at the left, middle and right corner, cell by cell on the torus; -1 where no tile is."""
+        """Tile ids and numbers at the left, middle and right corner for each cell of the torus; -1 for free cells."""
         return observation.board_of(self.config, state)
 
     def chance(self) -> Chance:
         if self.config.game == "single":
             return TriominosDeal(self)
-        raise ValueError("triominos: the outcomes of its chance cannot be listed, as it is a game of several rounds")
+        raise ValueError("triominos with several rounds does not list its chance outcomes")
 
     @property
     def has_hidden_information(self) -> bool:
         return True
 
     def determinize(self, state: State, player: Int32[Array, ""], key: PRNGKeyArray) -> State:
-        """The state with the tiles that ``player`` does not see dealt anew to the pile and the other trays; sizes stay."""
+        """Redistribute the tiles hidden from ``player`` among the pile and the other trays, whose sizes stay the same."""
         return rules.determinize(self.config, state, jnp.asarray(player, jnp.int32), key)
 
     def host(self, state: State) -> Position:
-        """The same position in plain Python."""
+        """Convert a state to a ``Position``."""
         check_state(self, state)
         state = jax.device_get(state)
         tiles = self.config.tile_list
@@ -232,30 +231,26 @@ class TriominosGame(Game[State]):
         )
 
     def action_of(self, what: Placement | str, state: State) -> int:
-        """The id of a legal action, given as a placement or a word. On the host.
+        """The id of a legal action, see ``Position.action``.
 
         Args:
-          what: a placement ``("125", "CAB", (2, -1))``, ``"draw"`` or ``"pass"``. All orientations in which a triple looks
-            alike are accepted. The first tile of a round is placed on (0, 0) as ABC.
+          what: a placement ``("125", "CAB", (2, -1))``, ``"draw"`` or ``"pass"``.
           state: the position.
 
-        Raises ``IllegalActionError``, which names the rule that the action breaks, or ``ValueError`` for what is no action.
+        Raises ``IllegalActionError`` for an illegal action, ``ValueError`` for an invalid one.
         """
         return self.host(state).action(what)
 
     def describe(self, state: State, action: int) -> Placement | str:
-        """A legal action as a placement, ``"draw"`` or ``"pass"``. On the host.
-
-        Raises ``IllegalActionError``, which names the rule that the action breaks.
-        """
+        """A legal action as a placement, ``"draw"`` or ``"pass"``. Raises ``IllegalActionError``."""
         return self.host(state).describe(int(action))
 
     def action_name(self, action: int, state: State) -> str:
-        """A legal action for people: ``125-CAB@2,-1``, ``draw`` or ``pass``. On the host. Raises ``IllegalActionError``."""
+        """The name of a legal action: ``125-CAB@2,-1``, ``draw`` or ``pass``. Raises ``IllegalActionError``."""
         return self.host(state).action_name(int(action))
 
     def action_of_name(self, name: str, state: State) -> int:
-        """The inverse of ``action_name``. Raises as ``action_of``, and ``ValueError`` for what is no name."""
+        """The inverse of ``action_name``. Raises like ``action_of``, and ``ValueError`` for an invalid name."""
         return self.host(state).action_of_name(name)
 
     def text(self, state: State, color: bool = False) -> str:
@@ -265,7 +260,7 @@ class TriominosGame(Game[State]):
         return self.host(state).svg()
 
     def deal(self, state: State) -> Any:
-        """The tiles in the order in which they are dealt and drawn, the starting player, and the seed of later deals."""
+        """The tiles in dealing and drawing order, the first player, and the seed of later deals."""
         order = np.argsort(np.asarray(state.order))
         tiles = [digits(self.config.tile_list[tile]) for tile in order]
         return {"tiles": tiles, "starter": int(state.starter), "seed": np.asarray(state.seed).tolist()}
@@ -284,12 +279,12 @@ class TriominosGame(Game[State]):
         return state
 
     def policies(self) -> dict[str, Policy]:
-        """``random`` among all legal actions, and the combinations of strategies in ``policies``."""
+        """``random`` and the combinations of strategies in ``policies``."""
         return {**super().policies(), **policies.policies(self.config)}
 
 
 def _apply_over_rounds(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
-    """``rules.apply_in_round`` in every lane, and the next round dealt in the lanes that need one."""
+    """``rules.apply_in_round`` in every lane, followed by the deal of the next round if the round is over."""
     over_lanes = partial(jax.vmap, in_axes=-1, out_axes=-1)
     needed = over_lanes(partial(rules.needs_next_round, config))
     deal = over_lanes(partial(rules.next_round, config))
@@ -306,4 +301,4 @@ def _make(**options: Any) -> TriominosGame:
 
 
 GAMES = {"triominos": _make}
-"""Factories of the games of this folder, by id."""
+"""Factories of games by id."""

@@ -1,7 +1,6 @@
-"""Static heuristics: values of placements, action logits and position values without search.
+"""Static heuristics: values of placements, action logits and position values, linear in named features.
 
-Named features of a placement times named weights. Nothing here looks at what is hidden from the player to move. Batching (see
-``tilewe_jax.lanes``): unbatched, as in ``rules``.
+No function uses information hidden from the player to move. Batching (see ``tilewe_jax.lanes``): unbatched, as in ``rules``.
 """
 
 from typing import NamedTuple
@@ -24,40 +23,40 @@ class PlacementFeatures(NamedTuple):
     """Features of a placement, each ``int32``."""
 
     score: Int32[Array, ""]
-    """Points that it scores."""
+    """Points of the placement."""
     kept_value: Int32[Array, ""]
-    """Points that keeping its tile would be worth, by the number of equal numbers on it (``_KEPT_VALUES``)."""
+    """Points for keeping the tile, by the number of equal numbers on it (``_KEPT_VALUES``)."""
     own_places: Int32[Array, ""]
-    """Placements that the tiles left on the own tray have afterwards."""
+    """Number of placements of the remaining own tiles after the placement."""
     unseen_places: Int32[Array, ""]
-    """Placements that all unseen tiles (other trays and pile) have afterwards."""
+    """Number of placements of all unseen tiles (other trays and pile) after the placement."""
     num_unseen: Int32[Array, ""]
     """Number of unseen tiles."""
 
 
 class PlacementWeights(NamedTuple):
-    """Weights of the features of a placement, in points per unit; integers, to compare values exactly."""
+    """Integer weights of the features of a placement, in points per unit."""
 
     kept_value: int = 0
     own_places: int = 0
     unseen_places: int = 0
     drawn_places: int = 0
-    """Weight of the placements that a tile drawn at random is expected to have, ``unseen_places / num_unseen``."""
+    """Weight of the expected number of placements of a random unseen tile, ``unseen_places / num_unseen``."""
 
 
-# In rounds of two against `greedy_stuck`, 12,000 for each weight, these were the best for `flexible` and `block`. Thrift lost
-# at every price.
+# The weights of FLEXIBLE and BLOCK were the best in two-player rounds against `greedy_stuck`, 12,000 rounds for each weight.
+# No weight of kept_value helped.
 GREEDY = PlacementWeights()
-"""The points alone."""
+"""The points only."""
 THRIFTY = PlacementWeights(kept_value=-1)
-"""The points, less what a tile with equal numbers is worth later."""
+"""The points minus the value of keeping the tile."""
 FLEXIBLE = PlacementWeights(own_places=8, drawn_places=8)
-"""The points, the places of the own tiles, and those that a drawn tile is expected to have."""
+"""The points, the placements of the own tiles, and the expected placements of a drawn tile."""
 BLOCK = PlacementWeights(unseen_places=-2)
-"""The points, less the places of tiles that others may hold."""
+"""The points minus the placements of unseen tiles."""
 
 _KEPT_VALUES = np.array([0, 0, 3, 6], np.int32)
-"""Points that keeping a tile is worth, by how many of its numbers are equal."""
+"""Points for keeping a tile, by its number of equal numbers."""
 _QUARTERS = 4
 """Values of placements are in quarters of a point."""
 _POINTS_PER_LOGIT = 60.0
@@ -67,13 +66,13 @@ LOGIT_FEATURES = (
     "kept_value",  # see PlacementFeatures, in threes
     "own_places",  # in tens
     "unseen_places",  # in hundreds
-    "drawn_places",  # places that a tile drawn at random is expected to have
+    "drawn_places",  # expected placements of a random unseen tile
     "draw",
-    "draw_again",  # drawing, for each tile that was drawn in this turn
+    "draw_again",  # for the action draw: the number of tiles drawn in this turn
     "pass",
 )
-"""What the logit of an action is linear in; of a placement the first five, all others being zero."""
-# Printed by ``experiments.heuristics``, which learned them; not to be edited by hand. ``(start, slope)`` by name.
+"""Features of the logit of an action: the first five of placements, the rest of draw and pass; otherwise zero."""
+# Learned and printed by ``experiments.heuristics``; not to be edited by hand. ``(start, slope)`` by name.
 TWO_PLAYER_WEIGHTS = {
     "score": (0.53, 0.42),
     "kept_value": (-0.16, 0.34),
@@ -104,15 +103,15 @@ def heuristic_logits(config: Config, state: State, actions: Int32[Array, "k"]) -
 def heuristic_weights(config: Config) -> np.ndarray:
     """The learned weights, ``float32[2, features]``, in the order of ``LOGIT_FEATURES``.
 
-    A weight is linear in the fraction of tiles that are placed: row 0 is its value at the beginning, row 1 is what is added
-    until all of them are.
+    A weight is linear in the fraction of placed tiles: row 0 is its value at the start, row 1 its increase until all tiles are
+    placed.
     """
     table = TWO_PLAYER_WEIGHTS if config.players == 2 else WEIGHTS_OF_MORE_PLAYERS
     return np.array([table[name] for name in LOGIT_FEATURES], np.float32).T
 
 
 def heuristic_features(config: Config, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k two_weights"]:
-    """What the logits of legal actions are linear in: ``LOGIT_FEATURES``, then the same times the fraction of tiles placed."""
+    """Features of legal actions: ``LOGIT_FEATURES``, then the same features times the fraction of placed tiles."""
     unseen, tray = rules.unseen_tiles(config, state), rules.tray_of(state)
     draws = state.draws.astype(jnp.float32)
 
@@ -130,7 +129,7 @@ def heuristic_features(config: Config, state: State, actions: Int32[Array, "k"])
 
 
 def heuristic_value(state: State) -> Float32[Array, "P"]:
-    """Expected outcome by seat: the softmax of the points."""
+    """Expected outcome by seat, the softmax of the points."""
     return jax.nn.softmax(state.scores.astype(jnp.float32) / _POINTS_PER_LOGIT)
 
 
@@ -141,7 +140,7 @@ def placement_value(
 
     Args:
       config: the settings.
-      weights: of its features.
+      weights: weights of the features.
       state: the position.
       tray: ``rules.tray_of(state)``.
       unseen: ``rules.unseen_tiles(config, state)``.
@@ -153,7 +152,7 @@ def placement_value(
         (weights.own_places, features.own_places),
         (weights.unseen_places, features.unseen_places),
     )
-    # Features without a weight are left out, so that nothing is computed for them.
+    # Features with zero weight are skipped, so that they are not computed.
     points = sum((weight * feature for weight, feature in weighted if weight), start=features.score)
     if not weights.drawn_places:
         return _QUARTERS * points
@@ -162,7 +161,7 @@ def placement_value(
 
 
 def placement_features(config: Config, state: State, tray: TileSet, unseen: TileSet, action: Action) -> PlacementFeatures:
-    """The features of a placement; arguments as those of ``placement_value``."""
+    """Features of a placement; arguments as in ``placement_value``."""
     placed, score = rules.placement(config, state, action)
     after = table.place(config, state.table, placed)
     num_equal = np.array([4 - len(set(tile)) for tile in config.tile_list])
@@ -176,15 +175,15 @@ def placement_features(config: Config, state: State, tray: TileSet, unseen: Tile
 
 
 def num_places(config: Config, board: Table, tiles: TileSet) -> Int32[Array, ""]:
-    """Number of placements that the tiles of a set have on the table, each tile counted in all of its places."""
+    """Number of placements of the tiles of a set on the table."""
     return jnp.sum(popcount(rules.placements(config, board, tiles)), dtype=jnp.int32)
 
 
 def best_scores(config: Config, board: Table) -> Int32[Array, "N"]:
-    """The best score of each tile on the table; 0 for a tile that fits nowhere."""
+    """The best score of each tile on the table; 0 for a tile without a placement."""
     count = config.numbers
     bonus = table.bonus(config, board.neighbour_mask)
-    # The best bonus for each three numbers, clockwise, and for each two where the number of the third corner is open.
+    # The best bonus for each three numbers, clockwise, and for each two numbers if the third corner is open.
     first, second, known = (row.astype(jnp.int32) for row in table.frontier_corners(config, board))
     pair = first * count + second
     none, is_used = jnp.full(count**3, -1, jnp.int32), board.frontier >= 0

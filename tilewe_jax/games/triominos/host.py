@@ -1,6 +1,6 @@
-"""Triominos in plain Python: positions on the host, which name the rule that an illegal action breaks. Needs no JAX.
+"""Triominos in plain Python: host positions that explain why an action is illegal. Imports no JAX.
 
-The rules are written a second time here, over dictionaries of cells and vertices (``figure``), with the deal of the next round.
+This is a second implementation of the rules, on dictionaries of cells and vertices (``figure``).
 """
 
 from collections.abc import Collection, Sequence
@@ -36,21 +36,23 @@ from tilewe_jax.games.triominos.tiles import (
     tile_id,
     vertices,
 )
-from tilewe_jax.host import HostGame, IllegalActionError, Rounds, Table, common_view
+from tilewe_jax.host import HostGame, IllegalActionError, Rounds, Table, common_view, require_legal
 from tilewe_jax.utils.checks import action_id, out_of_range
 
 register("triominos", DRAWING)
 
 DRAW, PASS = "draw", "pass"
+Placed = tuple[Tile, int, Cell]
+"""A placed tile: its numbers, its orientation (index of ``ORIENTATIONS``) and its cell."""
 _UINT32 = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
 class Position:
-    """A position of Triominos with all that is hidden in it; immutable, a ``tilewe_jax.host.HostPosition``.
+    """An immutable position of Triominos, including hidden information, a ``tilewe_jax.host.HostPosition``.
 
-    An action is an id, as the game on the device numbers it, or what it stands for: a placement ``("125", "CAB", (2, -1))``,
-    ``"draw"`` or ``"pass"``.
+    An action is given by its id, the same as on the device, or by a placement ``("125", "CAB", (2, -1))``, ``"draw"`` or
+    ``"pass"``.
 
     >>> position = Position.start(Config(players=2, tiles=10, tray=2), seed=(1, 2))
     >>> position.current_player, position.trays[1]
@@ -61,37 +63,37 @@ class Position:
     >>> [after.describe(action) for action in after.legal_actions()]
     [('111', 'ACB', (-1, 0)), 'draw']
     >>> after.explain(after.config.pass_)
-    'nobody passes who can draw: 0 of 3 tiles were drawn in this turn, and the pile has 6'
+    'a player who can draw cannot pass: 0 of 3 tiles were drawn in this turn, and the pile has 6'
     """
 
     config: Config
-    placements: tuple[tuple[Tile, int, Cell], ...]
-    """The placed tiles, by ascending id, each with its orientation (index of ``ORIENTATIONS``) and cell."""
+    placements: tuple[Placed, ...]
+    """The placed tiles by ascending id."""
     trays: tuple[tuple[Tile, ...], ...]
-    """The tiles of each player, by ascending id."""
+    """The tiles of each player by ascending id."""
     pile: tuple[Tile, ...]
-    """The tiles of the pile, in the order in which they will be drawn."""
+    """The tiles of the pile in drawing order."""
     points: tuple[int, ...]
     """Points of all rounds so far."""
     current_player: int
     """The player to move, from 0."""
     draws: int
-    """Tiles drawn in this turn."""
+    """Number of tiles drawn in this turn."""
     passes: int
-    """Passes since a tile was placed."""
+    """Number of passes since the last placement."""
     round: int
-    """Number of rounds before this one."""
+    """Number of previous rounds."""
     seed: tuple[int, int]
-    """Two words of 32 bits, which decide the deals of later rounds."""
+    """Seed of the deals of later rounds, two words of 32 bits."""
 
     @classmethod
     def start(cls, config: Config, seed: tuple[int, int]) -> "Position":
-        """The start of a new game, dealt as ``rules.init`` deals it by these two words of 32 bits."""
+        """The initial position of a game, dealt like ``rules.init`` by a seed of two words of 32 bits."""
         return _deal(config, (0,) * config.players, 0, seed, range(config.players))
 
     @classmethod
     def from_deal(cls, config: Config, deal: Any) -> "Position":
-        """The start of the game of a deal, see ``TriominosGame.deal``. Raises ``ValueError`` for what is no deal."""
+        """The initial position of a deal, see ``TriominosGame.deal``. Raises ``ValueError`` for an invalid deal."""
         order, starter, seed = read_deal(config, deal)
         return _start_round(config, (0,) * config.players, 0, seed, order, starter)
 
@@ -103,15 +105,15 @@ class Position:
             figure.place(*placement)
         return figure
 
-    # ---- A position by the ids of actions: ``HostPosition``
+    # ---- Methods of ``HostPosition``, with action ids
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the round, and with it the game, is over: where the game goes on, the next round is dealt at once."""
+        """Whether the game is over. A position after the last action of an earlier round is the start of the next round."""
         return not all(self.trays) or self.passes == self.config.players
 
     def scores(self) -> tuple[int, ...]:
-        """The points, by seat."""
+        """Points by seat."""
         return self.points
 
     def legal_actions(self) -> list[int]:
@@ -130,7 +132,7 @@ class Position:
         return sorted(legal)
 
     def explain(self, action: int) -> str | None:
-        """The rule that an action breaks, in words; ``None`` where the action is legal."""
+        """The rule that an action breaks, in words; ``None`` if the action is legal."""
         action = action_id(action)
         if self.is_terminal:
             return "the game is over"
@@ -142,37 +144,29 @@ class Position:
         return placement if isinstance(placement, str) else self._rule_against_placing(*placement)
 
     def after(self, action: int) -> "Position":
-        """The position after an action; where that ends a round but not the game, the start of the next round.
-
-        Raises ``IllegalActionError``, which names the rule that the action breaks.
-        """
-        action = action_id(action)
-        if rule := self.explain(action):
-            raise IllegalActionError(f"action {action} is illegal: {rule}")
+        """The position after an action; at the end of a round, the start of the next one. Raises ``IllegalActionError``."""
+        action = require_legal(self, action)
         if action == self.config.draw:
             tray = self.trays[self.current_player] + self.pile[:1]
             return replace(self._gain(DRAW_SCORE), trays=self._trays_with(tray), pile=self.pile[1:], draws=self.draws + 1)
         if action == self.config.pass_:
             return replace(self._gain(PASS_SCORE), passes=self.passes + 1)._end_turn()
-        placed = self._decode(action)
-        assert not isinstance(placed, str)
+        placed = self._placed(action)
         placements = sorted([*self.placements, placed], key=lambda placement: tile_id(placement[0]))
         tray = tuple(tile for tile in self.trays[self.current_player] if tile != placed[0])
-        after = replace(
-            self._gain(self._score(placed[0], placed[2])[0]),
-            placements=tuple(placements),
-            trays=self._trays_with(tray),
-            passes=0,
-        )
-        return after._end_turn()
+        scored = self._gain(self._score(placed[0], placed[2])[0])
+        return replace(scored, placements=tuple(placements), trays=self._trays_with(tray), passes=0)._end_turn()
 
     def action_name(self, action: int) -> str:
         """The name of a legal action: ``125-CAB@2,-1``, ``draw`` or ``pass``. Raises ``IllegalActionError``."""
-        what = self.describe(action)
-        return what if isinstance(what, str) else f"{what[0]}-{what[1]}@{what[2][0]},{what[2][1]}"
+        described = self.describe(action)
+        if isinstance(described, str):
+            return described
+        tile, orientation, (column, row) = described
+        return f"{tile}-{orientation}@{column},{row}"
 
     def action_of_name(self, name: str) -> int:
-        """The inverse of ``action_name``. Raises as ``action``, and ``ValueError`` for what is no name."""
+        """The inverse of ``action_name``. Raises like ``action``, and ``ValueError`` for an invalid name."""
         tile, dash, rest = name.partition("-")
         orientation, at, location = rest.partition("@")
         if not dash and not at:
@@ -180,17 +174,17 @@ class Position:
         try:
             column, row = (int(number) for number in location.split(","))
         except ValueError:
-            raise ValueError(f"{name!r} is no action; actions look like 125-CAB@2,-1, draw and pass") from None
+            raise ValueError(f"invalid action {name!r}; an action is like 125-CAB@2,-1, draw or pass") from None
         return self.action((tile, orientation, (column, row)))
 
     def text(self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True) -> str:
-        """The placed tiles, with a dot in each; points, trays and the size of the pile.
+        """The placed tiles with a dot in each, the points, the trays and the size of the pile.
 
         Args:
-          color: whether to use ANSI escapes, which make the numbers bold.
-          last_action: the action that led here; the tile that it has placed has a star in place of the dot.
-          seat: where not ``open``, the player whose tray is shown; ``None`` for a spectator.
-          open: whether all trays are shown, as they always are at the end; of others the number of tiles stands there.
+          color: whether to show the numbers in bold, with ANSI escapes.
+          last_action: the previous action; the tile that it placed has a star instead of the dot.
+          seat: the player whose tray is shown unless ``open``; ``None`` for a spectator.
+          open: whether to show all trays, which are always shown at the end. Of hidden trays only the size is shown.
         """
         cells = [cell for *_, cell in self.placements]
         lines = _draw_tiles(cells, self.figure.numbers, color, self._last_cell(last_action))
@@ -204,7 +198,7 @@ class Position:
         return "\n".join([*lines, f"pile: {len(self.pile)} tiles{end if self.is_terminal else ''}"])
 
     def svg(self, *, last_action: int | None = None) -> str:
-        """The table and all trays as a picture; the tile that ``last_action`` has placed is marked."""
+        """The table and all trays as an SVG document; the tile placed by ``last_action``, the previous action, is marked."""
         cell = self._last_cell(last_action)
         return draw(self.view(open=True), Options(last=None if cell is None else _cell_view(cell)))
 
@@ -212,7 +206,7 @@ class Position:
         return self.svg()
 
     def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
-        """The position as JSON values, see ``tilewe_jax.draw``: of the trays that ``seat`` may not see, the sizes alone."""
+        """The position as JSON values, see ``tilewe_jax.draw``. Of trays hidden from ``seat`` only the size is included."""
         view = common_view(self, "triominos", seat)
         is_open = open or view["terminal"]
         free = {neighbour for *_, cell in self.placements for neighbour in neighbours(cell)} - set(self.figure.tiles)
@@ -230,19 +224,14 @@ class Position:
         }
 
     def action_view(self, action: int) -> dict[str, Any]:
-        """A legal action with its points, without those that a round's end brings: these depend on the trays of all.
-
-        Raises ``IllegalActionError``.
-        """
+        """A legal action with its points, except points for the end of a round. Raises ``IllegalActionError``."""
         action = action_id(action)
         view: dict[str, Any] = {"id": action, "name": self.action_name(action)}
         if action >= self.config.draw:
             is_draw = action == self.config.draw
             return view | {"kind": DRAW if is_draw else PASS, "gain": DRAW_SCORE if is_draw else PASS_SCORE}
-        placement = self._decode(action)
-        assert not isinstance(placement, str)
-        tile, _, cell = placement
-        gain, reason = self._score(tile, cell)
+        placement = self._placed(action)
+        gain, reason = self._score(placement[0], placement[2])
         return view | {"kind": "place", **_placement_view(*placement), "gain": gain, "reason": reason}
 
     def __str__(self) -> str:
@@ -251,14 +240,14 @@ class Position:
     # ---- Actions by placements and words
 
     def action(self, what: Placement | str) -> int:
-        """The id of a legal action, given as a placement, ``"draw"`` or ``"pass"``.
+        """The id of a legal action given by a placement, ``"draw"`` or ``"pass"``.
 
-        All orientations in which a triple looks alike are accepted. The first tile of a round is placed on (0, 0) as ABC.
-        Raises ``IllegalActionError``, which names the rule that the action breaks, or ``ValueError`` for what is no action.
+        Equivalent orientations of a triple are all accepted. The first tile of a round is placed on (0, 0) as ABC.
+        Raises ``IllegalActionError`` for an illegal action, ``ValueError`` for an invalid one.
         """
         if isinstance(what, str):
             if what not in (DRAW, PASS):
-                raise ValueError(f"{what!r} is no action; actions are {DRAW}, {PASS}, or a tile, an orientation and a location")
+                raise ValueError(f"invalid action {what!r}; an action is {DRAW}, {PASS}, or (tile, orientation, location)")
             if rule := "the game is over" if self.is_terminal else self._rule_against_word(what):
                 raise IllegalActionError(rule)
             return self.config.draw if what == DRAW else self.config.pass_
@@ -271,19 +260,15 @@ class Position:
         return self.config.wrapped(cell) * self.config.numbers + third
 
     def describe(self, action: int) -> Placement | str:
-        """A legal action as a placement, ``"draw"`` or ``"pass"``: the inverse of ``action``. Raises ``IllegalActionError``."""
-        action = action_id(action)
-        if rule := self.explain(action):
-            raise IllegalActionError(f"action {action} is illegal: {rule}")
+        """A legal action as a placement, ``"draw"`` or ``"pass"``, the inverse of ``action``. Raises ``IllegalActionError``."""
+        action = require_legal(self, action)
         if action >= self.config.draw:
             return DRAW if action == self.config.draw else PASS
-        placed = self._decode(action)
-        assert not isinstance(placed, str)
-        tile, orientation, cell = placed
+        tile, orientation, cell = self._placed(action)
         return digits(tile), ORIENTATIONS[orientation], cell
 
     def openers(self) -> list[Tile]:
-        """The tiles with which the player to move may begin a round with ``start="highest"``."""
+        """The tiles that the player to move may place first with ``start="highest"``."""
         tray = self.trays[self.current_player]
         highest = max(rank(tile) for tile in tray)
         return [tile for tile in tray if rank(tile) == highest or tile == (0, 0, 0)]
@@ -291,22 +276,20 @@ class Position:
     # ---- Rules
 
     def _rule_against_word(self, word: str) -> str | None:
-        """The rule against drawing or passing in a game that is not over."""
+        """The rule that drawing or passing breaks before the end of a game, if any."""
         if not self.placements and self.config.start == "highest":
-            return f"the round begins with the highest tile, {self._opener_names()}, and nobody draws or passes before"
+            return f"the round starts with the highest tile, {self._opener_names()}, before any draw or pass"
         may_draw = bool(self.pile) and self.draws < MAX_DRAWS
         if word == DRAW and not may_draw:
             reason = f"{MAX_DRAWS} tiles were drawn in this turn" if self.draws == MAX_DRAWS else "the pile is empty"
-            return f"{reason}, so no other may be drawn"
+            return f"no more tiles can be drawn: {reason}"
         if word == PASS and may_draw:
-            return (
-                f"nobody passes who can draw: {self.draws} of {MAX_DRAWS} tiles were drawn in this turn, and the pile has"
-                f" {len(self.pile)}"
-            )
+            drawn = f"{self.draws} of {MAX_DRAWS} tiles were drawn in this turn"
+            return f"a player who can draw cannot pass: {drawn}, and the pile has {len(self.pile)}"
         return None
 
     def _rule_against_placing(self, tile: Tile, orientation: int, cell: Cell) -> str | None:
-        """The rule against a placement in a game that is not over."""
+        """The rule that a placement breaks before the end of a game, if any."""
         if tile not in self.config.tile_list:
             return f"the tile {name_of(tile)} is not among the {self.config.tiles} of this game"
         if rule := self.figure.broken_rule(tile, orientation, cell):
@@ -316,15 +299,15 @@ class Position:
         return None if self.placements else self._rule_against_opening(tile, orientation, cell)
 
     def _rule_against_opening(self, tile: Tile, orientation: int, cell: Cell) -> str | None:
-        """The rule against a valid placement as the first one of a round."""
+        """The rule that a valid placement breaks as the first of a round, if any."""
         if cell != (0, 0) or corners(tile, orientation) != corners(tile, 0):
-            return f"the first tile is placed on (0, 0) as {ORIENTATIONS[0]} here; the other ways give the same table, rotated"
+            return f"the first tile must be placed on (0, 0) as {ORIENTATIONS[0]}; other placements are rotations of this one"
         if self.config.start == "highest" and tile not in self.openers():
-            return f"the round begins with the highest tile, {self._opener_names()}"
+            return f"the round starts with the highest tile, {self._opener_names()}"
         return None
 
     def _score(self, tile: Tile, cell: Cell) -> tuple[int, str]:
-        """The points of a legal placement, and in words what they have beyond the numbers on the tile."""
+        """The points of a legal placement, and its bonus in words."""
         if self.placements or self.config.start != "highest":
             points, hexagons, bridge = self.figure.score(tile, cell, self.config.hex_scores)
             reason = ("hexagon", "two hexagons", "three hexagons")[hexagons - 1] if hexagons else "bridge" if bridge else ""
@@ -335,7 +318,7 @@ class Position:
         return points, f"{reason} +{points - sum(tile)}" if reason else ""
 
     def _end_turn(self) -> "Position":
-        """The next player to move; at the end of a round, the round scored, and the next one dealt where the game goes on."""
+        """Pass the turn to the next player. At the end of a round, score it and deal the next round of the game, if any."""
         after = replace(self, current_player=(self.current_player + 1) % self.config.players, draws=0)
         if not self.is_terminal:
             return after
@@ -353,12 +336,12 @@ class Position:
         return _deal(self.config, points, self.round + 1, self.seed, may_start)
 
     def _gain(self, points: int) -> "Position":
-        """The position with more points for the player to move."""
+        """Add points for the player to move."""
         gained = (score + points * (player == self.current_player) for player, score in enumerate(self.points))
         return replace(self, points=tuple(gained))
 
     def _trays_with(self, tray: Sequence[Tile]) -> tuple[tuple[Tile, ...], ...]:
-        """The trays, with this one for the player to move."""
+        """The trays with another tray for the player to move."""
         own = tuple(sorted(tray, key=tile_id))
         return (*self.trays[: self.current_player], own, *self.trays[self.current_player + 1 :])
 
@@ -368,7 +351,7 @@ class Position:
     # ---- Ids
 
     def _last_cell(self, action: int | None) -> Cell | None:
-        """The cell of the tile that the action which led here has placed; ``None`` where it has placed none in this round."""
+        """The cell of the tile placed by the previous action; ``None`` if it placed no tile in this round."""
         if action is None or action >= self.config.draw or not self.placements:
             return None
         if action >= self.config.first:
@@ -376,17 +359,23 @@ class Position:
         taken = [self.config.wrapped(cell) for *_, cell in self.placements]
         return unwrap(self.config, action // self.config.numbers, taken)
 
-    def _decode(self, action: int) -> tuple[Tile, int, Cell] | str:
-        """The placement of an action below ``Config.draw``, legal or not; or in words why it stands for none."""
+    def _placed(self, action: int) -> Placed:
+        """The placement of a legal action below ``Config.draw``."""
+        placed = self._decode(action)
+        assert not isinstance(placed, str)
+        return placed
+
+    def _decode(self, action: int) -> Placed | str:
+        """The placement of an action below ``Config.draw``, legal or not; or the reason why it has no placement."""
         if action >= self.config.first:
             return self.config.tile_list[action - self.config.first], 0, (0, 0)
         if not self.placements:
-            return f"a round begins with a tile on (0, 0): actions {self.config.first} to {self.config.draw - 1}"
+            return f"a round starts with a tile on (0, 0): actions {self.config.first} to {self.config.draw - 1}"
         taken = [self.config.wrapped(cell) for *_, cell in self.placements]
         return self._complete(unwrap(self.config, action // self.config.numbers, taken), action % self.config.numbers)
 
-    def _complete(self, cell: Cell, third: int) -> tuple[Tile, int, Cell] | str:
-        """The placement on a cell whose free corner gets the number ``third``; or in words why there is none."""
+    def _complete(self, cell: Cell, third: int) -> Placed | str:
+        """The placement on a cell with the number ``third`` at its free corner; or the reason why it is impossible."""
         if cell in self.figure.tiles:
             return f"{cell} is taken by the tile {name_of(self.figure.tiles[cell])}"
         if rule := self.figure.detachment(cell):
@@ -402,13 +391,13 @@ class Position:
         return f"no tile has the numbers {', '.join(map(str, numbers))} at the left, middle and right corner of {cell}"
 
     def _free_corner(self, cell: Cell) -> int:
-        """The corner whose number an action gives, see ``table.free_corner``."""
+        """The corner whose number is part of the action id, see ``table.free_corner``."""
         right, _, left = (neighbour in self.figure.tiles for neighbour in neighbours(cell))
         return 2 if left else 0 if right else 1
 
 
 def _deal(config: Config, points: tuple[int, ...], number: int, seed: tuple[int, int], may_start: Collection[int]) -> Position:
-    """The start of round ``number``, exactly as ``rules.deal`` deals it."""
+    """The start of round ``number``, with the same deal as ``rules.deal``."""
     round_seed = _hash32(_hash32(seed[0], number), seed[1])
     words = [_hash32(round_seed, i) for i in range(config.tiles + config.players)]
     order = sorted(range(config.tiles), key=lambda tile: (words[tile], tile))
@@ -419,13 +408,13 @@ def _deal(config: Config, points: tuple[int, ...], number: int, seed: tuple[int,
 
 
 def read_deal(config: Config, deal: Any) -> tuple[list[int], int, tuple[int, int]]:
-    """The ids of the tiles in the order in which a deal gives them out, the starting player, and the seed of later deals.
+    """Parse a deal: the ids of the tiles in dealing order, the first player, and the seed of later deals.
 
-    Raises ``ValueError`` for what is no deal of this game.
+    Raises ``ValueError`` for an invalid deal.
     """
     error = ValueError(
-        f"a deal is tiles, all {config.tiles} in the order in which they are dealt and drawn; starter, a player from"
-        " 0; and seed, two words of 32 bits"
+        f"a deal must have tiles, all {config.tiles} in dealing order; starter, the first player, from 0; and seed, two integers"
+        " of 32 bits"
     )
     if not isinstance(deal, dict) or not all(isinstance(deal.get(name), list) for name in ("tiles", "seed")):
         raise error
@@ -437,18 +426,18 @@ def read_deal(config: Config, deal: Any) -> tuple[list[int], int, tuple[int, int
     if sorted(order) != list(range(config.tiles)):
         raise error
     if config.start == "highest" and starter not in _holders_of_highest(config, order):
-        raise ValueError(f"player {starter + 1} does not hold the highest tile of this deal, and so does not start")
+        raise ValueError(f"starter must hold the highest tile of the deal, got player {starter + 1}")
     return order, starter, (seed[0], seed[1])
 
 
 def _trays(config: Config, order: Sequence[int]) -> tuple[tuple[Tile, ...], ...]:
-    """The tiles of each player, by ascending id, where tiles are dealt in this order."""
+    """The tiles of each player by ascending id, for tiles dealt in this order."""
     dealt = [order[player * config.dealt : (player + 1) * config.dealt] for player in range(config.players)]
     return tuple(tuple(config.tile_list[tile] for tile in sorted(tray)) for tray in dealt)
 
 
 def _holders_of_highest(config: Config, order: Sequence[int]) -> list[int]:
-    """The players who may begin a round with ``start="highest"``, where tiles are dealt in this order."""
+    """The players who may start a round with ``start="highest"``, for tiles dealt in this order."""
     ranks = [sorted(map(rank, tray), reverse=True) for tray in _trays(config, order)]
     return [player for player in range(config.players) if ranks[player] == max(ranks)]
 
@@ -456,7 +445,7 @@ def _holders_of_highest(config: Config, order: Sequence[int]) -> list[int]:
 def _start_round(
     config: Config, points: tuple[int, ...], number: int, seed: tuple[int, int], order: Sequence[int], starter: int
 ) -> Position:
-    """The start of round ``number`` with the tiles in this order."""
+    """The start of round ``number`` for tiles dealt in this order."""
     return Position(
         config=config,
         placements=(),
@@ -480,29 +469,29 @@ def _hash32(bits: int, number: int) -> int:
 
 
 def unwrap(config: Config, number: int, taken: Collection[int]) -> Cell:
-    """The cell of the plane of a cell of the torus, by its number.
+    """Convert the number of a cell on the torus to a cell of the plane.
 
     Args:
       config: the settings.
-      number: of a cell that is taken or beside one; for others the result is arbitrary, though a cell with that number.
+      number: number of a taken cell or of its neighbour; for other cells the result is an arbitrary cell with this number.
       taken: the numbers of all taken cells.
     """
-    # On the torus the figure has no gap and does not close, and it has cell (0, 0): follow it from there to the left and up.
+    # The figure is connected, contains cell (0, 0) and never wraps around: follow it from there to the left and up.
     coordinates = []
     for length, line_of in (
         (config.columns, lambda cell: cell % config.columns),
         (config.rows, lambda cell: cell // config.columns),
     ):
         lines = {line_of(cell) for cell in taken}
-        begin = -1
-        while begin % length in lines:
-            begin -= 1
-        coordinates.append(begin + (line_of(number) - begin) % length)
+        start = -1
+        while start % length in lines:
+            start -= 1
+        coordinates.append(start + (line_of(number) - start) % length)
     return coordinates[0], coordinates[1]
 
 
 def _draw_tiles(cells: Sequence[Cell], numbers: dict[Cell, int], color: bool, last: Cell | None) -> list[str]:
-    """Lines of text with a triangle for each cell: half a tile's width is two characters, a row of cells two lines."""
+    """Draw a triangle for each cell as text. Half a tile is two characters wide, a row of cells two lines high."""
     if not cells:
         return ["(no tile is placed)"]
     left, top = min(x for x, _ in numbers), min(y for _, y in numbers)
@@ -527,17 +516,17 @@ def _draw_tiles(cells: Sequence[Cell], numbers: dict[Cell, int], color: bool, la
 
 
 def _cell_view(cell: Cell) -> dict[str, Any]:
-    """A cell, and its left, middle and right corner in the plane, as JSON values."""
+    """A cell and its left, middle and right corner in the plane as JSON values."""
     return {"cell": list(cell), "points": [[round(x, 4), round(y, 4)] for x, y in outline(cell)]}
 
 
 def _placement_view(tile: Tile, orientation: int, cell: Cell) -> dict[str, Any]:
-    """A tile in its place as JSON values, the numbers in the order of the corners."""
+    """A placed tile as JSON values, with the numbers in the order of the corners."""
     return {"tile": digits(tile), **_cell_view(cell), "numbers": list(corners(tile, orientation))}
 
 
 def host_game(config: Config) -> HostGame:
-    """Triominos in plain Python."""
+    """Make the host form of the game."""
     return HostGame(
         id="triominos",
         version=VERSION,
@@ -561,16 +550,15 @@ def _new_deal(config: Config, chance: Random) -> dict[str, Any]:
     }
 
 
-# ---- The table of rounds
+# ---- The score table
+
+_COLUMNS = ("tiles", "bonus", "hexagons", "bridges", "draws", "passes", "end")
+"""Sources of points: numbers of placed tiles, opening bonuses, hexagons, bridges, draws, passes, the end of a round."""
 
 
 def first_round(position: Position) -> Table:
-    """The table at the start of a game."""
+    """The score table at the start of a game."""
     return (_empty_round(position),)
-
-
-_COLUMNS = ("tiles", "bonus", "hexagons", "bridges", "draws", "passes", "end")
-"""Where points come from: numbers of placed tiles, opening bonuses, hexagons, bridges, draws, passes, the end of a round."""
 
 
 def _empty_round(position: Position) -> dict[str, Any]:
@@ -579,7 +567,7 @@ def _empty_round(position: Position) -> dict[str, Any]:
 
 
 def table_of_rounds(rounds: Table, before: Position, action: int, after: Position) -> Table:
-    """The table after an action: for each round and seat where its points came from, and how the round has ended."""
+    """The score table after an action, with the sources of the points for each round and seat."""
     mover = before.current_player
     gains = _gains(before, action)
     points = [dict(row) for row in rounds[-1]["points"]]
@@ -601,16 +589,10 @@ def table_of_rounds(rounds: Table, before: Position, action: int, after: Positio
 
 
 def _gains(position: Position, action: int) -> dict[str, int]:
-    """The points that an action brings at once, by where they come from."""
-    gain = int(position.action_view(action)["gain"])
-    what = position.describe(action)
-    if isinstance(what, str):
-        return {"draws" if what == "draw" else "passes": gain}
-    tile = tuple(map(int, what[0]))
-    numbers = sum(tile)
-    column = "bonus"
-    if position.placements and position.figure.hexagons(what[2]):
-        column = "hexagons"
-    elif position.placements and position.figure.bridge(what[2]):
-        column = "bridges"
-    return {"tiles": numbers, column: gain - numbers}
+    """The points of an action by source, except points for the end of a round."""
+    view = position.action_view(action)
+    if view["kind"] != "place":
+        return {"draws" if view["kind"] == DRAW else "passes": view["gain"]}
+    reason, numbers = view["reason"], sum(view["numbers"])
+    column = "hexagons" if "hexagon" in reason else "bridges" if "bridge" in reason else "bonus"
+    return {"tiles": numbers, column: view["gain"] - numbers}

@@ -1,7 +1,7 @@
-"""Observations: a row of numbers for each tile, one for each slot of the frontier, and one for everything else.
+"""Observations: a row for each tile, a row for each slot of the frontier, and a row with the remaining features.
 
-Seats are counted from the observer, cells in columns and rows from the middle of the figure. Nothing that is hidden from the
-observer is in them. Batching (see ``tilewe_jax.lanes``): unbatched, as in ``rules``.
+Seats are relative to the observer, cells relative to the middle of the figure. Hidden information is excluded. Batching (see
+``tilewe_jax.lanes``): unbatched, as in ``rules``.
 """
 
 import jax.numpy as jnp
@@ -14,13 +14,13 @@ from tilewe_jax.games.triominos.rules import State
 from tilewe_jax.games.triominos.tiles import NEIGHBOURHOOD, ORIENTATIONS
 
 POINTS = 100.0
-"""Scores are given in hundreds of points."""
+"""Unit of the scores in observations."""
 
 
 def layout(config: Config) -> dict[str, tuple[str, ...]]:
-    """The blocks of an observation, in order, by name, with the names of their columns.
+    """Names of the columns of each block of an observation, in order.
 
-    ``tiles`` has a row for each tile, ``slots`` one for each slot of the frontier (``Table.frontier``), ``rest`` a single row.
+    ``tiles`` has a row for each tile, ``slots`` a row for each slot of the frontier (``Table.frontier``), ``rest`` one row.
     """
     seats = range(config.players)
     corners = [f"{corner} corner is {n}" for corner in ("left", "middle", "right") for n in range(config.numbers)]
@@ -48,7 +48,7 @@ def sizes(config: Config) -> dict[str, tuple[int, int]]:
 
 
 def split(config: Config, observation: Float32[Array, "*batch size"]) -> dict[str, Float32[Array, "*batch rows columns"]]:
-    """The blocks of an observation, by name, see ``layout``."""
+    """Split an observation into blocks by name, see ``layout``."""
     blocks, start = {}, 0
     for name, (rows, columns) in sizes(config).items():
         part = observation[..., start : start + rows * columns]
@@ -59,22 +59,22 @@ def split(config: Config, observation: Float32[Array, "*batch size"]) -> dict[st
 def tiles_of_slots(
     config: Config, slots: Float32[Array, "slots columns"]
 ) -> tuple[Int32[Array, "slots numbers"], Bool[Array, "slots numbers"]]:
-    """The tiles that fit the frontier, from the block ``slots`` of an observation.
+    """Compute the tiles that fit the frontier from the block ``slots`` of an observation.
 
     Args:
       config: the settings.
       slots: the block.
 
-    Returns two arrays ``[slots, numbers]``: the id of the tile that gives the free corner of a slot this number; and whether it
-    fits, which is not so where the slot is not in use or the free corner has another number already. Where it does not fit, the
-    id is arbitrary.
+    Returns:
+      Two arrays ``[slots, numbers]``: the id of the tile that puts a number at the free corner of a slot; and whether it fits.
+      It does not fit, and the id is arbitrary, if the slot is empty or the free corner already has another number.
     """
     columns = layout(config)["slots"]
     first, taken, numbers = columns.index("left corner is 0"), columns.index(f"taken at {NEIGHBOURHOOD[0]}"), config.numbers
     shows = slots[:, first : first + 3 * numbers].reshape(-1, 3, numbers) > 0
     number = jnp.argmax(shows, axis=2).astype(jnp.int32)
     right, left = slots[:, taken] > 0, slots[:, taken + 2] > 0
-    # As in `table.free_corner`: opposite to the first of the neighbours left, right, beyond the base.
+    # As in `table.free_corner`: opposite to the first taken neighbour in the order left, right, beyond the base.
     free = jnp.where(left, 2, jnp.where(right, 0, 1))[:, None] == np.arange(3, dtype=np.int32)[None]
     others = [jnp.sum(jnp.where(free, jnp.roll(number, -k, axis=1), 0), axis=1)[:, None] for k in (1, 2)]
     third = jnp.broadcast_to(jnp.arange(numbers, dtype=jnp.int32)[None], (slots.shape[0], numbers))
@@ -84,7 +84,7 @@ def tiles_of_slots(
 
 
 def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[Array, "size"]:
-    """The blocks of ``layout``, one after the other, each row by row."""
+    """The concatenated blocks of ``layout``, each row by row."""
     board = state.table
     own = tile_sets.unpack(config, state.trays[player])
     placed = board.placed_at >= 0
@@ -128,7 +128,7 @@ def _columns(*rows: Array) -> Float32[Array, "rows columns"]:
 def _centred(
     config: Config, placed_at: Int16[Array, "N"], cells: Int16[Array, "rows"]
 ) -> tuple[Float32[Array, "rows"], Float32[Array, "rows"]]:
-    """Columns and rows of cells from the middle of the figure, in halves; zero for cell -1."""
+    """Columns and rows of cells relative to the middle of the figure; zero for cell -1."""
     coordinates = []
     for length, line_of in (
         (config.columns, lambda cell: cell % np.int16(config.columns)),
@@ -136,17 +136,17 @@ def _centred(
     ):
         is_line = line_of(placed_at)[:, None] == np.arange(length, dtype=np.int16)[None]
         taken = jnp.any(is_line & (placed_at >= 0)[:, None], axis=0)
-        # On the torus the figure has no gap and does not close. So it begins where a line is taken and the one before is not.
-        begin = jnp.argmax(taken & ~jnp.roll(taken, 1)).astype(jnp.int32)
+        # The figure is connected and never wraps around, so it starts at the only taken line after a free line.
+        start = jnp.argmax(taken & ~jnp.roll(taken, 1)).astype(jnp.int32)
         size = jnp.sum(taken, dtype=jnp.int32)
         # A free cell may lie one line before the figure.
-        line = (line_of(cells).astype(jnp.int32) - begin.astype(jnp.int32) + 1) % length - 1
+        line = (line_of(cells).astype(jnp.int32) - start.astype(jnp.int32) + 1) % length - 1
         coordinates.append(jnp.where(cells >= 0, line.astype(jnp.float32) - (size - 1).astype(jnp.float32) / 2, 0.0))
     return coordinates[0], coordinates[1]
 
 
 def board_of(config: Config, state: State) -> Int8[Array, "4 rows columns"]:
-    """Tile ids, and the numbers at the left, middle and right corner, cell by cell on the torus; -1 where no tile is."""
+    """Tile ids and numbers at the left, middle and right corner for each cell of the torus; -1 for free cells."""
     board = state.table
     cell = jnp.where(board.placed_at >= 0, board.placed_at, np.int16(config.cells))
     values = jnp.stack([jnp.arange(config.tiles, dtype=jnp.int8), *table.shown_numbers(config, board.orientation)])

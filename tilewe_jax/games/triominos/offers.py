@@ -1,4 +1,4 @@
-"""Triominos as it is offered to people. Needs no JAX."""
+"""Presentation of Triominos on the page and in the terminal. Imports no JAX."""
 
 from tilewe_jax.games.triominos.config import SETS, TRAYS, triominos
 from tilewe_jax.games.triominos.host import host_game
@@ -11,9 +11,9 @@ OFFERS = {
         "Triangles, numbers, a little luck.",
         (
             "Place a tile beside another so that both numbers along the edge are the same. Its three numbers are your points.",
-            "Closing a hexagon and building a bridge are worth more.",
-            "If nothing fits, draw: each tile costs 5 points, at most three in a turn. After that you pass for 10.",
-            "Whoever has placed all tiles gets 25 points, and what the others have left.",
+            "Hexagons and bridges score extra points.",
+            "If no tile fits, draw up to three tiles for 5 points each. If you still cannot place a tile, pass for 10 points.",
+            "The player who places their last tile gets 25 points plus the numbers on all remaining tiles of the others.",
         ),
         "125-CAB@2,-1 places the tile 125 in the orientation CAB on the cell 2,-1; draw and pass are moves too.",
         {
@@ -29,4 +29,4 @@ OFFERS = {
         host_game,
     )
 }
-"""By id."""
+"""Offers by game id."""

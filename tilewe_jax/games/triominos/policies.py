@@ -1,13 +1,13 @@
-"""Built-in players: one strategy of placing and one of drawing each. None looks at what is hidden.
+"""Built-in players, each a placing strategy and a drawing strategy. No player uses hidden information.
 
-Placing: ``random``; ``greedy``, the highest score; ``thrifty``, which also keeps tiles with equal numbers; ``flexible``, which
-also wants places for its next tiles; ``block``, which also wants none for the tiles of others. All but ``random`` choose by
+Placing: ``random``; ``greedy`` maximizes the score; ``thrifty`` also keeps tiles with equal numbers; ``flexible`` also keeps
+places for its next tiles; ``block`` also avoids places for the tiles of others. All except ``random`` maximize
 ``heuristics.placement_value``.
 
-Drawing, where a tile would fit (else the rules demand it): ``stuck`` never draws; ``gain`` draws where the drawn tile is
-expected to score more than it costs; ``hoard`` draws as often as it may.
+Drawing although a tile fits: ``stuck`` never draws; ``gain`` draws if the expected gain exceeds the cost; ``hoard`` always
+draws. Without a tile that fits, the rules require a draw.
 
-The player ``greedy_stuck`` places by ``greedy`` and draws by ``stuck``, and so on.
+The player ``greedy_stuck`` combines ``greedy`` and ``stuck``, and so on.
 """
 
 from collections.abc import Callable
@@ -35,17 +35,17 @@ from tilewe_jax.lanes import random_words
 from tilewe_jax.utils.loops import while_loop
 
 DrawRule = Callable[[Config, State], Bool[Array, ""]]
-"""Whether to draw where a tile would fit."""
+"""Decides whether to draw although a tile fits."""
 
 
 def stuck(config: Config, state: State) -> Bool[Array, ""]:
-    """Never draw where a tile fits."""
+    """Never draw if a tile fits."""
     del config, state
     return jnp.asarray(False)
 
 
 def gain(config: Config, state: State) -> Bool[Array, ""]:
-    """Draw where the best score is expected to rise by more than drawing costs."""
+    """Draw if the expected increase of the best score exceeds the cost of a draw."""
     own = tile_sets.unpack(config, rules.tray_of(state))
     unseen = tile_sets.unpack(config, rules.unseen_tiles(config, state))
     scores = best_scores(config, state.table)
@@ -70,7 +70,7 @@ DRAWING: dict[str, DrawRule] = {"stuck": stuck, "gain": gain, "hoard": hoard}
 
 
 def policies(config: Config) -> dict[str, Policy]:
-    """All combinations of ``PLACING`` and ``DRAWING``, by name."""
+    """All combinations of ``PLACING`` and ``DRAWING`` by name."""
     return {
         f"{placing}_{drawing}": partial(choose_action, config, weights, wants_draw)
         for placing, weights in PLACING.items()
@@ -81,14 +81,14 @@ def policies(config: Config) -> dict[str, Policy]:
 def choose_action(
     config: Config, weights: PlacementWeights | None, wants_draw: DrawRule, state: State, key: PRNGKeyArray
 ) -> Action:
-    """Draw, or place the tile of the highest value, or draw or pass as the rules demand; -1 at the end.
+    """Choose an action by the two strategies: draw, place the tile with the highest value, or pass; -1 at the end.
 
     Args:
       config: the settings.
-      weights: of the features of placements; ``None`` places at random.
-      wants_draw: whether to draw where a tile would fit.
+      weights: weights of the features of placements; ``None`` places at random.
+      wants_draw: decides whether to draw although a tile fits.
       state: the position.
-      key: decides between equal values.
+      key: PRNG key for ties.
     """
     words, bits = rules.legal_words(config, state), random_words(key, 1)[0]
     draw_or_pass = words[-1]
@@ -110,7 +110,7 @@ def _best_placement(
     placements: UInt32[Array, "legal_words"],
     bits: UInt32[Array, ""],
 ) -> Action:
-    """A placement of the highest value, drawn uniformly among equals; evaluated one by one, as there are few."""
+    """Draw uniformly among the placements with the highest value. The few placements are evaluated one by one."""
     unseen, tray = rules.unseen_tiles(config, state), rules.tray_of(state)
 
     def evaluate_next(carry: tuple[UInt32[Array, "legal_words"], Int32[Array, ""], Action]) -> tuple[Array, Array, Array]:

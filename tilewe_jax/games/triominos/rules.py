@@ -1,6 +1,6 @@
-"""The rules of Triominos: the state, and what actions do to it.
+"""The rules of Triominos: the state and its transitions.
 
-Batching (see ``tilewe_jax.lanes``): unbatched. Every function takes and gives the arrays of one game.
+Batching (see ``tilewe_jax.lanes``): unbatched; every function takes and returns the arrays of one game.
 """
 
 from dataclasses import dataclass, replace
@@ -36,29 +36,29 @@ class State:
     table: Table
     """The placed tiles and the frontier."""
     trays: UInt32[Array, "P words"]
-    """``uint32[P, words]``: the tiles that each player holds, see ``tile_sets``."""
+    """``uint32[P, words]``: the tiles of each player, see ``tile_sets``."""
     order: Int8[Array, "N"]
-    """``int8[N]``: for each tile of the pile when it is drawn, the next one being ``drawn``; arbitrary for others."""
+    """``int8[N]``: drawing order of the tiles of the pile, the next tile being ``drawn``; arbitrary for other tiles."""
     drawn: Int32[Array, ""]
-    """``int32``: number of tiles no longer in the pile."""
+    """``int32``: number of tiles not in the pile."""
     scores: Int32[Array, "P"]
     """``int32[P]``: points of all rounds so far."""
     current_player: Int32[Array, ""]
     """``int32``: the player to move, from 0."""
     draws: Int32[Array, ""]
-    """``int32``: tiles drawn in this turn."""
+    """``int32``: number of tiles drawn in this turn."""
     passes: Int32[Array, ""]
-    """``int32``: passes since a tile was placed."""
+    """``int32``: number of passes since the last placement."""
     starter: Int32[Array, ""]
-    """``int32``: the player who started the round."""
+    """``int32``: the first player of the round."""
     round: Int32[Array, ""]
-    """``int32``: number of rounds before this one."""
+    """``int32``: number of previous rounds."""
     seed: UInt32[Array, "2"]
-    """``uint32[2]``: random words that decide the deals of later rounds, see ``deal``."""
+    """``uint32[2]``: seed of the deals of later rounds, see ``deal``."""
 
 
 def init(config: Config, key: PRNGKeyArray) -> State:
-    """The initial state of a new game; ``key`` decides all of its deals."""
+    """The initial state of a new game; ``key`` determines all deals."""
     seed = random_words(key, 2)
     return deal(config, jnp.zeros(config.players, jnp.int32), jnp.int32(0), seed, jnp.ones(config.players, jnp.bool_))
 
@@ -71,9 +71,9 @@ def deal(
     Args:
       config: the settings.
       scores: points so far.
-      number: rounds before this one.
-      seed: the random words of the game.
-      may_start: the players of whom one starts; ignored where the highest tile decides.
+      number: number of previous rounds.
+      seed: the seed of the game.
+      may_start: the candidates for the first player; ignored with ``start="highest"``.
     """
     words = hash32(
         hash32(hash32(seed[0], number), seed[1].astype(jnp.int32))[None],
@@ -94,8 +94,8 @@ def start_round(
 ) -> State:
     """The start of round ``number`` with the tiles in this order.
 
-    Tile ``t`` is dealt ``order[t]``-th: the first tiles to player 0, the next ones to player 1, ..., the rest to the pile. Of
-    the players who may start, the one with the highest lot does.
+    Tile ``t`` is dealt ``order[t]``-th: the first tiles to player 0, the next tiles to player 1, ..., the rest to the pile. The
+    candidate with the highest lot starts.
     """
     holder = order // np.int8(config.dealt)
     trays = jax.vmap(lambda player: tile_sets.pack(holder == player))(jnp.arange(config.players, dtype=jnp.int8))
@@ -119,9 +119,9 @@ def start_round(
 
 
 def apply_in_round(config: Config, state: State, action: Action) -> State:
-    """The state after ``action``, which is trusted to be legal; after -1, the same state.
+    """The state after a legal ``action``, which is not checked; -1 returns the state unchanged.
 
-    The end of a round is scored, but no next round begun.
+    The end of a round is scored, but the next round is not dealt.
     """
     is_mover = jnp.arange(config.players, dtype=jnp.int32) == state.current_player
     draws, passes = action == config.draw, action == config.pass_
@@ -150,7 +150,7 @@ def apply_in_round(config: Config, state: State, action: Action) -> State:
 
 
 def placement(config: Config, state: State, action: Action) -> tuple[Placed, Int32[Array, ""]]:
-    """The tile that ``action`` places, and its points; arbitrary for actions that place none."""
+    """The placed tile of ``action`` and its points; arbitrary for draw, pass and -1."""
     begins = action >= config.first
     cell = jnp.where(begins | (action < 0), 0, action // config.numbers).astype(jnp.int16)
     numbers, neighbour_mask = table.find(state.table, cell)
@@ -173,12 +173,12 @@ def placement(config: Config, state: State, action: Action) -> tuple[Placed, Int
 
 
 def is_round_over(config: Config, state: State) -> Bool[Array, ""]:
-    """Whether the round is over. In states of ``Game.apply`` the game is then over too: else the next round has begun."""
+    """Return whether the round is over. For states after ``Game.apply``, which deals the next round, so is the game."""
     return jnp.any(jnp.all(state.trays == 0, axis=1)) | (state.passes == config.players)
 
 
 def round_result(config: Config, state: State) -> tuple[Bool[Array, "P"], Int32[Array, "P"]]:
-    """The winners of the round and the points that each gets for it; nobody and 0 before its end."""
+    """Mask of the winners of the round, and their bonuses; all false and 0 before its end."""
     values = jax.vmap(partial(tile_sets.value, config))(state.trays)
     is_empty = jnp.all(state.trays == 0, axis=1)
     is_out, total = jnp.any(is_empty), jnp.sum(values, dtype=jnp.int32)
@@ -188,23 +188,23 @@ def round_result(config: Config, state: State) -> tuple[Bool[Array, "P"], Int32[
 
 
 def needs_next_round(config: Config, state: State) -> Bool[Array, ""]:
-    """Whether the round is over and the game is not."""
+    """Return whether the round is over and the game continues."""
     goes_on = (jnp.max(state.scores) < config.target) & (state.round < config.rounds - 1)
     return is_round_over(config, state) & goes_on
 
 
 def next_round(config: Config, state: State) -> State:
-    """The start of the next round, from the end of one."""
+    """The start of the next round after the end of a round."""
     won, _ = round_result(config, state)
     may_start = won if config.start == "winner" else jnp.ones_like(won)
     return deal(config, state.scores, state.round + 1, state.seed, may_start)
 
 
 def legal_words(config: Config, state: State) -> UInt32[Array, "legal_words"]:
-    """The legal actions as bits, whose action ids ``action_of`` gives.
+    """The legal actions as bits; ``action_of`` converts a bit to an action id.
 
-    A word for each slot of the frontier: the numbers that its free corner may get; then the set of tiles with which the round
-    may begin; and in the last word draw (bit 0) and pass (bit 1).
+    The first words hold the legal numbers at the free corner, one word for each slot of the frontier. Then follow the set of
+    legal first tiles, and a word with draw (bit 0) and pass (bit 1).
     """
     tray, in_play = tray_of(state), ~is_round_over(config, state)
     begins = ~jnp.any(state.table.placed_at >= 0)
@@ -218,7 +218,7 @@ def legal_words(config: Config, state: State) -> UInt32[Array, "legal_words"]:
 
 
 def placements(config: Config, board: Table, tiles: TileSet) -> UInt32[Array, "F"]:
-    """For each slot of the frontier, the numbers that its free corner may get by a tile of a set, as bits."""
+    """For each slot of the frontier, the numbers at its free corner that a tile of a set can provide, as bits."""
     first, second, known = table.frontier_corners(config, board)
     pair = first.astype(jnp.int32) * config.numbers + second.astype(jnp.int32)
     allowed = jnp.where(known < 0, ~np.uint32(0), np.uint32(1) << jnp.maximum(known, 0).astype(jnp.uint32))
@@ -227,7 +227,7 @@ def placements(config: Config, board: Table, tiles: TileSet) -> UInt32[Array, "F
 
 
 def is_legal(config: Config, state: State, action: Action) -> Bool[Array, ""]:
-    """Whether ``action``, any integer, is legal."""
+    """Return whether ``action``, any integer, is legal."""
     words = legal_words(config, state)
     on_cell = (action >= 0) & (action < config.first)
     is_slot = state.table.frontier == jnp.where(on_cell, action // config.numbers, 0).astype(jnp.int16)
@@ -253,16 +253,16 @@ def action_of(
 
 
 def sample_action(config: Config, state: State, words: UInt32[Array, "legal_words"], bits: UInt32[Array, ""]) -> Action:
-    """One of the actions in ``words`` (see ``legal_words``), drawn uniformly by 32 random bits; -1 where there is none."""
+    """Draw one of the actions in ``words`` (see ``legal_words``) uniformly with 32 random bits; -1 if there is none."""
     return sample_actions(config, state, words, bits, 1)[0]
 
 
 def sample_actions(
     config: Config, state: State, words: UInt32[Array, "legal_words"], bits: UInt32[Array, ""], count: int
 ) -> Int32[Array, "count"]:
-    """``count`` different actions of ``words``, each equally likely, by 32 random bits; all where they fit, then -1."""
+    """Draw ``count`` different actions of ``words`` with 32 random bits; if there are fewer, return all of them, then -1."""
     counts = popcount(words)
-    # A product with a triangular matrix, since XLA's cumulative sum is quadratic, and slow, on a CPU.
+    # A product with a triangular matrix is faster than XLA's cumulative sum, which is quadratic on a CPU.
     ends = (np.tri(counts.shape[0], dtype=np.float32) @ counts.astype(jnp.float32)).astype(jnp.int32)
     rank = systematic_sample(bits, ends[-1], count)
     is_before = ends[None] <= rank[:, None]
@@ -273,7 +273,7 @@ def sample_actions(
 
 
 def determinize(config: Config, state: State, player: Int32[Array, ""], key: PRNGKeyArray) -> State:
-    """The state with the tiles that ``player`` does not see dealt anew to the other trays, of the same sizes, and the pile."""
+    """Redistribute the tiles hidden from ``player`` among the pile and the other trays, whose sizes stay the same."""
     words = random_words(key, config.tiles + 2)
     shuffle, seed = words[: config.tiles], words[config.tiles :]
     own = tile_sets.unpack(config, state.trays[player])
@@ -293,7 +293,7 @@ def determinize(config: Config, state: State, player: Int32[Array, ""], key: PRN
 
 
 def tray_sizes(state: State) -> Int32[Array, "P"]:
-    """The number of tiles in each tray."""
+    """Number of tiles in each tray."""
     return jax.vmap(tile_sets.count)(state.trays)
 
 
@@ -304,13 +304,13 @@ def tray_of(state: State) -> TileSet:
 
 
 def unseen_tiles(config: Config, state: State) -> TileSet:
-    """The tiles that the player to move does not see: those of the other trays and of the pile."""
+    """The tiles hidden from the player to move: the other trays and the pile."""
     placed = tile_sets.pack(state.table.placed_at >= 0)
     return tile_sets.pack(jnp.ones(config.tiles, jnp.bool_)) & ~placed & ~tray_of(state)
 
 
 def _ranks(words: UInt32[Array, "N"]) -> Int32[Array, "N"]:
-    """The rank of each word, from 0; equal ones by their index. So few are cheaper to count than to sort."""
+    """The rank of each word from 0; ties are broken by index. Counting is cheaper than sorting for so few words."""
     index = np.arange(words.shape[0], dtype=np.int32)
     smaller = (words[None] < words[:, None]) | ((words[None] == words[:, None]) & (index[None] < index[:, None]))
     return jnp.sum(smaller, axis=1, dtype=jnp.int32)

@@ -1,11 +1,10 @@
-"""The table: the cell and orientation of each placed tile, and the frontier, the free cells beside the placed tiles.
+"""The table: the cell and orientation of each placed tile, and the frontier, the free cells next to placed tiles.
 
 Batching (see ``tilewe_jax.lanes``): unbatched, as in ``rules``.
 
-A placement depends on the numbers at the three corners of its cell and on which cells of its neighbourhood are taken. So the
-table stores just those, for each cell of the frontier. A dense board of numbers, nearly all of them far from any legal
-placement, would be six times as large. Cells are numbered on a torus, ``row * columns + column``, large enough that no figure
-can meet itself (see ``Config``); the first tile is on cell 0.
+A placement depends on the numbers at the three corners of its cell and on the taken cells of its neighbourhood. The table
+stores both for each cell of the frontier; a dense board of numbers would be six times as large. Cells are numbered on a torus,
+``row * columns + column``, which is large enough that no figure wraps around (see ``Config``). The first tile is on cell 0.
 """
 
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ Numbers = tuple[Int8[Array, ""], Int8[Array, ""], Int8[Array, ""]]
 
 
 class Placed(NamedTuple):
-    """A tile in its place: a placement, worked out."""
+    """A placed tile."""
 
     tile: Int32[Array, ""]
     orientation: Int8[Array, ""]
@@ -48,21 +47,21 @@ class Placed(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Table:
-    """The placed tiles and the frontier of a position; N tiles, F slots of the frontier (``Config.frontier_size``).
+    """The placed tiles and the frontier; N tiles, F slots of the frontier (``Config.frontier_size``).
 
-    A slot holds one cell of the frontier or none. The slots in use are in no particular order, and have gaps.
+    A slot holds one cell of the frontier or is empty. The slots are unordered.
     """
 
     placed_at: Int16[Array, "N"]
     """``int16[N]``: the cell of each tile; -1 for a tile that is not placed."""
     orientation: Int8[Array, "N"]
-    """``int8[N]``: the index in ``ORIENTATIONS`` of each placed tile; 0 for others."""
+    """``int8[N]``: the index in ``ORIENTATIONS`` of each placed tile; 0 for other tiles."""
     frontier: Int16[Array, "F"]
-    """``int16[F]``: the cell of each slot; -1 for a slot that is not in use, whose other fields are arbitrary."""
+    """``int16[F]``: the cell of each slot; -1 for an empty slot, whose other fields are arbitrary."""
     numbers: tuple[Int8[Array, "F"], Int8[Array, "F"], Int8[Array, "F"]]
-    """Three ``int8[F]``: the numbers that placed tiles show at the left, middle and right corner of the cell; -1 for none."""
+    """Three ``int8[F]``: the numbers of placed tiles at the left, middle and right corner of the cell; -1 for unknown."""
     neighbour_mask: Int16[Array, "F"]
-    """``int16[F]``: the cells of the neighbourhood that are taken, bit ``i`` for ``NEIGHBOURHOOD[i]``."""
+    """``int16[F]``: the taken cells of the neighbourhood, bit ``i`` for ``NEIGHBOURHOOD[i]``."""
 
 
 def empty(config: Config) -> Table:
@@ -78,7 +77,7 @@ def empty(config: Config) -> Table:
 
 
 def faces_down(config: Config, cell: Int16[Array, "*shape"]) -> Bool[Array, "*shape"]:
-    """Whether cells have their apex at the bottom."""
+    """Return whether cells have their apex at the bottom."""
     return (cell + cell // np.int16(config.columns)) & np.int16(1) != 0
 
 
@@ -101,28 +100,28 @@ def find(table: Table, cell: Cell) -> tuple[Numbers, Int16[Array, ""]]:
 
 
 def free_corner(neighbour_mask: Int16[Array, "*shape"]) -> Int8[Array, "*shape"]:
-    """The corner opposite to the first taken neighbour of a cell, whose number decides which tile is placed there.
+    """The corner opposite to the first taken neighbour of a cell.
 
-    The other two corners are shared with that neighbour, so that their numbers are known. Neighbours are looked for left, right
-    and beyond the base; so the free corner is the right one, else the left one, else the middle one.
+    The numbers at the other two corners are known, so that the number at the free corner determines the tile. Neighbours are
+    checked in the order left, right, beyond the base; the free corner is the right, left or middle corner, respectively.
     """
     left, right = neighbour_mask & np.int16(1 << 2) != 0, neighbour_mask & np.int16(1 << 0) != 0
     return jnp.where(left, np.int8(2), jnp.where(right, np.int8(0), np.int8(1)))
 
 
 def frontier_corners(config: Config, table: Table) -> tuple[Int8[Array, "F"], Int8[Array, "F"], Int8[Array, "F"]]:
-    """The numbers of each slot clockwise after the free corner: two that are known, then that of the free corner or -1."""
+    """The numbers of each slot clockwise after the free corner: two known numbers, then the free corner's number or -1."""
     left, middle, right = table.numbers
     free = free_corner(table.neighbour_mask)
     first = jnp.where(free == 0, middle, jnp.where(free == 1, right, left))
     second = jnp.where(free == 0, right, jnp.where(free == 1, left, middle))
-    down = faces_down(config, table.frontier)  # where left, middle, right is counterclockwise
+    down = faces_down(config, table.frontier)  # left, middle, right are counterclockwise if a cell faces down
     known = jnp.where(free == 0, left, jnp.where(free == 1, middle, right))
     return jnp.where(down, second, first), jnp.where(down, first, second), known
 
 
 def bonus(config: Config, neighbour_mask: Int16[Array, "*shape"]) -> Int32[Array, "*shape"]:
-    """Points for hexagons, or else for a bridge, of a tile on a cell with this neighbour mask."""
+    """Points for hexagons, or otherwise for a bridge, of a tile on a cell with this neighbour mask."""
     hexagons = sum((neighbour_mask & np.int16(bits) == np.int16(bits)).astype(jnp.int32) for bits in HEXAGON_BITS)
     first, second, third = (
         (neighbour_mask & np.int16(1 << k) != 0) & (neighbour_mask & np.int16(bits) != 0) for k, bits in enumerate(CORNER_BITS)
@@ -134,7 +133,7 @@ def bonus(config: Config, neighbour_mask: Int16[Array, "*shape"]) -> Int32[Array
 
 
 def tile_of(*numbers: Integer[Array, "*shape"]) -> Int32[Array, "*shape"]:
-    """The id of the tile with these three numbers, in any order."""
+    """The id of the tile with three numbers in any order."""
     x, y, z = (number.astype(jnp.int32) for number in numbers)
     a, c = jnp.minimum(jnp.minimum(x, y), z), jnp.maximum(jnp.maximum(x, y), z)
     b = x + y + z - a - c
@@ -142,11 +141,11 @@ def tile_of(*numbers: Integer[Array, "*shape"]) -> Int32[Array, "*shape"]:
 
 
 def orientation_of(config: Config, numbers: Numbers, cell: Cell) -> Int8[Array, ""]:
-    """The orientation of the tile that shows these numbers on a cell; of those that look alike, the first."""
+    """The orientation of the tile with these numbers on a cell; the first of equivalent orientations."""
     left, middle, right = numbers
     down = faces_down(config, cell)
     second, third = jnp.where(down, right, middle), jnp.where(down, middle, right)
-    # Clockwise from the left corner the numbers ascend from A: in ABC and ACB from the first, in CAB and CBA from the second.
+    # Clockwise from the left corner, A is the first number in ABC and ACB, the second in CAB and CBA, the third in the others.
     starts_first = (left <= second) & (second <= third)
     starts_second = (second <= third) & (third <= left)
     names = ("ABC", "CAB", "BCA"), ("ACB", "CBA", "BAC")
@@ -158,7 +157,7 @@ def orientation_of(config: Config, numbers: Numbers, cell: Cell) -> Int8[Array, 
 
 
 def place(config: Config, table: Table, placed: Placed) -> Table:
-    """The table after a placement, which is on a cell of the frontier or, where that is empty, on cell 0."""
+    """The table after a placement on a cell of the frontier, or on cell 0 if the table is empty."""
     tile, orientation, cell, numbers = placed
     slots, tiles = np.arange(config.frontier_size, dtype=np.int16), np.arange(config.tiles, dtype=np.int32)
     is_slot = table.frontier == cell
@@ -166,7 +165,7 @@ def place(config: Config, table: Table, placed: Placed) -> Table:
     taken = jnp.max(jnp.where(is_slot, table.neighbour_mask, np.int16(0)))
     nearby = neighbourhood(config, cell)
 
-    # The slots in the neighbourhood get the new tile as a neighbour, and its numbers at the corners that they share with it.
+    # Add the new tile to the neighbour masks of the slots around it, and its numbers to the shared corners.
     rows, neighbour_mask = [*table.numbers], table.neighbour_mask
     is_nearby = [table.frontier == neighbour for neighbour in nearby]
     for is_it, back, shared in zip(is_nearby, BACK, SHARED_CORNERS, strict=True):
@@ -177,8 +176,8 @@ def place(config: Config, table: Table, placed: Placed) -> Table:
     orientations = jnp.where(tiles == tile, orientation, table.orientation)
     frontier = jnp.where(is_slot, np.int16(-1), table.frontier)
 
-    # The neighbours that are neither taken nor in the frontier join it. The first takes the slot of the cell just filled, the
-    # second the next slot never used; only the first tile of a round has a third.
+    # New neighbours, neither taken nor in the frontier, join the frontier. The first reuses the slot of the placed tile, the
+    # second takes the next unused slot. Only the first tile of a round has a third new neighbour.
     target, unused = slot, jnp.sum(table.placed_at >= 0, dtype=jnp.int16) + np.int16(2)
     beyond = _beyond(config, placed_at, shown_numbers(config, orientations), nearby[:3])
     for k in range(3):
@@ -197,7 +196,7 @@ def place(config: Config, table: Table, placed: Placed) -> Table:
 def _beyond(
     config: Config, placed_at: Int16[Array, "N"], numbers: list[Int8[Array, "N"]], neighbours: list[Cell]
 ) -> list[tuple[Int8[Array, ""], Int16[Array, ""]]]:
-    """For each neighbour of a cell, the number at the corner that they do not share (or -1), and the cells taken around it."""
+    """For each neighbour of a cell, the number at its far corner (or -1), and the taken cells around this corner."""
     by_tile = jnp.zeros(placed_at.shape, jnp.int32)
     for k, neighbour in enumerate(neighbours):
         nearby = neighbourhood(config, neighbour)
@@ -205,7 +204,7 @@ def _beyond(
             ((_, theirs),) = SHARED_CORNERS[i]
             is_taken_by = (1 << bit) | ((numbers[theirs].astype(jnp.int32) + 1) << 3)
             by_tile = by_tile | jnp.where(placed_at == nearby[i], is_taken_by << 6 * k, 0)
-    # The tiles at a corner show the same number there, so that one "or" over all tiles collects everything.
+    # All tiles at a corner show the same number, so that one "or" over all tiles collects the numbers and the taken cells.
     fields = jnp.bitwise_or.reduce(by_tile) >> np.arange(0, 18, 6, dtype=np.int32)
     return [
         ((fields[k] >> 3 & 7).astype(jnp.int8) - np.int8(1), ((fields[k] & 7) << FAR[k][0]).astype(jnp.int16)) for k in range(3)
@@ -213,7 +212,7 @@ def _beyond(
 
 
 def shown_numbers(config: Config, orientation: Int8[Array, "N"]) -> list[Int8[Array, "N"]]:
-    """The numbers at the left, middle and right corner of each tile in its orientation."""
+    """The numbers of each tile at the left, middle and right corner, in its orientation."""
     table = np.array([[corners(tile, o) for tile in config.tile_list] for o in range(len(ORIENTATIONS))], np.int8)
     rows = []
     for k in range(3):
