@@ -1,8 +1,8 @@
 """Pentobi's game files (``.blksgf``), a dialect of the Smart Game Format (SGF): https://www.red-bean.com/sgf/.
 
 A file is a collection of trees of nodes, ``(;GM[Blokus Duo];B[e10,f10,f9];W[...])``. A line is a path from the root of a tree
-to a leaf, and the first one is the main line. Games that start from the initial position are read: the main line of each tree,
-or with ``variations`` every line as a game. ``Unread`` counts the rest of a file. Games without variations are written.
+to a leaf; the first line is the main line. The reader accepts games from the initial position: the main line of each tree, or
+with ``variations`` every line as a game. ``Unread`` counts the ignored content. The writer writes games without variations.
 """
 
 import re
@@ -18,11 +18,11 @@ from tilewe_jax.records import FILE_LIMIT, Record, RecordError
 from tilewe_jax.utils.files import read_input, replacing
 
 SUFFIXES = (".blksgf", ".sgf")
-"""How the names of such files end, lower-case."""
+"""File name extensions, lower-case."""
 
 _TOKEN = re.compile(r"\s+|[();]|([A-Za-z0-9]+)|\[((?:[^\]\\]|\\.)*)\]", re.DOTALL)
 _COLORS = ("B", "BLACK", "W", "WHITE", "1", "BLUE", "2", "YELLOW", "3", "RED", "4", "GREEN")
-"""Properties that are moves in some game."""
+"""Properties that are moves."""
 _SETUP = ("AB", "AW", "A1", "A2", "A3", "A4", "AE")
 _FILE = ("CA", "FF", "AP", "ST")
 """Properties of a root that describe the file rather than the game."""
@@ -33,17 +33,17 @@ class SgfNode:
     """A node of a tree."""
 
     properties: list[tuple[str, list[str]]] = field(default_factory=list)
-    """Names, upper-case if the property is known, and values, in the order of the file."""
+    """Names, upper-case for known properties, and values, in the order of the file."""
     children: list["SgfNode"] = field(default_factory=list)
-    """The next node of the line; several children are variations, the first one is the main line."""
+    """Next nodes: first the main line, then variations."""
 
 
 @dataclass(frozen=True)
 class Unread:
-    """The content of a tree that is not read."""
+    """Counts of the ignored content of a tree."""
 
     variations: int = 0
-    """Number of lines besides the main line."""
+    """Number of lines except the main line."""
     properties: Mapping[str, int] = field(default_factory=dict)
     """Number of properties by name."""
 
@@ -54,7 +54,7 @@ class Unread:
         return Unread(self.variations + other.variations, dict(Counter(self.properties) + Counter(other.properties)))
 
     def __str__(self) -> str:
-        """The content in a few words, like ``43 variations, 2 comments, the properties TE (9), DT``."""
+        """Describe the content, like ``43 variations, 2 comments, the properties TE (9), DT``."""
         others = dict(self.properties)
         parts = [(self.variations, "variation"), (others.pop("C", 0) + others.pop("GC", 0), "comment")]
         texts = [f"{count:,} {name}{'s' * (count > 1)}" for count, name in parts if count]
@@ -71,28 +71,28 @@ class SgfGame:
 
     game: BlokusGame
     actions: tuple[int, ...]
-    """Action ids in the order of play; all are legal."""
+    """Legal action ids in the order of play."""
     players: tuple[str, ...]
-    """Names of the players by seat; empty if the file names none."""
+    """Names of the players by seat; empty if the file has no names."""
     scores: tuple[int, ...] = ()
-    """Final scores by seat; empty if the game is not over."""
+    """Final scores by seat; empty for an unfinished game."""
     unread: Unread = Unread()
-    """The content of the tree that is not read, given with the first game of a tree."""
+    """The ignored content of the tree, only in the first game of a tree."""
 
     def record(self) -> Record:
-        """The game as a record, without a result if it is not over."""
+        """Convert the game to a record, without a result if it is unfinished."""
         returns = shared_win(self.scores) if self.scores else ()
         return Record(None, self.actions, self.scores, returns, self.players)
 
 
 def parse(text: str, variations: bool = False) -> list[SgfGame]:
-    """The games of a text.
+    """Parse the games of a text.
 
     Args:
       text: the content of a file.
-      variations: whether every line of a tree is a game, instead of the main line alone.
+      variations: whether to return every line of a tree as a game, not only the main line.
 
-    Raises ``ValueError``, which says what is wrong and in which game.
+    Raises ``ValueError``, which names the game and the error.
     """
     games: list[SgfGame] = []
     for number, root in enumerate(trees(text), 1):
@@ -104,7 +104,7 @@ def parse(text: str, variations: bool = False) -> list[SgfGame]:
 
 
 def trees(text: str) -> list[SgfNode | None]:
-    """The roots of the trees of an SGF text, ``None`` for a tree without nodes. Raises ``ValueError`` for other text."""
+    """Parse the trees of an SGF text into their roots, ``None`` for an empty tree. Raises ``ValueError``."""
     tops: list[SgfNode] = []
     opened: list[SgfNode] = []  # for each open parenthesis, the node before it
     node = SgfNode()
@@ -129,23 +129,23 @@ def trees(text: str) -> list[SgfNode | None]:
         elif token[2] is not None and values is not None:
             values.append(re.sub(r"\\(?:\r\n|\n\r|\n|\r|(.))", r"\1", token[2], flags=re.DOTALL))
         else:
-            raise ValueError(f"this is no SGF: {token[0][:20]!r} at character {offset + 1} is out of place")
+            raise ValueError(f"invalid SGF: unexpected {token[0][:20]!r} at character {offset + 1}")
     if opened:
-        raise ValueError("this is no SGF: the text ends inside of a tree")
+        raise ValueError("invalid SGF: the text ends inside of a tree")
     if not tops:
-        raise ValueError("this is no SGF: it has no tree")
+        raise ValueError("invalid SGF: no tree")
     return [_root(number, top) for number, top in enumerate(tops, 1)]
 
 
 def _root(number: int, top: SgfNode) -> SgfNode | None:
-    """The root of a tree, which is the child of a node that stands for the collection. Raises ``ValueError``."""
+    """The root of a tree, the only child of ``top``. Raises ``ValueError`` for several children."""
     if len(top.children) > 1:
-        raise ValueError(f"game {number}: a tree starts with one node, got several variations")
+        raise ValueError(f"game {number}: a tree must start with one node, got several variations")
     return top.children[0] if top.children else None
 
 
 def _canonical(name: str) -> str:
-    """The name of a property: in upper case, or without its lower-case letters as in files before FF[4], if that is known."""
+    """The canonical name of a known property: upper-case, or without lower-case letters as in files before FF[4]."""
     for known in (name.upper(), re.sub("[a-z]", "", name)):
         if known in (*_COLORS, *_SETUP, *_FILE, "GM", "PL", "SZ", "C", "GC", "PB", "PW", "P1", "P2", "P3", "P4"):
             return known
@@ -153,21 +153,21 @@ def _canonical(name: str) -> str:
 
 
 def _tokens(text: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """The tokens of an SGF text except white space, each with its place. Raises ``ValueError`` for other text."""
+    """Yield the tokens of an SGF text with their offsets, without white space. Raises ``ValueError``."""
     offset = 0
     while offset < len(text):
         token = _TOKEN.match(text, offset)
         if not token:
-            raise ValueError(f"this is no SGF: {text[offset : offset + 20]!r} at character {offset + 1}")
+            raise ValueError(f"invalid SGF: {text[offset : offset + 20]!r} at character {offset + 1}")
         if not token[0].isspace():
             yield offset, token
         offset = token.end()
 
 
 def render(game: BlokusGame, actions: Sequence[int], players: Sequence[str] = ()) -> str:
-    """A game, finished or not, as a tree. Raises ``ValueError`` for an illegal action, or other options than the default."""
+    """Format a game, finished or not, as a tree. Raises ``ValueError`` for an illegal action or other options than default."""
     if game.config != game_of_name(game.name).config:
-        raise ValueError(f"{game.host.id} with other options than the default ones cannot be written as .blksgf")
+        raise ValueError(f"options of {game.host.id} must be default in .blksgf files, got {game.host.options}")
     root = f";GM[{game.name}]CA[UTF-8]"
     for player, name in zip(game.players, players, strict=bool(players)):
         root += f"P{player.upper()}[{_escaped(name)}]"
@@ -183,25 +183,25 @@ def render(game: BlokusGame, actions: Sequence[int], players: Sequence[str] = ()
 
 
 def read(path: str | Path, variations: bool = False) -> list[SgfGame]:
-    """Read the games of a file, as ``parse`` does.
+    """Read the games of a file, see ``parse``.
 
-    Raises ``OSError`` if it cannot be read, and ``RecordError`` if its content is wrong.
+    Raises ``OSError`` if the file cannot be read, ``RecordError`` for invalid content.
     """
     try:
         return parse(read_input(path, FILE_LIMIT).decode("utf-8-sig"), variations)
     except UnicodeDecodeError:
-        raise RecordError(f"{path} is not a file of games: it is not UTF-8 text") from None
+        raise RecordError(f"{path} is not a file of games: not UTF-8 text") from None
     except ValueError as error:
         raise RecordError(f"{path}: {error}") from None
 
 
 def write_records(path: str | Path, game: HostGame, records: Iterable[Record]) -> None:
-    """Write records as a file with one tree a game, replacing an existing file atomically.
+    """Write records as a file with one tree per game, replacing an existing file atomically.
 
-    Pentobi opens files of a single game.
+    Pentobi only opens files with a single game.
 
-    Raises ``ValueError`` if the game cannot be written, a record does not replay, or its moves lead to another result, because
-    a file has the moves alone; ``OSError`` as ``files.replacing``.
+    Raises ``ValueError`` for a game that cannot be written, and for a record whose moves are illegal or lead to another result,
+    because a file contains only moves; ``OSError`` if the file cannot be written.
     """
     names = blokus_game(game)
     with replacing(path) as file:
@@ -211,7 +211,7 @@ def write_records(path: str | Path, game: HostGame, records: Iterable[Record]) -
                 scores = parse(text)[0].scores
                 if record.scores != scores:
                     end = f"ends with the scores {list(scores)}" if scores else "is not over"
-                    raise ValueError(f"it {end}, and the record says {list(record.scores)}")
+                    raise ValueError(f"the replayed game {end}, but the scores of the record are {list(record.scores)}")
             except ValueError as error:
                 raise ValueError(f"game {number}: {error}") from None
 
@@ -229,9 +229,9 @@ def _games(root: SgfNode | None, variations: bool) -> list[SgfGame]:
     properties = root.properties if root else []
     names = ["".join(values) for name, values in properties if name == "GM"]
     if root is None or not names:
-        raise ValueError("it does not name its game, like GM[Blokus Duo]")
+        raise ValueError("the root has no name of the game, such as GM[Blokus Duo]")
     game = game_of_name(names[0])
-    values_of = {name: "".join(values) for name, values in reversed(properties)}  # the first of several stays
+    values_of = {name: "".join(values) for name, values in reversed(properties)}  # the first of several values wins
     given = [values_of.get(f"P{player.upper()}", "") for player in game.players]
     players = tuple(given) if any(given) else ()
     games: list[SgfGame] = []
@@ -251,13 +251,13 @@ def _games(root: SgfNode | None, variations: bool) -> list[SgfGame]:
 
 
 def _after(game: BlokusGame, line: _Line, node: SgfNode) -> _Line:
-    """A line after a node. Raises ``ValueError`` for illegal moves, and for other properties that change the position."""
+    """Extend a line by a node. Raises ``ValueError`` for illegal moves and for properties that set up a position."""
     for name, values in node.properties:
-        value = ",".join(values)  # a move has a value for each cell in files of early versions of Pentobi
+        value = ",".join(values)  # early versions of Pentobi write one value per cell of a move
         if name in _COLORS:
             line = _moved(game, line, name, value)
         elif name in _SETUP:
-            raise ValueError(f"it sets up a position ({name}); only games from the start are read")
+            raise ValueError(f"set-up positions ({name}) are not supported")
         elif name == "SZ" and value != str(game.config.size):
             raise ValueError(f"SZ[{value[:80]}] must be {game.config.size}, the size of {game.name}")
         elif name == "PL" and not line.position.is_terminal:
@@ -269,7 +269,7 @@ def _after(game: BlokusGame, line: _Line, node: SgfNode) -> _Line:
 
 
 def _moved(game: BlokusGame, line: _Line, name: str, value: str) -> _Line:
-    """A line after a move, the same after a pass that the rules imply. Raises ``ValueError``."""
+    """Extend a line by a move. A pass that the rules imply leaves it unchanged. Raises ``ValueError``."""
     position = line.position
     label = f"move {len(line.actions) + 1}"
     move = f"{label}, {name}[{value[:80]}]"
@@ -280,11 +280,11 @@ def _moved(game: BlokusGame, line: _Line, name: str, value: str) -> _Line:
     if value.strip().lower() in ("", PASS) and not game.has_passes:
         if game.must_pass(position, color):
             return line
-        raise ValueError(f"{move}, is a pass, which {game.name} does not have; colors without a move are skipped")
+        raise ValueError(f"{move}: {game.name} has no pass; colors without a move are skipped automatically")
     if position.is_terminal:
-        raise ValueError(f"{move}, comes after the end of the game")
+        raise ValueError(f"{move}: the game is over")
     if color != position.current_color:
-        raise ValueError(f"{move}, is not the turn of {game.colors[position.current_color][0].upper()}")
+        raise ValueError(f"{move}: it is the turn of {game.colors[position.current_color][0].upper()}")
     try:
         action = game.action(value)
         return _Line(position.after(action), (*line.actions, action))
@@ -300,7 +300,7 @@ def _colors(game: BlokusGame) -> dict[str, int]:
 
 
 def _unread(game: BlokusGame, root: SgfNode, variations: bool) -> Unread:
-    """The content of a tree that is not read."""
+    """Count the ignored content of a tree."""
     names = {f"P{player.upper()}" for player in game.players}
     properties: Counter[str] = Counter()
     once = {"GM", *names, *_FILE}  # read in the root, once

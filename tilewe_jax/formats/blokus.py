@@ -1,6 +1,6 @@
-"""Names of games, colours and moves as Pentobi and other Blokus programs write them.
+"""Names of games, colours and moves in the notation of Pentobi and other Blokus programs.
 
-A move is the list of the cells that it covers, ``e8,e9,f9``: the letter is the column, the number the row, a1 the bottom left.
+A move lists its cells, ``e8,e9,f9``: the letter is the column, the number the row, a1 the bottom left.
 """
 
 import re
@@ -16,7 +16,7 @@ from tilewe_jax.host_games import make_host_game
 PASS = notation.PASS
 """The move of a colour that does not place a piece."""
 PENTOBI_NAMES = {"duo_official": "Blokus Duo", "classic": "Blokus", "classic_2": "Blokus Two-Player"}
-"""The games that Pentobi has, by id, and its name for them."""
+"""Pentobi's names of games, by id."""
 
 _CELL = re.compile(r"a?[a-z][1-9][0-9]?")
 _TWO_COLORS = (("b", "blue", "black"), ("w", "green", "white"))
@@ -25,24 +25,24 @@ _FOUR_COLORS = (("1", "blue"), ("2", "yellow"), ("3", "red"), ("4", "green"))
 
 @dataclass(frozen=True)
 class BlokusGame:
-    """A game of the polyomino family by the names that other programs use."""
+    """Names of colours and moves of a game of the polyomino family, a ``tilewe_jax.formats.names.GtpGame``."""
 
     host: HostGame
-    """The game in plain Python."""
+    """The host form of the game."""
     config: Config
-    """The parameters of its rules."""
+    """The settings."""
     colors: tuple[tuple[str, ...], ...]
-    """For each colour its accepted names, lower-case; the first one is written."""
+    """Accepted names of each colour, lower-case; the first name is written."""
     has_deal: bool = False
 
     @property
     def has_passes(self) -> bool:
-        """Whether a colour that could place a piece may pass."""
+        """Whether a colour with a legal placement may pass."""
         return self.config.voluntary_pass
 
     @property
     def name(self) -> str:
-        """The name that ``set_game`` and game files use: Pentobi's where it has the game, else the id."""
+        """The name for ``set_game`` and game files: Pentobi's name if Pentobi has the game, otherwise the id."""
         return PENTOBI_NAMES.get(self.host.id, self.host.id)
 
     def start(self) -> PolyominoPosition:
@@ -51,37 +51,37 @@ class BlokusGame:
 
     @property
     def players(self) -> tuple[str, ...]:
-        """For each player the name that game files use: that of its colour; for two players with two colours b and w."""
+        """Names of the players in game files: their colours, or b and w for two players with two colours each."""
         names = self.colors if self.config.colors_per_player == 1 else _TWO_COLORS
         return tuple(accepted[0] for accepted in names)
 
     def deal_actions(self, initial: HostPosition) -> tuple[int, ...]:
-        """Nothing: chance decides nothing at the start."""
+        """Always empty, because these games have a fixed start."""
         return ()
 
     def current_color(self, position: PolyominoPosition) -> int:
-        """The colour to move; at the end the one that was asked last."""
+        """The colour to move; at the end an arbitrary colour."""
         return position.current_color
 
     def legal_actions(self, position: PolyominoPosition, color: int) -> list[int]:
-        """The placements that a colour has, be it its turn or not."""
+        """The placements of a colour, whether or not it is to move."""
         return position.position.actions(color)
 
     def must_pass(self, position: PolyominoPosition, color: int) -> bool:
-        """Whether a colour has no placement, or has passed."""
+        """Return whether a colour has passed or cannot place a piece."""
         return bool(position.position.out >> color & 1) or not position.position.can_place(color)
 
     def move_text(self, action: int, position: PolyominoPosition | None = None) -> str:
-        """The move of an action, the same in all positions: its cells, row by row from the bottom."""
+        """Format an action as a move: its cells, row by row from the bottom. Does not depend on the position."""
         if action == self.config.num_placements:
             return PASS
         return ",".join(map(notation.cell_name, notation.cells_of(self.config, action)))
 
     def move_info(self, text: str) -> str:
-        """A placement as Pentobi's ``move_info`` describes it, given as a move or an action id. Raises ``ValueError``.
+        """Describe a placement, given as a move or an action id, like Pentobi's ``move_info``. Raises ``ValueError``.
 
-        Its id, piece and cells; whether it breaks the point symmetry of the board, as it covers a cell and its counterpart; and
-        the move that is symmetric to it.
+        The description has its id, piece and cells; whether it breaks the point symmetry of the board by covering a cell and
+        its counterpart; and the symmetric move.
         """
         is_id = text.isascii() and text.isdigit() and len(text) <= 9
         action = int(text) if is_id else self.action(text)
@@ -101,34 +101,31 @@ class BlokusGame:
         )
 
     def action(self, text: str, position: PolyominoPosition | None = None) -> int:
-        """The action of a move, the same in all positions, whose cells may come in any order.
-
-        Raises ``ValueError`` for what is no move of this game.
-        """
+        """Parse a move, with its cells in any order. Does not depend on the position. Raises ``ValueError``."""
         text = "".join(text.split()).lower()
         if text == PASS:
             if self.config.voluntary_pass:
                 return self.config.num_placements
-            raise ValueError("pass is no move of this game; players who cannot move are skipped")
+            raise ValueError("this game has no pass; players without a move are skipped automatically")
         cells = text.split(",", MAX_PIECE_SIZE)
         if len(cells) > MAX_PIECE_SIZE or not all(map(_CELL.fullmatch, cells)):
-            raise ValueError(f"invalid move {text[:80]!r}; a move is the cells that it covers, like e8,e9,f9")
+            raise ValueError(f"invalid move {text[:80]!r}; a move lists its cells, like e8,e9,f9")
         try:
             return notation.action_of(self.config, map(notation.parse_cell, cells))
         except ValueError:
-            raise ValueError(f"invalid move {text!r}; these cells are no piece of the game on its board") from None
+            raise ValueError(f"invalid move {text!r}; these cells do not form a piece on the board") from None
 
 
 def blokus_game(host: HostGame) -> BlokusGame:
-    """The names of a game. Raises ``ValueError`` where it is none of the polyomino family."""
+    """The names of a game. Raises ``ValueError`` for games outside of the polyomino family."""
     if host.id not in VARIANTS:
-        raise ValueError(f"{host.id} has no moves that are sets of cells; the games that have are {', '.join(VARIANTS)}")
+        raise ValueError(f"game must be one of {', '.join(VARIANTS)} for moves that list cells, got {host.id}")
     config = _start(host).config
     return BlokusGame(host, config, _TWO_COLORS if config.colors == 2 else _FOUR_COLORS[: config.colors])
 
 
 def game_of_name(name: str) -> BlokusGame:
-    """The game with default options that a name stands for, Pentobi's or an id, in any case. Raises ``ValueError``."""
+    """The game with default options by its id or Pentobi's name, ignoring case. Raises ``ValueError``."""
     for game_id in VARIANTS:
         if name.lower() in (game_id, PENTOBI_NAMES.get(game_id, game_id).lower()):
             return blokus_game(make_host_game(game_id))

@@ -1,4 +1,4 @@
-"""Games as the Go Text Protocol (GTP) names them: what an engine and its client need of a game, whichever it is."""
+"""Names of games, colours and moves in the Go Text Protocol (GTP), for engines and clients."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -10,19 +10,19 @@ from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.host_games import make_host_game
 
 GTP_GAMES = (*VARIANTS, "santorini")
-"""Ids of the games that have names for GTP."""
+"""Ids of the games that GTP supports."""
 
 
 class GtpGame(Protocol):
-    """A game by the names of its colours and moves. Positions are those in plain Python that its own ``start`` gives."""
+    """Names of the colours and moves of a game. Positions are host positions."""
 
     @property
     def host(self) -> HostGame:
-        """The game in plain Python."""
+        """The host form of the game."""
 
     @property
     def config(self) -> Any:
-        """The parameters of its rules, which have a ``size``; equal where two games are the same one."""
+        """The settings, which have a ``size`` and are equal for equal games."""
 
     @property
     def name(self) -> str:
@@ -30,49 +30,49 @@ class GtpGame(Protocol):
 
     @property
     def colors(self) -> tuple[tuple[str, ...], ...]:
-        """For each colour its accepted names, lower-case; the first one is written. Players may have two colours."""
+        """Accepted names of each colour, lower-case; the first name is written. Players may have two colours."""
 
     @property
     def has_deal(self) -> bool:
-        """Whether chance decides how a game begins, so that its first actions over GTP are ``deal_actions``."""
+        """Whether the game has a random start; over GTP, its first actions are then ``deal_actions``."""
 
     @property
     def has_passes(self) -> bool:
-        """Whether a colour that could do something else may pass."""
+        """Whether a colour with another legal move may pass."""
 
     def start(self) -> Any:
         """The position before the first command ``play``."""
 
     def deal_actions(self, initial: HostPosition) -> Sequence[int]:
-        """The actions that lead from ``start`` to an initial position; none where ``has_deal`` is false."""
+        """The actions from ``start`` to an initial position; empty unless ``has_deal``."""
 
     def current_color(self, position: Any) -> int:
         """The colour to move; unspecified at the end."""
 
     def move_text(self, action: int, position: Any) -> str:
-        """The move of an action that is legal in a position."""
+        """Format a legal action as a move."""
 
     def action(self, text: str, position: Any) -> int:
-        """The action of a move in a position. Raises ``ValueError`` for what is no move."""
+        """Parse a move. Raises ``ValueError``."""
 
     def legal_actions(self, position: Any, color: int) -> Sequence[int]:
-        """The actions that a colour could choose if it were its turn. Raises ``ValueError`` where that cannot be said."""
+        """The legal actions of a colour, as if it were to move. Raises ``ValueError`` if they are undefined."""
 
     def must_pass(self, position: Any, color: int) -> bool:
-        """Whether a colour whose turn it is not is one that passes from now on, as ``genmove`` then answers."""
+        """Whether ``genmove`` answers with a pass for a colour that is not to move, because it has no more moves."""
 
 
 def gtp_game(name: str, **options: Any) -> GtpGame:
-    """A game by its id and options, as for ``tilewe_jax.make``. Raises ``ValueError`` for a game without moves in GTP."""
+    """The names of a game by its id and options. Raises ``ValueError`` for a game that GTP does not support."""
     if name == "santorini":
         return santorini_game(**options)
     if name not in GTP_GAMES:
-        raise ValueError(f"{name} has no moves in GTP; the games that have are {', '.join(GTP_GAMES)}")
+        raise ValueError(f"game must be one of {', '.join(GTP_GAMES)} for GTP, got {name}")
     return blokus_game(make_host_game(name, **options))
 
 
 def color_of(game: GtpGame, name: str) -> int:
-    """The colour of a game that one of its names stands for, in any case. Raises ``ValueError``."""
+    """The index of a colour by one of its names, ignoring case. Raises ``ValueError``."""
     for color, names in enumerate(game.colors):
         if name.lower() in names:
             return color
@@ -80,7 +80,7 @@ def color_of(game: GtpGame, name: str) -> int:
 
 
 def gtp_game_of_name(name: str) -> GtpGame:
-    """The game with default options that the name in a command ``set_game`` stands for. Raises ``ValueError``."""
+    """The game with default options by its name for ``set_game``. Raises ``ValueError``."""
     if name.lower() == "santorini":
         return santorini_game()
     try:

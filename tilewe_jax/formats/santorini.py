@@ -1,7 +1,7 @@
-"""Santorini by the names of its colours and moves in the Go Text Protocol (GTP), which are those of records and of the viewer.
+"""Names of colours and moves of Santorini in the Go Text Protocol (GTP).
 
-A turn is ``c4-d4*e3``: the worker on c4 moves to d4 and builds on e3. A worker is placed with the name of its cell, ``c4``. The
-letter is the column, the number the row, a1 the bottom left.
+A turn is ``c4-d4*e3``: the worker on c4 moves to d4 and builds on e3. A placement is the name of the cell, ``c4``. The letter
+is the column, the number the row, a1 the bottom left.
 """
 
 from dataclasses import dataclass
@@ -15,18 +15,17 @@ from tilewe_jax.host_games import make_host_game
 
 @dataclass(frozen=True)
 class SantoriniNames:
-    """Santorini by the names that other programs use, a ``tilewe_jax.formats.names.GtpGame``.
+    """Names of colours and moves of Santorini, a ``tilewe_jax.formats.names.GtpGame``.
 
-    Unless the placement is "default" a game begins on the empty board, and its first four moves place workers: one each in
-    turns, whoever has decided where.
+    Unless the placement is "default", a game starts on the empty board, and the first four moves place workers in turns.
     """
 
     host: HostGame
-    """The game in plain Python."""
+    """The host form of the game."""
     config: Config
-    """The parameters of its rules."""
+    """The settings."""
     colors: tuple[tuple[str, ...], ...] = (("b", "blue", "black"), ("w", "red", "white"))
-    """For each player the accepted names of its colour, lower-case; the first one is written."""
+    """Accepted names of each colour, lower-case; the first name is written."""
     has_passes: bool = False
 
     @property
@@ -36,7 +35,7 @@ class SantoriniNames:
 
     @property
     def has_deal(self) -> bool:
-        """Whether the cells of the workers are drawn."""
+        """Whether the workers start on random cells."""
         return self.config.placement == "random"
 
     def start(self) -> SantoriniBoard:
@@ -44,7 +43,7 @@ class SantoriniNames:
         return SantoriniBoard.start(self.config.size, "default" if self.config.placement == "default" else "chosen")
 
     def deal_actions(self, initial: HostPosition) -> list[int]:
-        """The actions that place the workers as in an initial position."""
+        """The actions that place the workers as in an initial position; empty unless ``has_deal``."""
         if not self.has_deal:
             return []
         assert isinstance(initial, SantoriniBoard)
@@ -52,11 +51,11 @@ class SantoriniNames:
         return [NUM_TURNS + cell[0] * initial.size + cell[1] for piece in PLACING_ORDER if (cell := cells[piece])]
 
     def move_text(self, action: int, position: SantoriniBoard) -> str:
-        """The move of a legal action."""
+        """Format a legal action as a move."""
         return position.action_name(action)
 
     def action(self, text: str, position: SantoriniBoard) -> int:
-        """The action of a legal move. Raises ``ValueError``, which names the rule that the move breaks."""
+        """Parse a legal move. Raises ``ValueError``, which names the rule that the move breaks."""
         text = "".join(text.split()).lower()
         try:
             return position.action(text)
@@ -64,20 +63,20 @@ class SantoriniNames:
             raise ValueError(f"invalid move {text[:80]!r}: {str(error)[:200]}") from None
 
     def current_color(self, position: SantoriniBoard) -> int:
-        """The player to move; at the end the one who has lost."""
+        """The player to move; at the end, the loser."""
         return position.current_player
 
     def legal_actions(self, position: SantoriniBoard, color: int) -> list[int]:
-        """The legal actions of the player to move, none when the game is over. Raises ``ValueError`` for the other player."""
+        """The legal actions of the player to move; empty at the end. Raises ``ValueError`` for the other player."""
         if not position.is_terminal and color != position.current_player:
             raise ValueError(f"it is the turn of {self.colors[position.current_player][0]}")
         return position.legal_actions()
 
     def must_pass(self, position: SantoriniBoard, color: int) -> bool:
-        """False: nobody passes in Santorini."""
+        """Always false, because Santorini has no passes."""
         return False
 
 
 def santorini_game(**options: Any) -> SantoriniNames:
-    """Santorini by its options, as for ``tilewe_jax.make``. Raises ``ValueError``."""
+    """The names of Santorini with these options. Raises ``ValueError``."""
     return SantoriniNames(make_host_game("santorini", **options), santorini(**options))

@@ -22,8 +22,8 @@ from tilewe_jax.games.triominos.tiles import digits
 from tilewe_jax.lanes import random_words, rule_per_lane, while_any
 
 NEXT_ROUND_DIVISOR = 32
-"""Each pass deals the next rounds of ``lanes / NEXT_ROUND_DIVISOR`` games. Most rounds have more steps than this divisor, so that
-one pass suffices in most steps."""
+"""Each pass deals the next rounds of ``lanes / NEXT_ROUND_DIVISOR`` games. Most rounds have more steps than this divisor, so
+that one pass suffices in most steps."""
 
 
 @dataclass(frozen=True)

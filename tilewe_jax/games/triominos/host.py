@@ -413,8 +413,8 @@ def read_deal(config: Config, deal: Any) -> tuple[list[int], int, tuple[int, int
     Raises ``ValueError`` for an invalid deal.
     """
     error = ValueError(
-        f"a deal must have tiles, all {config.tiles} in dealing order; starter, the first player, from 0; and seed, two integers"
-        " of 32 bits"
+        f"a deal must have tiles, all {config.tiles} in dealing order; starter, the first player from 0; and seed, two words of"
+        " 32 bits"
     )
     if not isinstance(deal, dict) or not all(isinstance(deal.get(name), list) for name in ("tiles", "seed")):
         raise error

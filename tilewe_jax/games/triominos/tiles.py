@@ -98,8 +98,8 @@ _NEIGHBOURS = neighbours((0, 0))
 NEIGHBOURHOOD = _NEIGHBOURS + tuple(
     cell for vertex in vertices((0, 0)) for cell in cells_around(vertex) if cell not in ((0, 0), *_NEIGHBOURS)
 )
-"""Offsets (columns, rows) of the neighbourhood of a cell that faces up; negate the rows for a cell that faces down. Bit ``i`` of
-a neighbour mask stands for ``NEIGHBOURHOOD[i]``."""
+"""Offsets (columns, rows) of the neighbourhood of a cell that faces up; negate the rows for a cell that faces down. Bit ``i``
+of a neighbour mask stands for ``NEIGHBOURHOOD[i]``."""
 SHARED_CORNERS = tuple(
     tuple((mine, theirs) for mine in range(3) for theirs in range(3) if vertices((0, 0))[mine] == vertices(cell)[theirs])
     for cell in NEIGHBOURHOOD
