@@ -1,8 +1,8 @@
-"""Golden playthroughs: a small game of each kind as a text, for people to read in a diff. Draws them anew as a program:
+"""Golden playthroughs: a small game of each kind as text. To draw new playthroughs, run:
 
     python -m tests.tilewe_jax.playthroughs
 
-A file records deal and actions, so that it does not depend on random numbers; everything else in it follows from them.
+A file records the deal and the actions, from which the rest follows, so that it does not depend on random numbers.
 """
 
 import hashlib
@@ -29,13 +29,13 @@ GAMES: dict[str, dict[str, Any]] = {
     "santorini": {"size": 4, "placement": "random"},
     "triominos": {"tiles": 20, "tray": 3, "players": 3, "game": "target", "target": 90, "start": "winner"},
 }
-"""The options of each game: as small as they may be, with as many of its rules as there is room for."""
+"""Options of each game: small boards that exercise most rules."""
 SHOWN = 8
-"""Names of so many legal actions are shown."""
+"""Maximum number of names of legal actions per position."""
 
 
 def path_of(name: str) -> Path:
-    """The file of a game in the present version of its rules."""
+    """The file of a game in the current version of its rules."""
     return FOLDER / f"{name}_v{tilewe_jax.make(name, **GAMES[name]).version}.txt"
 
 
@@ -44,8 +44,8 @@ def played(name: str, deal: Any = None, actions: Sequence[int] | None = None) ->
 
     Args:
       name: the game.
-      deal: its deal; drawn where no actions are given.
-      actions: its actions; drawn by default.
+      deal: the deal; ignored and drawn if ``actions`` is ``None``.
+      actions: the actions; drawn by default.
     """
     game = tilewe_jax.make(name, **GAMES[name])
     draw = random.Random(f"{name} {game.version}")
@@ -92,13 +92,13 @@ def played(name: str, deal: Any = None, actions: Sequence[int] | None = None) ->
 
 
 def replayed(name: str, text: str) -> str:
-    """The text of the game whose deal and actions stand in a text."""
+    """The text of the game with the deal and actions of another text."""
     (deal,) = re.findall(r"^deal: (.*)$", text, re.MULTILINE)
     return played(name, json.loads(deal), [int(action) for action in re.findall(r"^action: (\d+) ", text, re.MULTILINE)])
 
 
 def observe(game: Any, position: single.Position, seat: int) -> np.ndarray:
-    """An observation in ten thousandths, which no compiler rounds differently."""
+    """An observation in integer ten-thousandths, which do not depend on the rounding of a compiler."""
     return np.round(10_000 * single.observe(game, position.state, seat)).astype(np.int64)
 
 
@@ -108,7 +108,7 @@ def digest(numbers: np.ndarray) -> str:
 
 
 def main() -> None:
-    """Write all files, and delete those of other versions."""
+    """Write all files and delete files of other versions."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for old in FOLDER.glob("*.txt"):
         old.unlink()

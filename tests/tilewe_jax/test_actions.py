@@ -1,4 +1,4 @@
-"""Actions and states that callers give from outside: the same checks in every adapter."""
+"""Validation of actions and states given by callers, the same in every adapter."""
 
 from collections.abc import Callable
 from typing import Any
@@ -81,7 +81,7 @@ def test_actions_are_integers_in_range(adapter: str) -> None:
 
 
 @pytest.mark.parametrize("adapter", STEPS)
-def test_arrays_without_axes_are_integers(adapter: str) -> None:
+def test_scalar_arrays_are_accepted(adapter: str) -> None:
     step, legal = STEPS[adapter]()
     step(np.array(legal))
     step, legal = STEPS[adapter]()
@@ -89,7 +89,7 @@ def test_arrays_without_axes_are_integers(adapter: str) -> None:
 
 
 @pytest.mark.untyped
-def test_functions_refuse_what_adapters_refuse() -> None:
+def test_functions_reject_invalid_actions() -> None:
     state = GAME.init(jax.random.key(0))
     legal = int(np.argmax(GAME.legal_action_mask(state)))
     for action in NOT_INTEGERS:
@@ -121,7 +121,7 @@ def test_actions_of_a_batch_are_integers_in_range() -> None:
             envs.step(np.array([0, action]))
 
 
-def test_a_step_after_the_end_asks_for_a_reset() -> None:
+def test_steps_after_the_end_require_a_reset() -> None:
     peer = pytest.importorskip("gymnasium")
     env = pytest.importorskip("tilewe_jax.interop.gymnasium").GameEnv(GAME)
     with pytest.raises(peer.error.ResetNeeded):
@@ -151,7 +151,7 @@ def test_integers_outside_of_the_range_are_illegal_in_pgx() -> None:
             env.step(state, action)
 
 
-def test_illegal_actions_are_refused_by_open_spiel_and_alpha_zero() -> None:
+def test_open_spiel_and_alpha_zero_reject_illegal_actions() -> None:
     for adapter in ("open_spiel", "alpha_zero-santorini"):
         step, _ = STEPS[adapter]()
         mask = np.asarray(GAME.legal_action_mask(GAME.init(jax.random.key(0))))
@@ -159,7 +159,7 @@ def test_illegal_actions_are_refused_by_open_spiel_and_alpha_zero() -> None:
             step(int(np.argmin(mask)))
 
 
-def test_moves_of_the_drop_in_are_integers() -> None:
+def test_drop_in_moves_are_integers() -> None:
     board = Board(2)
     move = board.generate_legal_moves()[0]
     assert Move(np.int64(move.piece), move.rotation, move.contact, move.to_tile) == move  # type: ignore[arg-type]
@@ -182,12 +182,13 @@ OTHERS = [
 
 @pytest.mark.untyped
 @pytest.mark.parametrize(("game", "other"), OTHERS, ids=lambda game: game.id)
-def test_a_state_of_another_game_is_refused(game: Any, other: Any) -> None:
+def test_states_of_other_games_are_rejected(game: Any, other: Any) -> None:
     key = jax.random.key(0)
     state = jax.eval_shape(other.init, key)
     environment = Environment(game)
     games, _ = jax.eval_shape(lambda key: Environment(other).reset(key, 2), key)
     search = Search(game, uniform_evaluator(game), PuctRule(), SearchSettings(2, 2))
+    host_state = other.init(key)
     for call in (
         lambda: jax.eval_shape(lambda state: game.step(state, 0), state),
         lambda: jax.eval_shape(lambda state: game.apply(state, jnp.int32(0)), state),
@@ -197,15 +198,15 @@ def test_a_state_of_another_game_is_refused(game: Any, other: Any) -> None:
         lambda: jax.eval_shape(lambda state: game.playout(state, key), state),
         lambda: jax.eval_shape(lambda state: search(state, key), state),
         lambda: jax.eval_shape(lambda games: environment.step(games, jnp.zeros(2, jnp.int32)), games),
-        lambda: game.host(other.init(key)),
-        lambda: game.text(other.init(key)),
+        lambda: game.host(host_state),
+        lambda: game.text(host_state),
     ):
         with pytest.raises((TypeError, ValueError), match=game.id):
             call()
 
 
 @pytest.mark.untyped
-def test_a_batch_of_states_is_refused_where_one_is_expected() -> None:
+def test_batches_of_states_are_rejected_by_unbatched_functions() -> None:
     states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 2))
     with pytest.raises(ValueError, match="expected"):
         GAME.step(states, 0)
@@ -215,7 +216,7 @@ def test_a_batch_of_states_is_refused_where_one_is_expected() -> None:
 
 
 @pytest.mark.untyped
-def test_boards_of_another_size_are_refused() -> None:
+def test_boards_of_other_sizes_are_rejected() -> None:
     game = SantoriniGame(4)
     for call in (lambda: game.getValidMoves(SantoriniGame(3).getInitBoard(), 1), lambda: game.getNextState(np.zeros(3), 1, 0)):
         with pytest.raises(ValueError, match="shape"):

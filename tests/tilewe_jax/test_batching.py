@@ -1,3 +1,5 @@
+from typing import Any
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -10,8 +12,9 @@ from tilewe_jax import batching
 from tilewe_jax.game import Game
 
 GAME = tilewe_jax.make("duo_official", size=6, pieces=("O1", "I2", "L3", "T4", "W5", "F5"))
+SANTORINI = tilewe_jax.make("santorini", size=3, placement="random")
 BATCH = 16
-"""The batch of most tests, as the rules are traced anew for each size."""
+"""Batch size of most tests, so that functions are compiled once."""
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +22,7 @@ def trajectory() -> batching.Trajectory:
     return jax.jit(lambda key: batching.trajectories(GAME, key, BATCH))(jax.random.key(5))
 
 
-def test_a_rollout_plays_every_game_to_its_end() -> None:
+def test_rollouts_play_games_to_the_end() -> None:
     play = jax.jit(lambda key: batching.rollout(GAME, key, BATCH))
     games = play(jax.random.key(5))
     functions = batched(GAME)
@@ -48,7 +51,7 @@ def test_trajectories_replay(trajectory: batching.Trajectory) -> None:
     np.testing.assert_array_equal((actions >= 0).sum(axis=0), trajectory.rollout.lengths)
 
 
-def test_a_policy_chooses() -> None:
+def test_policies_choose_actions() -> None:
     def lowest(state, key):
         del key
         return GAME.legal_list(state, 1)[0]
@@ -58,7 +61,7 @@ def test_a_policy_chooses() -> None:
     assert GAME.piece_of(int(games.actions[0, 0])) == "O1"
 
 
-def test_an_illegal_choice_is_refused_and_cannot_hang() -> None:
+def test_illegal_choices_are_counted_and_cannot_hang() -> None:
     def stubborn(state, key):
         del key
         first = jnp.all(state.hands[0] == state.hands[1])
@@ -71,7 +74,7 @@ def test_an_illegal_choice_is_refused_and_cannot_hang() -> None:
     assert (np.asarray(games.actions)[:, 1:] == -1).all()
 
 
-def test_a_stream_restarts_and_hands_out_no_blocked_player() -> None:
+def test_streams_restart_games_and_skip_blocked_players() -> None:
     batch, quota = BATCH, np.array([0, 1, 2, 3] * 4, np.int32)
     start = jax.jit(lambda key: batching.init_stream(GAME, key, batch, jnp.asarray(quota)))
     play = jax.jit(lambda stream: batching.run_stream(GAME, stream, 40))
@@ -96,8 +99,8 @@ def test_a_stream_restarts_and_hands_out_no_blocked_player() -> None:
     assert np.concatenate(scores).min() > 0
 
 
-def test_stream_and_rollout_play_the_same_kind_of_game() -> None:
-    """Mean score and length of both agree within 4 standard errors."""
+def test_statistics_of_streams_and_rollouts_agree() -> None:
+    """Mean scores and lengths agree within four standard errors."""
     games = jax.jit(lambda key: batching.rollout(GAME, key, 512))(jax.random.key(0))
     stream = jax.jit(lambda key: batching.init_stream(GAME, key, 512, 1))(jax.random.key(1))
     _, steps = jax.jit(lambda stream: batching.run_stream(GAME, stream, 2 * GAME.max_steps))(stream)
@@ -108,9 +111,9 @@ def test_stream_and_rollout_play_the_same_kind_of_game() -> None:
         assert abs(np.mean(by_rollout) - np.mean(by_stream)) < 4 * error
 
 
-@pytest.mark.parametrize("game", [GAME, tilewe_jax.make("santorini", size=3, placement="random")], ids=lambda game: game.id)
-def test_auto_reset_gives_each_game_that_ended_the_start_of_its_own_key(game: Game) -> None:
-    batch = 100  # more than one round of resets where chance takes part in the start
+@pytest.mark.parametrize("game", [GAME, SANTORINI], ids=lambda game: game.id)
+def test_auto_reset_starts_each_finished_game_with_its_key(game: Game) -> None:
+    batch = 100  # several rounds of resets for a random start
     keys = jax.random.split(jax.random.key(0), batch)
     state = batched(game).step(batched(game).init(keys), batched(game).sample_action(batched(game).init(keys), keys))
     new = batched(game).init(jax.random.split(jax.random.key(1), batch))
@@ -123,25 +126,25 @@ def test_auto_reset_gives_each_game_that_ended_the_start_of_its_own_key(game: Ga
         assert_same(reset(ended), expected)
 
 
-def test_the_environment_restarts_and_keeps_the_last_observation_of_each_game() -> None:
+def test_environments_restart_games_and_keep_last_observations() -> None:
     chex.clear_trace_counter()
-    environment = batching.Environment(GAME)
-    batch, functions = BATCH, batched(GAME)
+    game = tilewe_jax.make("santorini", size=3)
+    environment = batching.Environment(game)
+    batch, functions = BATCH, batched(game)
     games, timestep = jax.jit(environment.reset, static_argnums=1)(jax.random.key(0), batch)
     step = jax.jit(chex.assert_max_traces(environment.step, n=1))
-    sample = jax.jit(jax.vmap(GAME.sample_action))
-    initial = GAME.init(jax.random.key(0))
+    initial = game.init(jax.random.key(0))
     ends = np.zeros(batch, int)
-    for i in range(90):
+    for i in range(60):
         before, mover = games, timestep.current_player
-        action = sample(games.state, jax.random.split(jax.random.key(i), batch))
+        action = functions.sample_action(games.state, jax.random.split(jax.random.key(i), batch))
         games, timestep = step(games, action)
         after = functions.step(before.state, action)
         over = np.asarray(functions.is_terminal(after))
         np.testing.assert_array_equal(timestep.terminated, over)
         assert not np.asarray(timestep.truncated).any()
         assert not np.asarray(timestep.illegal).any()
-        np.testing.assert_array_equal(timestep.current_player, games.state.current_color)
+        np.testing.assert_array_equal(timestep.current_player, games.state.current_player)
         np.testing.assert_allclose(timestep.rewards, np.where(over[:, None], 2 * functions.returns(after) - 1, 0), atol=1e-6)
         assert_same(timestep.last_observation, functions.observe(after, mover))
         assert_same(timestep.observation, functions.observe(games.state, timestep.current_player))
@@ -154,44 +157,49 @@ def test_the_environment_restarts_and_keeps_the_last_observation_of_each_game() 
     assert (ends >= 2).all()
 
 
-def test_rewards_are_zero_sum_or_shares_of_the_win() -> None:
-    game = tilewe_jax.make("tilewe", size=5, players=3, pieces=["O1", "I2"])
-    totals = {}
-    for rewards in ("zero_sum", "win_shares"):
-        environment = batching.Environment(game, rewards)
-        step, given = jax.jit(environment.step), []
-        games, timestep = environment.reset(jax.random.key(0), 2)
-        while not given:
-            games, timestep = step(games, timestep.legal_action_mask.argmax(axis=1))
-            assert not timestep.rewards[~timestep.terminated].any()
-            given += list(timestep.rewards[timestep.terminated])
-        totals[rewards] = np.array(given)
-    np.testing.assert_allclose(totals["win_shares"].sum(axis=-1), 1, rtol=1e-6)
-    np.testing.assert_allclose(totals["zero_sum"], (3 * totals["win_shares"] - 1) / 2, atol=1e-6)
+def test_kinds_of_rewards() -> None:
+    game = tilewe_jax.make("triominos", tiles=4, tray=1, players=3)
+    environments = [batching.Environment(game, rewards) for rewards in ("zero_sum", "win_shares")]
+
+    @jax.jit
+    def step(games: Any) -> Any:
+        action = jax.vmap(game.sample_action)(games.state, jax.random.split(games.key, 2))
+        return [environment.step(games, action) for environment in environments]
+
+    games, _ = environments[0].reset(jax.random.key(0), 2)
+    terminated = np.zeros(2, bool)
+    while not terminated.any():
+        (games, timestep), (_, shares) = step(games)
+        terminated = np.asarray(timestep.terminated)
+        assert not timestep.rewards[~terminated].any()
+    returns = np.asarray(shares.rewards)[terminated]
+    np.testing.assert_allclose(returns.sum(axis=-1), 1, rtol=1e-6)
+    np.testing.assert_allclose(timestep.rewards[terminated], (3 * returns - 1) / 2, atol=1e-6)
     with pytest.raises(ValueError, match="zero_sum, win_shares"):
         batching.Environment(game, rewards="points")
 
 
 @pytest.mark.untyped
-def test_the_environment_reports_illegal_actions_and_refuses_nonsense() -> None:
-    environment = batching.Environment(GAME)
-    games, _ = environment.reset(jax.random.key(0), BATCH)
-    legal = int(GAME.legal_list(GAME.init(jax.random.key(0)), 1)[0])
-    after, timestep = jax.jit(environment.step)(games, jnp.array([legal, -1, GAME.num_actions] + [0] * 13, jnp.int32))
+def test_environments_report_illegal_actions_and_reject_invalid_arguments() -> None:
+    game = tilewe_jax.make("santorini", size=3)
+    environment = batching.Environment(game)
+    games, timestep = jax.jit(environment.reset, static_argnums=1)(jax.random.key(0), BATCH)
+    legal, illegal = int(timestep.legal_action_mask[0].argmax()), int(timestep.legal_action_mask[0].argmin())
+    after, timestep = jax.jit(environment.step)(games, jnp.array([legal, -1, game.num_actions] + [illegal] * 13, jnp.int32))
     assert timestep.illegal.tolist() == [False] + [True] * 15
     assert after.steps.tolist() == [1] + [0] * 15
     assert_same(rows(after.state, slice(1, None)), rows(games.state, slice(1, None)))
     with pytest.raises(ValueError, match=r"shape \(16,\)"):
         environment.step(games, jnp.zeros(3, jnp.int32))
-    with pytest.raises(TypeError, match="must be int32, not float32"):
+    with pytest.raises(TypeError, match="int32, got float32"):
         environment.step(games, jnp.zeros(BATCH, jnp.float32))
     with pytest.raises(ValueError, match="batch must"):
         environment.reset(jax.random.key(0), 0)
 
 
-def test_several_devices_play_what_one_plays() -> None:
+def test_several_devices_match_one_device() -> None:
     def play(key):
-        return batching.rollout(GAME, key, 4)
+        return batching.rollout(SANTORINI, key, 4)
 
     keys = jax.random.split(jax.random.key(2), 4)
     games = jax.jit(batching.over_devices(play, 4))(keys)

@@ -21,24 +21,24 @@ STATE_BYTES = {
 }
 
 SLOW = ("tilewe", "duo", "duo_official", "classic", "classic_2", "triominos")
-"""Of their rules engines a smaller game is among ``VARIATIONS``."""
+"""Games whose rules engine is also tested with a smaller game of ``VARIATIONS``."""
 
 VARIATIONS = [
     slow("tilewe", {"players": 1}),
-    ("tilewe", {"players": 2, "size": 5, "pieces": ("O1", "I2", "L3", "X5")}),
+    slow("tilewe", {"players": 2, "size": 5, "pieces": ("O1", "I2", "L3", "X5")}),
     slow("duo", {"voluntary_pass": True, "size": 7}),
-    ("duo", {"voluntary_pass": True, "size": 7, "pieces": ("O1", "I2", "L3", "T4")}),
+    ("duo", {"voluntary_pass": True, "size": 5, "pieces": ("O1", "I2", "L3")}),
     slow("classic_2", {"size": 6, "pieces": ("O1", "I2", "L3", "T4")}),
-    ("santorini", {"size": 4, "placement": "chosen"}),
+    ("santorini", {"size": 3, "placement": "chosen"}),
     slow("santorini", {"size": 3, "placement": "random"}),
-    ("triominos", {"players": 3, "tiles": 10, "tray": 2, "start": "highest"}),
+    slow("triominos", {"players": 3, "tiles": 10, "tray": 2, "start": "highest"}),
+    ("triominos", {"tiles": 4, "tray": 1}),
 ]
 
 
-@pytest.mark.parametrize("name", [slow(name) if name in SLOW else name for name in available_games()])
-def test_every_registered_game_conforms(name: str) -> None:
-    # One game of each engine without `jit` too.
-    eager = name in ("tilewe", "santorini", "triominos")
+@pytest.mark.parametrize("name", [slow(name) for name in available_games()])
+def test_registered_games_conform(name: str) -> None:
+    eager = name in ("tilewe", "santorini", "triominos")  # one game of each engine
     conformance.check(tilewe_jax.make(name), max_state_bytes=STATE_BYTES[name], eager=eager)
 
 
@@ -88,20 +88,20 @@ class Broken(TicTacToe):
 @pytest.mark.parametrize(
     ("fault", "law"),
     [
-        ("scores", r"scores.*: expected an array int32\[2\], got float32\[2\]"),
-        ("returns", "returns must sum to 1 at the end"),
-        ("is_legal", "is_legal must be false for what is no action id"),
-        ("apply", "a random game goes on after max_steps = 9 actions"),
+        ("scores", r"scores.*float32\[2\]"),
+        ("returns", "returns must sum to 1"),
+        ("is_legal", "is_legal must be false"),
+        ("apply", "max_steps = 9"),
         ("heuristic_value", "heuristic_value must sum to 1"),
-        ("outcomes_of_actions", "outcomes_of_actions disagrees with the end of a game, or with the replies"),
+        ("outcomes_of_actions", "outcomes_of_actions disagrees"),
     ],
 )
-def test_faults_are_named(fault: str, law: str) -> None:
+def test_errors_name_the_violated_law(fault: str, law: str) -> None:
     with pytest.raises(conformance.ConformanceError, match=law):
         conformance.check(Broken(fault), eager=False)
 
 
-def test_a_game_that_is_not_registered_conforms(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unregistered_games_conform(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert TicTacToe().id not in available_games()
     monkeypatch.setattr(conformance, "_SECONDS_BETWEEN_LINES", -1.0)
     conformance.check(TicTacToe())
@@ -113,7 +113,7 @@ def test_a_game_that_is_not_registered_conforms(capsys: pytest.CaptureFixture[st
 
 
 class Traced(TicTacToe):
-    """Tic-tac-toe that counts how often Python runs its rules."""
+    """Tic-tac-toe that counts the traces of its rules."""
 
     calls = 0
 
@@ -122,8 +122,8 @@ class Traced(TicTacToe):
         return super().legal_action_mask(state)
 
 
-def test_rules_are_traced_a_few_times_whatever_the_number_of_positions(capsys: pytest.CaptureFixture[str]) -> None:
-    """Rules with loops take seconds to compile, and outside of ``jit`` each call would compile them again."""
+def test_number_of_traces_does_not_grow_with_positions(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rules with loops take seconds to compile; without ``jit``, each call would compile them again."""
     game = Traced()
     position = game.host(game.init(jax.random.key(0)))
     calls = []
@@ -143,21 +143,19 @@ def test_rules_are_traced_a_few_times_whatever_the_number_of_positions(capsys: p
     assert capsys.readouterr().err == ""
 
 
-def test_a_function_that_looks_at_other_games_is_found() -> None:
-    """As ``heuristic_logits`` of Santorini once did, by a sum over the wrong axis of a function of many games."""
-
+def test_dependence_on_other_games_of_a_batch_is_detected() -> None:
     @jax.custom_batching.custom_vmap
-    def crowd(value):
+    def sum_over_batch(value):
         return value
 
-    @crowd.def_vmap
+    @sum_over_batch.def_vmap
     def _(size, mapped, values):
         del size, mapped
         return jnp.broadcast_to(jnp.sum(values), values.shape), True
 
-    class Crowded(TicTacToe):
+    class Dependent(TicTacToe):
         def heuristic_logits(self, state, actions):
-            return jnp.broadcast_to(crowd(jnp.argmax(state.cells).astype(jnp.float32)), actions.shape)
+            return jnp.broadcast_to(sum_over_batch(jnp.argmax(state.cells).astype(jnp.float32)), actions.shape)
 
     with pytest.raises(conformance.ConformanceError, match="heuristic_logits"):
-        conformance.check(Crowded(), eager=False)
+        conformance.check(Dependent(), eager=False)

@@ -1,4 +1,4 @@
-"""Games in plain Python by name are the games that ``make`` gives."""
+"""Host forms of games by name agree with the games of ``make``."""
 
 import random
 from typing import Any
@@ -29,7 +29,7 @@ DEAL = {"tiles": random.Random(1).sample(TILES, len(TILES)), "starter": 1, "seed
         ("triominos", {"tiles": 10, "tray": 3}, DEAL),
     ],
 )
-def test_the_host_form_is_the_game(name: str, given: dict[str, Any], deal: Any) -> None:
+def test_host_forms_match_games(name: str, given: dict[str, Any], deal: Any) -> None:
     game, host = make(name, **given), make_host_game(name, **given)
     for field in ("id", "version", "num_players", "num_actions", "max_steps"):
         assert getattr(host, field) == getattr(game, field)
@@ -42,7 +42,7 @@ def test_the_host_form_is_the_game(name: str, given: dict[str, Any], deal: Any) 
 
 
 @pytest.mark.parametrize(("name", "given"), [("tilewe", {"seats": 3}), ("duo", {"size": "8"}), ("chess", {})])
-def test_both_refuse_the_same_options(name: str, given: dict[str, Any]) -> None:
+def test_invalid_options_have_the_same_messages(name: str, given: dict[str, Any]) -> None:
     messages = []
     for maker in (make, make_host_game):
         with pytest.raises(ValueError, match=name) as error:
@@ -51,28 +51,28 @@ def test_both_refuse_the_same_options(name: str, given: dict[str, Any]) -> None:
     assert messages[0] == messages[1]
 
 
-def test_the_starter_of_a_deal_holds_the_highest_tile() -> None:
+def test_the_first_player_of_a_deal_holds_the_highest_tile() -> None:
     given = {"tiles": 10, "tray": 3, "start": "highest"}
-    holders = []
+    accepted = []
     for starter in (0, 1):
-        verdicts = set()
+        messages = set()
         for maker in (make, make_host_game):
             try:
                 maker("triominos", **given).init_from_deal({**DEAL, "starter": starter})
-                verdicts.add("")
+                messages.add("")
             except ValueError as error:
-                verdicts.add(str(error))
-        (verdict,) = verdicts
-        holders.append(not verdict)
-    assert sorted(holders) == [False, True]
+                messages.add(str(error))
+        (message,) = messages
+        accepted.append(not message)
+    assert sorted(accepted) == [False, True]
 
 
-def test_options_are_those_of_the_game() -> None:
+def test_options_of_games() -> None:
     assert list(options("santorini")) == ["size", "placement"]
     assert next(iter(options("triominos"))) == "players"
 
 
-def test_a_last_move_is_marked_in_santorini_and_triominos() -> None:
+def test_last_moves_are_highlighted() -> None:
     position = make_host_game("santorini").init_from_deal(None)
     action = next(action for action in position.legal_actions() if position.action_name(action) == "c4-d4*e3")
     after = position.after(action)

@@ -1,4 +1,4 @@
-"""A game of its own in one file: on the page, in pictures, records and OpenSpiel, without a line elsewhere."""
+"""A user-supplied game in one file: on the page, in pictures, in records and in OpenSpiel."""
 
 import random
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ class FirstStone(Chance):
 
 
 class Begun(TicTacToe):
-    """Tic-tac-toe whose first stone chance has placed."""
+    """Tic-tac-toe with a random first stone."""
 
     id = "begun"
     fixed_start = False
@@ -83,7 +83,7 @@ def _declared() -> None:
     offer("begun", Offer("Begun", (2, 2), rules=rules, settings=Begun, host_game=host_game))
 
 
-def test_the_page_offers_and_serves_it(tmp_path: Path) -> None:
+def test_the_page_serves_the_game(tmp_path: Path) -> None:
     assert "Three in a row win." in games_script()
     agents = {"begun": [Agent("level:1", "beginner", 0)]}
     with serving(tmp_path / "games", agents=agents) as client:
@@ -101,14 +101,14 @@ def test_the_page_offers_and_serves_it(tmp_path: Path) -> None:
         assert client.post("/api/studies", content=record.encode()).status_code == 201
 
 
-def test_it_is_drawn() -> None:
+def test_the_game_is_drawn() -> None:
     position = OFFERS["begun"].host_game(Begun()).init_from_deal(4)
     assert draw(position.after(0).view()).count('"stone"') == 2
     with pytest.raises(ValueError, match="kind 'other'"):
         draw({"kind": "other"})
 
 
-def test_open_spiel_deals_it() -> None:
+def test_open_spiel_deals_the_game() -> None:
     pytest.importorskip("pyspiel")
     from tilewe_jax.interop import open_spiel
 

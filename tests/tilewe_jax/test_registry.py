@@ -1,4 +1,4 @@
-"""Games of installed packages, with real metadata: the faulty ones are named, and hide no others."""
+"""Games of installed packages with real metadata: faulty games are reported and do not hide others."""
 
 import json
 import sys
@@ -8,7 +8,6 @@ import pytest
 
 import tilewe_jax
 from tests.tilewe_jax.cli.test_cli import run
-from tilewe_jax import registry
 
 FAULTY = {
     "leaves": ("faulty_exit:make", "SystemExit: 3"),
@@ -16,20 +15,20 @@ FAULTY = {
     "absent": ("no_such_module:make", "No module named 'no_such_module'"),
     "missing": ("faulty:nothing", "has no attribute 'nothing'"),
     "raises": ("faulty:raises", "RuntimeError: two lines"),
-    "none": ("faulty:none", "must give a tilewe_jax.Game, got None"),
-    "needs": ("faulty:needs", "option 'size' must be a keyword parameter with a default"),
-    "number": ("faulty:number", "3 is not a function"),
+    "none": ("faulty:none", "tilewe_jax.Game, got None"),
+    "needs": ("faulty:needs", "option 'size'"),
+    "number": ("faulty:number", "got 3"),
     "malformed": ("not a reference::", "cannot be loaded"),
     "bad name": ("faulty:none", "a name consists of"),
     "stateless": ("faulty:Stateless", "KeyError: 'no state'"),
     "twice": ("faulty:none", "declared by package another and package faulty"),
     "fore": ("plugin:Fore", "must be 'fore', got 'four'"),
 }
-"""By name the entry point, and what the message says."""
+"""Entry point and a part of the message, by name."""
 
 
 def install(folder: Path, package: str, content: str) -> None:
-    """Install a package as pip would: its metadata."""
+    """Write the metadata of an installed package."""
     metadata = folder / f"{package}-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
@@ -38,7 +37,7 @@ def install(folder: Path, package: str, content: str) -> None:
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of installed packages: one without faults, one with all of them, and one that declares a name again."""
+    """A folder of installed packages: one without faults, one with all faults, and one with a duplicate name."""
     (tmp_path / "faulty_exit.py").write_text("raise SystemExit(3)")
     (tmp_path / "faulty_syntax.py").write_text("def (")
     (tmp_path / "faulty.py").write_text(
@@ -68,19 +67,19 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("packages")
-def test_faulty_games_are_named_and_the_others_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_faulty_games_are_reported_and_others_listed(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "games", "--json")
     assert code == 0
     names = [row["game"] for row in json.loads(out)["games"]]
     assert "four" in names
-    assert set(registry._OURS) <= set(names)
+    assert {"tilewe", "duo", "santorini", "triominos"} <= set(names)
     lines = err.splitlines()
     for name, (_, reason) in FAULTY.items():
-        (line,) = (line for line in lines if f"the game {name!r}" in line or f"of the game {name!r}" in line)
+        (line,) = (line for line in lines if f"game {name!r}" in line)
         assert reason in line
         assert name not in names
     assert len(lines) == len(FAULTY) + 1
-    assert any("'duo' of package faulty is ignored" in line for line in lines)
+    assert any("'duo' of package faulty" in line for line in lines)
     assert tilewe_jax.make("duo").id == "duo"
     code, out, err = run(capsys, "games")
     assert code == 0
@@ -90,7 +89,7 @@ def test_faulty_games_are_named_and_the_others_are_listed(capsys: pytest.Capture
 
 @pytest.mark.usefixtures("packages")
 @pytest.mark.parametrize("name", [name for name in FAULTY if name not in ("stateless", "fore")])
-def test_making_a_faulty_game_says_the_reason(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_of_faulty_games_name_the_reason(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match=r"(?s).*") as refused:
         tilewe_jax.make(name)
     assert name in str(refused.value)
@@ -100,9 +99,9 @@ def test_making_a_faulty_game_says_the_reason(name: str, capsys: pytest.CaptureF
     assert err.count("\n") == 1
 
 
-def test_damaged_metadata_are_named(packages: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_metadata_are_reported(packages: Path, capsys: pytest.CaptureFixture[str]) -> None:
     install(packages, "damaged", "a line without a value\n")
     code, out, err = run(capsys, "games", "--json")
     assert code == 0
     assert "four" in [row["game"] for row in json.loads(out)["games"]]
-    assert "the entry points of package damaged cannot be read" in err
+    assert "package damaged" in err

@@ -1,4 +1,4 @@
-"""The lookahead of Santorini against exhaustive search of the next three turns, by the slow rules of ``reference``."""
+"""The lookahead of Santorini against exhaustive search of the next three turns with the rules of ``reference``."""
 
 import random
 from collections import Counter
@@ -22,7 +22,7 @@ def climbs(board: Board, turns: list[Turn]) -> bool:
 
 
 def wins(board: Board, player: int, turns_left: int) -> bool:
-    """Whether the player to move wins within so many turns of their own, whatever the opponent does."""
+    """Return whether the player to move can force a win within ``turns_left`` turns."""
     turns = reference.legal(board, player)
     if climbs(board, turns) or turns_left == 1:
         return climbs(board, turns)
@@ -30,7 +30,7 @@ def wins(board: Board, player: int, turns_left: int) -> bool:
 
 
 def wins_after(board: Board, player: int, turn: Turn, turns_left: int) -> bool:
-    """Whether a turn wins at once, or within so many more of the same player."""
+    """Return whether a turn wins, or forces a win within ``turns_left`` further turns of the player."""
     after = reference.play(board, turn)
     replies = reference.legal(after, -player)
     if board[1, turn[2], turn[3]] == 3 or not replies:
@@ -39,14 +39,14 @@ def wins_after(board: Board, player: int, turn: Turn, turns_left: int) -> bool:
 
 
 def outcome(board: Board, player: int, turn: Turn) -> int:
-    """1 where a turn wins at once or in the next one, -1 where the opponent then does, else 0."""
+    """1 if a turn wins or forces a win in the next turn, -1 if the opponent can then do so, otherwise 0."""
     if wins_after(board, player, turn, 1):
         return 1
     return -1 if wins(reference.play(board, turn), -player, 2) else 0
 
 
 def late_positions(size: int, games: int, rng: random.Random) -> list[tuple[Board, int]]:
-    """The last ten positions of games between players who prefer not to go down."""
+    """The last ten positions of each random game between players who avoid moving down."""
     result = []
     for _ in range(games):
         board, player, history = reference.random_start(size, rng), 1, []
@@ -64,7 +64,7 @@ def late_positions(size: int, games: int, rng: random.Random) -> list[tuple[Boar
     [(5, 3, 0.0), (3, 12, 0.05), slow(4, 40, 0.01), slow(5, 60, 0.0), slow(7, 12, 0.0), slow(10, 4, 0.0)],
 )
 def test_against_exhaustive_search(size: int, games: int, missed: float) -> None:
-    """What is proven is true, and all but what the module says it misses is proven: wins by leaving nobody a turn, later on."""
+    """Proofs are correct, and only the wins listed in the module's docstring are missed."""
     game: Any = tilewe_jax.make("santorini", size=size, placement="random")
     rng = random.Random(size)
     outcomes, counts = jax.jit(game.outcomes_of_actions), Counter[tuple[int, int]]()
@@ -89,7 +89,7 @@ def test_nothing_is_proven_while_workers_are_placed() -> None:
     assert game.outcomes_of_actions(game.init(jax.random.key(0)), actions).tolist() == [0, 0, 0]
 
 
-def test_games_without_a_lookahead_prove_nothing() -> None:
+def test_games_without_lookahead() -> None:
     assert tilewe_jax.make("santorini").has_lookahead
     game = TicTacToe()
     assert not game.has_lookahead

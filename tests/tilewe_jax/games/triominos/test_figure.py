@@ -1,4 +1,4 @@
-"""Placements of Triominos against the verdicts of another program, and the figures of its rules."""
+"""The validator of Triominos against traces of another program and the figures of its rules."""
 
 import json
 import random
@@ -39,7 +39,7 @@ def placed(entry: list[Any]) -> tuple[str, str, tuple[int, int]]:
 
 @sampled_and_full
 @pytest.mark.parametrize("name", ["random_56", "ring_56", "random_84"])
-def test_verdicts_and_scores_of_the_traces(name: str, full: bool) -> None:
+def test_validity_and_scores_of_traces(name: str, full: bool) -> None:
     num_positions = 0
     for position in traces(f"triominos/oracle_{name}.jsonl.gz", full):
         figure = Figure()
@@ -60,9 +60,9 @@ def test_verdicts_and_scores_of_the_traces(name: str, full: bool) -> None:
 
 
 @sampled_and_full
-def test_rounds_of_the_traces(full: bool) -> None:
-    """The slow reference, which the engine will be held against, gives the recorded placements, scores and winners."""
-    for record in traces("triominos/rounds.jsonl.gz")[:: 1 if full else 4]:  # all kinds of rounds either way
+def test_reference_replays_recorded_rounds(full: bool) -> None:
+    """The slow reference agrees with the recorded placements, scores and winners."""
+    for record in traces("triominos/rounds.jsonl.gz")[:: 1 if full else 4]:  # all kinds of rounds in both cases
         hands = [[parse_tile(tile) for tile in hand] for hand in record["hands"]]
         pile = [parse_tile(tile) for tile in record["pile"]]
         if record["start"] == "highest":
@@ -91,10 +91,10 @@ def test_rounds_of_the_traces(full: bool) -> None:
 @pytest.mark.parametrize(
     ("players", "highest", "start"), [(2, 6, "random"), (4, 5, "highest"), (6, 6, "highest"), (3, 2, "random")]
 )
-def test_the_validator_agrees_with_the_reference_in_whole_rounds(players: int, highest: int, start: str) -> None:
-    """All placements of the player to move, on the frontier and elsewhere, and what they score."""
+def test_validator_matches_reference_in_rounds(players: int, highest: int, start: str) -> None:
+    """Validity and scores of all placements of the player to move, on the frontier and elsewhere."""
     rng = random.Random(players)
-    if highest < 5:  # as many tiles as such a set gives
+    if highest < 5:  # deal all tiles of the small set
         every = list(tiles(highest))
         rng.shuffle(every)
         played = reference.Round([every[i::players] for i in range(players)], [], 0)
@@ -122,7 +122,7 @@ def test_the_validator_agrees_with_the_reference_in_whole_rounds(players: int, h
             played.pass_()
 
 
-def test_the_figures_of_the_rules() -> None:
+def test_figures_of_the_rules() -> None:
     expected = {
         "hexagon": (62, 1, False),
         "double_hexagon": (112, 2, True),
@@ -146,7 +146,7 @@ def test_tiles_are_numbered_by_their_highest_number() -> None:
     assert (sum(map(sum, every[:56])), sum(map(sum, every))) == (420, 756)
 
 
-def test_geometry_agrees_with_itself() -> None:
+def test_geometry_is_consistent() -> None:
     for cell in ((0, 0), (1, 0), (-3, 2), (4, -7)):
         for corner, neighbour in enumerate(neighbours(cell)):
             assert faces_up(neighbour) != faces_up(cell)
@@ -158,7 +158,7 @@ def test_geometry_agrees_with_itself() -> None:
             assert all(vertex in vertices(other) for other in cells_around(vertex))
 
 
-def test_each_orientation_is_the_one_before_turned_clockwise() -> None:
+def test_consecutive_orientations_are_clockwise_rotations() -> None:
     clockwise = [(left, middle, right) for left, middle, right in (corners((1, 2, 3), i) for i in range(6))]
     for i, (left, middle, right) in enumerate(clockwise):
         reading = (left, middle, right) if i % 2 == 0 else (left, right, middle)
@@ -170,41 +170,38 @@ def test_each_orientation_is_the_one_before_turned_clockwise() -> None:
     [
         ("345", "ABC", (1, 1), "valid: 62 points, 12 for the tile and 50 for a hexagon"),
         ("345", "ACB", (1, 1), "invalid: (1, 1) faces up, and ACB faces the other way"),
-        ("0-4-4", "ABC", (1, 1), "invalid: the tile 0-4-4 is placed already"),
+        ("0-4-4", "ABC", (1, 1), "invalid: the tile 0-4-4"),
         ("345", "ABC", (2, 0), "invalid: (2, 0) is taken by the tile 1-4-4"),
-        ("245", "ABC", (1, 1), "invalid: the left corner of (1, 1) would be 2, and the tiles around it show 3"),
+        ("245", "ABC", (1, 1), "invalid: the left corner of (1, 1) must be 3"),
         ("345", "ABC", (9, 1), "invalid: no tile shares an edge with (9, 1)"),
-        ("001", "CBA", (-1, 0), "invalid: the middle corner of (-1, 0) would be 0, and the tiles"),
+        ("001", "CBA", (-1, 0), "invalid: the middle corner of (-1, 0) must be"),
     ],
 )
 def test_explanations(tile: str, orientation: str, location: tuple[int, int], words: str) -> None:
     assert explain(HEXAGON, tile, orientation, location).startswith(words)
 
 
-def test_the_first_tile() -> None:
+def test_first_placements() -> None:
     assert validate([], "555", "ABC", (0, 0)) == (True, 15, 0, False)
     assert validate([], "012", "BAC", (1, 0)) == (True, 3, 0, False)
-    assert explain([], "012", "ABC", (2, 0)).startswith("invalid: the first tile is placed on (0, 0)")
+    assert explain([], "012", "ABC", (2, 0)).startswith("invalid: the first tile must")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([], "521", "ABC", (0, 0)), "is no tile; tiles are three ascending numbers from 0 to 6"),
-        (([], "127", "ABC", (0, 0)), "is no tile"),
-        (([], "1-25", "ABC", (0, 0)), "is no tile"),
-        (([], "125", "abc", (0, 0)), "is no orientation; orientations are ABC, ACB"),
-        (([], "125", "ABC", (0.5, 0)), "is no location; a location is"),
-        (([], "125", "ABC", 3), "is no location"),
-        (
-            ([("125", "ABC", (0, 0)), ("125", "ACB", (1, 0))], "001", "ABC", (2, 0)),
-            "placement 2 contradicts.*is placed already",
-        ),
-        (([("125", "ABC", (0, 0)), ("001", "ACB", (1, 0))], "001", "ABC", (2, 0)), "placement 2 contradicts.*corner"),
-        (([("125", "ABC")], "001", "ABC", (2, 0)), "a placement is"),
+        (([], "521", "ABC", (0, 0)), "invalid tile '521'"),
+        (([], "127", "ABC", (0, 0)), "invalid tile '127'"),
+        (([], "1-25", "ABC", (0, 0)), "invalid tile '1-25'"),
+        (([], "125", "abc", (0, 0)), "orientation must .*BAC, got 'abc'"),
+        (([], "125", "ABC", (0.5, 0)), "location must"),
+        (([], "125", "ABC", 3), "location must"),
+        (([("125", "ABC", (0, 0)), ("125", "ACB", (1, 0))], "001", "ABC", (2, 0)), "placement 2 .*1-2-5"),
+        (([("125", "ABC", (0, 0)), ("001", "ACB", (1, 0))], "001", "ABC", (2, 0)), "placement 2 .*corner"),
+        (([("125", "ABC")], "001", "ABC", (2, 0)), "placement must"),
     ],
 )
-def test_bad_input(arguments: Any, message: str) -> None:
+def test_invalid_input_is_rejected(arguments: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         validate(*arguments)
     with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""The heuristics of Triominos against the host's figure, which finds places by trying every orientation of every tile."""
+"""The heuristics of Triominos against features counted by trying all placements on the host."""
 
 from collections.abc import Collection
 from copy import deepcopy
@@ -17,7 +17,7 @@ PLIES, BATCH, ACTIONS = 9, 6, 12
 
 
 def num_places(figure: Figure, tiles: Collection[Tile]) -> int:
-    """Placements of tiles that look different."""
+    """Number of distinct placements of tiles."""
     frontier = {cell for taken in figure.tiles for cell in neighbours(taken)} - figure.tiles.keys()
     return len(
         {
@@ -31,7 +31,7 @@ def num_places(figure: Figure, tiles: Collection[Tile]) -> int:
 
 
 def features(position: Any, action: int) -> list[float]:
-    """What ``heuristics.LOGIT_FEATURES`` documents, of one action."""
+    """The ``heuristics.LOGIT_FEATURES`` of an action."""
     what = position.describe(action)
     if isinstance(what, str):
         draws = what == "draw"
@@ -43,7 +43,7 @@ def features(position: Any, action: int) -> list[float]:
     own = set(position.trays[mover]) - {tile}
     unseen = {*position.pile, *(tile for seat, tray in enumerate(position.trays) if seat != mover for tile in tray)}
     after, gained = position.after(action), 0
-    if not after.is_terminal:  # at the end of a round there are further points
+    if not after.is_terminal:  # the end of a round scores further points
         gained = after.scores()[mover] - position.scores()[mover]
     places = num_places(figure, unseen)
     kept = {1: 6, 2: 3, 3: 0}[len(set(tile))]
