@@ -202,7 +202,7 @@ def test_initial_weights_are_read_before_compilation() -> None:
         (f"{HEADER}\n{RECORD.replace('[0, 0]', '[2147483648, 0]')}", "lists of numbers"),
         (f"{HEADER}\n{RECORD.replace('null', '7')}", "starts without"),
         (f'{HEADER}\n{RECORD[:-1]}, "players": [1, 2]}}', "players are"),
-        (f"{HEADER}\n\n{RECORD}", "games follow"),
+        (f"{HEADER}\n\n{RECORD}", "empty line"),
         (HEADER.replace('{"size": 6}', "[6]"), "line 1"),
         (HEADER.replace('"duo"', "[]"), "line 1"),
         (f"{HEADER}\n{'x' * (1 << 20)}y", "1,048,576"),

@@ -29,7 +29,7 @@ def test_the_content_says_the_format(name: str, tmp_path: Path) -> None:
     assert recorded.read(tmp_path / name).games[0].record == FINISHED
 
 
-@pytest.mark.parametrize(("name", "message"), [("g.SGF", "this is no SGF: it has no tree"), ("g.jsonl", "not a JSON object")])
+@pytest.mark.parametrize(("name", "message"), [("g.SGF", "invalid SGF"), ("g.jsonl", "not a JSON object")])
 def test_without_content_the_name_says_the_format(name: str, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("")
     with pytest.raises(RecordError, match=message):
