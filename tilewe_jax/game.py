@@ -228,7 +228,7 @@ class Game(ABC, Generic[State]):
 
     @abstractmethod
     def is_terminal(self, state: State) -> Bool[Array, ""]:
-        """Whether the game is over, truncated or not."""
+        """Return whether the game is over, truncated or not."""
 
     @abstractmethod
     def returns(self, state: State) -> Float32[Array, "num_players"]:
@@ -261,7 +261,7 @@ class Game(ABC, Generic[State]):
         return False
 
     def is_truncated(self, state: State) -> Bool[Array, ""]:
-        """Whether a cap on the length, rather than the rules, ended the game."""
+        """Return whether a cap on the length, rather than the rules, ended the game."""
         del state
         return jnp.asarray(False)
 

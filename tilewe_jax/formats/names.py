@@ -59,7 +59,7 @@ class GtpGame(Protocol):
         """The legal actions of a colour, as if it were to move. Raises ``ValueError`` if they are undefined."""
 
     def must_pass(self, position: Any, color: int) -> bool:
-        """Whether ``genmove`` answers with a pass for a colour that is not to move, because it has no more moves."""
+        """Return whether ``genmove`` answers with a pass for a colour that is not to move, because it has no more moves."""
 
 
 def gtp_game(name: str, **options: Any) -> GtpGame:

@@ -46,7 +46,7 @@ class Bitboard:
         return Bitboard(tuple(~word for word in self.words))
 
     def any(self) -> Bool[Array, "*lanes"]:
-        """Whether the set is not empty."""
+        """Return whether the set is not empty."""
         return reduce(operator.or_, self.words) != 0
 
     def _with(self, function: Callable[[Word, Word], Word], other: "Bitboard | Word") -> "Bitboard":

@@ -46,7 +46,7 @@ def outcome_of_action(config: Config, state: State, action: Int32[Array, "*lanes
 
 
 def _has_won(config: Config, levels: Levels, own: Bitboard, opponent: Bitboard) -> Bool[Array, "*lanes"]:
-    """Whether the opponent, to move, has no turn, or can neither climb to level 3 nor prevent the next climb."""
+    """Return whether the opponent, to move, has no turn, or can neither climb to level 3 nor prevent the next climb."""
     free = full_board(config) & ~(own | opponent | levels[3])
     reach = reach_of(config, levels, opponent)
     replies = free & climbable(levels, reach)
@@ -57,7 +57,7 @@ def _has_won(config: Config, levels: Levels, own: Bitboard, opponent: Bitboard) 
 
 
 def _can_win(config: Config, levels: Levels, own: list[Bitboard], opponent: Bitboard) -> Bool[Array, "*lanes"]:
-    """Whether the player to move can climb to level 3, or has a turn after which every reply allows a climb.
+    """Return whether the player to move can climb to level 3, or has a turn after which every reply allows a climb.
 
     Args:
         config: the settings.
@@ -105,7 +105,7 @@ def climbable(levels: Levels, reach: Reach) -> Bitboard:
 
 
 def _has_two(cells: Bitboard) -> Bool[Array, "*lanes"]:
-    """Whether a set has at least two cells."""
+    """Return whether a set has at least two cells."""
     rest, seen = jnp.zeros_like(cells.words[0]), jnp.zeros_like(cells.words[0])
     for word in cells.words:
         rest = rest | (word & (word - 1)) | jnp.where(seen != 0, word, 0)

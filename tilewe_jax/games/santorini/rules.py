@@ -130,12 +130,12 @@ def moved(config: Config, state: State, action: Int32[Array, "*lanes"]) -> tuple
 
 
 def is_terminal(config: Config, state: State) -> Bool[Array, "*lanes"]:
-    """Whether the player to move has lost: the opponent stands on level 3, or no turn is legal."""
+    """Return whether the player to move has lost: the opponent stands on level 3, or no turn is legal."""
     return (reduce(jnp.bitwise_or, state.turns) == 0) & ~is_placing(config, state)
 
 
 def is_placing(config: Config, state: State) -> Bool[Array, "*lanes"]:
-    """Whether the player to move must place a worker."""
+    """Return whether the player to move must place a worker."""
     return jnp.asarray(config.placement == "chosen") & (state.workers[1] < 0)
 
 
@@ -146,7 +146,7 @@ def placement_cells(config: Config, state: State) -> Bitboard:
 
 
 def is_legal(config: Config, state: State, action: Int32[Array, "*lanes"]) -> Bool[Array, "*lanes"]:
-    """Whether ``action``, any integer, is legal."""
+    """Return whether ``action``, any integer, is legal."""
     word = reduce(lambda word, i: jnp.where(action >> 5 == i, state.turns[i], word), range(4), jnp.uint32(0))
     legal: Array = (word >> (action & (WORD_BITS - 1)).astype(jnp.uint32)) & np.uint32(1) != 0
     if config.placement == "chosen":

@@ -167,7 +167,7 @@ class TriominosGame(Game[State]):
         return rules.is_round_over(self.config, state)
 
     def is_truncated(self, state: State) -> Bool[Array, ""]:
-        """Whether ``max_rounds`` ended a game to a target."""
+        """Return whether ``max_rounds`` ended a game to a target."""
         is_short = (self.config.game == "target") & (jnp.max(state.scores) < self.config.target)
         return self.is_terminal(state) & is_short
 
