@@ -103,7 +103,7 @@ class SantoriniGame(Game[State]):
         return sample(state, random_words(key, 1)[0])
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """Weighted sums of ``heuristics.LogitFeatures``."""
+        """Weighted sums of ``heuristics.LOGIT_FEATURES``."""
         logit = rule_per_lane(heuristics.heuristic_logits, self.config, materialized=True)
         return jax.vmap(logit, in_axes=(None, 0))(state, actions)
 

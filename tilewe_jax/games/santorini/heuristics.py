@@ -48,41 +48,26 @@ _WIN, _LOSS = 1 << 14, -(1 << 12)
 """Values of winning and of losing actions. The absolute sum of the graded features is below 1,000."""
 
 
-class LogitFeatures(NamedTuple):
-    """Features of an action for its logit, computed from the position after it for the mover.
-
-    All features except the first two are counts. Neighbours are the cells next to a worker without a worker on them; counts of
-    neighbours are summed over both workers.
-    """
-
-    wins: Array
-    """Whether the action ends the game."""
-    loses: Array
-    """Whether the opponent can reply with a climb to level 3."""
-    own_on_1: Array
-    """Workers of the mover on level 1 or 2."""
-    own_on_2: Array
-    """Workers of the mover on level 2."""
-    own_near_0: Array
-    """Neighbours of the mover's workers on level 0; the next three fields count levels 1 to 3."""
-    own_near_1: Array
-    own_near_2: Array
-    own_near_3: Array
-    own_steps_up: Array
-    """Neighbours of the mover's workers one level above the worker."""
-    own_threats: Array
-    """Neighbours on level 3 of the mover's workers on level 2."""
-    opponent_near_0: Array
-    """Neighbours of the opponent's workers on level 0; the next three fields count levels 1 to 3."""
-    opponent_near_1: Array
-    opponent_near_2: Array
-    opponent_near_3: Array
-    opponent_steps_up: Array
-    """Neighbours of the opponent's workers one level above the worker."""
-    replies: Array
-    """Legal turns of the opponent, in tens."""
-
-
+# Neighbours are the cells next to a worker without a worker on them; counts are summed over both workers of a player.
+LOGIT_FEATURES = (
+    "wins",  # the action ends the game
+    "loses",  # the opponent can reply with a climb to level 3
+    "own_on_1",  # workers on level 1 or 2
+    "own_on_2",  # workers on level 2
+    "own_near_0",  # neighbours on level 0, and so on
+    "own_near_1",
+    "own_near_2",
+    "own_near_3",
+    "own_steps_up",  # neighbours one level above the worker
+    "own_threats",  # neighbours on level 3 of workers on level 2
+    "opponent_near_0",
+    "opponent_near_1",
+    "opponent_near_2",
+    "opponent_near_3",
+    "opponent_steps_up",
+    "replies",  # legal turns of the opponent, in tens
+)
+"""Features of an action for its logit, computed from the position after it; "own" is the player who has just acted."""
 LOGIT_WEIGHTS = {
     "wins": 5.28,
     "loses": -8.13,
@@ -106,42 +91,21 @@ _MAX_LOGIT = 8.0
 _NEIGHBOURS = np.uint32(sum(1 << CENTRE + WINDOW * row + column for row, column in DIRECTIONS))
 
 
-class PositionFeatures(NamedTuple):
-    """Features of a position for the player to move."""
-
-    lost: Bool[Array, "*lanes"]
-    """Whether the game is over, which means that the player to move has lost."""
-    wins_next: Bool[Array, "*lanes"]
-    """Whether the player to move can climb to level 3."""
-    is_threatened: Bool[Array, "*lanes"]
-    """Whether the opponent could climb to level 3 after a pass."""
-    height: Int32[Array, "*lanes"]
-    """Sum of the levels of the own workers minus the sum for the opponent's workers, -6 to 6."""
-    mobility: Int32[Array, "*lanes"]
-    """Number of legal turns minus its average, ``_MEAN_TURNS``."""
-
-
-class PositionWeights(NamedTuple):
-    """Logits of winning per unit of the graded features of a position."""
-
-    is_threatened: float
-    height: float
-    mobility: float
-
-
-_POSITION_WEIGHTS = PositionWeights(is_threatened=-1.2, height=0.5, mobility=0.012)
+_THREAT, _LEVEL, _TURN = -1.2, 0.5, 0.012
+"""Logits of winning for a threat of the opponent, a level, and a legal turn."""
 _MEAN_TURNS = 40
 
 
 def heuristic_logits(config: Config, state: State, action: Int32[Array, "*lanes"]) -> Float32[Array, "*lanes"]:
     """Logit of a legal action: the weighted sum of its features."""
     features = logit_features(config, rules.apply(config, state, action))
-    logit: Array = reduce(operator.add, (LOGIT_WEIGHTS[name] * feature for name, feature in features._asdict().items()))
+    weighted = (LOGIT_WEIGHTS[name] * feature for name, feature in zip(LOGIT_FEATURES, features, strict=True))
+    logit: Array = reduce(operator.add, weighted)
     return logit
 
 
-def logit_features(config: Config, after: State) -> LogitFeatures:
-    """Logit features of the action that led to ``after``, each ``float32[*lanes]``."""
+def logit_features(config: Config, after: State) -> list[Array]:
+    """``LOGIT_FEATURES`` of the action that led to ``after``, each ``float32[*lanes]``."""
     level_1, level_2, level_3, level_4 = after.levels
     taken = reduce(Bitboard.__or__, (singleton(config, worker) for worker in after.workers))
     free = full_board(config) & ~(taken | level_4)
@@ -167,16 +131,19 @@ def logit_features(config: Config, after: State) -> LogitFeatures:
     _, _, opponent_near, opponent_steps_up, _ = both(opponent)
     wins, loses, _, replies = (feature.astype(jnp.float32) for feature in action_features(config, after))
     own_counts = (own_on_1, own_on_2, *own_near, own_steps_up, own_threats)
-    return LogitFeatures(*(wins, loses, *own_counts, *opponent_near, opponent_steps_up, replies / 10))
+    return [wins, loses, *own_counts, *opponent_near, opponent_steps_up, replies / 10]
 
 
 def heuristic_value(config: Config, state: State) -> Float32[Array, "2"]:
-    """Expected outcome by seat, the logistic function of the weighted features of the position. For one game."""
-    features, weights = position_features(config, state), _POSITION_WEIGHTS
-    logit = weights.height * features.height.astype(jnp.float32) + weights.mobility * features.mobility.astype(jnp.float32)
-    logit = logit + jnp.where(features.is_threatened, weights.is_threatened, 0.0)
-    logit = jnp.where(features.wins_next, _MAX_LOGIT, logit)
-    logit = jnp.where(features.lost, -jnp.inf, logit)
+    """Expected outcome by seat, the logistic function of weighted heights, mobility and threats. For one game."""
+    swapped = state.workers[2:] + state.workers[:2]
+    opponent_to_move = rules.make_state(config, state.levels, swapped, 1 - state.current_player)
+    own, opponent = (_height_under(config, state, workers) for workers in (state.workers[:2], state.workers[2:]))
+    mobility = popcount_sum([*state.turns]) - _MEAN_TURNS
+    logit = _LEVEL * (own - opponent).astype(jnp.float32) + _TURN * mobility.astype(jnp.float32)
+    logit = logit + jnp.where(_can_climb(config, opponent_to_move), _THREAT, 0.0)
+    logit = jnp.where(_can_climb(config, state), _MAX_LOGIT, logit)
+    logit = jnp.where(rules.is_terminal(config, state), -jnp.inf, logit)
     outcome = jax.nn.sigmoid(logit)
     return jnp.where(jnp.arange(2, dtype=jnp.int32) == state.current_player, outcome, 1 - outcome)
 
@@ -192,24 +159,15 @@ def action_features(config: Config, after: State) -> ActionFeatures:
     """Features of the action that led to ``after``."""
     return ActionFeatures(
         wins=rules.is_terminal(config, after),
-        loses=popcount_sum([*rules.winning_turns(config, after)]) > 0,
+        loses=_can_climb(config, after),
         height=_height_under(config, after, after.workers[2:]),
         replies=popcount_sum([*after.turns]),
     )
 
 
-def position_features(config: Config, state: State) -> PositionFeatures:
-    """Features of a position for the player to move."""
-    swapped = state.workers[2:] + state.workers[:2]
-    opponent_to_move = rules.make_state(config, state.levels, swapped, 1 - state.current_player)
-    own, opponent = (_height_under(config, state, workers) for workers in (state.workers[:2], state.workers[2:]))
-    return PositionFeatures(
-        lost=rules.is_terminal(config, state),
-        wins_next=popcount_sum([*rules.winning_turns(config, state)]) > 0,
-        is_threatened=popcount_sum([*rules.winning_turns(config, opponent_to_move)]) > 0,
-        height=own - opponent,
-        mobility=popcount_sum([*state.turns]) - _MEAN_TURNS,
-    )
+def _can_climb(config: Config, state: State) -> Bool[Array, "*lanes"]:
+    """Return whether the player to move can climb to level 3."""
+    return popcount_sum([*rules.winning_turns(config, state)]) > 0
 
 
 def _height_under(config: Config, state: State, workers: tuple[BitIndex, ...]) -> Int32[Array, "*lanes"]:

@@ -8,17 +8,9 @@ from tilewe_jax.games.santorini.config import Config
 from tilewe_jax.games.santorini.lookahead import climbable, reach_of
 from tilewe_jax.games.santorini.rules import State
 
-CHANNEL_NAMES = (
-    "own worker 1",
-    "own worker 2",
-    "other's worker 1",
-    "other's worker 2",
-    "level 1 or higher",
-    "level 2 or higher",
-    "level 3 or higher",
-    "dome",
-    "the observer is to move",
-)
+_WORKERS = tuple(f"{player} worker {number}" for player in ("own", "other's") for number in (1, 2))
+_LEVELS = ("level 1 or higher", "level 2 or higher", "level 3 or higher", "dome")
+CHANNEL_NAMES = (*_WORKERS, *_LEVELS, "the observer is to move")
 """Names of the planes of ``observe``; the last plane is constant."""
 
 
@@ -32,23 +24,11 @@ def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[A
     return jnp.stack([*by_seat, *levels, jnp.broadcast_to(is_mover, levels[0].shape)]).astype(jnp.float32)
 
 
+_REACH = ("workers", "workers on level 1 or 2", "workers on level 2", "targets", "climbs to level 3")
 ENCODED_PLANES = (
-    "own worker 1",
-    "own worker 2",
-    "own workers",
-    "own workers on level 1 or 2",
-    "own workers on level 2",
-    "own targets",
-    "own climbs to level 3",
-    "other's workers",
-    "other's workers on level 1 or 2",
-    "other's workers on level 2",
-    "other's targets",
-    "other's climbs to level 3",
-    "level 1 or higher",
-    "level 2 or higher",
-    "level 3 or higher",
-    "dome",
+    *_WORKERS[:2],
+    *(f"{player} {name}" for player in ("own", "other's") for name in _REACH),
+    *_LEVELS,
     "free",
     "board",
 )

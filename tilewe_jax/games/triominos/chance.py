@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.chance import Chance, Event
+from tilewe_jax.games.triominos.host import starters
 from tilewe_jax.games.triominos.tiles import digits, rank
 
 _RESAMPLES = 1000
@@ -29,8 +30,8 @@ class TriominosDeal(Chance):
         """The remaining tiles; after the deal, the players who may start if there are several."""
         if len(dealt) < self._num_dealt:
             return sorted(set(range(self.game.config.tiles)) - set(dealt))
-        starters = self._starters(dealt)
-        return starters if len(dealt) == self._num_dealt and len(starters) > 1 else []
+        players = starters(self.game.config, dealt)
+        return players if len(dealt) == self._num_dealt and len(players) > 1 else []
 
     def deal_event(self, dealt: Sequence[int], outcome: int) -> Event:
         """A tile, seen by its owner, or the first player."""
@@ -42,7 +43,7 @@ class TriominosDeal(Chance):
     def start(self, dealt: Sequence[int]) -> Any:
         """The initial state with these trays; the order of the pile is arbitrary."""
         tiles = list(dealt[: self._num_dealt])
-        starter = dealt[-1] if len(dealt) > self._num_dealt else self._starters(dealt)[0]
+        starter = dealt[-1] if len(dealt) > self._num_dealt else starters(self.game.config, dealt)[0]
         order = tiles + sorted(set(range(self.game.config.tiles)) - set(tiles))
         names = [digits(self.game.config.tile_list[tile]) for tile in order]
         return self.game.init_from_deal({"tiles": names, "starter": starter, "seed": [0, 0]})
@@ -127,24 +128,15 @@ class TriominosDeal(Chance):
         if self.game.config.start != "highest":
             return True
         dealt = [event.action for event in events[: self._num_dealt]]
-        starters, first = self._starters(dealt), next((event for event in events if event.player >= 0), None)
+        players, first = starters(self.game.config, dealt), next((event for event in events if event.player >= 0), None)
         had_choice = len(events) > self._num_dealt and events[self._num_dealt].player < 0
-        if (len(starters) > 1) != had_choice or starter not in starters:
+        if (len(players) > 1) != had_choice or starter not in players:
             return False
         if first is None or first.tile is None:
             return True
         tile, tiles = self.game.config.tile_list[first.tile], self.game.config.tile_list
         tray = [tiles[tile] for tile, event in zip(dealt, events, strict=False) if event.owner == first.player]
         return tile == (0, 0, 0) or rank(tile) == max(map(rank, tray))
-
-    def _starters(self, dealt: Sequence[int]) -> list[int]:
-        """The players who may start a round."""
-        config = self.game.config
-        if config.start != "highest":
-            return list(range(config.players))
-        tiles = [rank(config.tile_list[tile]) for tile in dealt[: self._num_dealt]]
-        ranks = [sorted(tiles[i : i + config.dealt], reverse=True) for i in range(0, self._num_dealt, config.dealt)]
-        return [player for player in range(config.players) if ranks[player] == max(ranks)]
 
     def _tiles_of(self, words: Any) -> list[int]:
         return [tile for tile in range(self.game.config.tiles) if int(words[tile // WORD_BITS]) >> tile % WORD_BITS & 1]

@@ -402,7 +402,7 @@ def _deal(config: Config, points: tuple[int, ...], number: int, seed: tuple[int,
     words = [_hash32(round_seed, i) for i in range(config.tiles + config.players)]
     order = sorted(range(config.tiles), key=lambda tile: (words[tile], tile))
     if config.start == "highest":
-        may_start = _holders_of_highest(config, order)
+        may_start = starters(config, order)
     starter = max(may_start, key=lambda player: words[config.tiles + player] >> 1)
     return _start_round(config, points, number, seed, order, starter)
 
@@ -425,7 +425,7 @@ def read_deal(config: Config, deal: Any) -> tuple[list[int], int, tuple[int, int
     order = [tile_id(parse_tile(str(tile))) for tile in tiles]
     if sorted(order) != list(range(config.tiles)):
         raise error
-    if config.start == "highest" and starter not in _holders_of_highest(config, order):
+    if starter not in starters(config, order):
         raise ValueError(f"starter must hold the highest tile of the deal, got player {starter + 1}")
     return order, starter, (seed[0], seed[1])
 
@@ -436,8 +436,10 @@ def _trays(config: Config, order: Sequence[int]) -> tuple[tuple[Tile, ...], ...]
     return tuple(tuple(config.tile_list[tile] for tile in sorted(tray)) for tray in dealt)
 
 
-def _holders_of_highest(config: Config, order: Sequence[int]) -> list[int]:
-    """The players who may start a round with ``start="highest"``, for tiles dealt in this order."""
+def starters(config: Config, order: Sequence[int]) -> list[int]:
+    """The players who may start the first round, for tiles dealt in this order."""
+    if config.start != "highest":
+        return list(range(config.players))
     ranks = [sorted(map(rank, tray), reverse=True) for tray in _trays(config, order)]
     return [player for player in range(config.players) if ranks[player] == max(ranks)]
 
@@ -542,10 +544,9 @@ def host_game(config: Config) -> HostGame:
 
 def _new_deal(config: Config, chance: Random) -> dict[str, Any]:
     order = chance.sample(range(config.tiles), config.tiles)
-    may_start = _holders_of_highest(config, order) if config.start == "highest" else range(config.players)
     return {
         "tiles": [digits(config.tile_list[tile]) for tile in order],
-        "starter": chance.choice(may_start),
+        "starter": chance.choice(starters(config, order)),
         "seed": [chance.getrandbits(32), chance.getrandbits(32)],
     }
 

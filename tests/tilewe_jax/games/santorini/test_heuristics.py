@@ -14,7 +14,7 @@ BATCH = 16
 
 
 def features(board: SantoriniBoard, action: int) -> dict[str, float]:
-    """The ``LogitFeatures`` of an action."""
+    """The ``LOGIT_FEATURES`` of an action."""
     after = board.after(action)
     own, opponent = after.workers[2:], after.workers[:2]
     if after.player == -1:
