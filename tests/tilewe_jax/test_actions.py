@@ -174,8 +174,6 @@ def test_drop_in_moves_are_integers() -> None:
 OTHERS = [
     (GAME, tilewe_jax.make("santorini", size=6)),
     (tilewe_jax.make("duo", size=5, pieces=["O1"]), tilewe_jax.make("duo", size=8, pieces=["O1"])),
-    (tilewe_jax.make("duo", size=5, pieces=["O1"]), tilewe_jax.make("tilewe", size=5, players=3, pieces=["O1"])),
-    (tilewe_jax.make("triominos", tiles=4, tray=1), tilewe_jax.make("triominos", tiles=10, tray=1)),
     (GAME, tilewe_jax.make("triominos", tiles=4, tray=1)),
 ]
 

@@ -1,4 +1,4 @@
-"""Santorini, slowly, on the (2, n, n) arrays of the traces, from the numbered rules R5 to R8 alone."""
+"""Slow reference of Santorini on the (2, n, n) arrays of the traces, written from the rules."""
 
 import itertools
 import random
@@ -45,7 +45,7 @@ def play(board: Board, turn: Turn) -> Board:
 
 
 def winner(board: Board, player: int) -> int:
-    """Who has won with ``player`` to move; 0 while the game goes on."""
+    """The winner with ``player`` to move; 0 before the end."""
     pieces, heights = board
     if np.any((pieces * player < 0) & (heights == 3)) or not legal(board, player):
         return -player

@@ -1,6 +1,5 @@
-"""Rounds of Triominos, slowly: cells in dictionaries, corners compared neighbour by neighbour, from the written rules alone."""
+"""Slow reference of Triominos, written from the rules: cells in dictionaries, corners compared with each neighbour."""
 
-import random
 from dataclasses import dataclass, field
 
 Tile = tuple[int, int, int]
@@ -8,8 +7,7 @@ Cell = tuple[int, int]
 Placement = tuple[Tile, int, Cell]
 
 NAMES = ("ABC", "ACB", "CAB", "CBA", "BCA", "BAC")
-TRAY = {2: 9, 3: 7, 4: 7, 5: 6, 6: 6}
-# Columns and rows to the neighbours of a cell that faces up; for one that faces down the rows change their sign.
+# Columns and rows to the neighbours of a cell that faces up; negate the rows for a cell that faces down.
 OFFSETS = {
     "left": (-1, 0),
     "right": (1, 0),
@@ -24,7 +22,7 @@ OFFSETS = {
     "left-to-opposite": (-1, -1),
     "right-to-opposite": (1, -1),
 }
-# For each corner the neighbours that touch it, and with which corner of theirs.
+# For each corner, the neighbours that touch it, each with its touching corner.
 TOUCHING = {
     "L": {"left": "M", "far-left": "R", "far-left-to-middle": "R", "left-to-middle": "M", "middle": "L"},
     "M": {"left": "R", "left-to-opposite": "R", "opposite": "M", "right-to-opposite": "L", "right": "L"},
@@ -38,13 +36,13 @@ def rank(tile: Tile) -> tuple[bool, int]:
 
 
 def forced(hand: list[Tile]) -> list[Tile]:
-    """What a starter must begin with in the variant of the highest tile."""
+    """The tiles that may be placed first with ``start="highest"``."""
     best = max(map(rank, hand))
     return sorted({tile for tile in hand if rank(tile) == best} | ({(0, 0, 0)} & set(hand)))
 
 
 def starters(hands: list[list[Tile]]) -> list[int]:
-    """Who may start in the variant of the highest tile: chance decides among them."""
+    """The players who may start with ``start="highest"``."""
     ranked = [sorted(map(rank, hand), reverse=True) for hand in hands]
     return [player for player, ranks in enumerate(ranked) if ranks == max(ranked)]
 
@@ -53,7 +51,7 @@ def starters(hands: list[list[Tile]]) -> list[int]:
 class Round:
     hands: list[list[Tile]]
     pile: list[Tile]
-    """Drawn from the end."""
+    """Tiles are drawn from the end."""
     player: int
     highest_starts: bool = False
     hex_scores: tuple[int, int, int] = (50, 100, 150)
@@ -73,7 +71,7 @@ class Round:
         return self.board.get((cell[0] + columns, cell[1] + sign * rows))
 
     def known(self, cell: Cell) -> dict[str, int] | None:
-        """The numbers that a tile on this cell must show at its corners; ``None`` where none may lie."""
+        """The numbers required at the corners of a cell; ``None`` if no tile can be placed there."""
         if not self.board:
             return {} if cell in ((0, 0), (1, 0)) else None
         if cell in self.board or not any(self.neighbour(cell, name) for name in ACROSS):
@@ -87,7 +85,7 @@ class Round:
         return dict(touching)
 
     def placements(self) -> list[Placement]:
-        """The legal placements of the player to move; a triple once a cell."""
+        """The legal placements of the player to move, with one orientation of each triple."""
         hand = self.hands[self.player]
         if not self.board and self.highest_starts:
             hand = forced(hand)
@@ -161,13 +159,3 @@ class Round:
     @staticmethod
     def _numbers(tile: Tile, orientation: int) -> dict[str, int]:
         return {corner: tile["ABC".index(letter)] for corner, letter in zip("LMR", NAMES[orientation], strict=True)}
-
-
-def deal(players: int, highest: int, start: str, rng: random.Random, starter: int | None = None) -> Round:
-    """A new round; ``starter`` begins it where the tiles do not decide that."""
-    pile = [(a, b, c) for c in range(highest + 1) for b in range(c + 1) for a in range(b + 1)]
-    rng.shuffle(pile)
-    hands = [[pile.pop() for _ in range(TRAY[players])] for _ in range(players)]
-    if start == "highest":
-        starter = rng.choice(starters(hands))
-    return Round(hands, pile, rng.randrange(players) if starter is None else starter, start == "highest")

@@ -17,7 +17,6 @@ import pytest
 import tilewe_jax
 from tests.support import assert_same, rows, slow, traces
 from tests.tilewe_jax.games.triominos import reference
-from tilewe_jax.cli.benchmarks.perft import Perft
 from tilewe_jax.games.triominos import table
 from tilewe_jax.games.triominos.config import Config
 from tilewe_jax.games.triominos.figure import Figure
@@ -434,35 +433,6 @@ def test_players_match_their_descriptions(answers: Any) -> None:
                 values[a] = 4 * played.score(p) + 32 * len(after(played, p, rest).placements()) + expected
             assert values[by_name["flexible_hoard"]] == max(values.values())
     assert compared > 3
-
-
-@pytest.mark.parametrize(("count", "tray", "start"), [(4, 2, "highest"), slow(4, 1, "random"), (10, 2, "random")])
-def test_perft_matches_reference(count: int, tray: int, start: str) -> None:
-    """Numbers of action sequences, for whole games with few tiles and for the start of larger games."""
-    game = tilewe_jax.make("triominos", tiles=count, tray=tray, start=start)
-    root = game.init(jax.random.key(3))
-    played = round_of(game, jax.device_get(root), [0, 0])
-    perft, ends = Perft(game), 0
-
-    def leaves(played: reference.Round, depth: int) -> int:
-        nonlocal ends
-        if not depth or played.reason:
-            ends += bool(played.reason)
-            return not depth
-        total = 0
-        for what in legal(game, played).values():
-            branch = copy.deepcopy(played)
-            play(branch, what)
-            total += leaves(branch, depth - 1)
-        return total
-
-    for depth in range(1, 30 if count == 4 else 7):
-        expected = leaves(played, depth)
-        assert perft.leaves(root, depth, lambda _: None) == expected
-        if not expected:
-            break
-    assert ends
-    assert count > 4 or not expected
 
 
 def test_names_and_descriptions_of_actions() -> None:
