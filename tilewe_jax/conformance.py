@@ -129,7 +129,7 @@ def check_state(game: Game[Any], max_state_bytes: int | None) -> None:
     _require(max_state_bytes is None or size <= max_state_bytes, f"state has {size} bytes, more than {max_state_bytes}")
     _require_same(game.init_from_deal(game.deal(state)), state, "init_from_deal(deal(state)) is not the initial state")
     if game.fixed_start:
-        _require_same(game.init(jax.random.key(1)), state, "fixed_start, but another key gives another initial state")
+        _require_same(game.init(jax.random.key(1)), state, "fixed_start, but the initial state depends on the key")
         _require(game.deal(state) is None, "fixed_start, but the initial state has a deal")
     try:
         check_contract(game)
@@ -143,7 +143,7 @@ def check_play(game: Game[Any], functions: Any, history: History) -> None:
     """Check that every random game ends, and that returns are zero before the end and sum to 1 at the end."""
     for state, action in history:
         over = np.asarray(functions.is_terminal(state))
-        _require_equal(over, action < 0, "sample_action must give -1 at the end, and only there")
+        _require_equal(over, action < 0, "sample_action must be -1 at the end, and only there")
         _require_equal(over, np.asarray(functions.num_legal(state)) == 0, "no action is legal at the end, and only there")
         player = np.asarray(functions.current_player(state))
         _require(np.all((player >= 0) & (player < game.num_players)), "current_player must be a seat")
@@ -195,7 +195,7 @@ def check_sampling(game: Game[Any], functions: Any, history: History) -> None:
             continue
         actions = np.asarray(sample(state, jax.random.split(jax.random.key(step), _DRAWS)))
         counts = np.bincount(actions, minlength=game.num_actions)
-        _require(counts.sum() == counts[legal].sum() == _DRAWS, "sample_action gives illegal actions")
+        _require(counts.sum() == counts[legal].sum() == _DRAWS, "sample_action returns illegal actions")
         expected, freedom = _DRAWS / len(legal), len(legal) - 1
         if not freedom:
             continue
@@ -213,7 +213,7 @@ def check_transformations(game: Game[Any], functions: Any, history: History, eag
     for index in sorted({0, len(history) // 2, max(0, len(history) - 2)}):
         state, action = history[index]
         after = functions.step(state, action)
-        _require_same(functions.step(state, action), after, "the same step twice gives two results")
+        _require_same(functions.step(state, action), after, "repeating a step changes the result")
         for row in (0, BATCH - 1):
             _require_same(single(_row(state, row), action[row]), _row(after, row), "vmap and a loop over games differ")
         nested = jax.tree.map(lambda leaf: leaf.reshape(2, BATCH // 2, *leaf.shape[1:]), (state, action))
@@ -266,7 +266,7 @@ def check_symmetries(game: Game[Any], functions: Any, history: History) -> None:
             rows, actions = np.nonzero(mask)
             moved[rows, table[index][actions]] = True
             _require_equal(
-                np.asarray(functions.legal_action_mask(transformed)), moved, f"symmetry {index} changes what is legal"
+                np.asarray(functions.legal_action_mask(transformed)), moved, f"symmetry {index} changes the legal actions"
             )
             _require_same_facts(functions, transformed, state, f"symmetry {index}")
 

@@ -151,22 +151,22 @@ def apply_in_round(config: Config, state: State, action: Action) -> State:
 
 def placement(config: Config, state: State, action: Action) -> tuple[Placed, Int32[Array, ""]]:
     """The placed tile of ``action`` and its points; arbitrary for draw, pass and -1."""
-    begins = action >= config.first
-    cell = jnp.where(begins | (action < 0), 0, action // config.numbers).astype(jnp.int16)
+    is_first = action >= config.first
+    cell = jnp.where(is_first | (action < 0), 0, action // config.numbers).astype(jnp.int16)
     numbers, neighbour_mask = table.find(state.table, cell)
     free = table.free_corner(neighbour_mask)
     third = (action % config.numbers).astype(jnp.int8)
     first_tile = jnp.clip(action - config.first, 0, config.tiles - 1)
     first_numbers = (jnp.take(jnp.asarray(row), first_tile) for row in np.array(config.tile_list, np.int8).T)
     left, middle, right = (
-        jnp.where(begins, first_number, jnp.where(free == k, third, number))
+        jnp.where(is_first, first_number, jnp.where(free == k, third, number))
         for k, (first_number, number) in enumerate(zip(first_numbers, numbers, strict=True))
     )
     bonus = table.bonus(config, neighbour_mask)
     if config.start == "highest":
         is_triple = (left == middle) & (middle == right)
         first_bonus = jnp.where(first_tile == 0, FIRST_ZEROS_SCORE, jnp.where(is_triple, FIRST_TRIPLE_SCORE, 0))
-        bonus = jnp.where(begins, first_bonus, bonus)
+        bonus = jnp.where(is_first, first_bonus, bonus)
     score = bonus + (left + middle + right).astype(jnp.int32)
     numbers = left, middle, right
     return Placed(table.tile_of(*numbers), table.orientation_of(config, numbers, cell), cell, numbers), score
@@ -207,12 +207,12 @@ def legal_words(config: Config, state: State) -> UInt32[Array, "legal_words"]:
     legal first tiles, and a word with draw (bit 0) and pass (bit 1).
     """
     tray, in_play = tray_of(state), ~is_round_over(config, state)
-    begins = ~jnp.any(state.table.placed_at >= 0)
-    must_begin = begins & (config.start == "highest")
+    is_first = ~jnp.any(state.table.placed_at >= 0)
+    must_open = is_first & (config.start == "highest")
     openers = tile_sets.openers(config, tray) if config.start == "highest" else tray
-    openers = jnp.where(begins, openers, np.uint32(0))
+    openers = jnp.where(is_first, openers, np.uint32(0))
     may_draw = (state.draws < MAX_DRAWS) & (state.drawn < config.tiles)
-    draw_or_pass = jnp.where(must_begin, np.uint32(0), jnp.where(may_draw, np.uint32(1), np.uint32(2)))
+    draw_or_pass = jnp.where(must_open, np.uint32(0), jnp.where(may_draw, np.uint32(1), np.uint32(2)))
     words = jnp.concatenate([placements(config, state.table, tray), openers, draw_or_pass[None]])
     return jnp.where(in_play, words, np.uint32(0))
 
