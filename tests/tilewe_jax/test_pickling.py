@@ -42,46 +42,21 @@ from tilewe_jax.tilewe.elo import EloEstimate
 from tilewe_jax.tilewe.engine import MoveExecutor
 
 NOT_SENT = {
-    "agents": "hold processes, threads and compiled searches; settings and agents are sent, see ``objects``",
-    "arena": "matches run in one process",
-    "cli": "commands",
-    "networks": "Equinox modules; tested with their files",
-    "presets": "settings of training runs",
-    "training": "runs are kept as checkpoints",
-    "utils": "helpers",
-    "device_position": "positions of custom games hold compiled functions",
-    "games.santorini.chance": "parts of the states of OpenSpiel",
-    "games.triominos.chance": "parts of the states of OpenSpiel",
-    "host.Offer": "texts of the page",
-    "web": "parts of a running server",
-    "interop.gtp": "sessions hold streams",
-    "interop.gtp_client": "holds a process",
-    "interop.analysis": "sessions hold streams and compiled searches",
-    "interop.open_spiel": "pickled by OpenSpiel as texts",
-    "interop.single": "compiled functions",
-    "interop.torch": "tested where PyTorch is installed",
-    "chance": "parts of the states of OpenSpiel",
-    "interop.mctx": "functions for mctx inside of compiled ones",
-    "tilewe.tournament": "a tournament holds engines and a pool",
-    "games.polyomino.one_ply": "exist while a policy is traced",
-    "games.polyomino.movegen_gpu": "exist while a function is traced",
-    "games.santorini.lookahead": "exist while a function is traced",
-    "games.polyomino.heuristics": "exist while a function is traced",
-    "games.santorini.heuristics": "exist while a function is traced",
-    "games.triominos.heuristics": "exist while a function is traced",
-    "games.polyomino.encoding": "exists while a function is traced",
-    "games.triominos.table": "exists while a function is traced",
-    "interop.gymnasium.Outcome": "exists while a step is traced",
-    "draw": "scenes are drawn and thrown away",
-    "search.rules": "exist while a search is traced",
-    "search.candidates": "exist while a search is traced",
-    "search.ismcts.InformationSetTree": "exists while a search is traced",
-    "search.evaluators.Evaluation": "holds a function of traced arrays",
-    "search.mcts.Progress": "exists while a search is under way",
-    "search.tree.Node": "exists while a search is traced",
-    "search.tree.Path": "exists while a search is traced",
+    "hold processes, threads, streams or compiled functions": (
+        "agents arena device_position interop.analysis interop.gtp interop.gtp_client interop.single tilewe.tournament web"
+    ),
+    "exist while a function is traced": (
+        "games.polyomino.encoding games.polyomino.heuristics games.polyomino.movegen_gpu games.polyomino.one_ply"
+        " games.santorini.heuristics games.santorini.lookahead games.triominos.heuristics games.triominos.table"
+        " interop.gymnasium.Outcome interop.mctx search.candidates search.evaluators.Evaluation search.ismcts.InformationSetTree"
+        " search.mcts.Progress search.rules search.tree.Node search.tree.Path"
+    ),
+    "pickled by OpenSpiel as text": "chance games.santorini.chance games.triominos.chance interop.open_spiel",
+    "tested elsewhere": "interop.torch networks",
+    "used in one process": "cli draw host.Offer presets training utils",
 }
-"""Modules and classes whose objects are not sent to other processes, with the reason."""
+"""Modules and classes whose objects are not sent to other processes, by the reason."""
+EXEMPT = {name for names in NOT_SENT.values() for name in names.split()}
 
 
 def public_classes() -> Iterator[type]:
@@ -101,7 +76,7 @@ def public_classes() -> Iterator[type]:
 
 def is_exempt(name: str) -> bool:
     parts = name.split(".")
-    return any(".".join(parts[:count]) in NOT_SENT for count in range(1, len(parts) + 1))
+    return any(".".join(parts[:count]) in EXEMPT for count in range(1, len(parts) + 1))
 
 
 def is_sent(kind: type) -> bool:
