@@ -456,6 +456,7 @@ def test_players_win_and_prevent_wins() -> None:
     assert saves > 10
 
 
+@pytest.mark.slow
 def test_players_by_strength() -> None:
     from tilewe_jax.agents import agent
     from tilewe_jax.arena import play_match
