@@ -7,7 +7,7 @@ is the column, the number the row, a1 the bottom left.
 from dataclasses import dataclass
 from typing import Any
 
-from tilewe_jax.games.santorini.config import NUM_TURNS, Config, santorini
+from tilewe_jax.games.santorini.config import NUM_TURNS, Config
 from tilewe_jax.games.santorini.host import PIECES, PLACING_ORDER, SantoriniBoard
 from tilewe_jax.host import HostGame, HostPosition, IllegalActionError
 from tilewe_jax.host_games import make_host_game
@@ -79,4 +79,4 @@ class SantoriniNames:
 
 def santorini_game(**options: Any) -> SantoriniNames:
     """The names of Santorini with these options. Raises ``ValueError``."""
-    return SantoriniNames(make_host_game("santorini", **options), santorini(**options))
+    return SantoriniNames(make_host_game("santorini", **options), Config(**options))

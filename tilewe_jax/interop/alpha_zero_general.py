@@ -24,7 +24,7 @@ from tilewe_jax.games.polyomino.observation import unpack_boards
 from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
 from tilewe_jax.games.polyomino.rules import State as PolyominoState
 from tilewe_jax.games.santorini import rules as santorini_rules
-from tilewe_jax.games.santorini.config import Placement, santorini
+from tilewe_jax.games.santorini.config import Config, Placement
 from tilewe_jax.games.santorini.game import SantoriniGame as Santorini
 from tilewe_jax.games.santorini.rules import State as SantoriniState
 from tilewe_jax.host import IllegalActionError
@@ -136,7 +136,7 @@ class SantoriniGame(_BoardGame):
 
     def __init__(self, board_size: int = 5, true_random_placement: bool = False, *, seed: int | None = None) -> None:
         placement: Placement = "random" if true_random_placement else "default"
-        self.game = Santorini(santorini(check_count("board_size", board_size), placement))
+        self.game = Santorini(Config(check_count("board_size", board_size), placement))
         self.shape = 2, board_size, board_size
         self.num_actions = self.game.num_actions
         self._chance = np.random.default_rng(seed)

@@ -26,7 +26,10 @@ SIZES = range(3, 11)
 
 @dataclass(frozen=True)
 class Config:
-    """Settings of a game. Raises ``ValueError`` for invalid values."""
+    """Santorini on n x n cells: move, build, and reach level 3 first.
+
+    Raises ``ValueError`` for invalid settings.
+    """
 
     size: int = 5
     """Rows and columns of the board, 3 to 10."""
@@ -74,8 +77,3 @@ class Config:
     def bit(self, cell: Cell) -> int:
         """The bit of a cell in a bitboard."""
         return cell[0] * self.stride + cell[1]
-
-
-def santorini(size: int = 5, placement: Placement = "default") -> Config:
-    """Santorini on n x n cells: move, build, and reach level 3 first."""
-    return Config(size, placement)

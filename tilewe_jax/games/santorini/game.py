@@ -15,7 +15,7 @@ from tilewe_jax.chance import Chance
 from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action, check_state
 from tilewe_jax.games.santorini import heuristics, lookahead, observation, policies, rules, symmetry
 from tilewe_jax.games.santorini.chance import RandomWorkers
-from tilewe_jax.games.santorini.config import VERSION, Cell, Config, santorini
+from tilewe_jax.games.santorini.config import VERSION, Cell, Config
 from tilewe_jax.games.santorini.host import SYMBOLS, Move, SantoriniBoard
 from tilewe_jax.games.santorini.rules import State
 from tilewe_jax.lanes import random_words, rule_per_lane
@@ -281,9 +281,9 @@ class SantoriniGame(Game[State]):
         return (row, column) if row >= 0 else None
 
 
-@wraps(santorini)
+@wraps(Config, updated=())
 def _make(**options: Any) -> SantoriniGame:
-    return SantoriniGame(santorini(**options))
+    return SantoriniGame(Config(**options))
 
 
 GAMES = {"santorini": _make}

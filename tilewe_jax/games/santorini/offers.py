@@ -1,6 +1,6 @@
 """Presentation of Santorini on the page and in the terminal. Imports no JAX."""
 
-from tilewe_jax.games.santorini.config import SIZES, santorini
+from tilewe_jax.games.santorini.config import SIZES, Config
 from tilewe_jax.games.santorini.host import host_game
 from tilewe_jax.host import Offer
 
@@ -18,7 +18,7 @@ OFFERS = {
         "c3-b2*b3 moves the worker on c3 to b2 and builds on b3; c3 places a worker there.",
         {"size": {"range": [SIZES[0], SIZES[-1]]}, "placement": {"choices": ["default", "random", "chosen"]}},
         False,
-        santorini,
+        Config,
         host_game,
     )
 }

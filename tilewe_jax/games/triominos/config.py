@@ -26,7 +26,10 @@ FIRST_TRIPLE_SCORE, FIRST_ZEROS_SCORE = 10, 40
 
 @dataclass(frozen=True)
 class Config:
-    """Settings of a game. Raises ``ValueError`` for invalid values."""
+    """Triangular tiles with three numbers, hidden trays and a pile to draw from.
+
+    Raises ``ValueError`` for invalid settings.
+    """
 
     players: int = 2
     """Number of players, 2 to 6."""
@@ -142,17 +145,3 @@ class Config:
     def wrapped(self, cell: Cell) -> int:
         """The number of a cell of the plane on the torus."""
         return cell[1] % self.rows * self.columns + cell[0] % self.columns
-
-
-def triominos(
-    players: int = 2,
-    tiles: int = 56,
-    start: Start = "random",
-    game: Length = "single",
-    target: int = 400,
-    hex_scores: tuple[int, int, int] = HEX_SCORES,
-    max_rounds: int = 20,
-    tray: int | None = None,
-) -> Config:
-    """Triangular tiles with three numbers, hidden trays and a pile to draw from."""
-    return Config(players, tiles, start, game, target, hex_scores, max_rounds, tray)

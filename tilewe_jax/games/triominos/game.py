@@ -14,7 +14,7 @@ from tilewe_jax.chance import Chance
 from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action, check_state
 from tilewe_jax.games.triominos import heuristics, observation, policies, rules
 from tilewe_jax.games.triominos.chance import TriominosDeal
-from tilewe_jax.games.triominos.config import VERSION, Config, triominos
+from tilewe_jax.games.triominos.config import VERSION, Config
 from tilewe_jax.games.triominos.figure import Placement
 from tilewe_jax.games.triominos.host import Position, read_deal, unwrap
 from tilewe_jax.games.triominos.rules import State
@@ -295,9 +295,9 @@ def _apply_over_rounds(config: Config, state: State, action: Int32[Array, "lanes
 _start_round = jax.jit(rules.start_round, static_argnums=0)
 
 
-@wraps(triominos)
+@wraps(Config, updated=())
 def _make(**options: Any) -> TriominosGame:
-    return TriominosGame(triominos(**options))
+    return TriominosGame(Config(**options))
 
 
 GAMES = {"triominos": _make}

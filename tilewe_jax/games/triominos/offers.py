@@ -1,6 +1,6 @@
 """Presentation of Triominos on the page and in the terminal. Imports no JAX."""
 
-from tilewe_jax.games.triominos.config import SETS, TRAYS, triominos
+from tilewe_jax.games.triominos.config import SETS, TRAYS, Config
 from tilewe_jax.games.triominos.host import host_game
 from tilewe_jax.host import Offer
 
@@ -25,7 +25,7 @@ OFFERS = {
             "max_rounds": {"range": [1, 100]},
         },
         True,
-        triominos,
+        Config,
         host_game,
     )
 }
