@@ -1,5 +1,3 @@
-from typing import Any
-
 import chex
 import jax
 import jax.numpy as jnp
@@ -7,12 +5,14 @@ import numpy as np
 import pytest
 
 import tilewe_jax
+from tests.search.tictactoe import TicTacToe
 from tests.support import assert_same, batched, rows
 from tilewe_jax import batching
 from tilewe_jax.game import Game
 
 GAME = tilewe_jax.make("duo_official", size=6, pieces=("O1", "I2", "L3", "T4", "W5", "F5"))
 SANTORINI = tilewe_jax.make("santorini", size=3, placement="random")
+TICTACTOE = TicTacToe()
 BATCH = 16
 """Batch size of most tests, so that functions are compiled once."""
 
@@ -128,7 +128,7 @@ def test_auto_reset_starts_each_finished_game_with_its_key(game: Game) -> None:
 
 def test_environments_restart_games_and_keep_last_observations() -> None:
     chex.clear_trace_counter()
-    game = tilewe_jax.make("santorini", size=3)
+    game = TICTACTOE
     environment = batching.Environment(game)
     batch, functions = BATCH, batched(game)
     games, timestep = jax.jit(environment.reset, static_argnums=1)(jax.random.key(0), batch)
@@ -144,7 +144,7 @@ def test_environments_restart_games_and_keep_last_observations() -> None:
         np.testing.assert_array_equal(timestep.terminated, over)
         assert not np.asarray(timestep.truncated).any()
         assert not np.asarray(timestep.illegal).any()
-        np.testing.assert_array_equal(timestep.current_player, games.state.current_player)
+        assert_same(timestep.current_player, functions.current_player(games.state))
         np.testing.assert_allclose(timestep.rewards, np.where(over[:, None], 2 * functions.returns(after) - 1, 0), atol=1e-6)
         assert_same(timestep.last_observation, functions.observe(after, mover))
         assert_same(timestep.observation, functions.observe(games.state, timestep.current_player))
@@ -158,34 +158,26 @@ def test_environments_restart_games_and_keep_last_observations() -> None:
 
 
 def test_kinds_of_rewards() -> None:
-    game = tilewe_jax.make("triominos", tiles=4, tray=1, players=3)
-    environments = [batching.Environment(game, rewards) for rewards in ("zero_sum", "win_shares")]
-
-    @jax.jit
-    def step(games: Any) -> Any:
-        action = jax.vmap(game.sample_action)(games.state, jax.random.split(games.key, 2))
-        return [environment.step(games, action) for environment in environments]
-
-    games, _ = environments[0].reset(jax.random.key(0), 2)
-    terminated = np.zeros(2, bool)
-    while not terminated.any():
-        (games, timestep), (_, shares) = step(games)
-        terminated = np.asarray(timestep.terminated)
-        assert not timestep.rewards[~terminated].any()
-    returns = np.asarray(shares.rewards)[terminated]
-    np.testing.assert_allclose(returns.sum(axis=-1), 1, rtol=1e-6)
-    np.testing.assert_allclose(timestep.rewards[terminated], (3 * returns - 1) / 2, atol=1e-6)
+    returns = np.array([[0.5, 0.5, 0], [1, 0, 0], [0, 0, 0]], np.float32)
+    expected = [[0.25, 0.25, -0.5], [1, -0.5, -0.5], [0, 0, 0]]
+    np.testing.assert_allclose(batching.zero_sum(returns, np.array([1, 1, 0])), expected)
+    for rewards, outcome in (("zero_sum", [1, -1]), ("win_shares", [1, 0])):
+        environment = batching.Environment(TICTACTOE, rewards)  # type: ignore[arg-type]
+        step = jax.jit(environment.step)
+        games, timestep = environment.reset(jax.random.key(0), 1)
+        while not timestep.terminated.all():  # the lowest legal actions win for the first player
+            games, timestep = step(games, timestep.legal_action_mask.argmax(axis=1))
+            assert timestep.rewards.tolist() == ([outcome] if timestep.terminated.all() else [[0, 0]])
     with pytest.raises(ValueError, match="zero_sum, win_shares"):
-        batching.Environment(game, rewards="points")
+        batching.Environment(TICTACTOE, rewards="points")  # type: ignore[arg-type]
 
 
 @pytest.mark.untyped
 def test_environments_report_illegal_actions_and_reject_invalid_arguments() -> None:
-    game = tilewe_jax.make("santorini", size=3)
+    game = TICTACTOE
     environment = batching.Environment(game)
     games, timestep = jax.jit(environment.reset, static_argnums=1)(jax.random.key(0), BATCH)
-    legal, illegal = int(timestep.legal_action_mask[0].argmax()), int(timestep.legal_action_mask[0].argmin())
-    after, timestep = jax.jit(environment.step)(games, jnp.array([legal, -1, game.num_actions] + [illegal] * 13, jnp.int32))
+    after, timestep = jax.jit(environment.step)(games, jnp.array([4, -1, game.num_actions] + [99] * 13, jnp.int32))
     assert timestep.illegal.tolist() == [False] + [True] * 15
     assert after.steps.tolist() == [1] + [0] * 15
     assert_same(rows(after.state, slice(1, None)), rows(games.state, slice(1, None)))
