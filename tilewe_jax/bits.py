@@ -23,7 +23,7 @@ def popcount(words: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:
 
 
 def kth_set_bit(word: UInt32[Array, "*shape"], k: Int32[Array, "*shape"]) -> Int32[Array, "*shape"]:
-    """Index of the ``k``-th set bit of a word, counted from 0 at the lowest; unspecified where the word has no such bit.
+    """Return the index of the ``k``-th set bit of a word, from 0 at the lowest; unspecified if the word has at most ``k``.
 
     The *select* operation of succinct data structures, by binary search over population counts of halves.
     """
@@ -50,21 +50,26 @@ def unpack_words(words: UInt32[Array, "words"], size: int) -> Bool[Array, "size"
 
 
 def pack_words(flags: Bool[Array, "size"]) -> UInt32[Array, "words"]:
-    """Pack flags into as few words as hold them, the inverse of ``unpack_words``; unused bits are zero."""
+    """Pack flags into words, the inverse of ``unpack_words``; unused bits are zero."""
     words = -(-flags.shape[0] // WORD_BITS)
     rows = jnp.pad(flags, (0, words * WORD_BITS - flags.shape[0])).reshape(words, WORD_BITS).astype(jnp.uint32)
     return jnp.bitwise_or.reduce(rows << np.arange(WORD_BITS, dtype=np.uint32)[None], axis=1)
 
 
 def pretty(words: ArrayLike | Sequence[Any], width: int, height: int, stride: int | None = None, origin: str = "lower") -> str:
-    """A packed board as ``height`` lines of text, ``#`` for set bits and ``.`` for others; for debugging, on the host.
+    """Format a packed board as lines of text, ``#`` for set bits and ``.`` for others; for debugging, on the host.
 
-    ``words`` are 32-bit words, of any kind of integer: an array of shape ``(words,)`` or a sequence of scalars. Cell (x, y) is
-    bit ``y * stride + x``; ``stride`` is ``width`` unless given (Santorini's rows are ``config.stride`` bits apart). With
-    ``origin="lower"`` row 0 is the last line, as on the polyomino boards, where y points upwards; with ``"upper"`` it is the
-    first line. Bits outside the board are not shown. Under ``jit`` or ``vmap``, call it by ``jax.debug.callback``.
+    Under ``jit`` or ``vmap``, call it with ``jax.debug.callback``.
 
-    Raises ``ValueError`` for a batch of boards, for words that are too few, and for a stride or an origin that cannot be.
+    Args:
+      words: 32-bit words, an array ``[words]`` or a sequence of integers. Cell (x, y) is bit ``y * stride + x``; bits outside
+        the board are not shown.
+      width: columns.
+      height: rows.
+      stride: bits from row to row, by default ``width``; ``config.stride`` in Santorini.
+      origin: "lower" if row 0 is the last line, as on the polyomino boards, or "upper" if it is the first.
+
+    Raises ``ValueError`` for a batch of boards, too few words, or an invalid stride or origin.
 
     >>> print(pretty([0b011_001_001], width=3, height=3))
     ##.
@@ -74,23 +79,23 @@ def pretty(words: ArrayLike | Sequence[Any], width: int, height: int, stride: in
     board = np.asarray(words)
     stride = width if stride is None else stride
     if board.ndim != 1:
-        raise ValueError(f"pretty takes one board, of shape (words,), not of {board.shape}; index the batch first")
+        raise ValueError(f"words must be one board of shape (words,), got shape {board.shape}; index the batch first")
     if width < 1 or height < 1 or stride < width:
-        raise ValueError(f"a board of {width} x {height} cells cannot have {stride} bits a row")
+        raise ValueError(f"width and height must be positive and stride at least width, got {width}, {height} and {stride}")
     if origin not in ("lower", "upper"):
-        raise ValueError(f'origin must be "lower" or "upper", not {origin!r}')
+        raise ValueError(f'origin must be "lower" or "upper", got {origin!r}')
     if len(board) * WORD_BITS < (height - 1) * stride + width:
-        raise ValueError(f"{height} rows of {width} cells, {stride} bits apart, do not fit {len(board)} words of 32 bits")
+        raise ValueError(f"{height} rows of {width} cells, {stride} bits apart, do not fit in {len(board)} words of 32 bits")
     flags = sum((int(word) & 0xFFFFFFFF) << WORD_BITS * i for i, word in enumerate(board))
     lines = ["".join(".#"[flags >> y * stride + x & 1] for x in range(width)) for y in range(height)]
     return "\n".join(lines[::-1] if origin == "lower" else lines)
 
 
 def column_sums(rows: list[UInt32[Array, "*shape"]]) -> list[UInt32[Array, "*shape"]]:
-    """Bit-sliced sums: for each bit position the number of words in which it is set, as binary digits.
+    """Compute bit-sliced sums: the number of words in which each bit position is set, as binary digits.
 
-    Carry-save adders (the Harley-Seal population count: Warren, Hacker's Delight, section 5-1), five cheap operations per word,
-    where a population count per word takes a dozen on a CPU without an instruction for it.
+    Carry-save adders (the Harley-Seal population count: Warren, Hacker's Delight, section 5-1) take five cheap operations per
+    word; a population count per word takes a dozen on a CPU without an instruction for it.
 
     Args:
       rows: words, at least one.
@@ -114,13 +119,13 @@ def column_sums(rows: list[UInt32[Array, "*shape"]]) -> list[UInt32[Array, "*sha
 
 
 def popcount_sum(rows: list[UInt32[Array, "*shape"]]) -> Int32[Array, "*shape"]:
-    """``sum(popcount(row) for row in rows)``, by bit-sliced sums; at least one row."""
+    """Return ``sum(popcount(row) for row in rows)``, by bit-sliced sums; at least one row."""
     counts = [popcount(digit) << i for i, digit in enumerate(column_sums(rows))]
     return sum(counts[1:], start=counts[0])
 
 
 def uniform_below(bits: UInt32[Array, "*shape"], bound: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:
-    """A number in ``[0, bound)`` from 32 random bits: ``floor(bits * bound / 2**32)`` (Lemire 2019, without rejection).
+    """Draw a number in ``[0, bound)`` from 32 random bits: ``floor(bits * bound / 2**32)`` (Lemire 2019, without rejection).
 
     The probabilities of two numbers differ by at most one part in ``2**32 / bound``.
 
@@ -143,7 +148,7 @@ def systematic_sample(bits: UInt32[Array, "*shape"], total: Int32[Array, "*shape
       count: size of the sample.
 
     Returns:
-      The numbers on a new leading axis; where ``total <= count`` all of them, padded with -1.
+      The numbers on a new leading axis; if ``total <= count``, all of them, padded with -1.
     """
     number = jnp.arange(count, dtype=jnp.int32).reshape(-1, *[1] * total.ndim)
     start = uniform_below(bits, jnp.maximum(total, 1).astype(jnp.uint32))
@@ -152,7 +157,7 @@ def systematic_sample(bits: UInt32[Array, "*shape"], total: Int32[Array, "*shape
 
 
 def hash32(bits: UInt32[Array, "*#shape"], number: Int32[Array, "*#shape"]) -> UInt32[Array, "..."]:
-    """Hash a number with a seed into 32 pseudorandom bits, far cheaper than a PRNG key per number.
+    """Hash a number with a seed into 32 pseudorandom bits, at a fraction of the cost of a PRNG key per number.
 
     The integer hash `lowbias32` (Wellons 2018, "Prospecting for Hash Functions") of the seed XOR the number times 2**32 over
     the golden ratio.

@@ -1,18 +1,18 @@
 """The convention for batching inside the games: functions of lanes, and the tools that need them.
 
-The contract of a game is written for one game, and ``jax.vmap`` makes it functions of thousands. Inside, the expensive rules
-are *functions of lanes*: every array that they take and give has one more axis than for one game, the last one, with one game
-per index, a *lane*. Shapes name it: ``UInt32[Array, "words lanes"]``. ``per_lane`` turns a function of lanes into a function of
-one game that ``jax.vmap`` batches; a ``Game`` calls nothing of lanes without it.
+The functions of a ``Game`` take one game, and ``jax.vmap`` batches them. Inside, the expensive rules are *functions of lanes*:
+every array that they take and return has an additional last axis with one game per index, a *lane*. Shapes name it, as in
+``UInt32[Array, "words lanes"]``. ``per_lane`` turns a function of lanes into a function of one game that ``jax.vmap`` batches;
+a ``Game`` calls functions of lanes only through it.
 
-Two optimizations cannot be expressed for one game, which is why these functions exist:
+They exist because of two optimizations that cannot be expressed for one game:
 
-* ``while_any`` continues a loop for the few lanes that need another round, where a ``while_loop`` under ``vmap`` repeats the
+* ``while_any`` continues a loop only for the lanes that need another round, whereas a ``while_loop`` under ``vmap`` repeats the
   body for every lane until the slowest is done.
-* ``materialize`` writes a value to memory once, where XLA would recompute it in each of its consumers.
+* ``materialize`` writes a value to memory once, instead of letting XLA recompute it in each of its consumers.
 
-Lanes are the last axis so that loops over them are the innermost and fill the vector registers of a CPU, and neighbouring
-threads of a GPU read neighbouring words.
+Lanes are the last axis so that loops over them are innermost and fill the vector registers of a CPU, and neighbouring threads
+of a GPU read neighbouring words.
 """
 
 from collections.abc import Callable, Hashable
@@ -36,10 +36,10 @@ T = TypeVar("T")
 C = TypeVar("C")
 
 CHUNK_DIVISOR = 14
-"""Default of ``while_any``: one lane in this many is processed per round. A smaller divisor wastes work on lanes that are
-done, a larger one takes more rounds. In the polyomino games one lane in 15 meets a blocked player at a move."""
+"""Default of ``while_any``: a round processes this fraction of the lanes. A smaller divisor wastes work on finished lanes, a
+larger divisor takes more rounds. In the polyomino games about one move in 15 leads to a blocked player."""
 VECTOR = 32
-"""The number of lanes processed per round is a multiple of this, so that vectorized loops over them have no remainder."""
+"""The number of lanes processed per round is a multiple of this, so that vectorized loops over them leave no remainder."""
 
 
 def per_lane(function: Callable[P, T]) -> Callable[P, T]:
@@ -48,7 +48,7 @@ def per_lane(function: Callable[P, T]) -> Callable[P, T]:
     Under ``vmap``, nested or not, all mapped axes are merged into the lane axis.
 
     Args:
-      function: takes positional arguments and gives a result that are pytrees of arrays ``[..., lanes]``.
+      function: maps positional arguments to a result, all pytrees of arrays ``[..., lanes]``.
 
     Returns:
       The same function of pytrees of arrays ``[...]``. It raises ``TypeError`` for keyword arguments.
@@ -83,10 +83,10 @@ def per_lane(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def traced_once(function: Callable[P, T]) -> Callable[P, T]:
-    """``jax.jit`` of a function that is traced once for each shape, wherever it is called.
+    """Apply ``jax.jit`` such that the function is traced once for each shape, wherever it is called.
 
-    While JAX maps the body of a loop or of a conditional, its mesh is an empty one rather than none, and ``jax.jit`` traces
-    anew for another mesh. Here it is always the empty one.
+    ``jax.jit`` traces again for another mesh, and JAX sets an empty mesh instead of none while it maps the body of a loop or of
+    a conditional. This function always sets the empty mesh.
     """
     traced: Callable[P, T] = jax.jit(function)
 
@@ -100,14 +100,14 @@ def traced_once(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def rule_per_lane(rule: Callable[..., T], config: Hashable, materialized: bool = False, **settings: int) -> Callable[..., T]:
-    """``per_lane`` of a rule of a game: the same function each time, so that it is traced and compiled once for each shape.
+    """Apply ``per_lane`` to a rule of a game, cached, so that it is traced and compiled once for each shape.
 
-    That counts where it is called outside of ``jit``, move by move.
+    This saves time for calls outside of ``jit``, move by move.
 
     Args:
       rule: a function of the settings of a game and of lanes, ``rule(config, ..., **settings)``.
       config: the settings.
-      materialized: whether its result is written to memory once, see ``materialize``.
+      materialized: whether to write the result to memory once, see ``materialize``.
       **settings: further fixed arguments.
     """
     return cast(Callable[..., T], _rule_per_lane(rule, config, materialized, **settings))
@@ -120,17 +120,17 @@ def _rule_per_lane(rule: Callable[..., Any], config: Hashable, materialized: boo
 
 
 def materialize(function: Callable[..., T], *args: Any) -> T:
-    """``function(*args)``, written to memory once instead of being fused into each of its consumers.
+    """Return ``function(*args)``, written to memory once instead of fused into each of its consumers.
 
     XLA's CPU compiler fuses a producer into every consumer, however expensive it is to recompute, and drops
-    ``optimization_barrier`` before it does. It does not fuse into a conditional; so on CPUs the call is the branch of a
-    conditional that is always taken, and a barrier elsewhere.
+    ``optimization_barrier`` before that. It does not fuse into a conditional, so on CPUs the call is a branch of a conditional
+    that is always taken. Other platforms use a barrier.
 
     Args:
       function: a function of pytrees of arrays.
       *args: its arguments; the first array must not be empty.
     """
-    function = traced_once(function)  # although it is called twice below
+    function = traced_once(function)  # It is called twice below.
 
     def behind_conditional(*args: PyTree) -> PyTree:
         element = jax.tree.leaves(args)[0].ravel()[0]
@@ -145,21 +145,20 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
 
 @cache
 def compiles_for_gpus() -> bool:
-    """Whether a compiler for GPUs is installed: JAX has them as plugins, in packages below ``jax_plugins``."""
+    """Return whether a compiler for GPUs is installed, as a plugin of JAX in the package ``jax_plugins``."""
     return find_spec("jax_plugins") is not None
 
 
 def by_platform(function: Callable[..., T], on_gpu: Callable[..., T], *args: Any) -> T:
-    """``on_gpu(*args)`` in programs for a GPU, ``function(*args)`` in all others; both give the same.
+    """Return ``on_gpu(*args)`` in programs for a GPU, and ``function(*args)`` in all others.
 
-    The program is lowered with the one alone. So the other does not slow it down, and which it is depends on the device that
-    the program is for, not on the devices of the machine that compiles it. Both are traced, which takes time: where no
-    compiler for GPUs is installed, ``function`` alone is.
+    A program contains only the form for its target platform, whatever devices the compiling machine has. Without a compiler for
+    GPUs, ``on_gpu`` is not even traced, which saves time.
 
     Args:
-        function: a function of pytrees of arrays.
-        on_gpu: another form of the same function.
-        *args: their arguments.
+      function: a function of pytrees of arrays.
+      on_gpu: another form of the same function.
+      *args: their arguments.
     """
     if not compiles_for_gpus():
         return function(*args)
@@ -168,10 +167,10 @@ def by_platform(function: Callable[..., T], on_gpu: Callable[..., T], *args: Any
 
 @jax.custom_batching.custom_vmap
 def any_lane(flag: Bool[Array, ""]) -> Bool[Array, ""]:
-    """The identity for one game; under ``vmap`` the logical OR over the batch, which is not batched itself.
+    """Return the flag of one game; under ``vmap`` the logical OR over the batch, which is not batched itself.
 
-    A ``while_loop`` with this as its condition keeps one condition when it is mapped. With a condition per game, ``vmap``
-    would select between the old and the new carry at each step, which copies all of it.
+    A mapped ``while_loop`` with this condition keeps a single condition. With a condition per game, ``vmap`` would select
+    between the old and the new carry at each step, which copies all of it.
     """
     return flag
 
@@ -184,9 +183,9 @@ def _any_of_batch(size: int, mapped: list[bool], flags: Bool[Array, "batch"]) ->
 
 @jax.custom_batching.custom_vmap
 def mapped_together(tree: T) -> T:
-    """The identity; under ``vmap`` all leaves are mapped where any is.
+    """Return the tree; under ``vmap``, all its leaves become mapped.
 
-    A loop whose initial carry is mapped in part is traced again, all of it, until it is known what the rest becomes.
+    JAX traces a loop with a partly mapped initial carry repeatedly, until it knows which leaves become mapped.
     """
     return tree
 
@@ -201,7 +200,7 @@ def _broadcast_to_batch(size: int, mapped: list[PyTree], tree: T) -> tuple[T, Py
 
 
 def typed_key(key: Any) -> PRNGKeyArray:
-    """A PRNG key as ``jax.random.key`` gives it, from one of either kind: ``jax.random.PRNGKey`` gives arrays of words.
+    """Convert a key of ``jax.random.PRNGKey`` (an array of words) to a key of ``jax.random.key``; return the latter unchanged.
 
     Raises ``TypeError`` for other values.
     """
@@ -214,10 +213,10 @@ def typed_key(key: Any) -> PRNGKeyArray:
 
 
 def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
-    """Random words, by hashing the words of a PRNG key with ``bits.hash32``.
+    """Draw random words by hashing the words of a PRNG key with ``bits.hash32``.
 
-    A key from ``jax.random.split`` is random already; running it through its generator again would cost more than a whole
-    move of a simple game. The hash also tells apart keys of consecutive seeds.
+    A key from ``jax.random.split`` is already random; running it through its generator again would cost more than a whole move
+    of a simple game. The hash also decorrelates keys of consecutive seeds.
 
     Args:
       key: PRNG key, consumed.
@@ -228,8 +227,8 @@ def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:
 
 
 def _words_of_keys(count: int, data: UInt32[Array, "data lanes"]) -> UInt32[Array, "count lanes"]:
-    # Materialized on a CPU, since the words of keys are interleaved: fused with the hash, other arrays would be read with that
-    # stride. A GPU would launch a kernel for it.
+    # Materialized on a CPU, because the words of keys are interleaved: fused with the hash, other arrays would be read with
+    # their stride. A GPU would launch an additional kernel.
     words = partial(_words, count)
     return by_platform(partial(materialize, words), words, data)
 
@@ -251,11 +250,11 @@ def while_any(
     Each round gathers a chunk of the lanes whose condition holds, processes them, and scatters them back.
 
     Args:
-      condition: gives one bool per lane.
+      condition: returns one bool per lane.
       body: a function of lanes. It is called with fewer lanes than ``carry`` has.
       constants: pytree of arrays ``[..., lanes]`` that the loop only reads.
       carry: pytree of arrays ``[..., lanes]``, the initial carry.
-      divisor: a chunk is one lane in this many, rounded up to a multiple of ``VECTOR``.
+      divisor: a chunk has ``lanes / divisor`` lanes, rounded up to a multiple of ``VECTOR``.
 
     Returns:
       The carry after the loop. Lanes whose condition never holds are unchanged.
@@ -277,7 +276,7 @@ def while_any(
 
 
 def chunk_size(lanes: int, divisor: int) -> int:
-    """Number of lanes that are processed at a time: one in ``divisor``, rounded up to whole vectors."""
+    """Number of lanes that are processed at a time: ``lanes / divisor``, rounded up to whole vectors."""
     return min(lanes, -(-lanes // (divisor * VECTOR)) * VECTOR)
 
 
@@ -288,13 +287,13 @@ def where_needed(
     otherwise: Int32[Array, "lanes"],
     divisor: int = CHUNK_DIVISOR,
 ) -> Int32[Array, "lanes"]:
-    """``jnp.where(needed, function(*args), otherwise)``, evaluated only in the lanes that need it.
+    """Return ``jnp.where(needed, function(*args), otherwise)``, evaluating the expensive function only in lanes that need it.
 
     Args:
-      needed: where to evaluate the function.
-      function: a function of lanes that is too expensive to evaluate everywhere.
+      needed: lanes in which to evaluate the function.
+      function: a function of lanes.
       args: its arguments.
-      otherwise: the result elsewhere.
+      otherwise: the result in the other lanes.
       divisor: see ``while_any``.
     """
 
@@ -305,7 +304,7 @@ def where_needed(
 
 
 def some_set(flags: Bool[Array, "lanes"], count: int) -> Int32[Array, "count"]:
-    """Indices of ``count`` set flags, in no particular order; padded with ``lanes`` where fewer are set.
+    """Return the indices of ``count`` set flags, in no particular order; padded with ``lanes`` if fewer are set.
 
     Twice as fast on a CPU as ``jnp.nonzero(size=count)``: flags are packed into words, flag ``i`` into word ``i % words``, and
     the j-th set flag is found by prefix sums over words, then by ``kth_set_bit``. All sums run over a leading axis.

@@ -1,4 +1,4 @@
-"""Charts as SVG text. Plain Python, without a library."""
+"""Draws charts as SVG text. Plain Python."""
 
 import math
 import re
@@ -11,20 +11,17 @@ _STYLE = (
     ".name{font-size:13px;fill:#444;text-anchor:start}"
 )
 _NAME_WIDTH = 7.2
-"""Width of a character of class ``name`` in pixels, about: SVG text does not wrap, and what draws it has its own fonts."""
+"""Approximate width of a character of class ``name`` in pixels, for wrapping, which SVG leaves to the author."""
 _LINE = 20
 """Height of a line of class ``name`` in pixels."""
 
 
 def intervals(title: str, rows: Sequence[tuple[str, float, float]]) -> str:
-    """A chart of numbers with error bars, one below the other.
+    """Draw a chart of numbers with error bars, a row for each, as SVG text.
 
     Args:
       title: text above the chart.
-      rows: name, number, and half the width of its interval, of each row; at least one. Long names are wrapped.
-
-    Returns:
-      The text of an SVG file.
+      rows: name, number, and half the width of its interval; at least one row. Long names are wrapped.
     """
     low = min(0.0, *(value - margin for _, value, margin in rows))
     high = max(0.0, *(value + margin for _, value, margin in rows))
@@ -62,7 +59,7 @@ def intervals(title: str, rows: Sequence[tuple[str, float, float]]) -> str:
 
 
 def _wrapped(name: str, width: int) -> list[str]:
-    """The name of an agent in lines: broken after commas and the like, where it has some."""
+    """Wrap the name of an agent, after punctuation if possible."""
     lines = [""]
     for word in re.findall(r"[^,:;/ ]*[,:;/ ]*", name):
         for part in [word[i : i + width] for i in range(0, len(word), width)]:
@@ -73,7 +70,7 @@ def _wrapped(name: str, width: int) -> list[str]:
 
 
 def _svg(width: int, height: int) -> str:
-    """The beginning of a picture of this size, with its style and a white ground."""
+    """Return the opening tag of a picture, with its style and a white ground."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
         f'<style>{_STYLE}</style><rect width="{width}" height="{height}" fill="#fff"/>'

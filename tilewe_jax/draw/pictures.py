@@ -1,4 +1,4 @@
-"""Pictures of positions, and of many positions side by side: views as SVG text. Plain Python, without JAX."""
+"""Draws views of one or several positions as SVG text. Plain Python, without JAX."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,59 +10,56 @@ from tilewe_jax.draw.shapes import Options, Scene, Svg, View, document, el, numb
 
 @dataclass(frozen=True)
 class Drawing:
-    """How views of a kind are drawn; a folder of ``games`` declares its own with ``register``."""
+    """The functions that draw views of a kind; games declare theirs with ``register``."""
 
     board: Callable[[View, Options], Scene]
-    """The board."""
+    """Draws the board."""
     legend: Callable[[View, Options, float, Sequence[str]], Scene]
-    """What stands below the board, so wide, with the names of the players by seat, if there are any."""
+    """Draws the part below the board with a given width and the names of the players by seat, which may be empty."""
     summary: Callable[[View], str]
-    """What the view shows, in words."""
+    """Describes the view in words."""
     bounds: Callable[[View], list[float]] | None = None
-    """Left, top, right and bottom of what a view fills of a plane without a size of its own; ``None`` for boards."""
+    """Returns left, top, right and bottom of the used part of an unbounded plane; ``None`` for boards of a fixed size."""
 
 
 _DRAWINGS: dict[str, Drawing] = {}
 _MIN_WIDTH = 480
-"""Least width of a picture with a legend."""
+"""Minimum width of a picture with a legend."""
 _CAPTION = 34
 """Height of a line of text above a board."""
 
 
 def register(kind: str, drawing: Drawing) -> None:
-    """Have views of a kind drawn like this. Kinds that nobody has registered are shown by their ``text``."""
+    """Register the drawing of a kind of views. Views of other kinds are shown by their ``text``."""
     _DRAWINGS[kind] = drawing
 
 
 def drawing_of(view: View) -> Drawing | None:
-    """How a view is drawn; ``None`` where its text is shown. Raises ``ValueError`` for a view that has neither."""
+    """Return the drawing of a view, or ``None`` to show its text. Raises ``ValueError`` for a view that has neither."""
     drawing = _DRAWINGS.get(view["kind"])
     if drawing is None and "text" not in view:
-        raise ValueError(f"no imported game draws views of the kind {view['kind']!r}; import tilewe_jax.host_games for ours")
+        raise ValueError(f"no drawing is registered for views of the kind {view['kind']!r}; import tilewe_jax.host_games")
     return drawing
 
 
 def draw(
     view: View, options: Options | None = None, *, legend: bool = True, names: Sequence[str] = (), caption: str | None = None
 ) -> Svg:
-    """The picture of a position.
+    """Draw a position as SVG text, which notebooks show as a picture.
 
     Args:
-      view: the position, as ``HostPosition.view`` gives it.
-      options: what is marked, and how it looks.
-      legend: whether players, points, and pieces or tiles that are left stand below the board.
+      view: the position, from ``HostPosition.view``.
+      options: marks and colours.
+      legend: whether to show players, points, and remaining pieces or tiles below the board.
       names: the names of the players, by seat.
       caption: a line above the board.
-
-    Returns:
-      The text of an SVG file, which notebooks show.
     """
     options = options or Options()
     return document(scene(view, options, legend=legend, names=names, caption=caption), summary(view), options.theme)
 
 
 def scene(view: View, options: Options, *, legend: bool = True, names: Sequence[str] = (), caption: str | None = None) -> Scene:
-    """The drawing of a position; arguments are those of ``draw``."""
+    """Draw a position like ``draw``, without the enclosing SVG document."""
     kind = drawing_of(view)
     board = kind.board(view, options) if kind else _text_board(view, options)
     rows = [board]
@@ -91,25 +88,25 @@ def draw_grid(
     side: float = 180,
     captions: Sequence[str] = (),
 ) -> Svg:
-    """Many positions side by side, without names of columns and rows.
+    """Draw a grid of positions, without names of columns and rows.
 
     Args:
       views: the positions, at least one.
-      options: what is marked and how it looks, for all or for each.
-      columns: positions in a row; by default so many that the grid is about square.
+      options: marks and colours, for all positions or for each.
+      columns: positions in a row; by default the grid is about square.
       side: width and height of each board.
-      captions: a line below each position; none by default.
+      captions: a line below each position; by default none.
 
-    Raises ``ValueError`` for no positions, or for another number of options or captions.
+    Raises ``ValueError`` without positions, or for a wrong number of options or captions.
     """
     if not views:
-        raise ValueError("a grid needs a position at least")
+        raise ValueError("views must have at least one position")
     each = list(options) if isinstance(options, Sequence) else [options or Options()] * len(views)
     if len(each) != len(views) or len(captions) not in (0, len(views)):
-        raise ValueError(f"{len(views)} positions need as many options and captions, not {len(each)} and {len(captions)}")
+        raise ValueError(f"options and captions must have a length of {len(views)}, got {len(each)} and {len(captions)}")
     columns = min(len(views), columns or math.ceil(math.sqrt(len(views))))
     if columns < 1:
-        raise ValueError(f"columns must be positive, not {columns}")
+        raise ValueError(f"columns must be at least 1, got {columns}")
     gap, below = side / 12, 22 * bool(captions)
     parts = []
     for index, (view, look) in enumerate(zip(views, each, strict=True)):
@@ -126,7 +123,7 @@ def draw_grid(
 
 
 def summary(view: View) -> str:
-    """A position in one sentence."""
+    """Describe a position in one sentence."""
     drawing = drawing_of(view)
     if drawing is None:
         return "Position"
@@ -135,19 +132,19 @@ def summary(view: View) -> str:
 
 
 def points(view: View) -> str:
-    """The points of all seats, for a ``summary``."""
+    """List the points of all seats, for a ``summary``."""
     return "points " + " to ".join(map(str, view["scores"])).replace("-", "\N{MINUS SIGN}")
 
 
 def _moved(row: Scene, x: float, y: float) -> list[str]:
-    """The parts of a drawing at another place."""
+    """Translate the parts of a drawing."""
     if not x and not y:
         return row.parts
     return [el("g", {"transform": f"translate({number(x)} {number(y)})"}, part) for part in row.parts]
 
 
 def _text_board(view: View, options: Options) -> Scene:
-    """The text of a view that has no drawing."""
+    """Draw the text of a view without a drawing."""
     lines = view["text"].split("\n")
     style = {"font-size": 15, "font-family": "ui-monospace,monospace", "xml:space": "preserve"}
     parts = [

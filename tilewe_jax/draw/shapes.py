@@ -1,7 +1,7 @@
-"""What pictures are made of: SVG elements as text, and the outlines of pieces and tiles. Plain Python.
+"""The elements of pictures: SVG elements as text, and the outlines of pieces and tiles. Plain Python.
 
-The functions here and in ``drawing.py`` of each folder of ``games`` draw what ``static/tilewe-game.js`` draws in browsers,
-step by step alike; a test compares the two, element by element. Whoever changes one changes the other.
+The functions here and in ``drawing.py`` of each game mirror ``static/tilewe-game.js``, which draws in browsers. Change both
+together: a test compares them, element by element.
 """
 
 import math
@@ -26,36 +26,36 @@ _FONT = "system-ui,sans-serif"
 
 @dataclass(frozen=True)
 class Options:
-    """What a picture shows besides the position. Cells are those of the view."""
+    """Marks and colours of a picture. Cells are the cells of the view."""
 
     theme: str = "light"
     """The colours, "light" or "dark"."""
     coordinates: bool = True
-    """Whether columns and rows have names."""
+    """Show the names of columns and rows."""
     last: View | None = None
-    """The action that led here, which is marked: its view, or ``cells``, or ``from``, ``to`` and ``build``, or ``points``."""
+    """The last action, to mark it: its view, or ``cells``, or ``from``, ``to`` and ``build``, or ``points``."""
     numbers: Mapping[str, int] = field(default_factory=dict)
-    """A number on the piece or tile at a cell, by "x,y", see ``replay.numbers_of``."""
+    """A number on the piece or tile at a cell, by "x,y", see ``replay.frames.numbers_of``."""
     legal: Collection[Sequence[int]] = ()
-    """Cells [x, y] that are marked as those where one may play."""
+    """Cells [x, y] to mark as legal targets."""
     heat: Collection[Sequence[Any]] = ()
-    """A heat map: [x, y, value from 0 to 1] for each cell, or [x, y, value, index of a colour], see ``heat``."""
+    """A heat map: [x, y, value from 0 to 1] for each cell, or [x, y, value, index of a colour]."""
     frontier: bool = False
-    """Whether the free cells beside tiles are drawn."""
+    """Show the free cells beside tiles."""
     bounds: Sequence[float] | None = None
-    """Left, top, right and bottom of the plane to show, where it has no size of its own; by default what the tiles fill."""
+    """Left, top, right and bottom of the shown part of an unbounded plane; by default the part that the tiles fill."""
 
     def __post_init__(self) -> None:
         check_theme(self.theme)
 
     def ink(self, name: str) -> str:
-        """The colour of a name, see ``theme``."""
+        """Return the colour of a name, see ``theme``."""
         return PALETTE[self.theme][name]
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A drawing: its size, and its elements from the bottom to the top."""
+    """A drawing: its size, and its elements from the back to the front."""
 
     width: float
     height: float
@@ -72,12 +72,12 @@ class Svg(str):
 
 
 def number(value: float) -> str:
-    """A number rounded to a tenth, half upwards, as browsers write it."""
+    """Format a number rounded to a tenth, half upwards, like JavaScript."""
     return f"{math.floor(value * 10 + 0.5) / 10 + 0.0:.10g}"
 
 
 def el(tag: str, attributes: Mapping[str, Any], *children: str) -> str:
-    """An SVG element. Attributes are texts, numbers, or ``None``, which is left out."""
+    """Format an SVG element. Attributes are strings, numbers, or ``None``, which is omitted."""
     texts = [
         f" {name}={quoteattr(printable(value) if isinstance(value, str) else number(value))}"
         for name, value in attributes.items()
@@ -88,17 +88,17 @@ def el(tag: str, attributes: Mapping[str, Any], *children: str) -> str:
 
 
 def printable(content: str) -> str:
-    """A text with a sign in place of each character that XML does not have, which names in files may hold."""
+    """Replace characters that XML does not allow, which names in files may contain."""
     return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", content)
 
 
 def short(name: str, limit: int) -> str:
-    """A name of at most so many characters."""
+    """Shorten a name to at most ``limit`` characters."""
     return name if len(name) <= limit else f"{name[: limit - 1]}…"
 
 
 def text(x: float, y: float, size: float, fill: str, content: object, more: Mapping[str, Any] | None = None) -> str:
-    """A text whose middle is at a point; a negative number has a minus sign, not a hyphen."""
+    """Format a text centred at a point; a negative number has a minus sign, not a hyphen."""
     if isinstance(content, int):
         content = str(content).replace("-", "\N{MINUS SIGN}")
     place = {"x": x, "y": y + 0.35 * size, "font-size": size, "text-anchor": "middle", "fill": fill}
@@ -106,7 +106,7 @@ def text(x: float, y: float, size: float, fill: str, content: object, more: Mapp
 
 
 def document(scene: Scene, label: str, theme: str) -> Svg:
-    """The text of an SVG file."""
+    """Format a scene as an SVG file."""
     width, height = number(scene.width), number(scene.height)
     attributes = {
         "xmlns": "http://www.w3.org/2000/svg",
@@ -122,12 +122,12 @@ def document(scene: Scene, label: str, theme: str) -> Svg:
 
 
 def column(x: int) -> str:
-    """The name of a column: a to z, then aa, ab, and so on."""
+    """Name a column: a to z, then aa, ab, and so on."""
     return "a" * (x // 26) + chr(ord("a") + x % 26)
 
 
 def outline(cells: Iterable[Cell], side: float, left: float, top: float, inset: float, radius: float) -> str:
-    """The closed path around cells, moved inwards and with round corners.
+    """Return the closed path around cells, moved inwards and with round corners.
 
     Args:
       cells: (x, y), y downwards.
@@ -157,7 +157,7 @@ def outline(cells: Iterable[Cell], side: float, left: float, top: float, inset: 
     for x, y in ordered:
         if (1, 0) not in steps.get((x, y), ()):
             continue
-        # Clockwise from the top left corner of a cell; where two cells touch corner to corner, stay with the cell.
+        # Clockwise from the top left corner of a cell. If two cells touch corner to corner, the path stays with the first.
         corners = []
         dx, dy = take((x, y), (1, 0))
         px, py = x + dx, y + dy
@@ -180,13 +180,13 @@ def outline(cells: Iterable[Cell], side: float, left: float, top: float, inset: 
 
 
 def disc(x: float, y: float, radius: float) -> str:
-    """The path of a circle."""
+    """Return the path of a circle."""
     turn = f"{number(radius)} {number(radius)} 0 1 0 "
     return f"M{number(x - radius)} {number(y)}a{turn}{number(2 * radius)} 0a{turn}{number(-2 * radius)} 0Z"
 
 
 def mark(color: str, x: float, y: float, side: float) -> str:
-    """The small mark of a colour, so that hue is not its only sign: disc, bar, diamond or cross."""
+    """Return the path of the mark that identifies a colour without its hue: disc, bar, diamond or cross."""
     if color == "blue":
         return disc(x, y, 0.1 * side)
     if color == "red":
@@ -213,7 +213,7 @@ def piece(
     options: Options,
     numbers: Mapping[Cell, int] | None = None,
 ) -> str:
-    """A piece of cells (x, y), y downwards, with numbers on some of them and the mark of its colour on the others."""
+    """Draw a piece of cells (x, y), y downwards, with numbers on some cells and the mark of its colour on the others."""
     numbers = numbers or {}
 
     def center(cell: Cell) -> Point:
@@ -237,7 +237,7 @@ def piece(
 
 
 def chip(color: str, x: float, y: float, options: Options) -> str:
-    """A small square in a colour, for beside a name; its middle is at a point."""
+    """Draw a small square of a colour, centred at a point, to stand beside a name."""
     parts = [el("rect", {"x": x - 6.5, "y": y - 6.5, "width": 13, "height": 13, "rx": 4, "fill": options.ink(color)})]
     if color in COLORS:
         parts.append(el("path", {"d": mark(color, x, y, 24), "fill": options.ink(f"{color}-mark")}))
@@ -246,7 +246,7 @@ def chip(color: str, x: float, y: float, options: Options) -> str:
 
 @dataclass(frozen=True)
 class Board:
-    """A square board: where its cells are, and what is drawn so far."""
+    """A square board: its geometry, and the elements drawn so far."""
 
     size: int
     side: int
@@ -258,17 +258,17 @@ class Board:
     parts: list[str]
 
     def corner(self, cell: Sequence[int]) -> Point:
-        """The top left corner of a cell."""
+        """Return the top left corner of a cell."""
         return self.left + cell[0] * self.side, self.top + (self.size - 1 - cell[1]) * self.side
 
     def center(self, cell: Sequence[int]) -> Point:
-        """The middle of a cell."""
+        """Return the middle of a cell."""
         x, y = self.corner(cell)
         return x + self.side / 2, y + self.side / 2
 
 
 def square(size: int, options: Options, ground: str, line: str) -> Board:
-    """An empty square board with lines and the names of columns and rows."""
+    """Draw an empty square board with lines and the names of columns and rows."""
     ink = options.ink
     side = 600 // size
     left, top, edge = 28 if options.coordinates else 8, 8, size * side
@@ -287,12 +287,12 @@ def square(size: int, options: Options, ground: str, line: str) -> Board:
 
 
 def heat_opacity(value: float) -> str:
-    """The opacity of a cell of a heat map."""
+    """Return the opacity of a cell of a heat map."""
     return f"{math.floor(80 * value + 0.5) / 100:g}"
 
 
 def heat_cells(board: Board, options: Options) -> list[str]:
-    """The cells of a heat map on a square board."""
+    """Draw the cells of a heat map on a square board."""
     parts = []
     for x, y, value, *color in options.heat:
         left, top = board.corner((x, y))

@@ -1,7 +1,7 @@
 """The colours of all pictures, light and dark. Plain Python.
 
-The colours of players can be told apart with protanopia, deuteranopia and tritanopia too, and each has a mark of its own. The
-element ``<tilewe-game>`` (``static/tilewe-game.js``) has the same table; a test compares the two.
+The colours of players are distinguishable with protanopia, deuteranopia and tritanopia, and each has a distinct mark. The
+element ``<tilewe-game>`` (``static/tilewe-game.js``) has the same table; a test compares them.
 """
 
 PALETTE: dict[str, dict[str, str]] = {
@@ -116,6 +116,6 @@ SEATS = {
 
 
 def check_theme(theme: str) -> None:
-    """Raises ``ValueError`` for what is no theme."""
+    """Raise ``ValueError`` for an unknown theme."""
     if theme not in PALETTE:
-        raise ValueError(f"theme must be one of {', '.join(PALETTE)}, not {theme!r}")
+        raise ValueError(f"theme must be one of {', '.join(PALETTE)}, got {theme!r}")

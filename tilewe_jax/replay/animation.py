@@ -1,7 +1,4 @@
-"""Recorded games as moving pictures: animated SVG, which needs nothing else, and GIF. Plain Python, without JAX.
-
-Both take a replay, see ``tilewe_jax.replay.frames``.
-"""
+"""Replays (``tilewe_jax.replay.frames``) as animations: animated SVG, and GIF with the extra ``render``. Without JAX."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -14,11 +11,11 @@ from tilewe_jax.replay.frames import bounds_of_rounds, caption_of, numbers_of
 from tilewe_jax.utils.extras import optional_import
 
 MAX_PIXELS = 300_000_000
-"""Maximum number of pixels of all positions of a GIF together, a byte each in memory: about 1,000 positions of width 480."""
+"""Maximum total number of pixels of a GIF, each a byte in memory: about 1,000 positions of width 480."""
 
 
 def frames_of(replay: Mapping[str, Any], *, theme: str, numbers: bool) -> list[Options]:
-    """How each position of a replay is drawn: the last move marked, the same part of the plane for each in a round."""
+    """Return the options of each position of a replay: the last move is marked, and bounds are constant within a round."""
     bounds = bounds_of_rounds(replay["frames"])
     return [
         Options(
@@ -34,17 +31,17 @@ def frames_of(replay: Mapping[str, Any], *, theme: str, numbers: bool) -> list[O
 def animated_svg(
     replay: Mapping[str, Any], *, theme: str = "light", numbers: bool = False, seconds: float = 0.8, last_seconds: float = 3.0
 ) -> Svg:
-    """A game as one SVG file that plays in a loop.
+    """Draw a game as an SVG file that plays in a loop.
 
-    What stays from one position to the next is in the file once, with the times at which it is visible. Programs that play no
+    Elements of several positions are stored once, with the times at which they are visible. Programs without support for
     animations show the last position.
 
     Args:
       replay: the game.
       theme: "light" or "dark".
       numbers: whether pieces show the number of their move.
-      seconds: time of each position.
-      last_seconds: time of the last one.
+      seconds: duration of each position.
+      last_seconds: duration of the last position.
     """
     scenes = _scenes(replay, theme, numbers)
     total = seconds * (len(scenes) - 1) + last_seconds
@@ -68,7 +65,7 @@ def animated_svg(
 
 
 def _scenes(replay: Mapping[str, Any], theme: str, numbers: bool) -> list[Scene]:
-    """The drawings of all positions, of one size."""
+    """Draw all positions with the same size."""
     scenes = [
         scene(replay["frames"][move], look, names=replay["names"], caption=caption_of(replay, move))
         for move, look in enumerate(frames_of(replay, theme=theme, numbers=numbers))
@@ -78,7 +75,7 @@ def _scenes(replay: Mapping[str, Any], theme: str, numbers: bool) -> list[Scene]
 
 
 def _merged(frames: Sequence[Sequence[str]]) -> list[tuple[str, list[bool]]]:
-    """The different elements of all frames in an order that keeps that of each frame, and in which frames each one is."""
+    """Return the distinct elements of all frames, in an order compatible with each frame, and the frames that contain them."""
     order: list[str] = []
     known: set[str] = set()
     for frame in frames:
@@ -103,17 +100,9 @@ def gif(
     seconds: float = 0.8,
     last_seconds: float = 3.0,
 ) -> bytes:
-    """A game as a GIF that plays in a loop.
+    """Draw a game as a GIF of ``width`` pixels that plays in a loop; other arguments as for ``animated_svg``.
 
-    Args:
-      replay: the game.
-      theme: "light" or "dark".
-      numbers: whether pieces show the number of their move.
-      width: width in pixels.
-      seconds: time of each position.
-      last_seconds: time of the last one.
-
-    Raises ``MissingExtraError`` without the extra ``render``, ``ValueError`` for a game that is too long for this width.
+    Raises ``MissingExtraError`` without the extra ``render``, and ``ValueError`` for a game that is too long for this width.
     """
     pillow = optional_import("PIL.Image", "render")
     scenes = _scenes(replay, theme, numbers)
@@ -124,7 +113,7 @@ def gif(
     def image_of(frame: Scene) -> Any:
         return pillow.open(io.BytesIO(png(document(frame, "", theme), width))).convert("RGB")
 
-    # One table of colours for all, so that nothing flickers: that of the last position, which has most of them.
+    # The palette of the last position, which has the most colours, for all positions, so that nothing flickers.
     table = image_of(scenes[-1]).quantize(128, dither=pillow.Dither.NONE)
     images = [image_of(frame).quantize(palette=table, dither=pillow.Dither.NONE) for frame in scenes]
     file = io.BytesIO()
@@ -134,5 +123,5 @@ def gif(
 
 
 def png(picture: str, width: int | None = None) -> bytes:
-    """An SVG picture as PNG, in its own size or of this width. Raises ``MissingExtraError`` without the extra ``render``."""
+    """Render SVG as PNG, by default in its size. Raises ``MissingExtraError`` without the extra ``render``."""
     return bytes(optional_import("resvg_py", "render").svg_to_bytes(svg_string=picture, width=width))

@@ -1,11 +1,10 @@
-"""Recorded games as JSON values, a view a position: what the element ``<tilewe-game>`` shows. Plain Python, without JAX.
+"""Replays: recorded games as JSON values, the input of the element ``<tilewe-game>``. Plain Python, without JAX.
 
-A replay has ``game`` and ``options``; ``names`` by seat, empty where unknown; ``frames``, the views of all positions;
-``moves``, for each the ``player`` and the fields of its ``action_view``; ``result``, the final ``scores`` and ``returns``, or
-``None``; and ``analyses``, for each frame an analysis or ``None``. An analysis has ``value``, the expected outcome by seat;
-``score_lead`` by seat or ``None``; and ``candidates``, the fields of their ``action_view`` with ``visits``, ``prior``,
-``value`` and ``variation``, the names of the moves that would follow. ``terminal`` is true in the last frame of a game
-that has a result, however it has ended.
+A replay has ``game`` and ``options``; ``names`` by seat, empty if unknown; ``frames``, the views of all positions; ``moves``, a
+list of ``action_view`` with the ``player``; ``result``, the final ``scores`` and ``returns``, or ``None``; and ``analyses``, an
+analysis or ``None`` for each frame. An analysis has ``value``, the expected outcome by seat; ``score_lead``, by seat or
+``None``; and ``candidates``, a list of ``action_view`` with ``visits``, ``prior``, ``value`` and ``variation``, the names of
+the expected further moves. ``terminal`` is true in the last frame of a game with a result, even if the game ended early.
 """
 
 import math
@@ -17,7 +16,7 @@ from tilewe_jax.host import HostGame
 from tilewe_jax.records import RecordError
 
 Analysis = dict[str, Any]
-"""What a search says of a position, see above."""
+"""The result of a search of a position, see above."""
 
 
 def replay(
@@ -31,22 +30,22 @@ def replay(
     seat: int | None = None,
     open: bool = True,
 ) -> dict[str, Any]:
-    """The replay of a game, possibly one that is not over.
+    """Build the replay of a finished or unfinished game.
 
     Args:
       game: the game.
-      deal: what chance decided at the start, see ``Game.deal``.
+      deal: the decisions of chance before the first move, see ``Game.deal``.
       actions: the ids of the actions so far.
-      names: the names of the players by seat; none where they are unknown.
-      result: the final ``scores`` and ``returns``; ``None`` for a game that is not over.
-      analyses: an analysis or ``None`` for each position; none where there are none.
-      seat: the player who looks, see ``HostPosition.view``.
-      open: whether hidden information is shown, as after the end of a game.
+      names: the names of the players by seat; empty if unknown.
+      result: the final ``scores`` and ``returns``; ``None`` for an unfinished game.
+      analyses: an analysis or ``None`` for each position; may be empty.
+      seat: the player whose view is shown, see ``HostPosition.view``.
+      open: whether to show hidden information, as after the end of a game.
 
-    Raises ``RecordError`` for an illegal action, ``ValueError`` for what is no deal, or for another number of analyses.
+    Raises ``RecordError`` for an illegal action, and ``ValueError`` for an invalid deal or a wrong number of analyses.
     """
     if analyses and len(analyses) != len(actions) + 1:
-        raise ValueError(f"there are {len(actions) + 1} positions, and so many analyses are needed, not {len(analyses)}")
+        raise ValueError(f"analyses must have an item for each of {len(actions) + 1} positions, got {len(analyses)}")
     position = game.init_from_deal(deal)
     frames, moves = [position.view(seat=seat, open=open)], []
     for ply, action in enumerate(actions, 1):
@@ -75,9 +74,9 @@ def replay(
 
 
 def ended(view: Mapping[str, Any], returns: Sequence[float]) -> dict[str, Any]:
-    """Return the view of the last position of a game that is over, however it has ended.
+    """Mark the view of the last position of a game as terminal, with the winner by ``returns``.
 
-    After a resignation or a loss on time the rules would go on: nobody is to move there, and who has won is not who leads.
+    After a resignation or a loss on time, the position itself is not terminal, and the leader may have lost.
     """
     winner = {"winner": list(returns).index(1.0) if 1.0 in returns else None} if "winner" in view else {}
     return {**view, "terminal": True, **winner}
@@ -86,15 +85,15 @@ def ended(view: Mapping[str, Any], returns: Sequence[float]) -> dict[str, Any]:
 def analyses_of_answers(
     game: HostGame, deal: Any, actions: Sequence[int], answers: Iterable[Mapping[str, Any]]
 ) -> list[Analysis | None]:
-    """The analyses of a game, for ``replay``, of what ``tilewe-jax analyze`` answers and ``rate --out`` writes.
+    """Convert answers of ``tilewe-jax analyze`` or ``rate --out`` to the analyses of a ``replay``.
 
     Args:
       game: the game.
-      deal: what chance decided at the start.
+      deal: the decisions of chance before the first move.
       actions: the ids of the actions.
-      answers: JSON objects, each of one position, in any order.
+      answers: JSON objects, each for one position, in any order.
 
-    Raises ``ValueError`` where they are no analyses of positions of this game.
+    Raises ``ValueError`` for an answer that is not an analysis of a position of this game.
     """
     position = game.init_from_deal(deal)
     positions = [position, *(position := position.after(action) for action in actions)]
@@ -102,7 +101,7 @@ def analyses_of_answers(
     for answer in answers:
         turn = answer.get("turn")
         if type(turn) is not int or not 0 <= turn < len(positions):
-            raise ValueError(f"turn must be 0 to {len(positions) - 1}, the moves before a position, not {turn!r}")
+            raise ValueError(f"turn must be 0 to {len(positions) - 1}, the number of moves before the position, got {turn!r}")
         try:
             lead = answer["score_lead"]
             analyses[turn] = {
@@ -120,19 +119,19 @@ def analyses_of_answers(
                 ],
             }
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"turn {turn} has no analysis of this game: {type(error).__name__}: {error}") from None
+            raise ValueError(f"turn {turn} is not an analysis of this game: {type(error).__name__}: {error}") from None
     return analyses
 
 
 def _finite(value: Any) -> float:
-    """A number of a file. Raises ``ValueError`` for what is none."""
+    """Return a number of a file as a float. Raises ``ValueError`` if it is not a finite number."""
     if type(value) not in (int, float) or not math.isfinite(value):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a finite number")
     return float(value)
 
 
 def caption_of(replay: Mapping[str, Any], move: int) -> str:
-    """The last move in words, after so many moves."""
+    """Describe the last of the first ``move`` moves in words."""
     if not move:
         return "Start"
     action = replay["moves"][move - 1]
@@ -144,7 +143,7 @@ def caption_of(replay: Mapping[str, Any], move: int) -> str:
 
 
 def numbers_of(replay: Mapping[str, Any], move: int) -> dict[str, int]:
-    """The number of the move on each piece or tile, by "x,y", after so many moves; in Santorini that of the last building."""
+    """Number the pieces, tiles or buildings of the first ``move`` moves by the latest move there; keys are "x,y"."""
     numbers: dict[str, int] = {}
     for index, action in enumerate(replay["moves"][:move]):
         if action["kind"] == "turn":
@@ -159,13 +158,13 @@ def numbers_of(replay: Mapping[str, Any], move: int) -> dict[str, int]:
 
 
 def middle(cells: Sequence[Sequence[int]]) -> Sequence[int]:
-    """The cell that is nearest to the middle of a piece."""
+    """Return the cell that is nearest to the middle of a piece."""
     sums = [sum(cell[axis] for cell in cells) for axis in (0, 1)]
     return min(cells, key=lambda cell: sum((len(cells) * cell[axis] - sums[axis]) ** 2 for axis in (0, 1)))
 
 
 def bounds_of_rounds(frames: Sequence[Mapping[str, Any]]) -> list[list[float] | None]:
-    """For each view of a plane the bounds that fit all views of its round, so that the table stands still; else ``None``."""
+    """Return bounds of each view of an unbounded plane that are constant within a round; ``None`` for each view of a board."""
     drawing = drawing_of(frames[0])
     if drawing is None or drawing.bounds is None:
         return [None] * len(frames)

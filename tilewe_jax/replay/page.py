@@ -1,4 +1,4 @@
-"""A recorded game as one HTML page that needs nothing else, and the parts of it for other pages. Plain Python, without JAX."""
+"""A recorded game as a self-contained HTML page, and the parts of it for other pages. Plain Python, without JAX."""
 
 import html
 import json
@@ -28,14 +28,14 @@ body {{ margin: 0; padding: 8px 6px 24px }}
 
 
 def page(replay: Mapping[str, Any], title: str, *, theme: str | None = None, move: int = 0, numbers: bool = False) -> str:
-    """A page with one game, which opens from a file without a server.
+    """Return a page with one game, which opens from a file without a server.
 
     Args:
       replay: the game, see ``tilewe_jax.replay.frames``.
       title: the title of the page.
-      theme: "light" or "dark"; by default as the reader's system has it.
-      move: the number of moves after which the game is shown first.
-      numbers: whether pieces show the number of their move at first.
+      theme: "light" or "dark"; by default the theme of the reader's system.
+      move: the number of moves before the position that is shown first.
+      numbers: whether pieces initially show the number of their move.
     """
     attributes = {"move": str(move), "numbers": "on" if numbers else "off"}
     return _PAGE.format(
@@ -47,18 +47,18 @@ def page(replay: Mapping[str, Any], title: str, *, theme: str | None = None, mov
 
 
 def game_element(replay: Mapping[str, Any], attributes: Mapping[str, str] | None = None) -> str:
-    """The element ``<tilewe-game>`` with a game in it. The page needs ``script_element`` too, once."""
+    """Return the element ``<tilewe-game>`` with a game. The page must contain ``script_element`` once."""
     given = "".join(f' {name}="{html.escape(value)}"' for name, value in (attributes or {}).items())
-    # In a script element nothing but its end tag is special, so that no "<" of a name may stay.
+    # Escape "<", because names could contain the end tag of the script element.
     data = json.dumps(replay, separators=(",", ":")).replace("<", "\\u003c")
     return f'<tilewe-game{given}><script type="application/json">{data}</script></tilewe-game>'
 
 
 def script_element() -> str:
-    """The program of the element, inline: browsers load no modules from files."""
+    """Return the program of the element, inline, because browsers do not load modules from files."""
     return f'<script type="module">\n{script()}</script>'
 
 
 def script() -> str:
-    """The text of ``static/tilewe-game.js``."""
+    """Return the text of ``static/tilewe-game.js``."""
     return files("tilewe_jax.draw").joinpath("static", "tilewe-game.js").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Recorded games from files of all formats, records and Pentobi's ``.blksgf``. Plain Python, without JAX."""
+"""Reads recorded games from records and from Pentobi's ``.blksgf`` files. Plain Python, without JAX."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from tilewe_jax.replay.frames import replay
 from tilewe_jax.utils.files import open_input, parse_json
 
 _HEAD = 4096
-"""Number of bytes at the start of a file by which its format is recognised."""
+"""Number of bytes at the start of a file that decide its format."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class RecordedGame:
     actions: tuple[int, ...]
     """Action ids in the order of play."""
     names: tuple[str, ...]
-    """Names of the players by seat; empty where unknown."""
+    """Names of the players by seat; empty if unknown."""
     result: dict[str, Any] | None
-    """Final ``scores`` and ``returns``; ``None`` for a game that is not over."""
+    """Final ``scores`` and ``returns``; ``None`` for an unfinished game."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of its record, which mean nothing here."""
+    """Unknown fields of its record."""
 
     @property
     def record(self) -> Record:
@@ -42,12 +42,12 @@ class RecordedGame:
         return Record(self.deal, self.actions, tuple(result["scores"]), tuple(result["returns"]), self.names, self.extra)
 
     def replay(self, analyses: Sequence[Any] = ()) -> dict[str, Any]:
-        """The replay of the game, with all that was hidden in it. Raises as ``tilewe_jax.replay.frames.replay`` does."""
+        """Return the replay of the game, including hidden information; raises as ``tilewe_jax.replay.frames.replay``."""
         return replay(self.game, self.deal, self.actions, names=self.names, result=self.result, analyses=analyses)
 
 
 def of_record(game: HostGame, record: Record) -> RecordedGame:
-    """A record with its game."""
+    """Combine a record with its game."""
     result = {"scores": list(record.scores), "returns": list(record.returns)} if record.is_finished else None
     return RecordedGame(game, record.deal, record.actions, record.players, result, record.extra)
 
@@ -58,33 +58,30 @@ class GameFile:
 
     games: list[RecordedGame]
     notes: tuple[str, ...] = ()
-    """The content that is not read, a sentence each, like ``2 comments are not read``."""
+    """Sentences about ignored content, like ``2 comments are not read``."""
     has_variations: bool = False
-    """Whether the content that is not read includes variations."""
+    """The ignored content includes variations."""
 
     def of_one_kind(self, path: str | Path) -> tuple[HostGame, list[Record]]:
-        """The game and the records of a file. Raises ``RecordError`` for a file with games of several kinds, or none."""
+        """Return the game and the records. Raises ``RecordError`` if the file has several kinds of games, or none."""
         if not self.games:
-            raise RecordError(f"{path}: it has no games")
+            raise RecordError(f"{path}: the file contains no games")
         first = self.games[0].game
         for number, recorded in enumerate(self.games, 1):
             if (recorded.game.id, recorded.game.options) != (first.id, first.options):
-                raise RecordError(f"{path}: game {number} is {recorded.game.id}, and the games before are {first.id}")
+                raise RecordError(f"{path}: game {number} is {recorded.game.id}, but the games before are {first.id}")
         return first, [recorded.record for recorded in self.games]
 
 
 def is_sgf(path: str | Path) -> bool:
-    """Recognise a ``.blksgf`` file by its content, or if the content is of neither format by its name.
-
-    Raises ``OSError`` if it cannot be read.
-    """
+    """Recognise a ``.blksgf`` file by its content, or by its name if the content is ambiguous. Raises ``OSError``."""
     with open_input(path, records.FILE_LIMIT) as file:
         head = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     return head == b"(" or (head != b"{" and has_sgf_name(path))
 
 
 def has_sgf_name(path: str | Path) -> bool:
-    """Recognise the name of a ``.blksgf`` file, in any case."""
+    """Recognise the name of a ``.blksgf`` file, ignoring case."""
     return Path(path).suffix.lower() in blksgf.SUFFIXES
 
 
@@ -93,30 +90,29 @@ def read(path: str | Path, variations: bool = False) -> GameFile:
 
     Args:
       path: the file.
-      variations: whether each variation of a ``.blksgf`` file is a game, instead of the main lines alone.
+      variations: read each variation of a ``.blksgf`` file as a game, instead of the main lines only.
 
     Raises ``OSError`` if it cannot be read, and ``RecordError`` if its content is wrong.
     """
     if is_sgf(path):
         return of_sgf(blksgf.read(path, variations))
-    game, found = records.read_on_host(path)
+    game, games = records.read_on_host(path)
     with open_input(path, records.FILE_LIMIT) as file:
         header = parse_json(file.readline().decode("utf-8-sig"))
     unknown = [name for name in header if name not in records.HEADER]
     notes = [f"the {_listed('field', unknown)} of line 1 {_are(unknown)} not read"] if unknown else []
-    fields = Counter(name for record in found for name in record.extra)
+    fields = Counter(name for record in games for name in record.extra)
     if fields:
         counts = [f"{name} ({count:,})" for name, count in sorted(fields.items())]
         notes.append(f"the {_listed('field', counts)} of games {_are(counts)} not read")
-    return GameFile([of_record(game, record) for record in found], tuple(notes))
+    return GameFile([of_record(game, record) for record in games], tuple(notes))
 
 
 def of_sgf(games: Sequence[blksgf.SgfGame]) -> GameFile:
-    """The games of a ``.blksgf`` file, finished or not."""
+    """Convert the games of a ``.blksgf`` file."""
     unread = reduce(add, (game.unread for game in games), blksgf.Unread())
-    notes = (
-        [f"{unread} {'is' if unread.variations + sum(unread.properties.values()) == 1 else 'are'} not read"] if unread else []
-    )
+    is_single = unread.variations + sum(unread.properties.values()) == 1
+    notes = [f"{unread} {'is' if is_single else 'are'} not read"] if unread else []
     empty = [str(number) for number, game in enumerate(games, 1) if not game.actions]
     if empty:
         notes.append(f"{_listed('game', empty)} {'has' if len(empty) == 1 else 'have'} no moves")

@@ -1,4 +1,4 @@
-"""Pictures of states on the device, for notebooks: a state is a plain pytree, and only its game knows how it looks."""
+"""Draws states of games on the device, for notebooks."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,27 +10,21 @@ if TYPE_CHECKING:
 
 
 def picture(game: "Game[Any]", state: Any, options: Options | None = None) -> Svg:
-    """The picture of a state, with all that is hidden in it.
-
-    Args:
-      game: the game.
-      state: a state of it, not a batch.
-      options: what is marked, and how it looks.
-    """
+    """Draw a state of a game, not a batch, including hidden information."""
     return draw(game.host(state).view(open=True), options)
 
 
 def grid(
     game: "Game[Any]", states: Any, options: Options | None = None, *, limit: int = 100, columns: int | None = None
 ) -> Svg:
-    """The picture of a batch of states, side by side.
+    """Draw a grid of states, including hidden information.
 
     Args:
       game: the game.
       states: a batch of its states, along the first axis of each array.
-      options: what is marked, and how it looks.
-      limit: maximum number of states that are shown, the first ones.
-      columns: states in a row; by default so many that the grid is about square.
+      options: marks and colours.
+      limit: maximum number of states that are drawn, from the first on.
+      columns: states in a row; by default the grid is about square.
 
     Raises ``ValueError`` for an empty batch.
     """

@@ -1,4 +1,4 @@
-"""The Tilewe board of 20 x 20 tiles: moves by name, turns, scores; every move can be taken back."""
+"""The Tilewe board of 20 x 20 tiles, with moves, turns, scores and undo."""
 
 import random
 import sys
@@ -30,21 +30,21 @@ _GEOMETRY = geometry(SIZE)
 _BIT = [_GEOMETRY.bit(cell) for cell in TILE_COORDS]
 _TILE = {bit: tile for tile, bit in enumerate(_BIT)}
 _CONTACTS = [(orientation, _BIT[contact]) for orientation, contact in CONTACTS]
-"""By number the orientation, and the distance in bits from its anchor to the contact."""
+"""The orientation of each contact, and the distance in bits from its anchor to the contact."""
 _ANSI = (94, 93, 91, 92)
 
 
 class _Block(dict[int, list[Move]]):
-    """One of ``host.BLOCKS``: for the bit of each tile the moves there, in the order of the fits; made when first asked for."""
+    """One of ``host.BLOCKS``: maps the bit of each tile to its moves, in the order of the fits; computed on first access."""
 
     def __init__(self, start: int, end: int) -> None:
         super().__init__()
         fits = [(i, x + SIZE * y) for i, (x, y) in FITS[start:end]]
         self.numbers = [NUMBERS[fit] for fit in fits if fit in NUMBERS]
-        """The numbers of the contacts. On this board, where all start tiles are corners of it, no other fit is ever legal."""
+        """The numbers of the contacts. Other fits are never legal on this board, because its start tiles are board corners."""
         self.start = start
         self.fits = {number: 1 << start + fit for fit, number in enumerate(self.numbers)}
-        """The fit of each of these contacts, as a set."""
+        """The bit of the fit of each contact."""
 
     def __missing__(self, bit: int) -> list[Move]:
         tile = _TILE[bit]
@@ -54,23 +54,23 @@ class _Block(dict[int, list[Move]]):
 
 _BLOCKS = [_Block(start, end) for start, end in pairwise(BLOCK_STARTS)]
 _BLOCK = [_BLOCKS[max(0, bisect_left(BLOCK_STARTS, length) - 1)] for length in range(len(FITS) + 1)]
-"""By the length of a set of fits of one block, that block."""
+"""The block of a set of fits, by the bit length of the set."""
 _FEW = 12
-"""So many fits of a corner or fewer are picked one by one, more by going through the whole block; whichever is faster."""
+"""Up to this number, the fits of a corner are extracted one by one; beyond it, scanning the whole block is faster."""
 _FLAGS = bytes(code == ord("1") for code in range(256))
 
 
 class IllegalMoveError(ValueError):
-    """A move was pushed that the rules forbid."""
+    """An illegal move was pushed."""
 
 
 class Board:
-    """A game of Tilewe. Blue starts; whoever cannot move is passed over; it ends when nobody can.
+    """A game of Tilewe with 1 to 4 players. Blue starts; blocked players are skipped; the game ends when all are blocked.
 
-    Where a method takes ``for_player``, it answers as if it were that player's turn; ``None`` or ``NO_COLOR`` stand for the
-    player whose turn it is. ``player`` is another name for it. Other values raise ``AttributeError``.
+    Methods with the argument ``for_player`` treat this player as the player to move; ``None`` and ``NO_COLOR`` mean the player
+    whose turn it is, and ``player`` is an alias. Other values raise ``AttributeError``.
 
-    Raises ``AttributeError`` for other than 1 to 4 players, ``TypeError`` for other than an integer.
+    Raises ``AttributeError`` for an invalid number of players, and ``TypeError`` if it is not an integer.
     """
 
     def __init__(self, n_players: int = 4) -> None:
@@ -81,7 +81,7 @@ class Board:
 
     @classmethod
     def from_moves(cls, moves: Iterable[Move | str], n_players: int = 4) -> "Board":
-        """The board after these moves. Raises ``IllegalMoveError`` at the first that is not legal."""
+        """Return the board after these moves. Raises ``IllegalMoveError`` for the first illegal move."""
         board = cls(n_players)
         for move in moves:
             board.push(Move.from_str(move) if isinstance(move, str) else move)
@@ -89,12 +89,12 @@ class Board:
 
     @property
     def ply(self) -> int:
-        """Number of moves made. Players who were passed over made none."""
+        """Number of moves made, without skipped turns."""
         return sum(len(PIECES) - hand.bit_count() for hand in self._position.hands)
 
     @property
     def current_player(self) -> Color:
-        """The player to move; at the end, the one who moved last."""
+        """The player to move; at the end, the player who moved last."""
         return self._position.color
 
     cur_player = current_player
@@ -111,27 +111,26 @@ class Board:
 
     @property
     def winners(self) -> list[Color]:
-        """The players with the highest score, at any time."""
+        """The players with the highest score so far."""
         scores = self.scores
         return [player for player, score in enumerate(scores) if score == max(scores)]
 
     @property
     def finished(self) -> bool:
-        """Whether nobody can move any more."""
+        """True if no player can move."""
         return self._position.finished
 
     @property
     def moves(self) -> list[Move]:
-        """The moves that led here, in order."""
+        """The moves so far, in order."""
         return self._moves.copy()
 
     def generate_legal_moves(
         self, for_player: Color | None = None, *, unique: bool = True, player: Color | None = None
     ) -> list[Move]:
-        """The legal moves by tile, then piece, rotation, contact.
+        """Return the legal moves, sorted by tile, piece, rotation and contact: one for each contact of a placement.
 
-        Placements that several contacts can name are there under each of the names. ``unique=False``, which in version 0.0.1
-        also listed each under the rotations that look alike, changes nothing: such moves are equal.
+        ``unique`` has no effect: in version 0.0.1, False also listed equivalent rotations, which are equal moves here.
         """
         del unique
         asked = self._player(for_player, player)
@@ -157,9 +156,9 @@ class Board:
     gen_moves = generate_legal_moves
 
     def random_legal_move(self) -> Move:
-        """``random.choice(board.generate_legal_moves())``, the same draw from the same list, for less.
+        """Return the same draw as ``random.choice(board.generate_legal_moves())``, without the list.
 
-        Raises ``IndexError`` where no move is legal.
+        Raises ``IndexError`` if no move is legal.
         """
         legal = self._position.legal[self._position.color]
         number = random.choice(range(self.n_legal_moves()))
@@ -173,52 +172,52 @@ class Board:
         return move_of_value(block.numbers[fit] << TILE_BITS | _TILE[bit])
 
     def n_legal_moves(self, for_player: Color | None = None, *, unique: bool = True, player: Color | None = None) -> int:
-        """Length of ``generate_legal_moves``, for less."""
+        """Return the length of ``generate_legal_moves``, without the list."""
         del unique
         asked = self._player(for_player, player)
         return sum(map(int.bit_count, self._position.legal[asked].values()))
 
     def player_corners(self, for_player: Color | None = None, *, player: Color | None = None) -> list[Tile]:
-        """The open corners on which the player can lay a piece, ascending."""
+        """Return the open corners on which the player can place a piece, ascending."""
         return [_TILE[bit] for bit in sorted(self._position.legal[self._player(for_player, player)])]
 
     def n_player_corners(self, for_player: Color | None = None, *, player: Color | None = None) -> int:
-        """Number of ``player_corners``."""
+        """Return the number of ``player_corners``."""
         return len(self._position.legal[self._player(for_player, player)])
 
     def remaining_pieces(self, for_player: Color | None = None, *, player: Color | None = None) -> list[Piece]:
-        """The pieces that the player has not placed, ascending."""
+        """Return the pieces that the player has not placed, ascending."""
         return list(bits(self._position.hands[self._player(for_player, player)]))
 
     def n_remaining_pieces(self, for_player: Color | None = None, *, player: Color | None = None) -> int:
-        """Number of ``remaining_pieces``."""
+        """Return the number of ``remaining_pieces``."""
         return self._position.hands[self._player(for_player, player)].bit_count()
 
     def player_score(self, for_player: Color | None = None, *, player: Color | None = None) -> int:
-        """Tiles that the player has placed."""
+        """Return the number of tiles that the player has placed."""
         return self._position.occupied[self._player(for_player, player)].bit_count()
 
     def can_play(self, for_player: Color | None = None, *, player: Color | None = None) -> bool:
-        """Whether the player has a legal move."""
+        """Return whether the player has a legal move."""
         return self._position.can_place(self._player(for_player, player))
 
     def is_legal(self, move: Move, for_player: Color | None = None, *, player: Color | None = None) -> bool:
-        """Whether the player could make this move. Raises ``AttributeError`` for other than a move."""
+        """Return whether the player could make this move. Raises ``AttributeError`` for a value that is not a ``Move``."""
         asked = self._player(for_player, player)
         if not isinstance(move, Move):
             raise AttributeError("Must be a move")
         return self._allows(move, asked)
 
     def color_at(self, tile: Tile) -> Color:
-        """The colour of a tile, ``NO_COLOR`` where it is empty. Raises ``AttributeError`` for other than a tile."""
+        """Return the colour of a tile, ``NO_COLOR`` if it is empty. Raises ``AttributeError`` for an invalid tile."""
         bit = _BIT[check_tile(tile, "tile must be in bounds")]
         return next((player for player, cells in enumerate(self._position.occupied) if cells >> bit & 1), NO_COLOR)
 
     def push(self, move: Move) -> None:
         """Make a move.
 
-        Raises ``AttributeError`` for other than a move, and ``IllegalMoveError``, a ``ValueError`` that says which rule
-        forbids it, for an illegal one; the board then stays as it was.
+        Raises ``AttributeError`` for a value that is not a ``Move``, and ``IllegalMoveError`` (a ``ValueError`` with the broken
+        rule) for an illegal move; the board is then unchanged.
         """
         if not isinstance(move, Move):
             raise AttributeError("Must be a move")
@@ -231,14 +230,14 @@ class Board:
         self._moves.append(move)
 
     def pop(self) -> None:
-        """Take the last move back. Raises ``IndexError`` where there is none."""
+        """Take the last move back. Raises ``IndexError`` at the start."""
         if not self._moves:
             raise IndexError("there is no move to take back")
         self._position.undo()
         self._moves.pop()
 
     def copy(self) -> "Board":
-        """The same board with the same moves, independent of this one."""
+        """Return an independent copy of the board and its moves."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._position, twin._moves = self._position.copy(), self._moves.copy()
@@ -251,7 +250,7 @@ class Board:
         return self.copy()
 
     def __str__(self) -> str:
-        # Asked for here, not imported: users set it on the package.
+        # Read at each call, because users set it on the package.
         colored = getattr(sys.modules[__package__ or ""], "print_color", True)
         marks = [name[0].upper() for name in COLOR_NAMES]
         if colored:
@@ -269,7 +268,7 @@ class Board:
         return "".join(rows) + f"Ply: {self.ply}, Turn: {turn}\n"
 
     def _repr_svg_(self) -> str:
-        # Imported here, since most programs that use boards never look at one.
+        # Imported lazily, because most programs never draw a board.
         from tilewe_jax.draw.pictures import draw
         from tilewe_jax.draw.shapes import Options
         from tilewe_jax.games.polyomino.position import PolyominoPosition
@@ -294,4 +293,4 @@ class Board:
     def _why_illegal(self, move: Move) -> str:
         x, y = (to - contact for to, contact in zip(TILE_COORDS[move.to_tile], TILE_COORDS[move.contact], strict=True))
         rule = explain_placement(self._position, move.orientation, (x, y))
-        return rule or f"{TILE_NAMES[move.to_tile]} is no open corner"
+        return rule or f"{TILE_NAMES[move.to_tile]} is not an open corner"

@@ -1,6 +1,7 @@
 """The constants of `tilewe`, and its functions of tiles and pieces. A tile is a number, ``x + 20 * y``, a1 = 0.
 
-Integers may be anything that ``operator.index`` takes; for other things every function raises ``TypeError``.
+Functions accept all integers of ``operator.index`` and raise ``TypeError`` for other types. They raise ``AttributeError`` for
+an invalid tile, piece or rotation.
 """
 
 from collections.abc import Sequence as _Sequence
@@ -54,7 +55,6 @@ PIECE_NAMES = list(_pieces.PIECE_NAMES)
 NO_PIECE = PIECE_COUNT
 
 
-# For each piece and each of the eight rotations, whether it has a name of its own or not.
 _ORIENTATION = [
     [_pieces.ORIENTATION_OF_CELLS[_pieces.rotate(cells, rotation)] for rotation in ROTATIONS] for cells in _pieces.PIECE_CELLS
 ]
@@ -65,23 +65,23 @@ N_PIECE_CORNERS = [len(_ORIENTATIONS[rotations[NORTH]].corners) for rotations in
 
 
 def tile_in_bounds(tile: Tile) -> bool:
-    """Whether a number is a tile."""
+    """Return whether a number is a tile."""
     return 0 <= _index(tile) < len(TILES)
 
 
 def tile_to_coords(tile: Tile) -> tuple[int, int]:
-    """The (x, y) of a tile. Raises ``AttributeError`` where it is none."""
+    """Return the (x, y) of a tile."""
     return TILE_COORDS[check_tile(tile, "tile must be in bounds")]
 
 
 def coords_in_bounds(coords: _Sequence[int]) -> bool:
-    """Whether an (x, y) is on the board. Raises ``TypeError`` for other than two integers."""
+    """Return whether an (x, y) is on the board."""
     x, y = _pair(coords)
     return 0 <= x < SIZE and 0 <= y < SIZE
 
 
 def coords_to_tile(coords: _Sequence[int]) -> Tile:
-    """The tile at (x, y). Raises ``AttributeError`` off the board, ``TypeError`` for other than two integers."""
+    """Return the tile at (x, y). Raises ``AttributeError`` beyond the board."""
     if not coords_in_bounds(coords):
         raise AttributeError("coords must be in bounds")
     x, y = _pair(coords)
@@ -89,35 +89,32 @@ def coords_to_tile(coords: _Sequence[int]) -> Tile:
 
 
 def n_piece_tiles(piece: Piece) -> int:
-    """Number of tiles of a piece. Raises ``AttributeError`` where it is none."""
+    """Return the number of tiles of a piece."""
     return N_PIECE_TILES[_check_piece(piece)]
 
 
 def n_piece_contacts(piece: Piece) -> int:
-    """Number of tiles of a piece that can lie on an open corner. Raises ``AttributeError`` where it is none."""
+    """Return the number of tiles of a piece that can lie on an open corner."""
     return N_PIECE_CONTACTS[_check_piece(piece)]
 
 
 def n_piece_corners(piece: Piece) -> int:
-    """Number of open corners that a piece makes, on an empty board. Raises ``AttributeError`` where it is none."""
+    """Return the number of open corners of a piece on an empty board."""
     return N_PIECE_CORNERS[_check_piece(piece)]
 
 
 def piece_tiles(piece: Piece, rotation: Rotation) -> list[Tile]:
-    """The tiles of a piece laid at the bottom left of the board, ascending. Raises ``AttributeError``."""
+    """Return the tiles of a piece at the bottom left of the board, ascending."""
     return [x + SIZE * y for x, y in _cells(piece, rotation)]
 
 
 def piece_contacts(piece: Piece, rotation: Rotation) -> list[Tile]:
-    """The ``piece_tiles`` that can lie on an open corner, ascending. Raises ``AttributeError``."""
+    """Return the ``piece_tiles`` that can lie on an open corner, ascending."""
     return [x + SIZE * y for x, y in _ORIENTATIONS[orientation(piece, rotation)].contacts]
 
 
 def piece_tile_coords(piece: Piece, rotation: Rotation = NORTH, contact: Tile | None = None) -> list[tuple[int, int]]:
-    """The (x, y) of a piece's tiles, sorted, from the bottom left of its bounding box; or from one of its contacts.
-
-    Raises ``AttributeError`` where piece, rotation or contact are none.
-    """
+    """Return the sorted (x, y) of the tiles of a piece, relative to the bottom left of its bounding box, or to a contact."""
     x0, y0 = 0, 0
     if contact is not None:
         if contact not in piece_contacts(piece, rotation):
@@ -128,27 +125,23 @@ def piece_tile_coords(piece: Piece, rotation: Rotation = NORTH, contact: Tile | 
 
 # Names of version 0.0.1.
 tile_to_index = _index
-
-
-def in_bounds(coords: _Sequence[int]) -> bool:
-    """Whether an (x, y) is on the board; ``coords_in_bounds`` in version 0.0.1."""
-    return coords_in_bounds(coords)
+in_bounds = coords_in_bounds
 
 
 def out_of_bounds(coords: _Sequence[int]) -> bool:
-    """Whether an (x, y) is off the board."""
+    """Return whether an (x, y) is beyond the board."""
     return not coords_in_bounds(coords)
 
 
 def check_tile(tile: Tile, message: str) -> int:
-    """The tile as an ``int``; ``AttributeError`` with this message where it is none."""
+    """Return a tile as an ``int``. Raises ``AttributeError`` with the message for an invalid tile."""
     if not tile_in_bounds(tile):
         raise AttributeError(message)
     return _index(tile)
 
 
 def orientation(piece: Piece, rotation: Rotation) -> int:
-    """Index into ``ORIENTATIONS`` of a piece in any of the eight rotations. Raises ``AttributeError``."""
+    """Return the index into ``ORIENTATIONS`` of a piece in any of the eight rotations."""
     piece = _check_piece(piece)
     if not 0 <= _index(rotation) < ROTATION_COUNT:
         raise AttributeError("rotation must be valid")

@@ -1,4 +1,4 @@
-"""Between the host API and JAX: positions and states, moves and actions. Imports JAX."""
+"""Conversions between the host API and JAX: boards and states, moves and actions. Imports JAX."""
 
 from collections.abc import Sequence
 
@@ -21,40 +21,37 @@ _GAME = PolyominoGame(tilewe())
 
 
 def action_of_move(move: Move) -> int:
-    """The action id of a move, for any number of players. Raises ``ValueError`` where the piece does not lie on the board."""
+    """Return the action id of a move, for any number of players. Raises ``ValueError`` if it extends beyond the board."""
     return _GAME.action_of_name(str(move))
 
 
 def moves_of_action(action: int, board: Board | None = None) -> list[Move]:
-    """The moves that make a placement, one a contact, in order; with ``board``, only those that are legal there.
+    """Return the moves that make a placement, one for each contact, in order; with ``board``, only its legal moves.
 
-    Raises ``ValueError`` for an action that is no placement of Tilewe.
+    Raises ``ValueError`` for an action that is not a placement of Tilewe.
     """
     moves = [Move.from_str(name) for name in _GAME.action_names(int(action))]
     return moves if board is None else [move for move in moves if board.is_legal(move)]
 
 
 def state_of_board(board: Board) -> State:
-    """The state of ``make("tilewe", players=board.n_players)`` in which that board is."""
+    """Convert a board to a state of ``make("tilewe", players=board.n_players)``."""
     return state_of_position(board._position)
 
 
 def board_of_state(state: State) -> Board:
-    """The board of a state of Tilewe. It knows no moves: ``moves`` is empty, and ``pop`` stops here.
-
-    Raises ``ValueError`` for states of other games.
-    """
+    """Convert a state of Tilewe to a board with an empty history. Raises ``ValueError`` for states of other games."""
     players = state.hands.shape[0]
     board = Board(players)
     config = board._position.config
     if state.occupied.shape != (players, words(config)):
-        raise ValueError(f"a state of Tilewe has boards of {words(config)} words, not {state.occupied.shape[-1]}")
+        raise ValueError(f"state must have boards of {words(config)} words, got {state.occupied.shape[-1]}")
     board._position = position_of_state(config, state)
     return board
 
 
 def state_of_position(position: Position) -> State:
-    """The state of the polyomino game in which that position is."""
+    """Convert a position of any polyomino game to a state."""
     config, geometry = position.config, position.geometry
     index = [config.bit(geometry.cell(bit)) for bit in range(geometry.board.bit_length())]
     occupied = np.zeros((config.colors, words(config)), np.uint32)
@@ -76,9 +73,9 @@ def state_of_position(position: Position) -> State:
 
 
 def record_of_board(board: Board, players: Sequence[str] = ()) -> Record:
-    """The record of a finished game, with who played it, by seat. Raises ``ValueError`` where it is not finished."""
+    """Return the record of a finished game with the names of its players by seat. Raises ``ValueError`` if it is unfinished."""
     if not board.finished:
-        raise ValueError("only finished games have a record")
+        raise ValueError("the game must be finished")
     returns = (board.scores[0] / board._position.config.max_score,) if board.n_players == 1 else shared_win(board.scores)
     actions = tuple(action_of_move(move) for move in board.moves)
     return Record(None, actions, tuple(board.scores), returns, tuple(players))

@@ -1,6 +1,6 @@
 """Elo: expected results, updates after a game, margins of error, and ratings estimated from many games.
 
-Where version 0.0.3 of the package was wrong this differs: see the README beside this file.
+The README in this folder lists the corrections of version 0.0.3 of the package.
 """
 
 import math
@@ -14,21 +14,20 @@ _PRECISION = 0.001
 
 
 def elo_win_probability(elo1: float, elo2: float, C: float = 400) -> float:
-    """Expected result of a player against another, 0 to 1, ``C`` points apart being 10 to 1 (Elo 1978)."""
+    """Return the expected result of a player against another, 0 to 1; ``C`` points mean odds of 10 to 1 (Elo 1978)."""
     difference = max(-300.0, min(300.0, (elo2 - elo1) / C))
     return 1.0 / (1.0 + math.pow(10.0, difference))
 
 
 def compute_elo_adjustment_2(elo1: float, elo2: float, outcome: float, K: float = 32) -> float:
-    """What the first player gains by a game with this outcome: 1 for a win, 0.5 for a draw, 0 for a loss."""
+    """Return the gain of the first player by a game with this outcome: 1 for a win, 0.5 for a draw, 0 for a loss."""
     return K * (outcome - elo_win_probability(elo1, elo2))
 
 
 def compute_elo_adjustment_n(elos: Sequence[float], scores: Sequence[float], K: float = 32) -> list[float]:
-    """What each player gains by a game of n: the mean gain of a game against each other player.
+    """Return the gain of each player by a game of n: the mean gain of games against each of the others.
 
-    Those with the highest score beat all others; winners draw with winners, and losers with losers. One player alone gains
-    nothing.
+    Players with the highest score beat the others, and draw among themselves, as do the losers. A single player gains 0.
     """
     won = [score == max(scores) for score in scores]
     pairs = max(1, len(elos) - 1)
@@ -43,9 +42,9 @@ def compute_elo_adjustment_n(elos: Sequence[float], scores: Sequence[float], K: 
 
 
 def c_k(k: int) -> float:
-    """The k-th coefficient of the Maclaurin series of the inverse error function. Raises ``ValueError`` for k < 0."""
+    """Return the k-th coefficient of the Maclaurin series of the inverse error function. Raises ``ValueError`` for k < 0."""
     if k < 0:
-        raise ValueError(f"k cannot be less than 0, got {k}")
+        raise ValueError(f"k must be at least 0, got {k}")
     coefficients = [1.0]
     for n in range(1, k + 1):
         coefficients.append(sum(coefficients[m] * coefficients[n - 1 - m] / ((m + 1) * (2 * m + 1)) for m in range(n)))
@@ -53,21 +52,21 @@ def c_k(k: int) -> float:
 
 
 def erfinv(x: float) -> float:
-    """The inverse error function, to machine precision; not a number outside of -1 < x < 1."""
+    """Return the inverse error function, to machine precision; NaN outside of -1 < x < 1."""
     return NormalDist().inv_cdf((x + 1) / 2) / math.sqrt(2) if -1 < x < 1 else math.nan
 
 
 def compute_inverse_error(e: float) -> float:
-    """The quantile ``e`` of the standard normal distribution; not a number outside of 0 < e < 1."""
+    """Return the quantile ``e`` of the standard normal distribution; NaN outside of 0 < e < 1."""
     return math.sqrt(2) * erfinv(2 * e - 1)
 
 
 def compute_elo_error_margin(wins: int, draws: int, losses: int, confidence: float = 0.95, C: float = 400) -> float:
-    """Half the width of the two-sided confidence interval of an Elo estimated from these results.
+    """Return half the width of the two-sided confidence interval of an Elo estimated from these results.
 
-    On the logistic scale, where the interval never ends at 0 or 1; with half a win and half a loss added (Jeffreys' prior),
-    so that it is finite even where a player won or lost every game. Infinite without games. Raises ``ValueError`` for a
-    confidence not between 0 and 1, or C below 1.
+    Computed on the logistic scale, with half a win and half a loss added (Jeffreys' prior), so that it is finite even if a
+    player won or lost every game. Infinite without games. Raises ``ValueError`` for a confidence not between 0 and 1, or C
+    below 1.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1 (exclusive), got {confidence}")
@@ -83,11 +82,11 @@ def compute_elo_error_margin(wins: int, draws: int, losses: int, confidence: flo
 
 
 class EloEstimate:
-    """The most likely Elo of ``n`` players, kept up to date from game to game.
+    """Maximum-likelihood Elo of ``n`` players with a given mean, updated after each game.
 
-    A player wins a game with probability ``10^(elo / 400)`` over the sum of this over all its players (Bradley and Terry 1952,
-    Luce 1959); a tie counts as shares of a win. Half a win and half a loss against an average player are added to each
-    player's results, so that all ratings are finite. Their average is ``mean``.
+    A player wins a game with probability proportional to ``10^(elo / 400)`` (Bradley and Terry 1952, Luce 1959); a tie counts
+    as fractions of a win. Half a win and half a loss against an average player are added to each player's results, so that all
+    ratings are finite.
     """
 
     def __init__(self, n: int, mean: float = 0) -> None:
@@ -97,7 +96,7 @@ class EloEstimate:
         self._tables: Counter[tuple[int, ...]] = Counter()
 
     def add(self, players: Sequence[int], results: Sequence[float]) -> None:
-        """Count a game: 0 for a loss, more for a win or a tie. One without winner, or of one player, counts for nothing."""
+        """Add a game: results are 0 for a loss, positive for a win or a tie. Games without opponents or winner do not count."""
         total = sum(results)
         if total > 0 and len(players) > 1:
             self._tables[tuple(sorted(players))] += 1
@@ -105,9 +104,9 @@ class EloEstimate:
                 self._won[player] += result / total
 
     def ratings(self) -> list[float]:
-        """The ratings, by minorization and maximization (Hunter 2004) from those of the last call."""
+        """Return the ratings, by minorization-maximization (Hunter 2004), starting from the result of the last call."""
         for _ in range(_MAX_ROUNDS):
-            # A win and a loss, each half, against an average player.
+            # Half a win and half a loss against an average player.
             expected = [2 * _PRIOR / (own + 1) for own in self._strength]
             for players, games in self._tables.items():
                 share = games / sum(self._strength[player] for player in players)
@@ -123,7 +122,7 @@ class EloEstimate:
 
 
 def compute_estimated_elo(n: int, ppg: Sequence[Sequence[int]], rpg: Sequence[Sequence[float]], mean: float = 0) -> list[float]:
-    """The Elo of ``n`` players by ``EloEstimate``, from the players of each game and their results."""
+    """Estimate the Elo of ``n`` players with ``EloEstimate``, from the players of each game and their results."""
     estimate = EloEstimate(n, mean)
     for players, results in zip(ppg, rpg, strict=True):
         estimate.add(players, results)

@@ -1,7 +1,4 @@
-"""Engines: what chooses moves. Derive yours from ``Engine``; the others are examples and opponents.
-
-The examples draw from Python's global ``random``, so that ``random.seed`` decides what they play.
-"""
+"""The base class of engines, and sample engines, which draw from Python's global ``random``."""
 
 import math
 import random
@@ -15,10 +12,10 @@ from tilewe_jax.tilewe.move import Move
 
 
 class Engine:
-    """What chooses moves: override ``on_search``.
+    """Base class of programs that choose moves: override ``on_search``.
 
-    ``estimated_elo`` is the engine's own guess of its strength; 0 (or ``None``) is average, and 200 beats the average in three
-    games of four.
+    ``estimated_elo`` is a guess of the engine's strength: 0 (or ``None``) is average, and 200 beats the average in three games
+    of four.
     """
 
     def __init__(self, name: str, estimated_elo: float | None = None) -> None:
@@ -28,22 +25,22 @@ class Engine:
         self.end_at = time.time()
 
     def out_of_time(self) -> bool:
-        """Whether the time for the present move is over."""
+        """Return whether the time for the current move is over."""
         return time.time() >= self.end_at
 
     def search(self, board: Board, seconds: float = 1.0) -> Move:
-        """A legal move for the player whose turn it is, within ``seconds``."""
+        """Return a legal move for the player to move, within ``seconds``."""
         self.end_at = time.time() + seconds
         self.seconds = seconds
         return self.on_search(board, seconds)
 
     def on_search(self, board: Board, seconds: float) -> Move:
-        """A legal move, to be found within ``seconds``; the board may be changed, it is the engine's own."""
+        """Return a legal move within ``seconds``; the board is a copy that the engine may change."""
         raise NotImplementedError
 
 
 class MoveExecutor:
-    """``with MoveExecutor(board, move):`` makes a move, and takes it back at the end."""
+    """Context manager that makes a move, and takes it back at the end."""
 
     def __init__(self, board: Board, move: Move) -> None:
         self.board = board
@@ -57,35 +54,35 @@ class MoveExecutor:
 
 
 class RandomEngine(Engine):
-    """Any legal move."""
+    """Plays a random legal move."""
 
     def __init__(self, name: str = "Random", estimated_elo: float | None = None) -> None:
         super().__init__(name, -100.0 if estimated_elo is None else estimated_elo)
 
     def on_search(self, board: Board, seconds: float) -> Move:
-        """A move drawn uniformly from the list."""
+        """Return a move drawn uniformly from the list."""
         return board.random_legal_move()
 
 
 class _Scored(Engine):
-    """The move with the highest score, or with style "min" the lowest; chance decides among equals."""
+    """Plays the move with the highest score, or with style "min" the lowest; ties are broken at random."""
 
     _styles: tuple[tuple[str, float], tuple[str, float]]
-    """Name and Elo of style "max", then of style "min"."""
+    """Name and Elo of style "max" and of style "min"."""
 
     def __init__(self, name: str | None = None, style: str = "max", estimated_elo: float | None = None) -> None:
         if style not in {"max", "min"}:
-            raise ValueError(f"Invalid style, must be 'max' or 'min', not {style!r}")
+            raise ValueError(f"style must be 'max' or 'min', got {style!r}")
         default_name, default_elo = self._styles[style == "min"]
         super().__init__(name or default_name, default_elo if estimated_elo is None else estimated_elo)
         self.style = style
 
     def score(self, board: Board, move: Move) -> float:
-        """How good a move is for the player whose turn it is."""
+        """Evaluate a move for the player to move."""
         raise NotImplementedError
 
     def on_search(self, board: Board, seconds: float) -> Move:
-        """The best move by ``score``."""
+        """Return the best move by ``score``."""
         moves = board.generate_legal_moves()
         random.shuffle(moves)
         choose = max if self.style == "max" else min
@@ -93,35 +90,35 @@ class _Scored(Engine):
 
 
 class OpenCornersEngine(_Scored):
-    """The move after which the player has the most (or fewest) playable corners."""
+    """Plays the move after which the player has the most (or fewest) playable corners."""
 
     _styles = (("MostOpenCorners", 15.0), ("LeastOpenCorners", -250.0))
 
     def score(self, board: Board, move: Move) -> float:
-        """Playable corners after the move."""
+        """Count the playable corners after the move."""
         player = board.current_player
         with MoveExecutor(board, move):
             return board.n_player_corners(player)
 
 
 class PieceSizeEngine(_Scored):
-    """The piece with the most (or fewest) tiles; among those, corners that it makes; among those, contacts."""
+    """Plays the piece with the most (or fewest) tiles; ties are broken by the number of its corners, then of its contacts."""
 
     _styles = (("LargestPiece", 30.0), ("SmallestPiece", -150.0))
     _piece_scores: ClassVar = [N_PIECE_TILES[p] * 100 + N_PIECE_CORNERS[p] * 10 + N_PIECE_CONTACTS[p] for p in PIECES]
 
     def score(self, board: Board, move: Move) -> float:
-        """100 a tile, 10 a corner, 1 a contact."""
+        """Count 100 per tile, 10 per corner and 1 per contact."""
         return self._piece_scores[move.piece]
 
 
 class MoveDifferenceEngine(_Scored):
-    """The move after which the player has the most (or fewest) legal moves more than all opponents together."""
+    """Plays the move that maximizes (or minimizes) the player's number of legal moves minus the opponents' total."""
 
     _styles = (("MaxMoveDiff", 50.0), ("MinMoveDiff", -200.0))
 
     def score(self, board: Board, move: Move) -> float:
-        """Own legal moves after the move minus those of the opponents."""
+        """Count own legal moves after the move, minus the legal moves of the opponents."""
         player = board.current_player
         with MoveExecutor(board, move):
             counts = [board.n_legal_moves(for_player=color) for color in range(board.n_players)]
@@ -129,16 +126,16 @@ class MoveDifferenceEngine(_Scored):
 
 
 def _by_distance(weights: Sequence[float], far: Callable[[int, int], int]) -> list[float]:
-    """A weight for each tile by its distances from the nearest edges, left or right and bottom or top, made one by ``far``."""
+    """Return a weight for each tile by its distances from the nearest edges along both axes, combined by ``far``."""
     last = SIZE - 1
     return [weights[far(min(x, last - x), min(y, last - y))] for y in range(SIZE) for x in range(SIZE)]
 
 
 class TileWeightEngine(Engine):
-    """The move that covers the tiles of most weight; for the first piece, only at the lowest open corner.
+    """Plays the move that covers the highest total weight of tiles; the first piece at the lowest open corner.
 
-    Style "wall_crawl" keeps to the edges, "turtle" to its corner. ``custom_weights`` gives a weight for each of the 400 tiles,
-    in the order of their numbers (``x + 20 * y``). ``weight_map`` is the name of ``style`` in version 0.0.1.
+    Style "wall_crawl" prefers the edges, "turtle" its corner. ``custom_weights`` are the weights of the 400 tiles in the order
+    of their numbers (``x + 20 * y``). ``weight_map`` is the name of ``style`` in version 0.0.1.
     """
 
     WALL_CRAWL_WEIGHTS = _by_distance([100, 90, 75, 60, 50, 40, 30, 25, 10, 0], min)
@@ -160,18 +157,16 @@ class TileWeightEngine(Engine):
         style = weight_map or style
         if custom_weights is not None:
             if len(custom_weights) != len(TILES):
-                raise ValueError(
-                    f"TileWeightEngine custom_weights must be a list of exactly 400 values, not {len(custom_weights)}"
-                )
+                raise ValueError(f"custom_weights must have 400 values, got {len(custom_weights)}")
             self.weights, default_name, default_elo = list(custom_weights), "CustomTileWeights", 0.0
         elif style in self.weight_maps:
             self.weights, default_name, default_elo = self.weight_maps[style], self.names[style], self.weight_elos[style]
         else:
-            raise ValueError(f"TileWeightEngine style must be one of {', '.join(self.weight_maps)}, not {style!r}")
+            raise ValueError(f"style must be one of {', '.join(self.weight_maps)}, got {style!r}")
         super().__init__(name or default_name, default_elo if estimated_elo is None else estimated_elo)
 
     def on_search(self, board: Board, seconds: float) -> Move:
-        """The move that covers most; chance decides among equals."""
+        """Return the move that covers the highest weight; ties are broken at random."""
         moves = board.generate_legal_moves()
         random.shuffle(moves)
         if board.ply < board.n_players:
@@ -183,9 +178,9 @@ class TileWeightEngine(Engine):
 
 
 class SimpleSearchEngine(Engine):
-    """The move that leads to the best board by ``eval_board(board, player)``; the first in the list among equals.
+    """Plays the move that leads to the best board by ``eval_board(board, player)``, by default ``default_eval``.
 
-    Without an ``eval_board``, ``default_eval``. When the time is over, the best move so far.
+    Ties are broken by the order of moves. When the time is over, it plays the best move so far.
     """
 
     def __init__(
@@ -199,7 +194,7 @@ class SimpleSearchEngine(Engine):
         self.eval_function = eval_board or self.default_eval
 
     def default_eval(self, board: Board, player: Color) -> float:
-        """Half a point a tile and 0.2 a playable corner, less a fifth of that for each opponent; winning is all."""
+        """Count 0.5 per tile and 0.2 per playable corner, minus a fifth of that for each opponent; a win counts 1000."""
         value = 0.0
         for color, score in enumerate(board.scores):
             corners = board.n_player_corners(color)
@@ -212,7 +207,7 @@ class SimpleSearchEngine(Engine):
         return value
 
     def on_search(self, board: Board, seconds: float) -> Move:
-        """The best move after one look at each."""
+        """Return the best move after one ply."""
         moves = board.generate_legal_moves()
         player = board.current_player
         best, best_move = -math.inf, random.choice(moves)

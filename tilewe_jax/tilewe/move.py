@@ -1,6 +1,7 @@
-"""A move: which piece, in which rotation, with which of its tiles on which tile of the board."""
+"""Moves: a piece in a rotation, with one of its tiles on a tile of the board."""
 
 import re
+from functools import total_ordering
 from typing import Any, NoReturn, final
 
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
@@ -24,10 +25,10 @@ from tilewe_jax.utils.checks import index
 
 TILE_BITS = 9
 
-# A named way to lay a piece: orientation and contact. Numbered by piece, rotation, contact, like the moves they give.
 CONTACTS = [(i, x + SIZE * y) for i, oriented in enumerate(ORIENTATIONS) for x, y in oriented.contacts]
-# For each of them the distances from the contact to the tiles of the piece.
+"""Pairs of orientation and contact, in the order of moves: by piece, rotation and contact."""
 _DISTANCES = [[x + SIZE * y - contact for x, y in ORIENTATIONS[i].cells] for i, contact in CONTACTS]
+"""For each of them the distances from the contact to the tiles of the piece."""
 NUMBERS = {contact: number for number, contact in enumerate(CONTACTS)}
 _NAMES = [ORIENTATIONS[i].name + "-" + TILE_NAMES[contact] for i, contact in CONTACTS]
 _TILE = {name: tile for tile, name in enumerate(TILE_NAMES)}
@@ -35,14 +36,14 @@ _TEXT = re.compile(r"([A-Z]\d)([nesw]f?)-([a-t]\d\d?)([a-t]\d\d?)")
 
 
 @final
+@total_ordering
 class Move:
-    """``piece`` in ``rotation``, its tile ``contact`` laid on ``to_tile``; immutable.
+    """An immutable move: ``piece`` in ``rotation``, with its tile ``contact`` on ``to_tile``, legal or not.
 
-    ``contact`` counts from the bottom left of the rotated piece: A01 is the tile in that corner of its bounding box. A
-    rotation that looks like an earlier one becomes that one. Moves compare and sort by piece, rotation, contact, tile.
+    ``contact`` is relative to the bounding box of the rotated piece, whose bottom left is A01. Equivalent rotations become the
+    first of them. Moves compare and sort by piece, rotation, contact, tile.
 
-    Raises ``AttributeError`` where a parameter is missing or they make no move. Whether it can be played is for the board
-    to say.
+    Raises ``AttributeError`` for missing or invalid parameters.
     """
 
     __slots__ = ("_value",)
@@ -50,7 +51,7 @@ class Move:
     """Number of the contact, and in the lowest 9 bits the tile."""
 
     def __new__(cls, *_: Any, **__: Any) -> "Move":
-        """The move of value 0, ``O1n-a1a1``, for ``__init__`` to make another of."""
+        """Create the move ``O1n-a1a1``, which ``__init__`` overwrites."""
         return move_of_value(0)
 
     def __init__(
@@ -75,11 +76,11 @@ class Move:
 
     @staticmethod
     def from_str(text: str) -> "Move":
-        """The inverse of ``str``: ``F5e-a2d4``. Any of the eight rotations will do. Raises ``ValueError``."""
+        """Parse a move like ``F5e-a2d4``, with any of the eight rotations, the inverse of ``str``. Raises ``ValueError``."""
         match = _TEXT.fullmatch(text)
         named = match and match[1] in PIECE_NAMES and match[2] in ROTATION_NAMES and match[3] in _TILE and match[4] in _TILE
         if not match or not named:
-            raise ValueError(f"{text!r} is no move; moves are written like F5e-a2d4: piece, rotation, contact, tile")
+            raise ValueError(f"{text!r} is not a move; moves are written like F5e-a2d4 (piece, rotation, contact, tile)")
         piece, rotation = PIECES[PIECE_NAMES.index(match[1])], ROTATIONS[ROTATION_NAMES.index(match[2])]
         try:
             return Move(piece, rotation, _TILE[match[3]], _TILE[match[4]])
@@ -94,7 +95,7 @@ class Move:
 
     @property
     def rotation(self) -> Rotation:
-        """The rotation: the first of the eight that looks like it."""
+        """The first of the eight rotations that gives the same tiles."""
         return ORIENTATIONS[self.orientation].rotation
 
     @property
@@ -104,7 +105,7 @@ class Move:
 
     @property
     def to_tile(self) -> Tile:
-        """The tile of the board, an open corner where the move is legal."""
+        """The tile of the board; an open corner if the move is legal."""
         return self._value & (1 << TILE_BITS) - 1
 
     @property
@@ -113,16 +114,16 @@ class Move:
         return CONTACTS[self._value >> TILE_BITS][0]
 
     def covered_tiles(self) -> list[Tile]:
-        """The tiles of the board that the piece covers, ascending, where the move lies on the board."""
+        """Return the tiles of the board that the piece covers, ascending, for a move within the board."""
         tile = self._value & (1 << TILE_BITS) - 1
         return [tile + distance for distance in _DISTANCES[self._value >> TILE_BITS]]
 
     def is_equal(self, value: "Move") -> bool:
-        """``==``; of version 0.0.1."""
+        """Alias of ``==`` (version 0.0.1)."""
         return self == value
 
     def to_unique(self) -> "Move":
-        """The move itself, which has the first of its names since it was made; of version 0.0.1."""
+        """Return the move itself, which is already unique (version 0.0.1)."""
         return self
 
     def __str__(self) -> str:
@@ -139,20 +140,11 @@ class Move:
     def __lt__(self, other: object) -> bool:
         return self._value < other._value if isinstance(other, Move) else NotImplemented
 
-    def __le__(self, other: object) -> bool:
-        return self._value <= other._value if isinstance(other, Move) else NotImplemented
-
-    def __gt__(self, other: object) -> bool:
-        return self._value > other._value if isinstance(other, Move) else NotImplemented
-
-    def __ge__(self, other: object) -> bool:
-        return self._value >= other._value if isinstance(other, Move) else NotImplemented
-
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a move cannot be changed: {name}")
+        raise AttributeError(f"moves are immutable, cannot set {name}")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a move cannot be changed: {name}")
+        raise AttributeError(f"moves are immutable, cannot delete {name}")
 
     def __getstate__(self) -> int:
         return self._value
@@ -160,18 +152,12 @@ class Move:
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self._value,)
 
-    def __copy__(self) -> "Move":
-        return self
 
-    def __deepcopy__(self, _: object) -> "Move":
-        return self
-
-
-_set_value = Move.__dict__["_value"].__set__  # past the immutability
+_set_value = Move.__dict__["_value"].__set__  # Bypasses the immutability.
 
 
 def move_of_value(value: int) -> Move:
-    """The move whose ``__getstate__`` gave this number; trusted to be one."""
+    """Return the move with this ``__getstate__``, without checks."""
     move = object.__new__(Move)
     _set_value(move, value)
     return move

@@ -1,7 +1,7 @@
-"""Tournaments of engines: games in processes of their own, results, rankings, records.
+"""Tournaments of engines in parallel processes, with results, rankings and records.
 
-A tournament with a seed gives the same games every time, on any number of threads, where engines decide by Python's global
-``random`` (or NumPy's) and not by the clock: before every game both are seeded, and the engines are as they were given.
+A seed makes a tournament reproducible on any number of threads, if engines use Python's global ``random`` (or NumPy's) and not
+the clock: both are seeded before every game, and every game starts with fresh copies of the engines.
 """
 
 import contextlib
@@ -36,47 +36,50 @@ class MatchData:
     """One game of a tournament. Lists are by seat."""
 
     board: Board
-    """The board at the end, with all moves."""
+    """The final board, with all moves."""
     engines: list[int]
     """The engine in each seat."""
-    player_to_engine: list[int]
-    """Alias of ``engines`` (python-tilewe 0.0.3)."""
-    run_time: float
+    run_time: float = 0.0
     """Duration of the game in seconds."""
     elo_start: list[float] = field(default_factory=list)
     elo_delta: list[float] = field(default_factory=list)
     elo_end: list[float] = field(default_factory=list)
     winners: list[int] = field(default_factory=list)
-    """The seats that won or tied for it; those that forfeited never do."""
+    """The seats that won or tied for the win; seats that forfeited never win."""
     forfeits: dict[int, str] = field(default_factory=dict)
-    """Seats that lost the right to move, and why; from then on chance moved for them."""
+    """Seats that forfeited, with the reason; their further moves are random."""
     seconds: list[float] = field(default_factory=list)
-    """Time that the engines took."""
+    """Time that the engines used."""
     branching: list[int] = field(default_factory=list)
-    """Sum of the numbers of legal moves that the engines had to choose from."""
+    """Sum of the numbers of legal moves in the positions that the engines searched."""
     plies: list[int] = field(default_factory=list)
     """Moves that the engines made."""
+
+    @property
+    def player_to_engine(self) -> list[int]:
+        """Alias of ``engines``."""
+        return self.engines
 
 
 @dataclass
 class TournamentResults:
-    """A tournament. Lists are by engine, in the order in which they were given."""
+    """Results of a tournament. Lists are by engine, in the order of the tournament's engines."""
 
     match_data: list[MatchData]
     engine_names: list[str]
     game_counts: list[int]
     win_counts: list[int]
     draw_counts: list[int]
-    """Games in which an engine was one of several winners."""
+    """Games with the engine as one of several winners."""
     total_scores: list[int]
     elo_start: list[float]
     elo_end: list[float]
     real_time: float
-    """Seconds from start to end."""
+    """Duration of the tournament in seconds."""
     total_time: float
-    """Seconds of all games together."""
+    """Sum of the durations of all games in seconds."""
     seed: int = 0
-    """Gives the same tournament again."""
+    """The seed that reproduces the tournament."""
 
     @property
     def total_games(self) -> int:
@@ -90,17 +93,17 @@ class TournamentResults:
 
     @property
     def win_rates(self) -> list[float]:
-        """Share of the games won alone."""
+        """Fraction of the games won alone."""
         return self._per_game(self.win_counts)
 
     @property
     def draw_rates(self) -> list[float]:
-        """Share of the games won with others."""
+        """Fraction of the games with a shared win."""
         return self._per_game(self.draw_counts)
 
     @property
     def win_draw_rates(self) -> list[float]:
-        """Share of the games won alone or with others."""
+        """Fraction of the games won alone or shared."""
         return self._per_game([wins + draws for wins, draws in zip(self.win_counts, self.draw_counts, strict=True)])
 
     @property
@@ -111,7 +114,7 @@ class TournamentResults:
 
     @property
     def lose_rates(self) -> list[float]:
-        """Share of the games lost."""
+        """Fraction of the games lost."""
         return self._per_game(self.lose_counts)
 
     @property
@@ -126,40 +129,40 @@ class TournamentResults:
 
     @property
     def elo_error_margin(self) -> list[float]:
-        """Half the two-sided 95 % confidence interval of each engine's Elo."""
+        """Half the width of the two-sided 95 % confidence interval of each Elo."""
         return [self.get_elo_error_margin(engine) for engine in range(self.total_engines)]
 
     @property
     def average_match_duration(self) -> float:
-        """Seconds a game."""
+        """Mean duration of a game in seconds."""
         return self.total_time / max(1, self.total_games)
 
     @property
     def forfeit_counts(self) -> list[int]:
-        """Games forfeited, by an illegal move, an exception, or too much time."""
+        """Games forfeited by an illegal move, an exception, or a timeout."""
         return self._sum(lambda match, seat: seat in match.forfeits)
 
     @property
     def seconds_per_move(self) -> list[float]:
-        """Mean time for a move."""
+        """Mean time of a move in seconds."""
         return self._per_ply(self._sum(lambda match, seat: match.seconds[seat]))
 
     @property
     def branching_factors(self) -> list[float]:
-        """Mean number of legal moves to choose from."""
+        """Mean number of legal moves."""
         return self._per_ply(self._sum(lambda match, seat: match.branching[seat]))
 
     def get_matches_by_engine(self, engine: int) -> list[MatchData]:
-        """The games in which an engine took part."""
+        """Return the games of an engine."""
         return [match for match in self.match_data if engine in match.engines]
 
     def get_elo_error_margin(self, engine: int, confidence: float = 0.95, C: float = 400) -> float:
-        """Half the two-sided confidence interval of an engine's Elo; confidence from 0.001 to 0.999, C from 1."""
+        """Return half the width of the confidence interval of an Elo; confidence is clipped to [0.001, 0.999], C to 1."""
         counts = self.win_counts[engine], self.draw_counts[engine], self.lose_counts[engine]
         return compute_elo_error_margin(*counts, max(0.001, min(0.999, confidence)), max(1, C))
 
     def get_engine_rankings_display(self, sort_by: str = "elo_end", sort_dir: str = "desc") -> str:
-        """The engines as a table, sorted by one of the properties; in place of it what is wrong with the arguments."""
+        """Return a table of the engines, sorted by one of the properties; for invalid arguments, return an error message."""
         if not hasattr(self, sort_by):
             return f"Invalid sort field '{sort_by}', must specify a valid TournamentResults property"
         values = getattr(self, sort_by)
@@ -173,13 +176,13 @@ class TournamentResults:
         return f"Ranking by {sort_by} {sort_dir}:\n" + self._table(order)
 
     def write_records(self, path: str | Path) -> None:
-        """Write the games to a file that ``tilewe-jax replay`` and ``show`` read. Raises ``OSError``; needs JAX."""
-        from tilewe_jax import records  # noqa: PLC0415 - nothing else here needs JAX
+        """Write the games to a file for ``tilewe-jax replay`` and ``show``. Raises ``OSError``; needs JAX."""
+        from tilewe_jax import records  # noqa: PLC0415 - the rest of the module does not need JAX
         from tilewe_jax.registry import make  # noqa: PLC0415
         from tilewe_jax.tilewe.convert import record_of_board  # noqa: PLC0415
 
         if not self.match_data:
-            raise ValueError("there are no games to write")
+            raise ValueError("the tournament has no games")
         game = make("tilewe", players=self.match_data[0].board.n_players)
         names = self.engine_names
         games = [record_of_board(match.board, [names[engine] for engine in match.engines]) for match in self.match_data]
@@ -216,7 +219,7 @@ class TournamentResults:
         return [total / max(1, count) for total, count in zip(totals, plies, strict=True)]
 
     def _sum(self, figure: Callable[[MatchData, int], Any]) -> list[Any]:
-        """A figure of a seat in a game, summed over the games of each engine."""
+        """Sum a figure of a seat over the games of each engine."""
         sums: list[Any] = [0] * self.total_engines
         for match in self.match_data:
             for seat, engine in enumerate(match.engines):
@@ -225,16 +228,14 @@ class TournamentResults:
 
 
 class Tournament:
-    """Engines that play each other, any number of games.
-
-    Raises ``ValueError`` without engines, or for a time that is not positive.
-    """
+    """A tournament of engines. Raises ``ValueError`` without engines, or for a time that is not positive."""
 
     def __init__(self, engines: Sequence[Engine], move_seconds: float = 60) -> None:
         if not engines:
             raise ValueError("Number of engines must be greater than 0")
         self.engines = list(engines)
-        self._seconds = self.move_seconds = _positive(move_seconds)
+        self._seconds = move_seconds
+        self._set_move_seconds(move_seconds)
 
     def play(
         self,
@@ -250,25 +251,25 @@ class Tournament:
         grace: float = 1.0,
         verbose_games: bool = True,
     ) -> TournamentResults:
-        """Play games and print what comes of them. Ctrl-C ends the tournament and gives the results so far.
+        """Play games and print their results. Ctrl-C ends the tournament and returns the results so far.
 
-        Engines meet equally often, and each takes every seat equally often. An engine that gives an illegal move, raises an
-        exception, or takes more than ``grace`` seconds too long for a move forfeits the game: chance moves for it from there
-        on, so that the others have a game to finish, and it has lost whatever it scores.
+        Engines meet equally often, and each takes every seat equally often. An engine that returns an illegal move, raises an
+        exception, or exceeds the time for a move by more than ``grace`` seconds forfeits the game and loses it, and random moves
+        replace its further moves.
 
         Args:
-            n_games: number of games.
-            n_threads: number of processes; 1 plays in this one.
-            players_per_game: 1 to 4, and no more than there are engines.
-            move_seconds: time for a move, where it is not that of the tournament.
-            verbose_board: whether to print the board after every game.
-            verbose_rankings: whether to print rankings every few games and at the end.
-            elo_mode: "estimated" from all games; "live", updated game by game from 0; "live_initial", from the engines' own.
-            seed: gives the same tournament again; by default drawn from Python's global ``random``.
-            grace: seconds.
-            verbose_games: whether to print a line for every game.
+          n_games: number of games.
+          n_threads: number of processes; 1 plays in this process.
+          players_per_game: 1 to 4, at most the number of engines.
+          move_seconds: time for a move; by default as given to the tournament.
+          verbose_board: whether to print the board after every game.
+          verbose_rankings: whether to print rankings every few games and at the end.
+          elo_mode: "estimated" from all games; "live", updated after each game from 0; "live_initial", from ``estimated_elo``.
+          seed: makes the tournament reproducible; by default drawn from Python's global ``random``.
+          grace: tolerance in seconds.
+          verbose_games: whether to print a line for every game.
 
-        Raises ``ValueError`` for arguments that make no tournament.
+        Raises ``ValueError`` for invalid arguments.
         """
         if n_games <= 0:
             raise ValueError("Must play at least one game")
@@ -280,7 +281,7 @@ class Tournament:
             raise ValueError(f"Must have at least as many engines as players per game, {players_per_game}")
         if elo_mode not in ELO_MODES:
             raise ValueError("Elo mode must be 'estimated', 'live', or 'live_initial'")
-        self.move_seconds = _positive(self._seconds if move_seconds is None else move_seconds)
+        self._set_move_seconds(self._seconds if move_seconds is None else move_seconds)
         seed = random.getrandbits(63) if seed is None else seed
 
         start = [(engine.estimated_elo or 0.0) if elo_mode == "live_initial" else 0.0 for engine in self.engines]
@@ -292,7 +293,7 @@ class Tournament:
         tables = balanced_schedule(len(self.engines), players_per_game, n_games, random.Random(f"{seed}/schedule"))
         tasks = [_Task(table, self.move_seconds, grace, f"{seed}/{number}") for number, table in enumerate(tables)]
         estimate = EloEstimate(len(self.engines)) if elo_mode == "estimated" else None
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         try:
             for match in _played(cloudpickle.dumps(self.engines), tasks, n_threads):
                 self._add(results, match, estimate)
@@ -307,13 +308,18 @@ class Tournament:
             print("Interrupted; these are the results so far")
         except BrokenProcessPool:
             print("A process of an engine died; these are the results so far", file=sys.stderr)
-        results.real_time = time.perf_counter() - begun
+        results.real_time = time.perf_counter() - start_time
         if verbose_rankings:
             print("\n" + results.get_engine_rankings_display())
         return results
 
+    def _set_move_seconds(self, seconds: float) -> None:
+        if seconds <= 0:
+            raise ValueError("Must allow greater than 0 seconds per move")
+        self.move_seconds = seconds
+
     def _add(self, results: TournamentResults, match: MatchData, estimate: EloEstimate | None) -> None:
-        """Count a game."""
+        """Add a game to the results."""
         results.match_data.append(match)
         results.total_time += match.run_time
         for seat, engine in enumerate(match.engines):
@@ -346,7 +352,7 @@ class Tournament:
 
 @dataclass(frozen=True)
 class _Task:
-    """A game to be played."""
+    """A game to play."""
 
     table: tuple[int, ...]
     seconds: float
@@ -355,11 +361,11 @@ class _Task:
 
 
 class _TimeIsUp(BaseException):
-    """Ends the search of an engine; no ``except Exception`` of its own holds it up."""
+    """Interrupts the search of an engine, which cannot catch it with ``except Exception``."""
 
 
 def _played(engines: bytes, tasks: Sequence[_Task], threads: int) -> Iterator[MatchData]:
-    """The games, in order."""
+    """Play games and yield them in order."""
     if threads == 1:
         with _random_state_kept():
             yield from (_play(engines, task) for task in tasks)
@@ -375,15 +381,15 @@ def _played(engines: bytes, tasks: Sequence[_Task], threads: int) -> Iterator[Ma
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
-            while process.is_alive():  # one `join` may return before the process is known to have ended, where the pool's
-                process.join(0.01)  # own thread waits for it too
+            while process.is_alive():  # `join` can return early while the pool's thread waits for the process, too.
+                process.join(0.01)
 
 
 _engines = b""
 
 
 def _start_worker(engines: bytes) -> None:
-    global _engines  # noqa: PLW0603 - what a worker process knows
+    global _engines  # noqa: PLW0603 - the state of a worker process
     _engines = engines
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -401,14 +407,13 @@ def _play(pickled: bytes, task: _Task) -> MatchData:
     stand_in = random.Random(task.seed + "/forfeit")
     seats = len(task.table)
     board = Board(seats)
-    match = MatchData(board, list(task.table), list(task.table), 0.0)
-    match.seconds, match.branching, match.plies = [0.0] * seats, [0] * seats, [0] * seats
-    begun = time.perf_counter()
+    match = MatchData(board, list(task.table), seconds=[0.0] * seats, branching=[0] * seats, plies=[0] * seats)
+    start_time = time.perf_counter()
     while not board.finished:
         seat = board.current_player
         if seat not in match.forfeits:
             match.branching[seat] += board.n_legal_moves()
-            search_begun = time.perf_counter()
+            search_start = time.perf_counter()
             try:
                 move = search(engines[task.table[seat]], board, task.seconds, task.grace)
                 board.push(move)
@@ -416,22 +421,22 @@ def _play(pickled: bytes, task: _Task) -> MatchData:
             except ForfeitError as forfeit:
                 match.forfeits[seat] = str(forfeit)
             finally:
-                match.seconds[seat] += time.perf_counter() - search_begun
+                match.seconds[seat] += time.perf_counter() - search_start
         if seat in match.forfeits:
             board.push(stand_in.choice(board.generate_legal_moves()))
-    match.run_time = time.perf_counter() - begun
+    match.run_time = time.perf_counter() - start_time
     ranked = [-1 if seat in match.forfeits else score for seat, score in enumerate(board.scores)]
     match.winners = [seat for seat, score in enumerate(ranked) if score == max(ranked) and seat not in match.forfeits]
     return match
 
 
 class ForfeitError(Exception):
-    """Why an engine lost the right to move."""
+    """An engine forfeits the game; the message is the reason."""
 
 
 def search(engine: Engine, board: Board, seconds: float, grace: float = 1.0) -> Move:
-    """The engine's move on a copy of the board, legal and in time. Raises ``ForfeitError`` for anything else."""
-    begun = time.perf_counter()
+    """Return the engine's move on a copy of the board. Raises ``ForfeitError`` if it is illegal, late, or an exception."""
+    start_time = time.perf_counter()
     limit = seconds + grace
     try:
         with _time_limit(limit):
@@ -441,7 +446,7 @@ def search(engine: Engine, board: Board, seconds: float, grace: float = 1.0) -> 
         raise ForfeitError(f"no move within {limit:g} s") from None
     except Exception as error:
         raise ForfeitError(f"{type(error).__name__}: {error}") from error
-    if time.perf_counter() - begun > limit:
+    if time.perf_counter() - start_time > limit:
         raise ForfeitError(f"no move within {limit:g} s")
     if not legal:
         raise ForfeitError(f"{move} is illegal")
@@ -450,7 +455,7 @@ def search(engine: Engine, board: Board, seconds: float, grace: float = 1.0) -> 
 
 @contextlib.contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Raise ``_TimeIsUp`` in the block after so many seconds; where signals are not to be had, never."""
+    """Raise ``_TimeIsUp`` in the block after ``seconds``; never on platforms or threads without signals."""
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -469,7 +474,7 @@ def _time_limit(seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _random_state_kept() -> Iterator[None]:
-    """Leave Python's and NumPy's global random numbers as they were."""
+    """Restore the state of Python's and NumPy's global random numbers at the end."""
     numpy = sys.modules.get("numpy")
     states = random.getstate(), numpy and numpy.random.get_state()
     try:
@@ -478,9 +483,3 @@ def _random_state_kept() -> Iterator[None]:
         random.setstate(states[0])
         if numpy:
             numpy.random.set_state(states[1])
-
-
-def _positive(seconds: float) -> float:
-    if seconds <= 0:
-        raise ValueError("Must allow greater than 0 seconds per move")
-    return seconds

@@ -1,7 +1,7 @@
 """Bitboards: sets of cells packed into words, and the planes that decide which placements are legal.
 
-A board is ``uint32[words, lanes]``: cell (x, y) is bit ``y * size + x``, bit ``i`` is bit ``i % 32`` of word ``i // 32``, rows
-without gaps between them. All functions of boards are functions of lanes, see ``tilewe_jax.lanes``.
+A board is ``uint32[words, lanes]``: cell (x, y) is bit ``y * size + x``, and bit ``i`` is bit ``i % 32`` of word ``i // 32``.
+All functions of boards are functions of lanes, see ``tilewe_jax.lanes``.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, Cell
 
 Board = UInt32[Array, "_ lanes"]
-"""A set of cells. Boards that are looked up from an anchor have ``reach`` words, of which the last are empty."""
+"""A set of cells. Boards that are read relative to an anchor are padded to ``reach`` words."""
 Hand = UInt32[Array, "lanes"]
 """A set of pieces, bit ``p`` for piece ``p`` of ``pieces.PIECE_NAMES``."""
 
@@ -27,7 +27,7 @@ def words(config: Config) -> int:
 
 
 def reach(config: Config) -> int:
-    """Number of words of a board padded with empty ones, so that every cell of a piece can be looked up from any anchor."""
+    """Number of words of a board that is padded so that every cell of a piece can be read relative to any anchor."""
     farthest = max(config.bit(cell) for orientation in ORIENTATIONS for cell in orientation.cells)
     return words(config) + farthest // WORD_BITS + 1
 
@@ -42,12 +42,12 @@ def pack(config: Config, cells: Iterable[Cell]) -> np.ndarray:
 
 
 def columns(config: Config, first: int, last: int) -> np.ndarray:
-    """The board of the cells with ``first <= x <= last``, ``uint32[reach]``, without lanes."""
+    """Pack the cells with ``first <= x <= last``, ``uint32[reach]``, without lanes."""
     return pack(config, ((x, y) for y in range(config.size) for x in range(first, last + 1)))
 
 
 def window(board: UInt32[Array, "longer lanes"], start: int, count: int) -> Board:
-    """Shift a board down: ``count`` words of it from bit ``start`` on. The board has more words than that where needed."""
+    """Shift a board down: return ``count`` words from bit ``start`` on, all within the board."""
     whole, part = divmod(start, WORD_BITS)
     low = board[whole : whole + count]
     if not part:
@@ -56,7 +56,7 @@ def window(board: UInt32[Array, "longer lanes"], start: int, count: int) -> Boar
 
 
 def pick(rows: list[Shaped[Array, "*row"]], index: Int32[Array, "*index"]) -> Shaped[Array, "..."]:
-    """``rows[index]`` in each lane, by selects, which are cheaper than a gather for a few rows."""
+    """Return ``rows[index]`` in each lane, by selects, which are cheaper than a gather for a few rows."""
     picked = rows[-1]
     for i, row in enumerate(rows[:-1]):
         picked = jnp.where(index == i, row, picked)
@@ -64,9 +64,9 @@ def pick(rows: list[Shaped[Array, "*row"]], index: Int32[Array, "*index"]) -> Sh
 
 
 def neighbours(config: Config, board: Board) -> tuple[Board, Board]:
-    """The edge neighbours and the diagonal neighbours of a set of cells, as boards of ``reach`` words.
+    """Return the edge neighbours and the diagonal neighbours of a set of cells, as boards of ``reach`` words.
 
-    Both may also contain cells of the set itself, and bits beyond the last cell of the board.
+    Both may contain cells of the set itself, and bits beyond the last cell of the board.
     """
     size, length = config.size, reach(config)
     below = (size + 1) // WORD_BITS + 1
@@ -83,7 +83,7 @@ def neighbours(config: Config, board: Board) -> tuple[Board, Board]:
 
 
 def playable(config: Config, hand: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
-    """The pieces of a hand that may be placed next: of a full hand the start piece alone, where the variant has one."""
+    """Return the pieces that may be placed next: only the start piece of a full hand, if the variant has a start piece."""
     if config.start_piece is None:
         return hand
     return jnp.where(hand == np.uint32(config.full_hand), np.uint32(config.first_hand), hand)
@@ -95,13 +95,13 @@ def planes(
     hands: UInt32[Array, "colors lanes"],
     color: Int32[Array, "lanes"],
 ) -> tuple[Board, Board, Hand]:
-    """The planes that decide which placements are legal for a colour; the rules of all variants come down to these.
+    """Compute the planes that decide which placements of a colour are legal, in every variant.
 
     Args:
       config: the variant.
       occupied: cells of each colour.
       hands: pieces of each colour that are not yet placed.
-      color: the colour, whichever is to move.
+      color: the colour, not necessarily the one to move.
 
     Returns:
       Two boards of ``reach`` words and a hand: the cells free to the colour (on the board, empty, sharing no edge with an own

@@ -1,6 +1,6 @@
-"""The variants as data: the parameters of the rules, and the variants by name. The rules know no variant by name.
+"""Parameters of the rules, and the variants as functions that set them. Plain Python, without JAX.
 
-A variant that differs by parameters alone is a function here, with an entry in ``VARIANTS``. Plain Python, without JAX.
+The rules depend on the parameters only: a variant without a new rule is a function here and an entry in ``VARIANTS``.
 """
 
 import inspect
@@ -15,9 +15,9 @@ from tilewe_jax.utils.checks import index, shown
 Index = TypeVar("Index", bound=Any)
 """An index: an integer, or an array of them."""
 Pieces = Sequence[str] | None
-"""Names of the pieces in play; all of them for ``None``."""
+"""Names of the pieces in play; ``None`` for all."""
 StartCells = Sequence[Sequence[Cell]] | None
-"""For each colour a list of (x, y); those of the variant for ``None``."""
+"""A list of (x, y) for each colour; ``None`` for the start cells of the variant."""
 
 VERSION = 1
 """Version of the rules, see ``Game.version``."""
@@ -30,9 +30,9 @@ MOVEGENS = ("bitboard", "conv")
 class Config:
     """Parameters of a polyomino placement game. Cells are (x, y) with (0, 0) at the bottom left.
 
-    Colours move in turn, and each has pieces of its own; values belong to players. Players have one colour each, or two.
+    Colours move in turn, each with its own pieces. A player has one colour or two, and values belong to players.
 
-    Raises ``ValueError`` for parameters that define no game.
+    Raises ``ValueError`` for invalid parameters.
     """
 
     name: str
@@ -42,24 +42,24 @@ class Config:
     players: int
     """Number of players, 1 to 4."""
     start_cells: tuple[tuple[Cell, ...], ...]
-    """For each colour the start cells: the first piece must cover one of them."""
+    """Start cells of each colour, of which its first piece must cover one."""
     colors_per_player: int = 1
     """Number of colours of each player, see ``owner``."""
     pieces: tuple[int, ...] = tuple(range(len(PIECE_NAMES)))
-    """The pieces each colour has, as indices into ``PIECE_NAMES``, ascending."""
+    """The pieces of each colour, as ascending indices into ``PIECE_NAMES``."""
     start_piece: str | None = None
     """Name of the piece that every colour must place first; ``None`` for any."""
     starts_stay_open: bool = False
-    """Whether start cells count as open corners for the whole game (modified Duo), or for the first piece only."""
+    """Start cells count as open corners for the whole game (modified Duo), not for the first piece only."""
     bonus_all: int = 0
     """Points for placing all pieces."""
     bonus_monomino_last: int = 0
-    """Further points if the last of them was the single cell."""
+    """Additional points if all pieces are placed and the single cell came last."""
     voluntary_pass: bool = False
-    """Whether a colour may pass, and is then out for the rest of the game; adds the action ``num_actions - 1``."""
+    """A colour may pass, and is then out for the rest of the game; adds the action ``num_actions - 1``."""
     movegen: str = "bitboard"
     """The generator of legal placements: "bitboard" (packed words, fast) or "conv" (dense convolution). Both find the same
-    placements but number them differently, so that the same key draws other random actions."""
+    placements but number them differently, so that the same key draws different random actions."""
 
     def __post_init__(self) -> None:
         if self.movegen not in MOVEGENS:
@@ -68,24 +68,15 @@ class Config:
             raise ValueError(f"size must be {MIN_SIZE} to {MAX_SIZE}, not {self.size}")
         if not 1 <= self.players <= MAX_COLORS:
             raise ValueError(f"players must be 1 to {MAX_COLORS}, not {self.players}")
-        if not 1 <= self.colors_per_player <= MAX_COLORS // self.players:
-            raise ValueError(
-                f"colors_per_player must be 1 to {MAX_COLORS // self.players} for {self.players} players,"
-                f" not {self.colors_per_player}"
-            )
         if len(self.start_cells) != self.colors:
-            whose = "players" if self.colors_per_player == 1 else "colours"
-            raise ValueError(f"start_cells must name cells for {self.colors} {whose}, not {len(self.start_cells)}")
+            raise ValueError(f"start_cells must have a list for each of {self.colors} colours, not {len(self.start_cells)}")
         for color, cells in enumerate(self.start_cells):
             is_inside = all(0 <= x < self.size and 0 <= y < self.size for x, y in cells)
             if not cells or not is_inside or len(set(cells)) != len(cells):
-                whose = "player" if self.colors_per_player == 1 else "colour"
                 raise ValueError(
-                    f"start_cells of {whose} {color} must be one or more different (x, y) with 0 <= x, y < {self.size},"
+                    f"start_cells of colour {color} must be one or more different (x, y) with 0 <= x, y < {self.size},"
                     f" not {shown(cells)}"
                 )
-        if list(self.pieces) != sorted(set(self.pieces) & set(range(len(PIECE_NAMES)))) or not self.pieces:
-            raise ValueError(f"pieces must be ascending indices from 0 to {len(PIECE_NAMES) - 1}, not {self.pieces}")
         names = [PIECE_NAMES[piece] for piece in self.pieces]
         if self.start_piece is not None and self.start_piece not in names:
             raise ValueError(f"start_piece must be one of the pieces in play, {' '.join(names)}, not {self.start_piece!r}")
@@ -96,7 +87,7 @@ class Config:
         return self.players * self.colors_per_player
 
     def owner(self, color: Index) -> Index:
-        """The player whose colour this is: colours go round among the players."""
+        """Return the player of a colour; consecutive colours belong to consecutive players."""
         owner: Index = color if self.colors_per_player == 1 else color % self.players
         return owner
 
@@ -111,12 +102,12 @@ class Config:
         return len(ORIENTATIONS) * self.cells
 
     def is_placement(self, action: Any) -> Any:
-        """Whether an action, or each of an array of them, is a placement: not a pass, and not out of range."""
+        """Return whether an action, or each action of an array, is a placement: not a pass, and not out of range."""
         return (action >= 0) & (action < self.num_placements)
 
     @property
     def num_actions(self) -> int:
-        """Number of action ids: placements, and the pass where there is one."""
+        """Number of action ids: placements, and the pass of variants with ``voluntary_pass``."""
         return self.num_placements + self.voluntary_pass
 
     @property
@@ -150,14 +141,14 @@ class Config:
         return y * self.size + x
 
     def fits(self, orientation: Orientation, cell: Cell) -> bool:
-        """Whether a piece whose bounding box starts at ``cell`` lies on the board."""
+        """Return whether a piece whose bounding box starts at ``cell`` lies on the board."""
         return all(0 <= cell[0] + x < self.size and 0 <= cell[1] + y < self.size for x, y in orientation.cells)
 
 
 def tilewe(
     players: int = 4, size: int = 20, pieces: Pieces = None, start_cells: StartCells = None, movegen: str = "bitboard"
 ) -> Config:
-    """Tilewe, 1 to 4 players: each starts in whichever board corner is left. Points are cells placed."""
+    """Tilewe, 1 to 4 players: each starts in a free corner of the board. Points are cells placed."""
     last = size - 1
     corners = ((0, 0), (last, 0), (0, last), (last, last))
     return _config("tilewe", size, players, [corners] * min(players, len(corners)), pieces, start_cells, movegen)
@@ -170,7 +161,7 @@ def duo(
     voluntary_pass: bool = False,
     movegen: str = "bitboard",
 ) -> Config:
-    """The modified Duo: two corners of the own side, open for the whole game. Points are cells placed."""
+    """The modified Duo: start in either corner of the own side; both stay open. Points are cells placed."""
     last = size - 1
     starts = [((0, last), (last, last)), ((0, 0), (last, 0))]
     return _config("duo", size, 2, starts, pieces, start_cells, movegen, starts_stay_open=True, voluntary_pass=voluntary_pass)
@@ -200,10 +191,10 @@ def classic_2(
 ) -> Config:
     """The classic game for two players with two colours each, blue and red against yellow and green; their points add up.
 
-    With a ``start_piece`` it is the game of the Software-Challenge 2026/27: every colour places that piece first, on any cells
-    of which one is on the border of the board.
+    With a ``start_piece`` it is the game of the Software-Challenge 2026/27: every colour places that piece first, with any of
+    its cells on the border of the board.
     """
-    four = classic(size, pieces, start_cells, movegen)  # first, as it refuses sizes whose border would take gigabytes
+    four = classic(size, pieces, start_cells, movegen)  # First, because it rejects sizes whose border would take gigabytes.
     if start_piece is not None and start_cells is None:
         edges = (0, size - 1)
         border = tuple((x, y) for y in range(size) for x in range(size) if x in edges or y in edges)
@@ -222,7 +213,7 @@ VARIANTS: dict[str, Callable[..., Config]] = {
 
 
 def options_of(config: Config) -> dict[str, Any]:
-    """The options that give this configuration and differ from the defaults of its variant, as JSON values."""
+    """Return the options of a configuration that differ from the defaults of its variant, as JSON values."""
     variant = VARIANTS[config.name]
     default = variant()
     options = {
@@ -251,22 +242,9 @@ def _config(
         given = default_starts if start_cells is None else start_cells
         starts = tuple(tuple((index(x), index(y)) for x, y in cells) for cells in given)
     except (TypeError, ValueError):
-        raise ValueError(f"start_cells must be a list of (x, y) for each player, not {shown(start_cells)}") from None
-    return Config(
-        name=name,
-        size=size,
-        players=players,
-        start_cells=starts,
-        pieces=_piece_indices(pieces),
-        movegen=movegen,
-        **rules,
-    )
-
-
-def _piece_indices(names: Pieces) -> tuple[int, ...]:
-    if names is None:
-        return tuple(range(len(PIECE_NAMES)))
-    is_list = isinstance(names, Sequence) and not isinstance(names, str)
-    if not is_list or not names or not all(name in PIECE_NAMES for name in names):
+        raise ValueError(f"start_cells must be a list of (x, y) for each colour, not {shown(start_cells)}") from None
+    names: Any = PIECE_NAMES if pieces is None else pieces
+    if not isinstance(names, list | tuple) or not names or not all(name in PIECE_NAMES for name in names):
         raise ValueError(f"pieces must be names among {' '.join(PIECE_NAMES)}, not {shown(names)}")
-    return tuple(sorted({PIECE_NAMES.index(name) for name in names}))
+    indices = tuple(sorted({PIECE_NAMES.index(name) for name in names}))
+    return Config(name, size, players, starts, pieces=indices, movegen=movegen, **rules)

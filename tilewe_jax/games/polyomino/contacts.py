@@ -1,8 +1,8 @@
 """Placements counted by contact, as the package ``tilewe`` counts moves, and the cells that placements reach.
 
 A move of that package names a placement by one of its *contacts*: a cell of the piece that can touch an own piece corner to
-corner, and that lies on an open corner (a corner free to the colour). A placement has as many names as contacts on open
-corners: at least one, except around start cells inside the board. All functions take the results of ``boards.planes``, with
+corner, and that lies on an open corner (a corner free to the colour). A placement has one name per contact on an open
+corner: at least one, except near start cells inside the board. All functions take the results of ``boards.planes``, with
 lanes last.
 """
 
@@ -21,7 +21,7 @@ from tilewe_jax.lanes import materialize
 
 
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
-    """Number of pairs of a legal placement and a contact of it on an open corner, by the word that holds the anchor."""
+    """Number of pairs of a legal placement and one of its contacts on an open corner, by the word that holds the anchor."""
     size = words(config)
     masks = []
     for i, fit in _fits(config, free).items():
@@ -34,7 +34,7 @@ def playable_corners(config: Config, free: Board, corners: Board, hand: Hand) ->
     """The open corners on which a contact of some legal placement lies."""
 
     def anchors(free: Board, hand: Hand) -> dict[Cell, Board]:
-        """For each offset of a contact the anchors of all pieces that fit and have a contact there."""
+        """Anchors of all placements that fit and have a contact at an offset, by offset."""
         fits = {i: fit & movegen.in_hand(hand, i)[None] for i, fit in _fits(config, free).items()}
         return _union_by_offset((contact, fit) for i, fit in fits.items() for contact in ORIENTATIONS[i].contacts)
 
@@ -51,11 +51,7 @@ def reachable_cells(config: Config, free: Board, corners: Board, hand: Hand) -> 
 
 
 def anchors_by_offset(legal: dict[int, Board]) -> dict[Cell, Board]:
-    """For each offset of a cell from its anchor the anchors of all placements that have a cell there.
-
-    Args:
-      legal: the anchors of placements by orientation.
-    """
+    """Convert anchors of placements by orientation into anchors of placements that have a cell at an offset, by offset."""
     return _union_by_offset((cell, anchors) for i, anchors in legal.items() for cell in ORIENTATIONS[i].cells)
 
 
@@ -73,7 +69,7 @@ def cells_at(config: Config, anchors: dict[Cell, Board]) -> Board:
 
 
 def _fits(config: Config, free: Board) -> dict[int, Board]:
-    """The anchors at which each orientation in play covers free cells only."""
+    """The anchors at which an orientation covers free cells only, for each orientation in play."""
     rooms = movegen.room(config)
 
     def cell(cell: Cell) -> Board:
@@ -84,7 +80,7 @@ def _fits(config: Config, free: Board) -> dict[int, Board]:
 
 
 def _shift_up(board: UInt32[Array, "words lanes"], bits: int) -> UInt32[Array, "words lanes"]:
-    """Shift a board up by a number of bits; what leaves the last word is lost."""
+    """Shift a board up by a number of bits; bits beyond the last word are lost."""
     size = board.shape[0]
     below = bits // WORD_BITS + 1
     return window(jnp.pad(board, ((below, 1), (0, 0))), below * WORD_BITS - bits, size)

@@ -7,13 +7,13 @@ from tilewe_jax.draw.shapes import Cell, Options, Scene, View, chip, el, heat_ce
 from tilewe_jax.games.polyomino.pieces import PIECE_CELLS, PIECE_NAMES
 
 _TRAY_SIDE = 7
-"""Side of a cell of the pieces that are left."""
+"""Side of a cell of the remaining pieces."""
 _ROW = 40
 """Height of the row of a colour below the board."""
 
 
 def board(view: View, options: Options) -> Scene:
-    """The board of a view."""
+    """Draw the board of a view."""
     ink, size = options.ink, view["size"]
     board = square(size, options, "board", "grid")
     side, left, top, parts = board.side, board.left, board.top, board.parts
@@ -33,7 +33,7 @@ def board(view: View, options: Options) -> Scene:
         for cells in components(view["cells"], size, str(index)):
             parts.append(piece([down(cell) for cell in cells], color["name"], side, left, top, options, numbers))
     if options.last and options.last.get("cells"):
-        unit = min(side, 60)  # no thicker on boards of few cells
+        unit = min(side, 60)  # The line gets no thicker on small boards.
         path = outline(map(down, options.last["cells"]), side, left, top, 0.03 * side + 0.015 * unit, 0.18 * side)
         line = {"stroke": ink("last"), "stroke-width": 0.11 * unit, "stroke-linejoin": "round"}
         parts.append(el("path", {"class": "tilewe-last", "d": path, "fill": "none", **line}))
@@ -45,9 +45,9 @@ def board(view: View, options: Options) -> Scene:
 
 
 def components(marks: str, size: int, mark: str) -> list[list[Cell]]:
-    """The pieces of a colour: the cells with its mark that hang together by edges, as (x, y) each, row by row.
+    """Return the pieces of a colour as lists of (x, y), row by row.
 
-    No piece touches another one of its colour with an edge, so these are the pieces.
+    Pieces of one colour share no edge, so the pieces are the connected components of the cells with its mark.
     """
     left = {index for index, letter in enumerate(marks) if letter == mark}
     parts = []
@@ -67,7 +67,7 @@ def components(marks: str, size: int, mark: str) -> list[list[Cell]]:
 
 
 def legend(view: View, options: Options, width: float, names: Sequence[str]) -> Scene:
-    """For each colour its player or name, its points, and the pieces that are left."""
+    """Draw a row for each colour: its player or name, its points, and its remaining pieces."""
     ink = options.ink
     parts = []
     for row, color in enumerate(view["colors"]):
@@ -94,7 +94,7 @@ def legend(view: View, options: Options, width: float, names: Sequence[str]) -> 
 
 
 def summary(view: View) -> str:
-    """What a view shows, in words."""
+    """Describe a view in words."""
     return f"Board of {view['size']} by {view['size']} cells; {points(view)}"
 
 

@@ -1,7 +1,7 @@
-"""The encoding of a position for small networks: bitboards and numbers of every colour, from the mover on.
+"""The encoding of a position for small networks: bitboards and counts of every colour, in the order of turns.
 
-Observations (``observation``) are binary planes of what lies on the board, from which a network of many layers finds out what
-can be played. A network of few layers cannot; here that is computed. Functions of lanes, see ``tilewe_jax.lanes``.
+Observations (``observation``) are binary planes of the pieces on the board, from which a deep network infers the legal
+placements. A shallow network cannot, so the encoding contains them. Functions of lanes, see ``tilewe_jax.lanes``.
 """
 
 from functools import partial
@@ -21,7 +21,7 @@ from tilewe_jax.lanes import materialize
 
 
 class Encoding(NamedTuple):
-    """A position as its mover sees it: colours are in the order of their turns, from the one to move on."""
+    """A position from the perspective of its mover: colours in the order of their turns, the colour to move first."""
 
     color: Int32[Array, "*lanes"]
     """The colour to move."""
@@ -30,7 +30,7 @@ class Encoding(NamedTuple):
     free: UInt32[Array, "colors words *lanes"]
     """Cells free to each colour, see ``boards.planes``."""
     corners: UInt32[Array, "colors words *lanes"]
-    """Open corners of each colour: those that are free to it."""
+    """Open corners of each colour: its corners that are free to it."""
     reachable: UInt32[Array, "colors words *lanes"]
     """The union of the legal placements of each colour, as if it were to move."""
     legal: Int32[Array, "colors pieces *lanes"]
@@ -38,13 +38,13 @@ class Encoding(NamedTuple):
     hands: UInt32[Array, "colors *lanes"]
     """Pieces that are not placed."""
     out: Bool[Array, "colors *lanes"]
-    """Whether the colour takes no further part; it has no legal placements then."""
+    """True for colours that are out, and thus without legal placements."""
     points: Int32[Array, "colors *lanes"]
     """Cells placed."""
 
 
 def encode(config: Config, state: State) -> Encoding:
-    """The encoding of positions, ``[..., lanes]``."""
+    """Encode positions."""
     size = words(config)
     hands, out = list(state.hands), list(state.out)
     encoded = []

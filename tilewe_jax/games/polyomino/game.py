@@ -27,11 +27,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PolyominoGame(Game[State]):
-    """A polyomino placement game, by ``config``.
+    """A polyomino placement game with the rules of ``config``.
 
     Actions are placements, ``(orientation * size + y) * size + x`` with (x, y) the anchor, which is the bottom left of the
-    bounding box of the piece, and (0, 0) the bottom left of the board; and, with ``voluntary_pass``, the pass
-    ``num_actions - 1``.
+    bounding box of the piece, and (0, 0) the bottom left of the board. With ``voluntary_pass``, ``num_actions - 1`` passes.
 
     >>> import jax, tilewe_jax
     >>> game = tilewe_jax.make("tilewe", players=2, size=5, pieces=["O1", "I2", "L3"])
@@ -134,7 +133,7 @@ class PolyominoGame(Game[State]):
         return jnp.all(state.out)
 
     def scores(self, state: State) -> Int32[Array, "players"]:
-        """Cells placed, and the bonuses where the variant has them."""
+        """Points by seat: cells placed, plus the bonuses of the variant."""
         cells = rules.cells_placed(self.config, state.hands)
         bonus = self.config.bonus_all + self.config.bonus_monomino_last * state.monomino_last.astype(jnp.int32)
         return rules.by_player(self.config, cells + jnp.where(state.hands == 0, bonus, 0))
@@ -149,31 +148,31 @@ class PolyominoGame(Game[State]):
         return jnp.where(self.is_terminal(state), outcome, 0.0)
 
     def observe(self, state: State, player: Int32[Array, ""]) -> Float32[Array, "channels size size"]:
-        """Binary planes from the seat of ``player``, see ``observation``; ``channel_names`` names them."""
+        """Return the binary planes of ``channel_names``, from the seat of ``player``; see ``observation``."""
         check_state(self, state)
         return observation.observe(self.config, state, jnp.asarray(player, jnp.int32))
 
     # ---- Capabilities
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
-        """The weighted sum of ``heuristics.Features``."""
+        """Return weighted sums of ``heuristics.Features``."""
         return rule_per_lane(heuristics.heuristic_logits, self.config)(state, actions)
 
     def heuristic_features(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k features"]:
-        """What ``heuristic_logits`` of placements are linear in, with ``heuristic_weights``; see ``heuristics``."""
+        """Return the features in which ``heuristic_logits`` of placements are linear, see ``heuristics``."""
         return rule_per_lane(heuristics.heuristic_features, self.config)(state, actions)
 
     @property
     def heuristic_weights(self) -> dict[str, tuple[float, ...]]:
-        """The weights of ``heuristic_features`` by name: each at the beginning of a game, and what is added until its end."""
+        """Weights of ``heuristic_features`` by name: the value at the start of a game, and its change until the end."""
         return dict(zip(heuristics.WEIGHT_NAMES, map(tuple, heuristics.weights(self.config).T.tolist()), strict=True))
 
     def heuristic_value(self, state: State) -> Float32[Array, "players"]:
-        """The softmax of the scores, see ``heuristics``."""
+        """Return the softmax of the scores, see ``heuristics``."""
         return heuristics.heuristic_value(self.scores(state))
 
     def policies(self) -> dict[str, Policy]:
-        """The sample engines of the package ``tilewe``, see ``policies``."""
+        """Return the sample engines of the package ``tilewe`` by name, see ``policies``."""
         return policies(self.config)
 
     @property
@@ -182,7 +181,7 @@ class PolyominoGame(Game[State]):
 
     @property
     def num_symmetries(self) -> int:
-        """Number of symmetries of the board that map the start cells of every colour to themselves, see ``symmetry``."""
+        """Number of symmetries of the board that preserve the start cells of every colour, see ``symmetry``."""
         return len(symmetry.symmetries(self.config))
 
     def transform(self, state: State, index: Int32[Array, ""] | int) -> State:
@@ -205,43 +204,43 @@ class PolyominoGame(Game[State]):
         return self.host(state).svg()
 
     def characters(self, state: State) -> UInt8[Array, "cells"]:
-        """The digit of the colour, or ".", as views have them."""
+        """Return the digit of the colour of each cell, or ".", as in views."""
         codes = jnp.full(self.config.cells, ord("."), jnp.uint8)
         for color in range(self.config.colors):
             codes = jnp.where(unpack_words(state.occupied[color], self.config.cells), np.uint8(ord("0") + color), codes)
         return codes
 
     def action_name(self, action: int, state: State | None = None) -> str:
-        """The canonical name of an action, ``W5n-a1c3``, the same in every state; on the host. Raises ``ValueError``."""
+        """Return the canonical name of an action, like ``W5n-a1c3``, on the host; raises as ``action_names``."""
         return self.action_names(action)[0]
 
     # ---- Beyond the contract, on the device
 
     def encode(self, state: State) -> Encoding:
-        """The position for a small network, as its mover sees it, see ``encoding``."""
+        """Encode the position for a small network, from the perspective of its mover; see ``encoding``."""
         return rule_per_lane(encode, self.config)(state)
 
     def ownership(self, state: State) -> Int32[Array, "cells"]:
-        """The seat of the player who has covered each cell, ``y * size + x``; -1 where it is empty."""
+        """Return the seat of the player who has covered each cell, ``y * size + x``; -1 for an empty cell."""
         covered = observation.unpack_boards(self.config, state.occupied).reshape(self.config.colors, -1)
         seats = jnp.arange(self.config.colors, dtype=jnp.int32)[:, None] % self.num_players
         return jnp.max(jnp.where(covered, seats, -1), axis=0)
 
     @property
     def channel_names(self) -> tuple[str, ...]:
-        """The name of each plane of ``observe``."""
+        """Names of the planes of ``observe``."""
         return observation.channel_names(self.config)
 
     def placements(self, state: State) -> UInt32[Array, "orientations words"]:
-        """The legal placements, packed: for each of the 91 orientations the board of its anchors, bit ``y * size + x``."""
+        """Return the anchors of the legal placements of each of the 91 orientations, packed: bit ``y * size + x``."""
         return rule_per_lane(rules.placements, self.config)(state)
 
     def legal_list(self, state: State, size: int) -> Int32[Array, "size"]:
-        """The lowest ``size`` legal actions, ascending, padded with -1."""
+        """Return the lowest ``size`` legal actions, ascending, padded with -1."""
         return jnp.flatnonzero(self.legal_action_mask(state), size=size, fill_value=-1).astype(jnp.int32)
 
     def void_tiles(self, state: State, color: int | Int32[Array, ""]) -> Int32[Array, ""]:
-        """Number of empty cells with an edge in common with a cell of ``color`` (a statistic of the Duo visualizer)."""
+        """Count the empty cells that share an edge with a cell of ``color`` (a statistic of the Duo visualizer)."""
         dense = observation.unpack_boards(self.config, state.occupied)
         own = dense[color]
         beside = jnp.zeros_like(own).at[1:].set(own[:-1])
@@ -251,37 +250,37 @@ class PolyominoGame(Game[State]):
         return jnp.sum(beside & ~jnp.any(dense, axis=0), dtype=jnp.int32)
 
     def empty_tiles(self, state: State) -> Int32[Array, ""]:
-        """Number of cells that nobody has covered."""
+        """Count the empty cells."""
         return self.config.cells - jnp.sum(popcount(state.occupied), dtype=jnp.int32)
 
     # ---- Beyond the contract, on the host
 
     def remaining_pieces(self, state: State, color: int) -> list[str]:
-        """Names of the pieces that ``color`` has not placed."""
+        """Return the names of the pieces that ``color`` has not placed."""
         hand = int(state.hands[color])
         return [name for piece, name in enumerate(PIECE_NAMES) if hand >> piece & 1]
 
     def action_of(self, cells: Iterable[Cell]) -> int:
-        """The placement that covers these (x, y) cells. Raises ``ValueError`` where there is none."""
+        """Return the placement that covers these (x, y) cells. Raises ``ValueError`` if they are not a piece on the board."""
         return notation.action_of(self.config, cells)
 
     def cells_of(self, action: int) -> tuple[Cell, ...]:
-        """The (x, y) cells that a placement covers, row by row from the bottom. Raises ``ValueError`` for other actions."""
+        """Return the (x, y) cells of a placement, row by row from the bottom. Raises ``ValueError`` for other actions."""
         return notation.cells_of(self.config, action)
 
     def piece_of(self, action: int) -> str:
-        """The name of the piece that a placement uses. Raises ``ValueError`` for other actions."""
+        """Return the name of the piece of a placement. Raises ``ValueError`` for other actions."""
         return PIECE_NAMES[ORIENTATIONS[notation.split_action(self.config, action)[0]].piece]
 
     def action_names(self, action: int) -> tuple[str, ...]:
-        """The names of an action (see ``notation``), one for each contact of the piece, the canonical one first.
+        """Return the names of an action (see ``notation``), one for each contact of the piece, the canonical name first.
 
-        Raises ``ValueError`` for an action whose piece does not lie on the board, and for what is no action.
+        Raises ``ValueError`` for a number that is not an action, and for a piece that extends beyond the board.
         """
         return notation.action_names(self.config, action)
 
     def action_of_name(self, name: str) -> int:
-        """The action of a name; any rotation with the same cells and any cell of the piece will do. Raises ``ValueError``."""
+        """Return the action of a name, of any rotation with the same cells and any cell of the piece. Raises ``ValueError``."""
         return notation.action_of_name(self.config, name)
 
 
@@ -294,4 +293,4 @@ def _factory(variant: Callable[..., Config]) -> Callable[..., PolyominoGame]:
 
 
 GAMES = {name: _factory(variant) for name, variant in VARIANTS.items()}
-"""The factory of each variant; options and documentation are those of the variant."""
+"""The factory of each variant, with the options and the documentation of the variant."""

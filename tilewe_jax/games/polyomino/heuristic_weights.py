@@ -1,6 +1,6 @@
-"""The weights of the heuristics, ``(start, slope)`` by name, see ``heuristics.weights``.
+"""Weights of the heuristics, ``(start, slope)`` by name, see ``heuristics.weights``.
 
-Printed by ``experiments.heuristics``, which learned them; not to be edited by hand.
+Learned and printed by ``experiments.heuristics``; do not edit by hand.
 """
 
 TWO_COLOR_WEIGHTS = {

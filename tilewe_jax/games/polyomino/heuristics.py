@@ -1,8 +1,8 @@
 """Static heuristics: logits of placements from weighted features, and position values from scores, without lookahead.
 
-The logit of a placement is linear in named features, most of them counts of its cells, of its edge neighbours and of its
-diagonal neighbours on bitboards of the position, and in a term of its piece. The weights stand in ``heuristic_weights``;
-``experiments.heuristics`` learns them. Functions of lanes, see ``tilewe_jax.lanes``.
+The logit of a placement is the weight of its piece plus a weighted sum of named features, most of which count its cells, edge
+neighbours and diagonal neighbours on bitboards of the position. ``heuristic_weights`` has the weights, which
+``experiments.heuristics`` learns. Functions of lanes, see ``tilewe_jax.lanes``.
 """
 
 from collections.abc import Callable
@@ -27,11 +27,10 @@ T = TypeVar("T")
 
 
 class Features(NamedTuple, Generic[T]):
-    """A value for each feature of a placement, all but the last of them counts.
+    """A value for each feature of a placement, all counts except the last.
 
-    *Open* corners are the corners of a colour (``boards.planes``) that are free to it; *new* corners are those that the
-    placement opens for the mover. Neighbours of the piece are cells beside it that it does not cover. Opponents are the colours
-    of other players.
+    *Open* corners are the corners of a colour (``boards.planes``) that are free to it. The placement opens *new* corners for
+    the mover. Neighbours of the piece do not include its own cells. Opponents are the colours of other players.
     """
 
     opponent_corners_covered: T
@@ -47,41 +46,41 @@ class Features(NamedTuple, Generic[T]):
     corners_opened: T
     """New corners."""
     corners_with_a_free_neighbor: T
-    """New corners of whose edge neighbours at least one was free to the mover before the placement."""
+    """New corners with at least one edge neighbour that was free to the mover before the placement."""
     corners_with_two_free_neighbors: T
-    """New corners of whose edge neighbours at least two were free to the mover before."""
+    """New corners with at least two of these neighbours."""
     corners_with_three_free_neighbors: T
-    """New corners of whose edge neighbours at least three were free to the mover before."""
+    """New corners with at least three of these neighbours."""
     corners_in_new_area: T
-    """New corners more than three king moves from all open corners that the mover had."""
+    """New corners more than three king moves from all previous open corners of the mover."""
     corners_beside_opponents: T
     """New corners that are edge neighbours of cells of opponents."""
     own_corners_covered: T
     """Cells on open corners of the mover."""
     own_corners_wasted: T
-    """Edge neighbours of the piece that were open corners of the mover, and are lost."""
+    """Edge neighbours of the piece that were open corners of the mover."""
     free_cells_wasted: T
-    """Edge neighbours of the piece that were free to the mover, and are lost."""
+    """Edge neighbours of the piece that were free to the mover."""
     centrality: T
     """Minus the distance of the piece (its anchor plus (1, 1)) from the middle of the board, in cells along the farther axis,
     times ``exp(-plies / (2 * colours))``."""
 
 
 class PerceptronWeights(NamedTuple):
-    """The weights with which ``perceptron_logits`` scores the placements of a position; H hidden units."""
+    """Weights of ``perceptron_logits`` with H hidden units, for each position."""
 
     linear: Float32[Array, "weights *lanes"]
-    """Weights of the features and of the pieces in the linear part of the logit, in the order of ``WEIGHT_NAMES``."""
+    """Weights of the linear part, in the order of ``WEIGHT_NAMES``."""
     features: Float32[Array, "features H *lanes"]
     """Weight of each of ``Features`` in the input of each hidden unit."""
     pieces: Float32[Array, "pieces H *lanes"]
-    """What each piece adds to the input of each hidden unit."""
+    """Weight of each piece in the input of each hidden unit."""
     out: Float32[Array, "H *lanes"]
     """Weight of each hidden unit, after its rectifier, in the logit."""
 
 
 WEIGHT_NAMES = (*Features._fields, *PIECE_NAMES)
-"""What has a weight: the features, and the pieces."""
+"""Names of the weights: the features, then the pieces."""
 _PASS_LOGIT = -20.0
 _POINTS_PER_LOGIT = 8.0
 """Lead in points that counts as one logit of the outcome."""
@@ -89,14 +88,14 @@ _AREA_STEPS = 3
 
 
 class _Boards(NamedTuple):
-    """The boards that the features of all placements of a position are counted on."""
+    """Boards of a position from which the features of its placements are counted."""
 
     free: Board
     """Cells free to the mover."""
     corners: Board
     """Corners of the mover, free or not."""
     one_free: Board
-    """Cells with at least one edge neighbour that is free to the mover; so are the next two."""
+    """Cells with at least one edge neighbour that is free to the mover; two and three in the next two boards."""
     two_free: Board
     three_free: Board
     old_area: Board
@@ -111,26 +110,26 @@ class _Boards(NamedTuple):
 
 
 class _Placements(NamedTuple):
-    """The boards of placements, each ``uint32[words, k, lanes]``."""
+    """Boards of placements."""
 
     cells: UInt32[Array, "words k lanes"]
     edges: UInt32[Array, "words k lanes"]
-    """Edge neighbours of the cells, cells among them."""
+    """Edge neighbours of the cells; may include cells."""
     diagonals: UInt32[Array, "words k lanes"]
 
 
 def weights(config: Config) -> np.ndarray:
-    """The learned weights of a variant, ``float32[2, weights]``, in the order of ``WEIGHT_NAMES``.
+    """Return the learned weights of a variant, ``float32[2, weights]``, in the order of ``WEIGHT_NAMES``.
 
-    A weight is linear in the fraction of pieces that the mover has placed: row 0 is its value at the beginning of a game, row 1
-    is what is added until the end.
+    A weight is linear in the fraction of pieces that the mover has placed: row 0 is its value at the start of a game, row 1 its
+    change until the end.
     """
     table = TWO_COLOR_WEIGHTS if config.colors == 2 else MULTICOLOR_WEIGHTS
     return np.array([table[name] for name in WEIGHT_NAMES], np.float32).T
 
 
 def heuristic_logits(config: Config, state: State, actions: Int32[Array, "k lanes"]) -> Float32[Array, "k lanes"]:
-    """Logits of legal actions: the weighted sum of their features. A pass gets less than any placement."""
+    """Return the logits of legal actions: weighted sums of features, and a low constant for a pass."""
     table, features = weights(config), len(Features._fields)
     phase = _phase(config, state)
     by_feature = table[0, :features, None] + table[1, :features, None] * phase[None]
@@ -145,14 +144,7 @@ def heuristic_logits(config: Config, state: State, actions: Int32[Array, "k lane
 def linear_logits(
     config: Config, state: State, actions: Int32[Array, "k lanes"], weights: Float32[Array, "weights lanes"]
 ) -> Float32[Array, "k lanes"]:
-    """Logits of legal actions as ``heuristic_logits``, with weights that each position has of its own.
-
-    Args:
-      config: the variant.
-      state: positions.
-      actions: legal actions.
-      weights: those of ``WEIGHT_NAMES``.
-    """
+    """Return ``heuristic_logits`` with other weights for each position, in the order of ``WEIGHT_NAMES``."""
     features = len(Features._fields)
 
     def piece_weights(
@@ -166,14 +158,7 @@ def linear_logits(
 def perceptron_logits(
     config: Config, state: State, actions: Int32[Array, "k lanes"], weights: PerceptronWeights
 ) -> Float32[Array, "k lanes"]:
-    """Logits of legal actions as ``linear_logits``, plus those of a perceptron with H hidden units of the same features.
-
-    Args:
-      config: the variant.
-      state: positions.
-      actions: legal actions.
-      weights: the weights of each position.
-    """
+    """Return ``linear_logits`` plus the logits of a perceptron with one hidden layer on the same features."""
     placement = jnp.clip(actions, 0, config.num_placements - 1)
     placements, boards, distance = _operands(config, state, placement)
     counts = materialize(partial(_counts, config), placements, boards)
@@ -191,7 +176,7 @@ def perceptron_logits(
         return jax.nn.relu(total(features, from_piece, by_feature)) * out[None]
 
     logits = materialize(total, features, by_piece[0], weights.linear[: len(features)])
-    # A loop for each hidden unit: XLA does not vectorize one for all of them, which takes four times as long.
+    # A loop for each hidden unit: XLA does not vectorize one loop over all of them, which takes four times as long.
     for unit, from_piece in enumerate(by_piece[1:]):
         logits = logits + materialize(contribution, features, from_piece, weights.features[:, unit], weights.out[unit])
     return jnp.where(config.is_placement(actions), logits, _PASS_LOGIT)
@@ -205,7 +190,7 @@ def _weighted_sum(
     piece_weights: Callable[[Int32[Array, "k lanes"], Any], Float32[Array, "k lanes"]],
     argument: Any,
 ) -> Float32[Array, "k lanes"]:
-    """The weighted sum of features; ``piece_weights`` gives the terms of pieces from orientations and its argument."""
+    """Return weighted sums of features; ``piece_weights`` maps orientations and ``argument`` to the terms of pieces."""
 
     def weighted_sum(
         argument: Any,
@@ -226,10 +211,10 @@ def _weighted_sum(
 
 
 def heuristic_features(config: Config, state: State, actions: Int32[Array, "k lanes"]) -> Float32[Array, "k two_weights lanes"]:
-    """What the weights of a placement are multiplied with: ``heuristic_logits`` is the dot product with ``weights``, flattened.
+    """Return the features whose dot product with the flattened ``weights`` is ``heuristic_logits``.
 
-    First all ``Features`` and a one-hot vector of the piece, then the same times the fraction of pieces placed. Unspecified for
-    a pass.
+    First all ``Features`` and a one-hot vector of the piece, then both times the fraction of pieces placed. Unspecified for a
+    pass.
     """
     placement = jnp.clip(actions, 0, config.num_placements - 1)
     placements, boards, distance = _operands(config, state, placement)
@@ -241,7 +226,7 @@ def heuristic_features(config: Config, state: State, actions: Int32[Array, "k la
 
 
 def heuristic_value(scores: Int32[Array, "players"]) -> Float32[Array, "players"]:
-    """Expected outcome by seat: the softmax of the scores of one game."""
+    """Estimate the outcome by seat: the softmax of the scores of one game."""
     return jax.nn.softmax(scores.astype(jnp.float32) / _POINTS_PER_LOGIT)
 
 
@@ -254,7 +239,7 @@ def _phase(config: Config, state: State) -> Float32[Array, "lanes"]:
 def _operands(
     config: Config, state: State, placement: Int32[Array, "k lanes"]
 ) -> tuple[_Placements, _Boards, Float32[Array, "k lanes"]]:
-    """What features are computed from: the boards of placements, those of the position, and ``-centrality``."""
+    """Return the operands of the features: boards of placements, boards of the position, and ``-centrality``."""
     cells = materialize(partial(_cover, config), placement.ravel())
     edges, diagonals = materialize(partial(_neighbours, config), cells)
     placements = _Placements(*(board.reshape(-1, *placement.shape) for board in (cells, edges, diagonals)))
@@ -265,9 +250,9 @@ def _operands(
 
 
 def _counts(config: Config, placements: _Placements, boards: _Boards) -> list[Float32[Array, "k lanes"]]:
-    """The ``Features`` that are counts, in their order.
+    """Return all ``Features`` except ``centrality``.
 
-    Word by word, so that all of them make one loop in which nothing is stored between the words.
+    They are accumulated word by word, so that XLA fuses them into one loop without intermediate arrays.
     """
     totals: list[Array] = []
     for word in range(words(config)):
@@ -342,9 +327,9 @@ def _boards(config: Config, state: State) -> _Boards:
 
 
 def _free_neighbours(config: Config, free: Board) -> tuple[Board, Board, Board]:
-    """The cells that have at least one, two and three of their edge neighbours in a set of cells of the board."""
+    """Return the cells with at least one, two and three edge neighbours in a set of cells of the board."""
     size, count = config.size, words(config)
-    padded = jnp.pad(free, ((1, 2), (0, 0)))  # rows are shorter than a word or as long
+    padded = jnp.pad(free, ((1, 2), (0, 0)))  # A row is at most as long as a word.
     below, above, left, right = (window(padded, WORD_BITS + shift, count) for shift in (-size, size, -1, 1))
     # A shift sideways must not carry a cell into the next row.
     left, right = left & columns(config, 1, size - 1)[:count, None], right & columns(config, 0, size - 2)[:count, None]
@@ -359,6 +344,6 @@ def _cover(config: Config, placement: Int32[Array, "lanes"]) -> Board:
 
 
 def _neighbours(config: Config, cells: Board) -> tuple[Board, Board]:
-    """The edge neighbours and the diagonal neighbours of a piece."""
+    """Return the edge neighbours and the diagonal neighbours of a piece."""
     edges, diagonals = neighbours(config, cells)
     return edges[: words(config)], diagonals[: words(config)]

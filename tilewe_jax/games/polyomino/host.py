@@ -1,12 +1,12 @@
 """The rules of every polyomino variant on plain Python integers: the engine of the host, and a second implementation.
 
-A board is one integer. Cell (x, y) is bit ``y * stride + x``. Between two rows lie guard columns that are never free, as many
-as the largest piece has cells: no piece, and nothing that a piece can block, reaches around the end of a row.
+A board is one integer. Cell (x, y) is bit ``y * stride + x``. Rows are separated by guard columns that are never free, as many
+as the largest piece has cells, so that no piece and no cell that it can block wraps around the end of a row.
 
-Legal placements are kept, not searched for. A *fit* is a way to cover a given cell: an orientation, and which of its cells
-lies there. For each colour a dictionary maps each open corner to the set of fits that are legal there, as an integer: a bit for
-each fit, as ``FITS`` numbers them. A placement clears the fits that it blocks, by a table lookup for each corner, and adds the
-corners that it opens.
+Legal placements are maintained incrementally. A *fit* is a way to cover a given cell: an orientation, and one of its cells,
+which lies there. For each colour a dictionary maps each open corner to the set of fits that are legal there, an integer with
+one bit per fit, numbered as in ``FITS``. A placement clears the fits that it blocks, by a table lookup for each corner, and
+adds the corners that it opens.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,16 +22,16 @@ from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTAT
 Placement = tuple[int, int]
 """Index of an orientation, and the bit of the cell that holds the bottom left of its bounding box."""
 
-# Beside an open corner, a cell in its row and one in its column are nearly always blocked, which leaves 127 of the 414 fits.
-# These are numbered apart for each such pair of cells: their sets are short integers.
+# One neighbour of an open corner in its row and one in its column are nearly always blocked, which leaves 127 of the 414 fits.
+# Each of these pairs of neighbours has its own numbers for the fits, so that their sets are short integers.
 BLOCKS = [(1, 1), (1, -1), (-1, 1), (-1, -1), (0, 0)]
-"""The five numberings of fits: (x, y) leaves out those that cover the cell at distance (x, 0) or (0, y) from the corner, and is
-used where both are blocked when the corner opens; (0, 0) leaves out none, for all other corners."""
+"""Five blocks of numbers of fits. Block (x, y) omits the fits that cover the cell at distance (x, 0) or (0, y) from the corner,
+and serves corners where both cells are blocked when the corner opens. Block (0, 0) has all fits, for other corners."""
 FITS: list[tuple[int, Cell]] = []
-"""The fits of all blocks: index of an orientation, and the cell of it that lies on the corner. Of a block the contacts come
+"""The fits of all blocks: index of an orientation, and the cell of it that lies on the corner. In a block the contacts come
 first; the others are legal only on start cells inside the board."""
 BLOCK_STARTS = [0]
-"""Number of the first fit of each block, and the number of all fits."""
+"""Number of the first fit of each block, followed by the total number of fits."""
 for _x, _y in BLOCKS:
     _block = [
         (i, (x, y))
@@ -42,19 +42,20 @@ for _x, _y in BLOCKS:
     FITS += sorted(_block, key=lambda fit: fit[1] not in ORIENTATIONS[fit[0]].contacts)
     BLOCK_STARTS.append(len(FITS))
 PIECE_FITS = [0] * len(PIECE_NAMES)
-"""The fits of each piece as a set, of all blocks."""
+"""The fits of each piece as a bit set over all blocks."""
 for _fit, (_i, _) in enumerate(FITS):
     PIECE_FITS[ORIENTATIONS[_i].piece] |= 1 << _fit
 ALL_FITS = (1 << len(FITS)) - 1
 
 MAX_NAMED = 4
 """Maximum number of start cells that ``explain_placement`` names."""
-_REACH = MAX_PIECE_SIZE - 1  # the largest distance, along rows plus along columns, between two cells of a piece
+_REACH = MAX_PIECE_SIZE - 1
+"""Largest distance, along rows plus along columns, between two cells of a piece."""
 
 
 @lru_cache(maxsize=1)
 def _not_covering() -> dict[Cell, int]:
-    """For each distance (x, y) from a corner, the set of fits that do not cover the cell at that distance."""
+    """Map each distance (x, y) from a corner to the set of fits that do not cover the cell at that distance."""
     fits: dict[Cell, int] = {}
     for fit, (i, (x0, y0)) in enumerate(FITS):
         for x, y in ORIENTATIONS[i].cells:
@@ -63,54 +64,54 @@ def _not_covering() -> dict[Cell, int]:
 
 
 class Shape(NamedTuple):
-    """An orientation as bits."""
+    """Bit boards and tables of an orientation."""
 
     piece: int
     cells: int
     """Its cells, the bounding box starting at bit 0."""
     beside: int
-    """Cells with an edge in common with it, moved up and right by one cell so that nothing is lost."""
+    """Cells that share an edge with it, shifted up and right by one cell, so that no bit is negative."""
     diagonal: int
-    """Cells diagonal to one of its own, moved likewise."""
+    """Cells diagonal to one of its cells, shifted likewise."""
     reach: int
-    """Corners at which it may block a fit, moved up and right by ``Geometry.center`` bits."""
+    """Corners at which it may block a fit, shifted up and right by ``Geometry.center`` bits."""
     allowed: list[int]
-    """The fits that it leaves to an opponent at a corner; index ``Geometry.origin`` + corner - anchor."""
+    """The fits that opponents keep at a corner; index ``Geometry.origin`` + corner - anchor."""
     allowed_own: list[int]
-    """The fits that it leaves to its owner, who must not touch its edges and has the piece no longer."""
+    """The fits that its owner keeps, who must not touch its edges and no longer has the piece."""
 
 
 class Geometry(dict[int, Shape]):
-    """What follows from the size of the board, for all positions: the shapes by orientation, made when first asked for."""
+    """Tables for a size of the board: the shapes by orientation, computed on first access, and constants."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.size = size
         stride = self.stride = size + MAX_PIECE_SIZE
         self.margin = stride + 1
-        """Bits by which what surrounds a shape is moved."""
+        """Bits by which the surroundings of a shape are shifted."""
         self.board = sum(((1 << size) - 1) << y * stride for y in range(size))
         self.anchors = [self.bit(cell) for _, cell in FITS]
         """Distance in bits from the anchor to the corner, for each fit."""
         self.ids = [i * size * size - (y * size + x) for i, (x, y) in FITS]
-        """The id of a placement less the number of the cell at the corner, for each fit."""
+        """The id of the placement minus the number of the cell at the corner, for each fit."""
         self.center = self.bit((_REACH, _REACH))
-        """Bits by which what surrounds a corner is moved."""
+        """Bits by which the surroundings of a corner are shifted."""
         not_covering = {self.center + self.bit(cell): fits for cell, fits in _not_covering().items()}
         beside = [1 << self.center + self.bit(cell) for cell in ((1, 0), (-1, 0), (0, 1), (0, -1))]
         self.beside = sum(beside)
         """The four cells beside a corner."""
         blocks = [_Window(not_covering, start, end) for start, end in pairwise(BLOCK_STARTS)]
         self.windows: dict[int, _Window] = {}
-        """The block of a corner, by the blocked ones of these."""
+        """The block of a corner, by the set of blocked cells beside it."""
         for blocked in product((0, 1), repeat=4):
             right, left, above, below = blocked
             block = (right or -left, above or -below)
             self.windows[sum(compress(beside, blocked))] = blocks[BLOCKS.index(block if all(block) else (0, 0))]
         self.origin = self.board.bit_length() + 10 * stride
-        """More than the distance in bits of any two cells of which one is on the board, the other within reach of a piece."""
+        """More than the distance in bits between a cell of the board and any cell within reach of a piece."""
         self.everything = (1 << self.board.bit_length() + 2 * self.center) - 1
-        """The board and what a piece on it could reach outside, moved up and right by ``center`` bits."""
+        """The board and all cells within reach of a piece on it, shifted up and right by ``center`` bits."""
 
     def __missing__(self, orientation: int) -> Shape:
         piece = ORIENTATIONS[orientation].piece
@@ -123,7 +124,7 @@ class Geometry(dict[int, Shape]):
         return shape
 
     def _allowed(self, blocked: int, shift: int, fits: int) -> list[int]:
-        """By distance of a corner, those of the fits that cover no blocked cell."""
+        """Return the subset of fits that cover no blocked cell, by the distance of the corner plus ``origin``."""
         allowed = [fits] * (2 * self.origin)
         for bit in bits(blocked):
             for (x, y), not_covering in _not_covering().items():
@@ -131,13 +132,13 @@ class Geometry(dict[int, Shape]):
         return allowed
 
     def around(self, cells: int) -> tuple[int, int]:
-        """The cells with an edge in common with one of a board, and those diagonal to one; also such as lie off the board."""
+        """Return the cells that share an edge with a set of cells, and the cells diagonal to it, on the board or not."""
         beside = cells << 1 | cells >> 1 | cells << self.stride | cells >> self.stride
         above, below = cells << self.stride, cells >> self.stride
         return beside, above << 1 | above >> 1 | below << 1 | below >> 1
 
     def fits_at(self, corners: int, free: int, fits: int) -> dict[int, int]:
-        """The subset of ``fits`` that covers free cells only, for each corner where it is not empty; of one block each."""
+        """Map each corner to the subset of ``fits`` that covers free cells only, in one block; without empty subsets."""
         windows, beside = self.windows, self.beside
         blocked = self.everything ^ free << self.center
         result = {}
@@ -165,10 +166,10 @@ class Geometry(dict[int, Shape]):
 
 
 class _Window(dict[int, int]):
-    """The fits of a block that cover no blocked cell, by the blocked cells about the corner; filled when first asked for.
+    """The fits of a block that cover no blocked cell, by the blocked cells around the corner; computed on first access.
 
-    It is looked up in three parts, which keeps it small: at most 2**10 + 2**10 + 2**8 entries where two cells beside the
-    corner are blocked.
+    Lookups are split into three parts of the surroundings, which keeps the table small: at most 2**10 + 2**10 + 2**8 entries
+    if two cells beside the corner are blocked.
     """
 
     def __init__(self, not_covering: dict[int, int], start: int, end: int) -> None:
@@ -178,7 +179,7 @@ class _Window(dict[int, int]):
         cells = sorted(bit for bit, fits in not_covering.items() if self._fits & fits not in {0, self._fits})
         third = -(-len(cells) // 3)
         self.parts = [sum(1 << bit for bit in cells[first : first + third]) for first in (0, third, 2 * third)]
-        """The cells that the fits can cover besides the corner."""
+        """The cells that the fits can cover, except the corner."""
 
     def __missing__(self, blocked: int) -> int:
         allowed = self[blocked] = reduce(and_, (self._not_covering[bit] for bit in bits(blocked)), self._fits)
@@ -187,35 +188,32 @@ class _Window(dict[int, int]):
 
 @lru_cache(maxsize=30)
 def geometry(size: int) -> Geometry:
-    """The geometry of boards of this size."""
+    """Return the geometry of boards of this size."""
     return Geometry(size)
 
 
 def fits_of(hand: int) -> int:
-    """The fits of a set of pieces."""
+    """Return the fits of a set of pieces."""
     first, second, third = _FITS_OF
     return first[hand & 127] | second[hand >> 7 & 127] | third[hand >> 14]
 
 
 def bits(mask: int) -> Iterator[int]:
-    """Indices of the set bits, ascending."""
+    """Iterate over the indices of the set bits, ascending."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
 
 
-# Of the sets of pieces 0 to 6, 7 to 13 and 14 to 20.
 _FITS_OF = [
     [reduce(or_, (PIECE_FITS[first + piece] for piece in bits(hand)), 0) for hand in range(1 << 7)] for first in (0, 7, 14)
 ]
+"""The fits of all sets of the pieces 0 to 6, 7 to 13 and 14 to 20."""
 
 
 class Position:
-    """A position of a polyomino game, with the moves that led there; mutable.
-
-    ``place`` and ``leave`` trust their caller; ask ``is_legal`` first.
-    """
+    """A mutable position of a polyomino game with its history. ``place`` and ``leave`` do not check legality."""
 
     __slots__ = (
         "beside",
@@ -238,35 +236,35 @@ class Position:
         self.config = config
         self.geometry = geometry(config.size)
         self.color = 0
-        """The colour to move; at the end the colour that was asked last."""
+        """The colour to move; at the end the last colour that passed or was blocked."""
         self.finished = False
         self.out = 0
-        """Colours that have passed or cannot move, bit ``p`` for colour ``p``; they are never asked again."""
+        """Colours that have passed or are blocked, for the rest of the game; bit ``p`` for colour ``p``."""
         self.taken = 0
-        """Everybody's cells."""
+        """Cells of all colours."""
         self.occupied = [0] * colors
-        """Each colour's cells."""
+        """Cells of each colour."""
         self.beside = [0] * colors
-        """Cells with an edge in common with an own one, on the board or not."""
+        """Cells that share an edge with an own cell, on the board or not."""
         corners, legal = _at_start(config)
         self.corners = corners.copy()
-        """Cells of which a placement must cover one, on the board or not, free or not: those diagonal to an own one, and the
-        start cells while they are open."""
+        """Cells of which a placement must cover one, on the board or not, free or not: diagonal to an own cell, or start cells
+        while they are open."""
         self.hands = [config.full_hand] * colors
-        """Pieces left, bit ``p`` for piece ``p``."""
+        """Pieces that are not placed, bit ``p`` for piece ``p``."""
         self.monomino_last = [False] * colors
-        """For each colour whether the latest piece was the single cell."""
+        """True for colours whose latest piece was the single cell."""
         self.legal = legal
-        """For each colour the bits of the open corners on which it can lay a piece, and the fits that are legal there; as if
-        it were its turn. Copies share the list and the dictionaries: they are replaced, never changed."""
+        """The legal fits of each colour, as if it were to move: a set of fits by the bit of each open corner that has any.
+        Copies share the list and the dictionaries, which are replaced, never changed."""
         self.history: list[tuple[Placement | None, int, int, int, int, int, bool, int, list[dict[int, int]]]] = []
-        """The placements that led here, ``None`` for a pass, each with what it changed."""
+        """The placements so far, ``None`` for a pass, each with the previous values of the fields that it changed."""
 
     @classmethod
     def of(
         cls, config: Config, occupied: Iterable[int], hands: Iterable[int], out: int, monomino_last: Iterable[bool], color: int
     ) -> "Position":
-        """The position of these fields, without the moves that led there."""
+        """Construct a position from its fields, with an empty history."""
         position = object.__new__(cls)
         position.config, position.geometry = config, geometry(config.size)
         position.color, position.out, position.finished = color, out, out == (1 << config.colors) - 1
@@ -283,7 +281,7 @@ class Position:
         return position
 
     def copy(self) -> "Position":
-        """The same position, independent of this one."""
+        """Return an independent copy."""
         twin = object.__new__(Position)
         twin.config, twin.geometry, twin.color, twin.finished = self.config, self.geometry, self.color, self.finished
         twin.out, twin.taken, twin.legal = self.out, self.taken, self.legal
@@ -292,7 +290,7 @@ class Position:
         return twin
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Where the moves began, and the moves."""
+        """Pickle the first position and the moves."""
         start = self.copy()
         while start.history:
             start.undo()
@@ -300,27 +298,27 @@ class Position:
         return _replay, (fields, [entry[0] for entry in self.history])
 
     def playable(self, color: int) -> int:
-        """The pieces that the colour may place next: of a full hand the start piece alone, where the variant has one."""
+        """Return the pieces that the colour may place next: only the start piece of a full hand, if the variant has one."""
         hand = self.hands[color]
         return self.config.first_hand if hand == self.config.full_hand else hand
 
     def free(self, color: int) -> int:
-        """Cells that the colour may cover."""
+        """Return the cells that the colour may cover."""
         return self.geometry.board & ~(self.taken | self.beside[color])
 
     def placements(self, color: int) -> set[Placement]:
-        """The placements that the colour can make; as if it were its turn."""
+        """Return the legal placements of the colour, as if it were to move."""
         if self.finished:
             return set()
         anchors = self.geometry.anchors
         return {(FITS[fit][0], corner - anchors[fit]) for corner, fits in self.legal[color].items() for fit in bits(fits)}
 
     def can_place(self, color: int) -> bool:
-        """Whether the colour can place a piece; as if it were its turn."""
+        """Return whether the colour can place a piece, as if it were to move."""
         return not self.finished and bool(self.legal[color])
 
     def is_legal(self, placement: Placement, color: int) -> bool:
-        """Whether the colour may make this placement; as if it were its turn."""
+        """Return whether a placement is legal for the colour, as if it were to move."""
         orientation, anchor = placement
         cells = self.geometry[orientation].cells << anchor
         return bool(
@@ -331,7 +329,7 @@ class Position:
         )
 
     def place(self, placement: Placement) -> None:
-        """Place a piece of the colour whose turn it is, and hand the turn on."""
+        """Place a piece of the colour to move, and pass the turn on."""
         self._remember(placement)
         mover, geometry, corners = self.color, self.geometry, self.corners
         orientation, anchor = placement
@@ -355,7 +353,7 @@ class Position:
                 legal[color] = left
 
         cells <<= anchor
-        known = corners[mover]  # corners whose legal fits are known, not counting those that the piece takes
+        known = corners[mover]  # Corners whose legal fits are known, except fits that the piece blocks.
         if not self.occupied[mover]:
             if not self.config.starts_stay_open:
                 known = corners[mover] = 0
@@ -368,7 +366,7 @@ class Position:
         self.hands[mover] ^= 1 << piece
         self.monomino_last[mover] = piece == MONOMINO
 
-        # The colour wins corners, and loses the fits that touch the piece besides, and those of the piece itself.
+        # The colour gains corners, and loses the fits that share an edge with the piece, and all fits of the piece itself.
         free = self.free(mover)
         left = geometry.fits_at(corners[mover] & free & ~known, free, fits_of(self.hands[mover]))
         if known:
@@ -379,13 +377,13 @@ class Position:
         self._hand_on()
 
     def leave(self) -> None:
-        """Have the colour whose turn it is pass, for the rest of the game."""
+        """Pass with the colour to move, for the rest of the game."""
         self._remember(None)
         self.out |= 1 << self.color
         self._hand_on()
 
     def undo(self) -> None:
-        """Take the last placement or pass back."""
+        """Take back the last placement or pass."""
         _, color, occupied, beside, corners, hand, monomino_last, out, legal = self.history.pop()
         self.taken ^= self.occupied[color] ^ occupied
         self.occupied[color], self.beside[color], self.corners[color] = occupied, beside, corners
@@ -393,14 +391,14 @@ class Position:
         self.color, self.out, self.finished = color, out, False
 
     def score(self, color: int) -> int:
-        """Cells placed, and the bonuses where the variant has them."""
+        """Return the points of a colour: cells placed, plus the bonuses of the variant."""
         cells = self.occupied[color].bit_count()
         if self.hands[color]:
             return cells
         return cells + self.config.bonus_all + self.config.bonus_monomino_last * self.monomino_last[color]
 
     def actions(self, color: int) -> list[int]:
-        """The ids of the placements that the colour can make, ascending; as if it were its turn."""
+        """Return the ids of the legal placements of the colour, ascending, as if it were to move."""
         if self.finished:
             return []
         config, cell, ids = self.config, self.geometry.cell, self.geometry.ids
@@ -408,12 +406,12 @@ class Position:
         return sorted({ids[fit] + corner for corner, fits in corners for fit in bits(fits)})
 
     def placement(self, action: int) -> Placement:
-        """The placement of this id."""
+        """Return the placement of an action id."""
         orientation, cell = divmod(action, self.config.cells)
         return orientation, self.geometry.bit((cell % self.config.size, cell // self.config.size))
 
     def _legal(self, color: int) -> dict[int, int]:
-        """``legal`` of a colour, from scratch."""
+        """Compute ``legal`` of a colour from scratch."""
         free = self.free(color)
         return self.geometry.fits_at(free & self.corners[color], free, fits_of(self.playable(color)))
 
@@ -436,7 +434,7 @@ class Position:
 
 
 def explain_placement(position: Position, orientation: int, anchor: Cell) -> str | None:
-    """The rule that a placement by the colour to move breaks; ``None`` where it is legal.
+    """Return the rule that a placement by the colour to move breaks; ``None`` if it is legal.
 
     Args:
       position: the position.
@@ -448,11 +446,11 @@ def explain_placement(position: Position, orientation: int, anchor: Cell) -> str
         return "the game is over"
     if not position.hands[color] >> shape.piece & 1:
         name = PIECE_NAMES[shape.piece]
-        return f"{name} has been placed already" if shape.piece in config.pieces else f"{name} is not among the pieces in play"
+        return f"{name} is already placed" if shape.piece in config.pieces else f"{name} is not among the pieces in play"
     if not position.playable(color) >> shape.piece & 1:
         return f"the first piece must be {config.start_piece}"
     if not config.fits(shape, anchor):
-        return "it does not lie on the board"
+        return "it extends beyond the board"
     cells = position.geometry.mask((anchor[0] + x, anchor[1] + y) for x, y in shape.cells)
     cells_to_start = config.start_cells[color]
     starts = f"a start cell, {' or '.join(map(cell_name, cells_to_start))}"
@@ -460,7 +458,7 @@ def explain_placement(position: Position, orientation: int, anchor: Cell) -> str
         starts = f"one of the {len(cells_to_start)} start cells"
     rules = [
         (not cells & position.taken, "it covers a cell that is taken"),
-        (not cells & position.beside[color], "it has an edge in common with a piece of the same colour"),
+        (not cells & position.beside[color], "it shares an edge with a piece of the same colour"),
         (
             cells & position.corners[color],
             f"the first piece must cover {starts}"
@@ -473,14 +471,14 @@ def explain_placement(position: Position, orientation: int, anchor: Cell) -> str
 
 @lru_cache(maxsize=64)
 def _at_start(config: Config) -> tuple[list[int], list[dict[int, int]]]:
-    """``Position.corners`` and ``Position.legal`` of a game that begins."""
+    """Return ``Position.corners`` and ``Position.legal`` of the initial position."""
     no_cells = [0] * config.colors
     start = Position.of(config, no_cells, [config.full_hand] * config.colors, 0, [False] * config.colors, 0)
     return start.corners, start.legal
 
 
 def _replay(fields: tuple[Any, ...], placements: Iterable[Placement | None]) -> Position:
-    """The position after these placements and passes."""
+    """Return the position after placements and passes from an initial position."""
     position = Position.of(*fields)
     for placement in placements:
         position.leave() if placement is None else position.place(placement)

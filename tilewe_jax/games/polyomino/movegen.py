@@ -1,13 +1,13 @@
-"""Legal placements on packed boards, for 32 anchors at a time: every orientation is grown from a smaller one plus a cell.
+"""Legal placements on packed boards, for 32 anchors at a time: every orientation is grown from a smaller shape plus a cell.
 
-The *anchor* of a placement is the cell at the bottom left of its bounding box. A placement is legal where all its cells are
-free to the colour and at least one of them is a corner. For a single cell at offset (dx, dy) from the anchor, the anchors that
-fulfil each condition are the board of free cells, or of corners, shifted by the offset; for a shape they are the AND, or the
-OR, over its cells. Shapes share their parts, so that growing each from a smaller one costs two operations per shape.
+The *anchor* of a placement is the cell at the bottom left of its bounding box. A placement is legal if all its cells are free
+to the colour and at least one of them is a corner. For a single cell at offset (dx, dy) from the anchor, the anchors that meet
+each condition are the board of free cells, or of corners, shifted by the offset; for a shape they are the AND, or the OR, over
+its cells. Shapes share their parts, so that growing a shape from a smaller one costs two operations.
 
-Three views of the same masks, each computing only what it needs: ``placements`` stacks them, ``counts`` reduces them to
-a number per word and never writes them, ``placements_at`` computes one word. All take the results of ``boards.planes``, with
-lanes last. ``movegen_conv`` has the same three.
+There are three views of the same masks: ``placements`` stacks them, ``counts`` reduces them to a number per word and never
+writes them, ``placements_at`` computes one word. All take the results of ``boards.planes``, with lanes last. ``movegen_conv``
+has the same three.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,23 +31,20 @@ T = TypeVar("T")
 
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
     """Number of legal placements anchored in each word of the board."""
-    # The order saves a fifth of the time: each shape is summed while the shapes that it shares parts with are in registers.
+    # The order saves a fifth of the time: a shape is summed while the shapes that share its parts are in registers.
     return popcount_sum(list(reversed(by_orientation(config, free, corners, hand).values())))
 
 
 def by_orientation(
     config: Config, free: Board, corners: Board, hand: Hand, orientations: tuple[int, ...] | None = None
 ) -> dict[int, Board]:
-    """The anchors of the legal placements by orientation; not stacked, so that XLA can fuse a reduction.
-
-    Of all orientations in play, unless some of them are given.
-    """
+    """The anchors of the legal placements by orientation, by default all in play; not stacked, so that XLA fuses reductions."""
     return _grow(config, free, corners, hand, words(config), room(config), orientations)
 
 
 def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
-    """The anchors of the legal placements of each of the 91 orientations; empty for those that are not in play."""
-    # Stacked one by one these would be 91 loops, each recomputing its parts. So all shapes of one size are grown at a time.
+    """The anchors of the legal placements of each of the 91 orientations; empty for orientations that are not in play."""
+    # All shapes of one size are grown together. Stacked one by one they would be 91 loops that recompute their parts.
     parts = dict(growth(config.orientations))
     levels = [[shape for shape in parts if len(shape) == size] for size in range(1, MAX_PIECE_SIZE + 1)]
     cells = [_cell(config, free, corners, cell, words(config), room(config)) for (cell,) in levels[0]]
@@ -68,15 +65,7 @@ def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt3
 def placements_at(
     config: Config, free: Board, corners: Board, hand: Hand, word: Int32[Array, "*several lanes"]
 ) -> dict[int, UInt32[Array, "*several lanes"]]:
-    """``placements(...)[:, word]`` by orientation, for those in play.
-
-    Args:
-      config: the variant.
-      free: see ``boards.planes``, like the next two.
-      corners: cells of which a placement must cover one.
-      hand: pieces of the colour.
-      word: index of the word of anchors, of one or several per lane.
-    """
+    """Return ``placements(...)[:, word]`` by orientation in play; ``word`` is one index, or several, per lane."""
     rooms = room(config)
     free, corners, *local = materialize(lambda *args: _words_from(config, *args), word, free, corners, *rooms.values())
     hand = jnp.broadcast_to(hand.reshape(*[1] * (word.ndim - 1), -1), word.shape).ravel()
@@ -87,7 +76,7 @@ def placements_at(
 def _words_from(
     config: Config, word: Int32[Array, "*several lanes"], *boards: UInt32[Array, "_ #lanes"]
 ) -> list[UInt32[Array, "ahead flat"]]:
-    """The words of boards from ``word`` on, as many as a piece anchored in it reaches; all but the first axis flattened."""
+    """The words of boards from ``word`` on that a piece anchored there can reach; other axes are flattened."""
     ahead = reach(config) - words(config) + 1
 
     def pick_word(board: UInt32[Array, "_ #lanes"]) -> UInt32[Array, "ahead flat"]:
@@ -101,7 +90,7 @@ def _words_from(
 
 
 def room(config: Config) -> dict[int, np.ndarray]:
-    """For each offset ``dx`` of at least 1 the anchors with a cell of the same row ``dx`` to their right, without lanes."""
+    """Map each offset ``dx`` from 1 on to the anchors with a cell of the same row ``dx`` to their right, without lanes."""
     widest = max(x for orientation in ORIENTATIONS for x, _ in orientation.cells)
     return {dx: columns(config, 0, config.size - 1 - dx)[:, None] for dx in range(1, widest + 1)}
 
@@ -115,7 +104,7 @@ def _grow(
     rooms: Mapping[int, Board | np.ndarray],
     orientations: tuple[int, ...] | None = None,
 ) -> dict[int, Board]:
-    """The anchors of the legal placements by orientation, in the order of growth; ``count`` words of them."""
+    """The anchors of the legal placements by orientation, ``count`` words each, in the order of growth."""
 
     def cell(cell: Cell) -> tuple[Board, Board]:
         return _cell(config, free, corners, cell, count, rooms)
@@ -128,11 +117,11 @@ def _grow(
 
 
 def grow(orientations: tuple[int, ...], cell: Callable[[Cell], T], join: Callable[[T, T], T]) -> dict[int, T]:
-    """Reduce the cells of each of some orientations, sharing the results of common parts.
+    """Reduce over the cells of each orientation, sharing the results of common parts.
 
     Args:
       orientations: indices of the orientations.
-      cell: gives a value for one cell of a shape, by its offset from the anchor.
+      cell: maps a cell, by its offset from the anchor, to a value.
       join: combines two values; associative and commutative.
 
     Returns:
@@ -151,27 +140,23 @@ def grow(orientations: tuple[int, ...], cell: Callable[[Cell], T], join: Callabl
 def _cell(
     config: Config, free: Board, corners: Board, cell: Cell, count: int, rooms: Mapping[int, Board | np.ndarray]
 ) -> tuple[Board, Board]:
-    """The anchors whose cell at an offset is free, and those whose cell there is a corner; ``count`` words of each."""
+    """Shift the free and corner planes by a cell offset, giving masks of ``count`` words indexed by anchor."""
     fit, touch = (window(board, config.bit(cell), count) for board in (free, corners))
     return (fit & rooms[cell[0]][:count] if cell[0] else fit), touch
 
 
 def in_hand(hand: Hand, orientation: int) -> UInt32[Array, "lanes"]:
-    """A mask of all ones where the piece of an orientation is in the hand, else zero."""
+    """Return a mask: all ones if the piece of an orientation is in the hand, otherwise zero."""
     # Shift the bit of the piece to the top, and back arithmetically.
     return ((hand << np.uint32(31 - ORIENTATIONS[orientation].piece)).astype(jnp.int32) >> 31).astype(jnp.uint32)
 
 
 @cache
 def growth(orientations: tuple[int, ...]) -> list[tuple[Shape, tuple[Shape, Shape] | None]]:
-    """A schedule that grows shapes from smaller ones.
+    """Return a schedule that grows the shapes of orientations from smaller ones.
 
-    Args:
-      orientations: indices of the orientations wanted.
-
-    Returns:
-      Shapes, each with its two parts, which precede it; single cells with ``None``. Depth first, so that what grows from
-      a shape follows it closely.
+    It lists shapes with their two parts, which precede them, and single cells with ``None``. The order is depth first, so that
+    shapes closely follow the shape from which they grow.
     """
     parts: dict[Shape, tuple[Shape, Shape] | None] = {}
     anchored = {frozenset(orientation.cells) for orientation in ORIENTATIONS}
@@ -182,7 +167,7 @@ def growth(orientations: tuple[int, ...]) -> list[tuple[Shape, tuple[Shape, Shap
         if len(shape) == 1:
             parts[shape] = None
             return
-        # A part that is computed anyway costs nothing more.
+        # Prefer parts that are computed anyway.
         cell = min(
             shape,
             key=lambda cell: (

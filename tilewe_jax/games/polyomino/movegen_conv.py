@@ -1,7 +1,7 @@
-"""Legal placements by convolution over dense planes: the rule as it is stated, to test ``movegen`` against.
+"""Legal placements by convolution over dense planes: a direct statement of the rule, to test ``movegen`` against.
 
-A placement is legal where the convolution of the piece with the cells that are not free is zero and that with the corners is
-not. On GPUs the two are channels of one convolution, for the tensor cores. Much slower than ``movegen`` on a CPU, and
+A placement is legal if the convolution of the piece with the blocked cells is zero and its convolution with the corners is not.
+On GPUs they are channels of one convolution, for the tensor cores. Much slower than ``movegen`` on a CPU;
 ``experiments/gpu/README.md`` compares them on GPUs. The functions take the results of ``boards.planes``, with lanes last.
 """
 
@@ -17,7 +17,7 @@ from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 from tilewe_jax.lanes import by_platform
 
 _BLOCKED = 8
-"""Weight of a cell that is not free against a corner: more than the corners that a piece can cover."""
+"""Weight of a blocked cell relative to a corner: more than the number of corners that a piece can cover."""
 
 
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
@@ -37,37 +37,37 @@ def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt3
 def placements_at(
     config: Config, free: Board, corners: Board, hand: Hand, word: Int32[Array, "*several lanes"]
 ) -> dict[int, UInt32[Array, "*several lanes"]]:
-    """``placements(...)[:, word]`` by orientation, for those in play; one or several words per lane."""
+    """Return ``placements(...)[:, word]`` by orientation in play; ``word`` is one index, or several, per lane."""
     index = word.reshape(1, -1, word.shape[-1])
     masks = jnp.take_along_axis(placements(config, free, corners, hand), index, axis=1, mode="clip")
     return {orientation: masks[orientation].reshape(word.shape) for orientation in config.orientations}
 
 
 def _fits(blocked: Bool[Array, "lanes y x"], corners: Bool[Array, "lanes y x"]) -> Bool[Array, "lanes orientations y x"]:
-    """Whether each orientation anchored at each cell covers a corner, and no cell that is not free or off the board."""
+    """Return whether each orientation, anchored at each cell, covers a corner and only free cells of the board."""
     return (_convolve(blocked, outside=True) == 0) & (_convolve(corners, outside=False) > 0)
 
 
 def _fits_on_gpu(blocked: Bool[Array, "lanes y x"], corners: Bool[Array, "lanes y x"]) -> Bool[Array, "lanes orientations y x"]:
-    """``_fits`` by one convolution in bfloat16, which holds its small whole numbers exactly."""
+    """``_fits`` by one convolution in bfloat16, which represents its small integers exactly."""
     kernels = np.zeros((MAX_PIECE_SIZE, MAX_PIECE_SIZE, 2, len(ORIENTATIONS)), np.float32)
     for i, orientation in enumerate(ORIENTATIONS):
         for x, y in orientation.cells:
             kernels[y, x, :, i] = -_BLOCKED, 1
     around = (0, 0), (0, MAX_PIECE_SIZE - 1), (0, MAX_PIECE_SIZE - 1)
     images = jnp.stack([jnp.pad(blocked, around, constant_values=True), jnp.pad(corners, around)], axis=-1)
-    weighed = lax.conv_general_dilated(
+    sums = lax.conv_general_dilated(
         images.astype(jnp.bfloat16),
         jnp.asarray(kernels, jnp.bfloat16),
         (1, 1),
         "VALID",
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
-    return jnp.moveaxis(weighed > 0, -1, 1)
+    return jnp.moveaxis(sums > 0, -1, 1)
 
 
 def _convolve(planes: Bool[Array, "lanes y x"], outside: bool) -> Float32[Array, "lanes orientations y x"]:
-    """Number of set cells under each orientation anchored at each cell; cells off the board are set where ``outside``."""
+    """Number of set cells under each orientation anchored at each cell; ``outside`` is the value of cells off the board."""
     kernels = np.zeros((len(ORIENTATIONS), 1, MAX_PIECE_SIZE, MAX_PIECE_SIZE), np.float32)
     for kernel, orientation in zip(kernels, ORIENTATIONS, strict=True):
         for x, y in orientation.cells:

@@ -1,10 +1,9 @@
-"""Legal placements on packed boards in the form that XLA compiles well for GPUs; the results are those of ``movegen``.
+"""Legal placements on packed boards in a form that XLA compiles well for GPUs, with the same results as ``movegen``.
 
-On a CPU all shapes are one loop, in which LLVM shares what they have in common. XLA's GPU compiler would write the shapes that
-several others grow from to memory, hundreds of megabytes a ply. It makes one kernel of what is a tree: so the pieces are
-counted in groups, each grown from its own copy of the boards behind an ``optimization_barrier``. XLA sees nothing that they
-have in common, and LLVM, which comes later, computes it once all the same. For the same reason an array is read at few offsets
-of its rows, and what is read at more is written to memory once.
+On a CPU all shapes are computed in one loop, in which LLVM shares their common parts. XLA's GPU compiler would write shared
+parts to memory, hundreds of megabytes a ply, but fuses an expression tree into one kernel. So the pieces are counted in groups,
+each grown from its own copy of the boards behind an ``optimization_barrier``: XLA sees no common parts, and LLVM, which runs
+later, still shares them. For the same reason arrays are read at few offsets of their rows, or written to memory once.
 
 Functions of lanes, see ``tilewe_jax.lanes``.
 """
@@ -27,31 +26,31 @@ from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 COUNT_GROUPS = 3
 """Number of groups of pieces in ``counts``."""
 TOTAL_SIZE = 7
-"""Number of orientations that ``nth_placement`` of several ranks counts together."""
+"""Number of orientations that ``nth_placement`` counts together if it takes several ranks."""
 
 _POSITION_BITS = 7
-"""Bits of the position of an orientation in the order of growth, where it shares a number with something else: at most 127."""
+"""Bits of the position of an orientation in the order of growth, at most 127, if packed with other numbers."""
 _RANK_BITS = 12
 """Bits of a rank among the placements anchored in a word: at most 32 of each of the 91 orientations."""
 
 _OFFSETS = np.array([[o.cells[min(i, len(o.cells) - 1)] for i in range(MAX_PIECE_SIZE)] for o in ORIENTATIONS], np.int32)
-"""The cells of each orientation; of smaller ones the last is repeated."""
+"""The cells of each orientation, padded by repeating the last cell."""
 _WIDTHS = _OFFSETS[:, :, 0].max(axis=1)
 """The largest offset to the right of an anchor, by orientation."""
 
 Word = UInt32[Array, "..."]
-"""Words of boards, in any arrangement."""
+"""Words of boards, of any shape."""
 
 
 class LocalBoards(NamedTuple):
-    """What decides about anchors in one word, each word an array of its own; see ``boards.planes`` and ``movegen.room``."""
+    """The words that decide which anchors in one word are legal, each a separate array."""
 
     free: list[Word]
-    """Words of the plane of free cells from that word on, as many as a piece reaches."""
+    """The plane of free cells (``boards.planes``), from that word on as far as a piece reaches."""
     corners: list[Word]
     """The same words of the plane of corners."""
     rooms: list[Word]
-    """The anchors that have so many cells of their row to their right, from 1 on; see ``movegen.room``."""
+    """That word of the boards of ``movegen.room``."""
     hand: Hand
 
 
@@ -72,7 +71,7 @@ def counts(
 
 
 def _groups(config: Config) -> list[tuple[int, ...]]:
-    """The orientations in play, in groups of whole pieces and about equal sizes."""
+    """Split the orientations in play into groups of whole pieces and about equal sizes."""
     groups: list[tuple[int, ...]] = []
     group: tuple[int, ...] = ()
     for piece in config.pieces:
@@ -89,12 +88,12 @@ def _planes(
     hands: UInt32[Array, "colors lanes"],
     color: Int32[Array, "lanes"],
 ) -> tuple[Board, Board, Hand]:
-    """``boards.planes``, with each colour read at few offsets of its rows."""
+    """Compute ``boards.planes``, reading each colour at few offsets of its rows."""
     length, size = reach(config), words(config)
     below = _rows_below(config)
 
     def at(offset: int) -> list[Board]:
-        """For each colour, the words that lie ``offset`` words after those of a plane; 0 beyond its ends."""
+        """For each colour, the board shifted down by ``offset`` words; 0 beyond its ends."""
         first = max(0, -offset)
         part = occupied[:, max(0, offset) : size]
         padded = jnp.pad(part, ((0, 0), (first, max(0, length - first - part.shape[1])), (0, 0)))
@@ -108,7 +107,7 @@ def _planes(
 
 
 def _rows_below(config: Config) -> int:
-    """Number of words before and after a word in which neighbours of its cells lie."""
+    """Number of words before and after a word that can hold neighbours of its cells."""
     return (config.size + 1) // WORD_BITS + 1
 
 
@@ -120,15 +119,15 @@ def _planes_of_words(
     color: Int32[Array, "..."],
     index: np.ndarray | Int32[Array, "..."],
 ) -> tuple[Word, Word]:
-    """The words of the planes of free cells and of corners, see ``boards.planes``, by their index.
+    """Compute words of the planes of free cells and of corners, see ``boards.planes``.
 
     Args:
-        config: the variant.
-        own: the words of the colour at the index, and by how many words they lie before or after it.
-        taken: the words of all colours together at the index.
-        hand: the pieces of the colour.
-        color: the colour.
-        index: which words; may lie beyond the planes.
+      config: the variant.
+      own: words of the colour, by their distance from ``index``.
+      taken: words of all colours together at ``index``.
+      hand: the pieces of the colour.
+      color: the colour.
+      index: indices of the words; may lie beyond the planes.
     """
     size = config.size
 
@@ -136,7 +135,7 @@ def _planes_of_words(
         return _lookup(board, index)
 
     def shifted(bits: int) -> Word:
-        """The own cells moved up by a number of bits, negative for down."""
+        """The own cells shifted up by a number of bits, or down if it is negative."""
         whole, part = divmod(bits, WORD_BITS)
         low = own[-whole] << np.uint32(part) if part else own[-whole]
         return low | (own[-whole - 1] >> np.uint32(WORD_BITS - part)) if part else low
@@ -154,7 +153,7 @@ def _planes_of_words(
 
 
 def _lookup(board: np.ndarray, index: np.ndarray | Int32[Array, "..."]) -> Word:
-    """The words of a constant board; zero beyond it."""
+    """Read words of a constant board; zero beyond its ends."""
     if isinstance(index, np.ndarray):
         return jnp.asarray(board[index])
     return jnp.take(jnp.asarray(board), index, mode="fill", fill_value=0)
@@ -168,7 +167,7 @@ def nth_placement(
     color: Int32[Array, "lanes"],
     rank: Int32[Array, "*several lanes"],
 ) -> Int32[Array, "*several lanes"]:
-    """The legal placement of a given rank, see ``rules.nth_placement``."""
+    """Return the legal placement of a given rank, see ``rules.nth_placement``."""
     word, before = _find_interval([count.reshape(*[1] * (rank.ndim - 1), -1) for count in counts], rank)
     word, left = word.ravel(), (rank - before).ravel()
     order = tuple(movegen.grow(config.orientations, lambda cell: None, lambda a, b: None))
@@ -179,7 +178,7 @@ def nth_placement(
         position, left = _find_orientation(config, order, boards, left)
         orientation = jnp.take(orientations, position, mode="clip")
         mask = _anchors(config, orientation, boards)
-    else:  # several in a lane share its masks
+    else:  # All ranks of a lane share its masks.
         free, corners, hand = lax.optimization_barrier(_planes(config, occupied, hands, color))
         masks = placements(config, free, corners, hand, order)
         lane = jnp.broadcast_to(jnp.arange(rank.shape[-1], dtype=jnp.int32), rank.shape).ravel()
@@ -192,7 +191,7 @@ def nth_placement(
 def placements(
     config: Config, free: Board, corners: Board, hand: Hand, orientations: Sequence[int] = range(len(ORIENTATIONS))
 ) -> UInt32[Array, "orientations words lanes"]:
-    """The anchors of the legal placements of each of these orientations, see ``movegen.placements``."""
+    """The anchors of the legal placements of the given orientations, see ``movegen.placements``."""
     size, chosen = words(config), np.array(orientations)
     offsets = _OFFSETS[chosen]
     whole, part = divmod(offsets[:, :, 1] * config.size + offsets[:, :, 0], WORD_BITS)
@@ -214,7 +213,7 @@ def placements(
 
 
 def _find_interval(sizes: list[Int32[Array, "*#shape"]], rank: Int32[Array, "*shape"]) -> tuple[Array, Array]:
-    """The interval in which a rank lies, of intervals of these sizes one after another, and the sizes before it."""
+    """Find a rank in consecutive intervals: return the index of its interval, and the total size of the intervals before."""
     index, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
     for size in sizes:
         total = total + size
@@ -230,11 +229,11 @@ def _local_boards(
     color: Int32[Array, "lanes"],
     word: Int32[Array, "lanes"],
 ) -> LocalBoards:
-    """What decides about anchors in one word of each lane, from the boards of all colours."""
+    """Compute ``LocalBoards`` for one word of each lane."""
     below, ahead, size = _rows_below(config), reach(config) - words(config) + 1, words(config)
     lanes = word.shape[0]
     lane = jnp.arange(lanes, dtype=jnp.int32)
-    # By one index, which XLA computes where it is used; of several it would write an array.
+    # One index, which XLA fuses into the gather; it would write an array of several indices to memory.
     flat = occupied.ravel()
 
     def look_up(owner: int | Int32[Array, "lanes"], offset: int) -> Word:
@@ -256,13 +255,13 @@ def _local_boards(
 
 
 def _window(boards: list[Word], start: int) -> Word:
-    """32 bits of consecutive words from bit ``start`` on."""
+    """Return 32 bits of consecutive words from bit ``start`` on."""
     whole, part = divmod(start, WORD_BITS)
     return (boards[whole] >> np.uint32(part)) | (boards[whole + 1] << np.uint32(WORD_BITS - part)) if part else boards[whole]
 
 
 def _window_at(boards: list[Word], start: Int32[Array, "lanes"]) -> Word:
-    """``_window`` from another bit in each lane."""
+    """``_window`` with a start for each lane."""
     whole, part = start // WORD_BITS, (start % WORD_BITS).astype(jnp.uint32)
     # Shifts by 32 or more give zero.
     high = lax.shift_left(pick(boards[1:], whole), np.uint32(WORD_BITS) - part)
@@ -272,9 +271,9 @@ def _window_at(boards: list[Word], start: Int32[Array, "lanes"]) -> Word:
 def _find_orientation(
     config: Config, order: tuple[int, ...], boards: LocalBoards, left: Int32[Array, "lanes"]
 ) -> tuple[Int32[Array, "lanes"], Int32[Array, "lanes"]]:
-    """The position of the orientation that a rank in a word falls on, and the rank in that orientation."""
+    """Find a rank in a word: return the position of its orientation, and its rank in that orientation."""
     masks = _masks(config, order, boards)
-    # Placements and orientations so far are kept as one number: of two numbers XLA would make three kernels.
+    # The numbers of placements and of orientations so far are one integer: with two, XLA would make three kernels.
     end = (left + 1) << _POSITION_BITS
     total, before = jnp.zeros_like(left), jnp.zeros_like(left)
     for orientation in order:
@@ -289,10 +288,9 @@ def _look_up_orientation(
     lane: Int32[Array, "flat"],
     left: Int32[Array, "flat"],
 ) -> tuple[Int32[Array, "flat"], Int32[Array, "flat"], Int32[Array, "flat"], Word]:
-    """Where a rank in a word falls: the word, the position of its orientation, the rank in that, and its anchors in the word.
+    """Find a rank in a word: return the word, the position of its orientation, its rank there, and the orientation's anchors.
 
-    First among sums of ``TOTAL_SIZE`` orientations, then among these. What one kernel hands to the next is one number for each
-    rank, see ``in_one_array``.
+    The search runs over sums of ``TOTAL_SIZE`` orientations, then within one. Kernels exchange one number for each rank.
     """
     count, size, lanes = masks.shape
     masks = jnp.pad(masks, ((0, -count % TOTAL_SIZE), (0, 0), (0, 0)))
@@ -303,7 +301,7 @@ def _look_up_orientation(
         return jnp.take(table.ravel(), (index * size + word) * lanes + lane, mode="clip")
 
     def in_one_array(word: Array, position: Array, left: Array) -> tuple[Array, Array, Array]:
-        """The same numbers, written to memory in the bits of one array."""
+        """Return the same numbers, packed into one array in memory."""
         bits = lax.optimization_barrier((word << _POSITION_BITS | position) << _RANK_BITS | left)
         positions, ranks = (1 << _POSITION_BITS) - 1, (1 << _RANK_BITS) - 1
         return bits >> (_POSITION_BITS + _RANK_BITS), (bits >> _RANK_BITS) & positions, bits & ranks

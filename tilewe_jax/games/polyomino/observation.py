@@ -1,7 +1,7 @@
-"""Observations: binary planes from the seat of the observer. Nothing is hidden in these games. Functions of one game.
+"""Observations: binary planes from the perspective of the observer, without hidden information. Functions of one game.
 
-A seat here is a colour. Seat 0 is the observer's, where players have two colours the one that is to move, or of the two the one
-whose turn comes first; seat 1 is the next in turn, and so on, so that the observer's other colour is seat 2.
+A seat here is a colour. Seat 0 is the observer's colour; with two colours, the one that is to move or comes first in turn.
+Seat 1 is the next in turn, and so on, so that the observer's other colour is seat 2.
 """
 
 import jax
@@ -18,7 +18,7 @@ from tilewe_jax.lanes import rule_per_lane
 
 
 def channel_names(config: Config) -> tuple[str, ...]:
-    """The name of each plane."""
+    """Return the names of the planes."""
     seats = range(config.colors)
     return (
         *(f"cells of seat {seat}" for seat in seats),
@@ -31,17 +31,8 @@ def channel_names(config: Config) -> tuple[str, ...]:
 
 
 def observe(config: Config, state: State, player: Int32[Array, ""]) -> Float32[Array, "channels size size"]:
-    """The observation of a player.
-
-    Args:
-      config: the variant.
-      state: a position of one game.
-      player: the observer.
-
-    Returns:
-      The planes of ``channel_names``, each 0 or 1; y = 0 is the bottom row.
-    """
-    # The colour of the observer that is the current one, or the next in turn.
+    """Return the planes of ``channel_names`` for an observer, each 0 or 1; y = 0 is the bottom row."""
+    # The observer's colour that is to move, or is the first in turn.
     current = state.current_color
     color = player if config.colors_per_player == 1 else (current + (player - current) % config.players) % config.colors
     seats = (color + jnp.arange(config.colors, dtype=jnp.int32)) % config.colors

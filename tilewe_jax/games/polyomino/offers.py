@@ -1,4 +1,4 @@
-"""The polyomino games as they are offered to people. Needs no JAX."""
+"""Titles, rules and options of the polyomino games, for players. Needs no JAX."""
 
 from typing import Any
 
@@ -9,13 +9,11 @@ from tilewe_jax.host import Offer
 _SIDE = {"range": [MIN_SIZE, MAX_SIZE]}
 _TOUCH = (
     "Each new piece must touch a piece of its own colour at a corner, and never along an edge. Other colours may be touched.",
-    "Whoever cannot place a piece any more is passed over; the others go on.",
+    "A player who cannot place a piece is out; the others play on.",
 )
 _NOTATION = "W5n-a1c3 lays the piece W5, turned north (n e s w, f: flipped), with its own cell a1 on c3."
-_CELLS = "Every cell that you cover is a point. Most points win."
-_BONUS = (
-    "Every cell that you cover is a point; all pieces placed are worth 15 more, and 5 more again if the single cell came last."
-)
+_CELLS = "Every cell that you cover is a point. The most points win."
+_BONUS = "Every cell that you cover is a point; placing all pieces gives 15 more, and 5 more if the single cell came last."
 
 
 def _offer(name: str, seats: tuple[int, int], title: str, tagline: str, /, *rules: str, **options: Any) -> Offer:
@@ -71,4 +69,4 @@ OFFERS = {
         players={"range": [1, 4]},
     ),
 }
-"""By id."""
+"""The offers by id of the game."""

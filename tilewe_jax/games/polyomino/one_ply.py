@@ -1,8 +1,8 @@
-"""One-ply search on the device: the legal placement of the highest value, every placement of every game evaluated.
+"""One-ply search on the device: evaluate every legal placement, and choose one of the highest value.
 
-Under ``vmap`` the placements of all games become one list of blocks, worked off side by side, so that games with few legal
-placements do not wait for games with many, and games that are over cost nothing. Functions of lanes, see ``tilewe_jax.lanes``;
-where blocks are processed, a lane is a block.
+Under ``vmap`` the placements of all games become one list of blocks, processed in parallel, so that games with few legal
+placements do not wait for games with many, and finished games cost nothing. Functions of lanes, see ``tilewe_jax.lanes``; in
+functions that process blocks, a lane is a block.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,11 +24,11 @@ from tilewe_jax.lanes import materialize, where_needed
 from tilewe_jax.utils.loops import fori_loop, switch, while_loop
 
 BLOCK_SIZE = 16
-"""Placements of one game that are evaluated one after another, so that its position is gathered once for all of them."""
+"""Placements of one game that are evaluated one after another, so that its position is gathered only once."""
 MAX_BLOCKS = 512
-"""Blocks processed side by side."""
+"""Blocks processed in parallel."""
 OTHER_DIVISOR = 24
-"""Divisor of ``where_needed`` for statistics of other colours, on which about one placement in four has an effect."""
+"""Divisor of ``where_needed`` for statistics of other colours, which about one placement in four affects."""
 
 _CONTACT_ROWS = np.array([rules.pack_rows(orientation.contacts) for orientation in ORIENTATIONS], np.uint32)
 
@@ -36,14 +36,14 @@ _CONTACT_ROWS = np.array([rules.pack_rows(orientation.contacts) for orientation 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Root:
-    """The position in which placements are evaluated, with what is computed once for all of them."""
+    """The position in which placements are evaluated, with values that all evaluations share."""
 
     color: Int32[Array, "lanes"]
     """The colour to move."""
     free: UInt32[Array, "reach colors lanes"]
-    """Cells free to each colour, see ``boards.planes``; so is the next one."""
+    """Cells free to each colour, see ``boards.planes``."""
     corners: UInt32[Array, "reach colors lanes"]
-    """Cells of which a placement of each colour must cover one."""
+    """Corners of each colour, see ``boards.planes``."""
     hands: UInt32[Array, "colors lanes"]
     """Pieces of each colour."""
     own: tuple[Board, Board, Hand]
@@ -85,19 +85,19 @@ class Candidate:
 
     @property
     def is_mover(self) -> Bool[Array, "colors lanes"]:
-        """Whether each colour is the one to move."""
+        """True for the colour to move."""
         return jnp.arange(self.config.colors, dtype=jnp.int32)[:, None] == self.root.color[None]
 
     @property
     def is_opponent(self) -> Bool[Array, "colors lanes"]:
-        """Whether each colour is one of another player than the mover's."""
+        """True for the colours of opponents of the mover."""
         owner = self.config.owner
         return owner(jnp.arange(self.config.colors, dtype=jnp.int32))[:, None] != owner(self.root.color)[None]
 
     def other_statistic(
         self, statistic: Statistic, needed: Bool[Array, "colors lanes"], otherwise: Int32[Array, "colors lanes"]
     ) -> Int32[Array, "colors lanes"]:
-        """A statistic of all colours but the mover's after the placement where ``needed``, else ``otherwise``.
+        """Compute a statistic of the other colours after the placement if ``needed``, otherwise return ``otherwise``.
 
         Unspecified for the mover.
         """
@@ -119,21 +119,21 @@ class Candidate:
 
 
 Value = Callable[[Candidate], Float32[Array, "lanes"]]
-"""How good a placement is: a whole number below 2**24 in magnitude, which float32 holds exactly, so that ties are ties."""
+"""Evaluates placements by integers below 2**24 in magnitude, which float32 represents exactly, so that ties are exact."""
 
 Best = tuple[Float32[Array, "lanes"], Float32[Array, "lanes"], Int32[Array, "lanes"]]
-"""The highest value; the highest rank among placements of that value; the placement that has both, -1 before there is one."""
+"""The highest value; the highest rank among placements of that value; the placement that has both, initially -1."""
 
 
 @dataclass(frozen=True)
 class Preference:
-    """Which of the legal placements is played."""
+    """A rule that chooses a legal placement."""
 
     value: Value
-    """Evaluates placements; the one of the highest value is played."""
+    """Evaluates placements; a placement of the highest value is chosen."""
     in_listed_order: bool = False
-    """How ties are broken. True: the first as the package ``tilewe`` lists moves. False: at random, with probabilities
-    proportional to the number of moves that name the placement (see ``contacts``)."""
+    """The rule for ties. True: the first placement in the order of moves of the package ``tilewe``. False: at random, with
+    probabilities proportional to the number of moves that name the placement (see ``contacts``)."""
 
 
 def best_placement(
@@ -143,14 +143,14 @@ def best_placement(
     bits: UInt32[Array, "lanes"],
     index: Int32[Array, "lanes"] | None = None,
 ) -> Int32[Array, "lanes"]:
-    """The legal placement that is preferred; -1 where there is none.
+    """Return the preferred legal placement; -1 at the end of a game.
 
     Args:
       config: the variant.
-      preferences: what may be preferred. All share the program that lists and compares placements.
+      preferences: the preferences, which share the program that lists and compares placements.
       state: positions without deferred passes.
       bits: a random word per lane.
-      index: which of the preferences applies in each lane; ``None`` where there is one.
+      index: index of the preference of each lane; ``None`` if there is one preference.
     """
     lanes = state.current_color.shape[0]
     totals = jnp.sum(state.legal_counts.astype(jnp.int32), axis=0, dtype=jnp.int32)
@@ -178,7 +178,7 @@ def _best_of_all(
     bits: UInt32[Array, "lanes"],
     best: Best,
 ) -> Best:
-    """Update the best placement of the lanes whose ``totals`` are positive, all by the preference of this number."""
+    """Update the best placement of the lanes whose ``totals`` are positive, by preference ``number``."""
     lanes = totals.shape[0]
     blocks = -(-totals // BLOCK_SIZE)
     ends = jnp.cumsum(blocks, dtype=jnp.int32)
@@ -208,14 +208,14 @@ def count_moves(config: Config, free: Board, corners: Board, hand: Hand) -> Int3
 
 
 def count_playable_corners(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "lanes"]:
-    """Number of open corners on which a contact of some legal placement lies."""
+    """Number of open corners that are a contact of a legal placement."""
     return jnp.sum(
         popcount(materialize(partial(contacts.playable_corners, config), free, corners, hand)), axis=0, dtype=jnp.int32
     )
 
 
 def lowest_cell(board: Board) -> Board:
-    """The lowest set bit of a board, alone; empty where the board is."""
+    """Keep only the lowest set bit of a board; an empty board stays empty."""
     is_later, rows = jnp.zeros(board.shape[1], jnp.bool_), []
     for word in board:
         rows.append(jnp.where(is_later, np.uint32(0), word & (~word + np.uint32(1))))
@@ -254,7 +254,7 @@ def _best_of_block(
     seed: UInt32[Array, "lanes"],
     first: Int32[Array, "lanes"],
 ) -> Best:
-    """The best of ``BLOCK_SIZE`` placements, of those with ranks ``first`` and up in ``rules.nth_placement``."""
+    """Find the best of ``BLOCK_SIZE`` placements, from rank ``first`` of ``rules.nth_placement`` on."""
     by_word = [count.astype(jnp.int32) for count in counts]
     values = [item.value for item in preferences]
     in_listed_order = [item.in_listed_order for item in preferences]
@@ -289,14 +289,14 @@ def _best_of_block(
 def _candidate(
     config: Config, root: Root, orientation: Int32[Array, "lanes"], anchor: Int32[Array, "lanes"]
 ) -> tuple[Candidate, Board]:
-    """A placement, and the open corners on which its contacts lie."""
+    """Return a placement, and the open corners on which its contacts lie."""
     cells = rules.cover(config, anchor, jnp.asarray(rules.CELL_ROWS)[orientation])
     contact_cells = rules.cover(config, anchor, jnp.asarray(_CONTACT_ROWS)[orientation])
     return Candidate(config, root, orientation, anchor, cells), contact_cells & root.own[1][: words(config)]
 
 
 def _random_rank(seed: UInt32[Array, "lanes"], number: Int32[Array, "lanes"], on_corners: Board) -> Float32[Array, "lanes"]:
-    """A random rank whose probability to be the highest is proportional to the number of contacts on open corners.
+    """Draw a rank whose probability to be the highest is proportional to the number of contacts on open corners.
 
     Weighted random sampling by ``log(uniform) / weight`` (Efraimidis and Spirakis 2006).
     """
@@ -308,7 +308,7 @@ def _random_rank(seed: UInt32[Array, "lanes"], number: Int32[Array, "lanes"], on
 def _listed_rank(
     config: Config, orientation: Int32[Array, "lanes"], anchor: Int32[Array, "lanes"], on_corners: Board
 ) -> Float32[Array, "lanes"]:
-    """A rank that is the higher, the earlier ``tilewe`` lists the placement: by cell, then piece, rotation, contact."""
+    """Rank placements in reverse order of the package ``tilewe``, which sorts by cell, piece, rotation and contact."""
     lowest = lowest_cell(on_corners)
     base = WORD_BITS * np.arange(words(config), dtype=np.int32)[:, None]
     cell = jnp.sum(jnp.where(lowest != 0, base + popcount(lowest - np.uint32(1)), 0), axis=0, dtype=jnp.int32)
@@ -320,7 +320,7 @@ BlockBest = tuple[Float32[Array, "blocks"], Float32[Array, "blocks"], Int32[Arra
 
 
 def _merge(best: Best, block_best: BlockBest, lane: Int32[Array, "blocks"]) -> Best:
-    """Update the best of each lane by those of blocks; ``lane`` maps blocks to lanes. The order of blocks has no effect."""
+    """Update the best placements of lanes from blocks in any order; ``lane`` maps blocks to lanes."""
     lanes = best[0].shape[0]
     value = best[0].at[lane].max(block_best[0], mode="drop")
     rank = jnp.where(value > best[0], -jnp.inf, best[1])
@@ -332,5 +332,5 @@ def _merge(best: Best, block_best: BlockBest, lane: Int32[Array, "blocks"]) -> B
 
 
 def _pad_to_reach(config: Config, board: Board) -> Board:
-    """A board of ``words`` as one of ``reach`` words."""
+    """Pad a board to ``reach`` words."""
     return jnp.pad(board, ((0, reach(config) - words(config)), (0, 0)))

@@ -1,7 +1,7 @@
 """The 21 pieces, drawn in ASCII, and their 91 orientations (the fixed polyominoes of up to 5 cells), derived from the drawings.
 
-An orientation is named by the first of the eight rotations ``n e s w nf ef sf wf`` (turns clockwise, then the same turns
-mirrored left to right) that gives its cells. Orientations are numbered by piece, then by that rotation. Plain Python.
+An orientation is named by the first of the eight rotations ``n e s w nf ef sf wf`` that gives its cells: clockwise turns, then
+the same turns mirrored left to right. Orientations are numbered by piece, then by that rotation. Plain Python.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 Cell = tuple[int, int]
 """(x, y), with (0, 0) at the bottom left."""
 
-# Rotation north, with y pointing up. Order and names are those of the package `tilewe`.
+# Rotation north, with y pointing up; order and names as in the package `tilewe`.
 DRAWINGS = {
     "O1": "X",
     "I2": "X / X",
@@ -64,7 +64,7 @@ class Orientation:
 
     @property
     def corners(self) -> frozenset[Cell]:
-        """Cells diagonal to the piece that share no edge with it: the open corners that it makes on an empty board."""
+        """Cells diagonal to the piece that share no edge with it: its open corners on an empty board."""
         diagonal = {(x + dx, y + dy) for x, y in self.cells for dx in (-1, 1) for dy in (-1, 1)}
         adjacent = {(x + dx, y + dy) for x, y in self.cells for dx, dy in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))}
         return frozenset(diagonal - adjacent)
@@ -78,15 +78,7 @@ def normalize(cells: Iterable[Cell]) -> tuple[Cell, ...]:
 
 
 def rotate(cells: Iterable[Cell], rotation: int) -> tuple[Cell, ...]:
-    """Rotate a piece.
-
-    Args:
-      cells: its cells in rotation north.
-      rotation: index into ``ROTATION_NAMES``.
-
-    Returns:
-      Its cells, normalized.
-    """
+    """Rotate the cells of a piece from north to a rotation (index into ``ROTATION_NAMES``), normalized."""
     turned = list(cells)
     for _ in range(rotation % 4):
         turned = [(y, -x) for x, y in turned]
@@ -116,8 +108,8 @@ PIECE_CELLS = tuple(_cells(drawing) for drawing in DRAWINGS.values())
 """The normalized cells of each piece in rotation north."""
 PIECE_SIZES = tuple(len(cells) for cells in PIECE_CELLS)
 MAX_PIECE_SIZE = max(PIECE_SIZES)
-"""Number of cells of the largest piece; the side of the smallest square that holds any orientation."""
+"""Number of cells of the largest piece; also the side of the smallest square that holds any orientation."""
 ORIENTATIONS = _orientations()
 ORIENTATION_OF_CELLS = {orientation.cells: i for i, orientation in enumerate(ORIENTATIONS)}
-"""Index of the orientation that has these normalized cells."""
+"""Index of the orientation with given normalized cells."""
 MONOMINO = PIECE_NAMES.index("O1")

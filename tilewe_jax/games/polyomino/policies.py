@@ -1,7 +1,7 @@
 """Built-in policies: the sample engines of the package ``tilewe``, each a one-ply search by a value of placements.
 
-They count moves by contact (see ``contacts``). Among moves of equal value they choose one uniformly, except ``simple_search``,
-which takes the first as ``generate_legal_moves`` of that package lists them. Values are functions of lanes, see
+They count moves by contact (see ``contacts``). Ties are broken uniformly at random, except by ``simple_search``, which takes
+the first move in the order of ``generate_legal_moves`` of that package. Values are functions of lanes, see
 ``tilewe_jax.lanes``; policies are functions of one game.
 """
 
@@ -33,14 +33,14 @@ from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.lanes import materialize, per_lane, where_needed
 
 _SIZES = np.array([len(orientation.cells) for orientation in ORIENTATIONS], np.int32)
-# Weight of a cell by its distance from the edge: for `wall_crawler` the lesser of the two distances, for `turtle` the greater.
+# Weights of cells by distance from the edge: the smaller of the two distances for `wall_crawler`, the greater for `turtle`.
 _WALL = (100, 90, 75, 60, 50, 40, 30, 25, 10, 0)
 _TURTLE = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 _FIRST_MOVE_PENALTY = 2.0**22
 
 
 def policies(config: Config) -> dict[str, Policy]:
-    """The sample engines by name."""
+    """Return the sample engines by name."""
     size = config.size
     distances = [[min(i, size - 1 - i) for i in (x, y)] for y in range(size) for x in range(size)]
     values: dict[str, Value] = {
@@ -62,7 +62,7 @@ def policies(config: Config) -> dict[str, Policy]:
 
 @dataclass(frozen=True, eq=False)
 class OnePlyPolicy:
-    """The policy that plays the placement that it prefers, see ``one_ply.best_placement``; -1 at the end."""
+    """A policy that plays its preferred placement, see ``one_ply.best_placement``; -1 at the end."""
 
     config: Config
     preference: Preference
@@ -72,7 +72,7 @@ class OnePlyPolicy:
 
     @staticmethod
     def together(policies: Sequence["OnePlyPolicy"]) -> IndexedPolicy:
-        """See ``SharingPolicy``."""
+        """Implement ``SharingPolicy``."""
         best = partial(best_placement, policies[0].config, tuple(policy.preference for policy in policies))
 
         def play(index: Int32[Array, ""], state: State, key: PRNGKeyArray) -> Int32[Array, ""]:
@@ -90,18 +90,18 @@ def _no_preference(candidate: Candidate) -> Float32[Array, "lanes"]:
 
 
 def piece_size(candidate: Candidate) -> Float32[Array, "lanes"]:
-    """100 per cell of the piece, 10 per corner that it makes on an empty board, 1 per contact."""
+    """Count 100 per cell of the piece, 10 per open corner of the piece on an empty board, and 1 per contact."""
     values = [100 * len(o.cells) + 10 * len(o.corners) + len(o.contacts) for o in ORIENTATIONS]
     return jnp.asarray(np.array(values, np.float32))[candidate.orientation]
 
 
 def open_corners(candidate: Candidate) -> Float32[Array, "lanes"]:
-    """Number of playable corners of the mover after the move."""
+    """Count the playable corners of the mover after the move."""
     return _own_playable_corners(candidate).astype(jnp.float32)
 
 
 def move_difference(candidate: Candidate) -> Float32[Array, "lanes"]:
-    """Number of legal moves of the colour to move after the move, minus those of all opponents."""
+    """Count the legal moves of the mover after the move, minus the legal moves of all opponents."""
     config, root = candidate.config, candidate.root
     own = count_moves(config, *materialize(Candidate.own, candidate))
     in_reach = jnp.any(root.reachable & candidate.cells[:, None] != 0, axis=0)
@@ -110,9 +110,9 @@ def move_difference(candidate: Candidate) -> Float32[Array, "lanes"]:
 
 
 def simple_search(candidate: Candidate) -> Float32[Array, "lanes"]:
-    """50 times the default evaluation of ``SimpleSearchEngine``, without terms that are equal for all moves.
+    """Compute 50 times the default evaluation of ``SimpleSearchEngine``, without terms that are equal for all moves.
 
-    Where players have two colours, the other one of the mover's counts for the score alone.
+    If players have two colours, the mover's other colour contributes its score only.
     """
     config, root, is_mover = candidate.config, candidate.root, candidate.is_mover
     size = words(config)
@@ -135,15 +135,15 @@ def simple_search(candidate: Candidate) -> Float32[Array, "lanes"]:
 
 
 def tile_weight(weights: Sequence[float], candidate: Candidate) -> Float32[Array, "lanes"]:
-    """Sum of the weights of the cells that the move covers. The first piece goes to the lowest open corner.
+    """Sum the weights of the cells that the move covers; a first piece must cover the lowest open corner.
 
     Args:
-      weights: a weight for each cell of the board, row by row from the bottom.
+      weights: the weight of each cell of the board, row by row from the bottom.
       candidate: the placement.
     """
     config = candidate.config
     table = jnp.asarray(np.append(np.array(weights, np.float32), np.float32(0)))
-    # Bits of the cells of each orientation relative to its anchor, padded for smaller pieces by a bit off the board.
+    # Bits of the cells of each orientation relative to its anchor, padded by a bit off the board.
     offsets = np.full((len(ORIENTATIONS), MAX_PIECE_SIZE), config.cells, np.int32)
     for row, orientation in zip(offsets, ORIENTATIONS, strict=True):
         row[: len(orientation.cells)] = [config.bit(cell) for cell in orientation.cells]
@@ -158,7 +158,7 @@ def tile_weight(weights: Sequence[float], candidate: Candidate) -> Float32[Array
 
 
 def _own_playable_corners(candidate: Candidate) -> Int32[Array, "lanes"]:
-    """Number of playable corners of the mover after the move; with the single cell in hand all open corners, which is cheap."""
+    """Count the playable corners of the mover after the move: all open corners while it has the single cell, which is cheap."""
     free, corners, hand = materialize(Candidate.own, candidate)
     is_open = jnp.sum(popcount(free & corners), axis=0, dtype=jnp.int32)
     playable = partial(count_playable_corners, candidate.config)

@@ -1,4 +1,4 @@
-"""Positions on the host by action ids: the ``tilewe_jax.host.HostPosition`` of every variant, over the engine of ``host``."""
+"""Implementation of ``tilewe_jax.host.HostPosition`` for every variant, on the engine of ``host``."""
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -35,7 +35,7 @@ class PolyominoPosition:
     """A position, see ``tilewe_jax.host.HostPosition``."""
 
     position: Position
-    """The position of the rules engine in plain Python; not to be changed."""
+    """The position of the rules engine in plain Python; must not be changed."""
 
     @property
     def config(self) -> Config:
@@ -49,7 +49,7 @@ class PolyominoPosition:
 
     @property
     def current_color(self) -> int:
-        """The colour to move, from 0; at the end the last one that was found blocked or passed."""
+        """The colour to move, from 0; at the end the last colour that passed or was blocked."""
         return self.position.color
 
     @property
@@ -58,42 +58,40 @@ class PolyominoPosition:
         return self.position.finished
 
     def scores(self) -> tuple[int, ...]:
-        """Points by seat: cells placed, and the bonuses where the variant has them."""
+        """Return the points by seat: cells placed, plus the bonuses of the variant."""
         config, score = self.config, self.position.score
         return tuple(sum(map(score, range(player, config.colors, config.players))) for player in range(config.players))
 
     def cells(self, color: int) -> list[Cell]:
-        """The (x, y) cells of a colour."""
+        """Return the (x, y) cells of a colour."""
         return [self.position.geometry.cell(bit) for bit in bits(self.position.occupied[color])]
 
     def remaining_pieces(self, color: int) -> list[str]:
-        """Names of the pieces that a colour has not placed."""
+        """Return the names of the pieces that a colour has not placed."""
         return [PIECE_NAMES[piece] for piece in bits(self.position.hands[color])]
 
     def legal_actions(self) -> list[int]:
-        """Ids of the legal actions, ascending; empty at the end."""
+        """Return the ids of the legal actions, ascending; empty at the end."""
         if self.is_terminal:
             return []
         placements = self.position.actions(self.current_color)
         return [*placements, self.config.num_placements] if self.config.voluntary_pass else placements
 
     def explain(self, action: int) -> str | None:
-        """The rule that an action breaks; ``None`` where it is legal."""
+        """Return the rule that an action breaks; ``None`` if it is legal."""
         action = action_id(action)
         config = self.config
         if self.is_terminal:
             return "the game is over"
         if action == config.num_placements:
-            return None if config.voluntary_pass else "passing is not allowed; blocked players are passed over"
+            return None if config.voluntary_pass else "passing is not allowed; blocked players are skipped automatically"
         if not 0 <= action < config.num_placements:
             return out_of_range(config.num_actions)
         return explain_placement(self.position, *orientation_and_anchor(config, action))
 
     def after(self, action: int) -> "PolyominoPosition":
-        """The position after an action. Raises ``IllegalActionError``, which names the rule that the action breaks."""
-        action = action_id(action)
-        if rule := self.explain(action):
-            raise IllegalActionError(self._illegal(action, rule))
+        """Return the position after an action. Raises ``IllegalActionError`` with the rule that an illegal action breaks."""
+        action = self._legal(action)
         position = self.position.copy()
         if action == self.config.num_placements:
             position.leave()
@@ -102,20 +100,16 @@ class PolyominoPosition:
         return PolyominoPosition(position)
 
     def action_name(self, action: int) -> str:
-        """The canonical name of an action, ``W5n-a1c3``."""
-        action = action_id(action)
-        return action_names(self.config, action)[0]
+        """Return the canonical name of an action, like ``W5n-a1c3``."""
+        return action_names(self.config, action_id(action))[0]
 
     def action_of_name(self, name: str) -> int:
-        """The action of a name, see ``notation.action_of_name``. Raises ``ValueError`` for what is no legal action."""
-        action = action_of_name(self.config, name)
-        if rule := self.explain(action):
-            raise IllegalActionError(self._illegal(action, rule))
-        return action
+        """Return the action of a name, see ``notation.action_of_name``. Raises ``ValueError`` if it is invalid or illegal."""
+        return self._legal(action_of_name(self.config, name))
 
     def text(self, color: bool = False, *, last_action: int | None = None, seat: int | None = None, open: bool = True) -> str:
-        """The board, and for each colour the score and the pieces left; small letters for the cells of ``last_action``."""
-        del seat, open  # everybody sees everything
+        """Draw the board as text, with the score and the remaining pieces of each colour; ``last_action`` in small letters."""
+        del seat, open  # Nothing is hidden.
         size, marked = self.config.size, self._cells_of(last_action)
         board = [["."] * size for _ in range(size)]
         marks = [_mark(index, color) for index in range(self.config.colors)]
@@ -133,14 +127,14 @@ class PolyominoPosition:
         return "\n".join(rows)
 
     def svg(self, *, last_action: int | None = None) -> str:
-        """The same as a picture, see ``tilewe_jax.draw``."""
+        """Draw the position as SVG, see ``tilewe_jax.draw``."""
         return draw(self.view(), Options(last={"cells": self._cells_of(last_action)}))
 
     def _repr_svg_(self) -> str:
         return self.svg()
 
     def view(self, *, seat: int | None = None, open: bool = False) -> dict[str, Any]:
-        """The board as JSON values, see ``tilewe_jax.draw``; everybody sees everything."""
+        """Return the board as JSON values, see ``tilewe_jax.draw``; nothing is hidden."""
         del open
         config, position, color = self.config, self.position, self.current_color
         cells = ["."] * config.cells
@@ -160,10 +154,8 @@ class PolyominoPosition:
         }
 
     def action_view(self, action: int) -> dict[str, Any]:
-        """A legal placement with its piece, orientation (index into ``pieces.ORIENTATIONS``) and cells, or the pass."""
-        action = action_id(action)
-        if rule := self.explain(action):
-            raise IllegalActionError(self._illegal(action, rule))
+        """Describe a legal action; ``orientation`` is an index into ``pieces.ORIENTATIONS``."""
+        action = self._legal(action)
         view = {"id": action, "name": self.action_name(action), "kind": "pass", "color": self.current_color}
         if action == self.config.num_placements:
             return view
@@ -185,31 +177,32 @@ class PolyominoPosition:
         }
 
     def _cells_of(self, action: int | None) -> tuple[Cell, ...]:
-        """The cells that an action covers; none for a pass, and for no action."""
+        """Return the cells that an action covers; empty for a pass and for ``None``."""
         return () if action is None or action == self.config.num_placements else cells_of(self.config, action)
 
-    def _illegal(self, action: int, rule: str) -> str:
-        """The message about an action that breaks a rule."""
-        return f"{self._describe(action)} is illegal for {COLORS[self.current_color]}: {rule}"
-
-    def _describe(self, action: int) -> str:
-        if not 0 <= action < self.config.num_placements:
-            return f"action {action}"
-        orientation, anchor = orientation_and_anchor(self.config, action)
-        return f"action {action}, {ORIENTATIONS[orientation].name} at {cell_name(anchor)},"
+    def _legal(self, action: int) -> int:
+        """Return a legal action as an ``int``. Raises ``IllegalActionError`` with the rule that an illegal action breaks."""
+        action = action_id(action)
+        if (rule := self.explain(action)) is None:
+            return action
+        described = f"action {action}"
+        if 0 <= action < self.config.num_placements:
+            orientation, anchor = orientation_and_anchor(self.config, action)
+            described += f", {ORIENTATIONS[orientation].name} at {cell_name(anchor)},"
+        raise IllegalActionError(f"{described} is illegal for {COLORS[self.current_color]}: {rule}")
 
 
 _ANSI = ("94", "93", "91", "92")
 
 
 def _mark(index: int, color: bool, last: bool = False) -> str:
-    """The letter of a colour on the board, with colours on a coloured ground where it is of the last move."""
+    """Return the letter of a colour on the board; with ``color``, the last move is shown in reverse video."""
     letter = COLORS[index][0] if last else COLORS[index][0].upper()
     return f"\x1b[{'7;' if last else ''}{_ANSI[index]}m{letter}\x1b[0m" if color else letter
 
 
 def host_game(config: Config) -> HostGame:
-    """A variant in plain Python."""
+    """Return a variant as a game in plain Python."""
     return HostGame(
         id=config.name,
         version=VERSION,
@@ -229,11 +222,11 @@ def _returns(position: PolyominoPosition) -> tuple[float, ...]:
 
 @lru_cache(maxsize=64)
 def _shapes(orientations: tuple[int, ...]) -> list[dict[str, Any]]:
-    """The orientations of the pieces by their numbers, for clients that have no geometry of their own."""
-    known = [(index, ORIENTATIONS[index]) for index in orientations]
+    """Return the geometry of the orientations, for clients."""
     return [
-        {"id": index, "name": each.name, "piece": PIECE_NAMES[each.piece], "cells": [list(cell) for cell in each.cells]}
-        for index, each in known
+        {"id": i, "name": shape.name, "piece": PIECE_NAMES[shape.piece], "cells": [list(cell) for cell in shape.cells]}
+        for i in orientations
+        for shape in [ORIENTATIONS[i]]
     ]
 
 
@@ -243,7 +236,7 @@ def _position_of_deal(config: Config, deal: Any) -> PolyominoPosition:
 
 
 def position_of_state(config: Config, state: "State") -> Position:
-    """The position of a state, all passes resolved, without the moves that led to it."""
+    """Convert a state without deferred passes to a position with an empty history."""
 
     def mask(packed: np.ndarray) -> int:
         flags = np.unpackbits(packed.view(np.uint8), bitorder="little")[: config.cells]

@@ -1,7 +1,7 @@
-"""The rules of all variants: the state, legality, placing, passing, and whose turn it is.
+"""The rules of all variants: state, legality, placing, passing, and turns.
 
-All are functions of lanes (see ``tilewe_jax.lanes``): arrays, those in ``State`` included, have one game per index of their
-last axis. ``game.py`` turns them into functions of one game.
+All are functions of lanes (see ``tilewe_jax.lanes``): arrays, including the fields of ``State``, have one game per index of
+their last axis. ``game.py`` turns them into functions of one game.
 """
 
 from collections.abc import Iterable
@@ -22,13 +22,13 @@ from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTAT
 from tilewe_jax.lanes import by_platform, materialize, while_any
 
 FEW_LANES = 4096
-"""Up to so many lanes, a GPU counts the placements of all colours to make forced passes. A loop counts less, but a GPU asks the
-host after each of its turns whether it goes on."""
+"""Maximum number of lanes for which a GPU counts the placements of all colours to resolve passes. A loop counts fewer, but a
+GPU waits for the host after each round."""
 
 Hands = UInt32[Array, "colors lanes"]
 """``State.hands``."""
 Turn = tuple[Int32[Array, "lanes"], Bool[Array, "colors lanes"], UInt16[Array, "words lanes"]]
-"""The fields of ``State`` that resolving passes changes: ``current_color``, ``out``, ``legal_counts``."""
+"""The fields of ``State`` that ``resolve_passes`` changes: ``current_color``, ``out``, ``legal_counts``."""
 
 _MOVEGENS = {"bitboard": movegen, "conv": movegen_conv}
 
@@ -38,8 +38,8 @@ def pack_rows(cells: Iterable[Cell]) -> int:
     return sum(1 << (MAX_PIECE_SIZE * y + x) for x, y in cells)
 
 
-# By orientation: its packed rows in the low 25 bits, its piece above them.
 _ROWS_AND_PIECE = np.array([pack_rows(o.cells) | o.piece << MAX_PIECE_SIZE * MAX_PIECE_SIZE for o in ORIENTATIONS], np.uint32)
+"""The packed rows of each orientation in the low 25 bits, its piece above them."""
 
 CELL_ROWS = np.array([pack_rows(orientation.cells) for orientation in ORIENTATIONS], np.uint32)
 """The cells of each orientation, see ``pack_rows``."""
@@ -59,19 +59,18 @@ class State:
     hands: UInt32[Array, "colors *lanes"]
     """Pieces that each colour has not placed, bit ``p`` for piece ``p``."""
     out: Bool[Array, "colors *lanes"]
-    """Whether a colour takes no further part: has passed, or was blocked when the turn came, and is never asked again, since
-    a blocked colour never becomes able to move. All true at the end."""
+    """True for colours that have passed or were blocked in their turn; a blocked colour stays blocked. All true at the end."""
     monomino_last: Bool[Array, "colors *lanes"]
-    """Whether the latest piece of a colour was the single cell."""
+    """True for colours whose latest piece was the single cell."""
     current_color: Int32[Array, "*lanes"]
-    """The colour to move; at the end the last one that was found blocked or passed."""
+    """The colour to move; at the end the last colour that passed or was blocked."""
     legal_counts: UInt16[Array, "words *lanes"]
-    """Number of legal placements of the current colour, by the word that holds their anchor; all zero at the end. Derived, and
-    kept because finding the colour to move computes it and sampling an action begins with it."""
+    """Number of legal placements of the current colour, by the word that holds their anchor; all zero at the end. A cache: it
+    decides whether the colour can move, and sampling starts from it."""
 
 
 def initial(config: Config) -> dict[str, np.ndarray]:
-    """The fields of the initial state of one game, computed with NumPy."""
+    """Return the fields of the initial state of one game, computed with NumPy."""
     legal_counts = np.zeros(words(config), np.uint16)
     for i in config.orientations:
         if not config.first_hand >> ORIENTATIONS[i].piece & 1:
@@ -92,7 +91,7 @@ def initial(config: Config) -> dict[str, np.ndarray]:
 
 
 def apply(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
-    """The position after a legal action, all forced passes made; after -1, the same position."""
+    """Return the position after a legal action and all forced passes; -1 changes nothing."""
     return resolve_passes(config, apply_deferred(config, state, action))
 
 
@@ -104,7 +103,7 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
     colors = jnp.arange(config.colors, dtype=jnp.int32)[:, None]
     mover = colors == state.current_color[None]
     places = config.is_placement(action)
-    rows = jnp.where(places, _rows_and_piece(config, action), np.uint32(0))  # of other actions no cells
+    rows = jnp.where(places, _rows_and_piece(config, action), np.uint32(0))
     piece = rows >> np.uint32(MAX_PIECE_SIZE * MAX_PIECE_SIZE)
     covered = partial(cover, config)
     board = by_platform(partial(materialize, covered), covered, action, rows)
@@ -124,7 +123,7 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
 
 
 def resolve_passes(config: Config, state: State) -> State:
-    """Make all forced passes: blocked colours are out, and the turn goes to the next colour that can move, if there is one."""
+    """Make all forced passes: blocked colours are out, and the turn goes to the next colour that can move, if any."""
     args = state.occupied, state.hands, (state.current_color, state.out, state.legal_counts)
     if len(state.current_color) <= FEW_LANES:
         color, out, counts = by_platform(partial(passes_by_loop, config), partial(passes_at_once, config), *args)
@@ -134,7 +133,7 @@ def resolve_passes(config: Config, state: State) -> State:
 
 
 def passes_by_loop(config: Config, occupied: UInt32[Array, "colors words lanes"], hands: Hands, turn: Turn) -> Turn:
-    """``resolve_passes``, with a loop for the lanes in which a colour is blocked."""
+    """``resolve_passes`` by a loop over the lanes in which a colour is blocked."""
 
     def blocked(turn: Turn) -> Bool[Array, "lanes"]:
         _, out, counts = turn
@@ -150,9 +149,9 @@ def passes_by_loop(config: Config, occupied: UInt32[Array, "colors words lanes"]
 
 
 def passes_at_once(config: Config, occupied: UInt32[Array, "colors words lanes"], hands: Hands, turn: Turn) -> Turn:
-    """``resolve_passes``, from the counts of all colours, those of each in lanes of their own.
+    """``resolve_passes`` from the counts of all colours, each in separate lanes.
 
-    From there on it is elementwise, so that XLA's GPU compiler makes one kernel of it.
+    The rest is elementwise, so that XLA's GPU compiler fuses it into one kernel.
     """
     color, out, _ = turn
     colors, lanes = out.shape
@@ -170,7 +169,7 @@ def passes_at_once(config: Config, occupied: UInt32[Array, "colors words lanes"]
 
 
 def legal(config: Config, state: State, action: Int32[Array, "lanes"]) -> Bool[Array, "lanes"]:
-    """Whether an action, any integer, is legal. Tests one placement; much cheaper than generating all."""
+    """Return whether an action, any integer, is legal; much cheaper than generating all placements."""
     is_placement = config.is_placement(action)
     placement = jnp.where(is_placement, action, 0)
     orientation, cell = placement // config.cells, placement % config.cells
@@ -189,7 +188,7 @@ def legal(config: Config, state: State, action: Int32[Array, "lanes"]) -> Bool[A
 
 
 def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[Array, "lanes"]:
-    """Draw a legal action uniformly, -1 where there is none: a rank, then the placement of that rank. No mask is written.
+    """Draw a legal action uniformly, or -1 if none is legal: draw a rank, then find its placement, without a dense mask.
 
     Args:
       config: the variant.
@@ -198,7 +197,7 @@ def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[
     """
     counts = [count.astype(jnp.int32) for count in state.legal_counts]
     placements = sum(counts[1:], start=counts[0])
-    # Before `resolve_passes` the colour to move may be blocked; a blocked colour makes a forced pass, not a voluntary one.
+    # Before `resolve_passes` the colour to move may be blocked; its pass is forced, not voluntary.
     passes = ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
     rank = uniform_below(bits, (placements + passes).astype(jnp.uint32))
 
@@ -217,7 +216,7 @@ def sample_several(config: Config, state: State, bits: UInt32[Array, "lanes"], c
       count: size of the sample.
 
     Returns:
-      The actions, in no particular order; where no more than ``count`` are legal all of them, padded with -1 at the end.
+      The actions, in no particular order; if at most ``count`` are legal, all of them, padded with -1 at the end.
     """
     counts = [placed.astype(jnp.int32) for placed in state.legal_counts]
     placements = sum(counts[1:], start=counts[0])
@@ -231,7 +230,7 @@ def sample_several(config: Config, state: State, bits: UInt32[Array, "lanes"], c
 def _nth_placement(
     config: Config, counts: list[Int32[Array, "lanes"]], state: State, rank: Int32[Array, "*several lanes"]
 ) -> Int32[Array, "*several lanes"]:
-    """The legal placement of a given rank, see ``nth_placement``, in the form that suits the platform."""
+    """Return the legal placement of a given rank, see ``nth_placement``, in the form for the platform."""
 
     def find(counts: list[Array], occupied: Array, hands: Array, color: Array, rank: Array) -> Array:
         boards = materialize(lambda *args: planes(config, *args), occupied, hands, color)
@@ -246,17 +245,16 @@ def _nth_placement(
 def nth_placement(
     config: Config, counts: list[Int32[Array, "lanes"]], boards: tuple[Board, Board, Hand], rank: Int32[Array, "*several lanes"]
 ) -> Int32[Array, "*several lanes"]:
-    """The legal placement of a given rank: by the word of the anchor, then the orientation, then the anchor.
+    """Return the legal placement of a given rank: by the word of the anchor, then the orientation, then the anchor.
 
-    The order of orientations is that of the generator, so the two generators rank placements differently.
+    The generators order orientations, and so rank placements, differently.
 
     Args:
       config: the variant.
       counts: number of legal placements anchored in each word.
       boards: the results of ``boards.planes``.
-      rank: from 0, below the sum of ``counts``; one or several per lane. Others give an unspecified id.
+      rank: from 0, below the sum of ``counts``; one or several per lane. Other ranks give an unspecified id.
     """
-    # First the word that holds the anchor, then the orientation, then the bit.
     word, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
     for count in counts:
         total = total + count.reshape(*[1] * (rank.ndim - 1), -1)
@@ -275,7 +273,7 @@ def nth_placement(
 
 
 def cells_placed(config: Config, hands: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:
-    """Number of cells of the pieces that are not in the hands any more."""
+    """Number of cells of the pieces that are no longer in the hands."""
     placed = np.uint32(config.full_hand) & ~hands
     # A piece of n cells is counted n times: once among the pieces of at least 1, of at least 2, ... of at least n cells.
     at_least = [sum(1 << piece for piece, cells in enumerate(PIECE_SIZES) if cells >= n) for n in range(1, MAX_PIECE_SIZE + 1)]
@@ -284,7 +282,7 @@ def cells_placed(config: Config, hands: UInt32[Array, "*shape"]) -> Int32[Array,
 
 
 def placements(config: Config, state: State) -> UInt32[Array, "orientations words lanes"]:
-    """The legal placements of the current colour: for each orientation the board of its anchors."""
+    """Anchors of the legal placements of the current colour, a board for each orientation."""
     boards = planes(config, state.occupied, state.hands, state.current_color)
     generator = _MOVEGENS[config.movegen]
     on_gpu = movegen_gpu if generator is movegen else generator
@@ -322,7 +320,7 @@ def _counts_on_gpu(
 
 
 def by_player(config: Config, values: Shaped[Array, "colors *lanes"]) -> Shaped[Array, "players *lanes"]:
-    """Sums over the colours of each player."""
+    """Sum values over the colours of each player."""
     if config.colors_per_player == 1:
         return values
     shape = config.colors_per_player, config.players, *values.shape[1:]
@@ -330,7 +328,7 @@ def by_player(config: Config, values: Shaped[Array, "colors *lanes"]) -> Shaped[
 
 
 def _next(color: Int32[Array, "lanes"], out: list[Bool[Array, "lanes"]]) -> Int32[Array, "lanes"]:
-    """The next colour in turn that is not out, possibly the same; the same where all are out."""
+    """Return the next colour in turn that is not out, possibly the same; the same if all are out."""
     colors = len(out)
     following = color
     for distance in range(colors, 0, -1):
@@ -344,7 +342,7 @@ def _rows_and_piece(config: Config, action: Int32[Array, "lanes"]) -> UInt32[Arr
 
 
 def cover(config: Config, action: Int32[Array, "lanes"], rows: UInt32[Array, "lanes"]) -> Board:
-    """The board of cells given relative to an anchor.
+    """Return the board of cells given relative to an anchor.
 
     Args:
       config: the variant.
@@ -357,7 +355,7 @@ def cover(config: Config, action: Int32[Array, "lanes"], rows: UInt32[Array, "la
     for y in range(MAX_PIECE_SIZE):
         row = jnp.broadcast_to((rows >> np.uint32(MAX_PIECE_SIZE * y)) & np.uint32(31), board.shape)
         start = (cell + y * config.size)[None] - first
-        # Shifts by 32 or more, and so by a negative number taken as unsigned, give zero.
+        # Shifts by 32 or more give zero, and so do negative shifts, which are large as unsigned numbers.
         board = board | lax.shift_left(row, start.astype(jnp.uint32))
         board = board | lax.shift_right_logical(row, (-start).astype(jnp.uint32))
     return board

@@ -1,7 +1,7 @@
-"""The symmetries of the square board that map the start cells of every colour to themselves: eight in Tilewe, else fewer.
+"""The symmetries of the square board that preserve the start cells of every colour: eight in Tilewe, fewer in other variants.
 
-A symmetry is one of the eight rotations and reflections ``pieces.ROTATION_NAMES``, by its position among those of the variant.
-Tables are computed with NumPy, once for each variant; ``transform_boards`` is a function of one game.
+A symmetry is an index into the tuple ``symmetries(config)``, which holds indices into ``pieces.ROTATION_NAMES``. Tables are
+computed with NumPy, once for each variant; ``transform_boards`` is a function of one game.
 """
 
 from functools import cache
@@ -20,7 +20,7 @@ from tilewe_jax.games.polyomino.pieces import ORIENTATION_OF_CELLS, ORIENTATIONS
 
 @cache
 def symmetries(config: Config) -> tuple[int, ...]:
-    """The symmetries of a variant, as indices into ``ROTATION_NAMES``; the identity first."""
+    """Return the symmetries of a variant, as indices into ``ROTATION_NAMES``; the identity first."""
     starts = [frozenset(cells) for cells in config.start_cells]
     return tuple(
         rotation
@@ -39,7 +39,7 @@ def transform_boards(
 
 @cache
 def action_table(config: Config) -> NDArray[np.int32]:
-    """``int32[symmetries, num_actions]``: the image of each action; ids that do not lie on the board map to themselves."""
+    """Return the image of each action, ``int32[symmetries, num_actions]``; ids beyond the board map to themselves."""
     count = config.num_placements + config.voluntary_pass
     table = np.tile(np.arange(count, dtype=np.int32), (len(symmetries(config)), 1))
     for i in config.orientations:
@@ -55,7 +55,7 @@ def action_table(config: Config) -> NDArray[np.int32]:
 
 @cache
 def _sources(config: Config) -> NDArray[np.int32]:
-    """``int32[symmetries, cells]``: for each symmetry the cell that each cell comes from."""
+    """Return the preimage of each cell, ``int32[symmetries, cells]``."""
     cells = _cells((config.size, config.size))
     table = np.zeros((len(symmetries(config)), config.cells), np.int32)
     for row, rotation in zip(table, symmetries(config), strict=True):
@@ -64,7 +64,7 @@ def _sources(config: Config) -> NDArray[np.int32]:
 
 
 def _image(config: Config, cells: NDArray[Any], rotation: int) -> NDArray[Any]:
-    """The images of cells ``[..., 2]`` under a rotation of the board, as ``pieces.rotate`` rotates pieces."""
+    """Rotate cells ``[..., 2]`` with the board, as ``pieces.rotate`` rotates pieces."""
     x, y = cells[..., 0], cells[..., 1]
     last = config.size - 1
     for _ in range(rotation % 4):
@@ -73,15 +73,15 @@ def _image(config: Config, cells: NDArray[Any], rotation: int) -> NDArray[Any]:
 
 
 def _images(config: Config, cells: Any, rotation: int) -> list[Cell]:
-    """``_image`` of a sequence of cells."""
+    """Rotate a sequence of cells."""
     return [(x, y) for x, y in _image(config, np.asarray(cells), rotation).tolist()]
 
 
 def _bits(config: Config, cells: NDArray[Any]) -> NDArray[Any]:
-    """Indices of the bits of cells ``[..., 2]``."""
+    """Return the indices of the bits of cells ``[..., 2]``."""
     return np.asarray(cells[..., 1] * config.size + cells[..., 0])
 
 
 def _cells(shape: Any) -> NDArray[Any]:
-    """All cells of a rectangle with so many columns and rows, ``[cells, 2]``."""
+    """Return all cells of a rectangle of ``shape`` (columns, rows), ``[cells, 2]``."""
     return np.argwhere(np.ones(shape))
