@@ -254,8 +254,8 @@ class Tournament:
         """Play games and print their results. Ctrl-C ends the tournament and returns the results so far.
 
         Engines meet equally often, and each takes every seat equally often. An engine that returns an illegal move, raises an
-        exception, or exceeds the time for a move by more than ``grace`` seconds forfeits the game and loses it, and random moves
-        replace its further moves.
+        exception, or exceeds the time for a move by more than ``grace`` seconds forfeits the game, loses it, and is replaced by
+        random moves.
 
         Args:
           n_games: number of games.

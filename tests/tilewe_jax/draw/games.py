@@ -1,6 +1,6 @@
 """Small recorded games of every kind, for tests of pictures.
 
-``python -m tests.tilewe_jax.draw.games`` draws the golden ones.
+``python -m tests.tilewe_jax.draw.games`` draws the golden pictures.
 """
 
 from collections.abc import Iterator
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.tilewe_jax.test_host_games import DEAL
-from tilewe_jax.draw.heat import heat_of_analysis
 from tilewe_jax.draw.pictures import draw, draw_grid
 from tilewe_jax.draw.shapes import Options
 from tilewe_jax.host_games import make_host_game
@@ -28,7 +27,7 @@ GAMES: dict[str, tuple[str, dict[str, Any], Any]] = {
 
 
 def recorded(name: str) -> RecordedGame:
-    """A whole game, whose moves depend on nothing but the rules; its second player has a hostile name."""
+    """Return a whole game with deterministic moves; its second player has a hostile name."""
     game_id, options, deal = GAMES[name]
     game = make_host_game(game_id, **options)
     position, actions = game.init_from_deal(deal), []
@@ -44,7 +43,7 @@ def recorded(name: str) -> RecordedGame:
 
 
 def replay_of(name: str) -> dict[str, Any]:
-    """The replay of ``recorded``, with analyses that a search might have made."""
+    """Return the replay of ``recorded`` with invented analyses."""
     game = recorded(name)
     position, analyses = game.game.init_from_deal(game.deal), []
     for ply in range(len(game.actions) + 1):
@@ -62,8 +61,17 @@ def replay_of(name: str) -> dict[str, Any]:
     return game.replay(analyses)
 
 
+def heat_of(analysis: dict[str, Any]) -> list[list[Any]]:
+    """Return the fraction of the visits of the candidates that cover each cell, relative to the highest."""
+    heat: dict[tuple[int, int], float] = {}
+    for action in analysis["candidates"]:
+        for x, y in action.get("cells") or [action["cell"] if "points" in action else action["to"]]:
+            heat[x, y] = heat.get((x, y), 0.0) + action["visits"]
+    return [[x, y, value / max(heat.values())] for (x, y), value in heat.items()]
+
+
 def options_of(replay: dict[str, Any], theme: str) -> Iterator[Options]:
-    """For each position all that can be marked."""
+    """Return options with all marks for each position."""
     for move, look in enumerate(frames_of(replay, theme=theme, numbers=True)):
         view = replay["frames"][move]
         cells = [free["cell"] for free in view["frontier"]] if view["kind"] == "triominos" else [[1, 1], [2, 0]]
@@ -73,14 +81,14 @@ def options_of(replay: dict[str, Any], theme: str) -> Iterator[Options]:
             last=look.last,
             numbers=look.numbers if move % 2 else {},
             legal=cells[:2] if move % 2 else (),
-            heat=heat_of_analysis(replay["analyses"][move]) if move % 2 else (),
+            heat=heat_of(replay["analyses"][move]) if move % 2 else (),
             frontier=move % 3 == 0,
             bounds=look.bounds,
         )
 
 
 def golden() -> Iterator[tuple[str, str]]:
-    """The names and the texts of all golden pictures."""
+    """Draw the golden pictures; yield their names and texts."""
     for name in GAMES:
         replay = replay_of(name)
         for theme in ("light", "dark"):

@@ -1,4 +1,4 @@
-"""Pictures: equal to the golden ones, equal to what the page draws, with colours that can be told apart."""
+"""Pictures: golden files, equality with the page, contrast of colours, replays and animations."""
 
 import io
 import json
@@ -16,7 +16,6 @@ from tests.browser import browser_page
 from tests.tilewe_jax.draw.games import GAMES, GOLDEN, golden, options_of, recorded, replay_of
 from tilewe_jax import replay as render
 from tilewe_jax import tilewe
-from tilewe_jax.draw import heat
 from tilewe_jax.draw.pictures import draw, draw_grid, scene, summary
 from tilewe_jax.draw.shapes import Options, outline
 from tilewe_jax.draw.theme import COLORS, PALETTE
@@ -30,15 +29,15 @@ from tilewe_jax.utils.extras import MissingExtraError
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_pictures_are_the_golden_ones() -> None:
-    """Look at what has changed, then run ``python -m tests.tilewe_jax.draw.games``."""
+def test_pictures_equal_the_golden_files() -> None:
+    """If a change is intended, run ``python -m tests.tilewe_jax.draw.games``."""
     drawn = dict(golden())
     assert sorted(drawn) == sorted(path.name for path in GOLDEN.glob("*.svg"))
     for name, picture in drawn.items():
         assert picture == (GOLDEN / name).read_text("utf-8"), f"{name} differs from the golden picture"
 
 
-def test_pictures_are_safe_xml_that_loads_nothing() -> None:
+def test_pictures_are_xml_without_scripts_and_links() -> None:
     for name, picture in golden():
         root = ET.fromstring(picture)
         assert root.tag == f"{SVG}svg"
@@ -47,8 +46,8 @@ def test_pictures_are_safe_xml_that_loads_nothing() -> None:
             assert not {"href", "style", "onload"} & set(element.attrib)
 
 
-def test_the_page_draws_the_same() -> None:
-    """``boardSvg`` in a browser against the Python drawing: each element, each attribute, in every position of each game."""
+def test_browsers_draw_the_same_elements() -> None:
+    """``boardSvg`` in a browser equals the Python drawing in every position of each game."""
     fields = ("coordinates", "last", "numbers", "legal", "heat", "frontier", "bounds")
     positions = [
         (view, look)
@@ -97,12 +96,12 @@ def test_the_page_has_the_same_colours_and_pieces() -> None:
 
 
 def literal(text: str) -> Any:
-    """The value of an object of strings in JavaScript."""
+    """Parse an object of strings in JavaScript."""
     quoted = re.sub(r"([{,]\s*)(\w+):", r'\1"\2":', text)
     return json.loads(re.sub(r",(\s*\})", r"\1", quoted))
 
 
-def test_the_element_needs_nothing_else_and_fits_into_a_page() -> None:
+def test_the_element_is_self_contained() -> None:
     script = page.script()
     assert "</script" not in script
     assert re.findall(r"https?://[^\"'`\s]+", script) == ["http://www.w3.org/2000/svg"]
@@ -131,24 +130,24 @@ TO_LAB = [
 
 
 def linear(color: str) -> np.ndarray:
-    """A colour as linear RGB."""
+    """Convert a colour to linear RGB."""
     channels = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
 
 
 def oklab(rgb: np.ndarray) -> np.ndarray:
-    """A colour in the space of Ottosson (2020), in which distances are about equally visible."""
+    """Convert linear RGB to Oklab (Ottosson 2020), in which distances are perceptually uniform."""
     return np.asarray(TO_LAB) @ np.cbrt(np.asarray(TO_LMS) @ np.clip(rgb, 0, 1))
 
 
 def contrast(first: str, second: str) -> float:
-    """The contrast of WCAG 2."""
+    """Return the contrast of WCAG 2."""
     light, dark = sorted((float(linear(color) @ [0.2126, 0.7152, 0.0722]) for color in (first, second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("theme", PALETTE)
-def test_colours_can_be_told_apart(theme: str) -> None:
+def test_colours_are_distinguishable(theme: str) -> None:
     ink = PALETTE[theme]
     for vision, matrix in VISIONS.items():
         for first, second in combinations(COLORS, 2):
@@ -168,7 +167,7 @@ def test_colours_can_be_told_apart(theme: str) -> None:
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_names_of_files_do_no_harm(name: str) -> None:
+def test_hostile_names_are_escaped(name: str) -> None:
     hostile = ("\x00\x1b[31m\ud800", "x" * 5000, "</script>&<b>\"'")
     game = {**replay_of(name), "names": hostile[: replay_of(name)["frames"][0]["num_players"]]}
     for picture in (animation.animated_svg(game), draw(game["frames"][-1], names=hostile, caption=hostile[1])):
@@ -198,7 +197,7 @@ def test_each_piece_is_one_shape() -> None:
         assert board.svg(last_action=action).count("tilewe-last") == 1
 
 
-def test_numbers_are_those_of_the_moves() -> None:
+def test_pieces_have_the_numbers_of_their_moves() -> None:
     game = replay_of("duo")
     final = numbers_of(game, len(game["moves"]))
     assert sorted(final.values()) == [i + 1 for i, move in enumerate(game["moves"]) if move["kind"] == "place"]
@@ -206,7 +205,7 @@ def test_numbers_are_those_of_the_moves() -> None:
         assert [int(part) for part in name.split(",")] in game["moves"][number - 1]["cells"]
 
 
-def test_the_table_stands_still_in_a_round() -> None:
+def test_bounds_are_constant_within_a_round() -> None:
     frames = replay_of("triominos")["frames"]
     again = {**frames[-1], "tiles": []}
     bounds = bounds_of_rounds([*frames, again, frames[3]])
@@ -214,17 +213,17 @@ def test_the_table_stands_still_in_a_round() -> None:
     assert bounds[len(frames)] == bounds[-1] != bounds[0]
 
 
-def test_an_end_of_a_round_is_in_the_points_of_its_last_move() -> None:
+def test_gains_include_the_points_of_the_end_of_a_round() -> None:
     game = replay_of("triominos")
     for before, move, after in zip(game["frames"], game["moves"], game["frames"][1:], strict=False):
         assert after["scores"][move["player"]] - before["scores"][move["player"]] == move["gain"]
 
 
-def test_a_replay_refuses_what_is_illegal() -> None:
+def test_invalid_replays_are_rejected() -> None:
     game = recorded("duo")
-    with pytest.raises(RecordError, match=r"move 2: .* is illegal"):
+    with pytest.raises(RecordError, match="move 2"):
         replace(game, actions=(game.actions[0], game.actions[0])).replay()
-    with pytest.raises(ValueError, match="so many analyses"):
+    with pytest.raises(ValueError, match="analyses"):
         game.replay([None])
     hidden = recorded("triominos")
     partial_replay = replay(hidden.game, hidden.deal, hidden.actions[:4], seat=0, open=False)
@@ -249,37 +248,22 @@ def test_answers_of_a_search_become_analyses() -> None:
             analyses_of_answers(game.game, None, game.actions, [damaged])
 
 
-def test_heat_maps() -> None:
-    board = make_host_game("duo_official", size=6).init_from_deal(None)
-    actions = board.legal_actions()[:2]
-    cells = board.action_view(actions[0])["cells"]
-    assert heat.heat_of_policy(board, {actions[0]: 0.25}) == [[x, y, 1.0] for x, y in cells]
-    assert max(value for *_, value in heat.heat_of_policy(board, dict.fromkeys(actions, 0.5))) == 1
-    assert heat.heat_of_analysis(None) == []
-    assert heat.heat_of_ownership(2, [[0.2, 0, 0.5, 0], [0.1, 0, 0.6, 0.3]]) == [[0, 0, 0.2, 0], [0, 1, 0.6, 1], [1, 1, 0.3, 1]]
-    with pytest.raises(ValueError, match="needs 4 cells"):
-        heat.heat_of_ownership(2, [[1.0]])
-    picture = draw(board.view(), Options(heat=heat.heat_of_ownership(6, [[0.5] * 36])))
-    assert picture.count("tilewe-heat") == 36
-
-
 def test_a_grid_has_all_boards() -> None:
     views = replay_of("santorini")["frames"][:7]
     root = ET.fromstring(draw_grid(views, columns=3, captions=list("abcdefg")))
     assert len(root.findall(f"{SVG}svg")) == 7
     assert [text.text for text in root.findall(f"{SVG}text")] == list("abcdefg")
-    for arguments, message in (
-        (([],), "a position at least"),
-        ((views, [Options()]), "as many options"),
-        ((views, None, -1), "columns"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            draw_grid(arguments[0], *arguments[1:2], columns=arguments[2] if len(arguments) > 2 else None)
+    with pytest.raises(ValueError, match="views"):
+        draw_grid([])
+    with pytest.raises(ValueError, match="options"):
+        draw_grid(views, [Options()])
+    with pytest.raises(ValueError, match="columns"):
+        draw_grid(views, columns=-1)
     with pytest.raises(ValueError, match="'blue'"):
         Options(theme="blue")
 
 
-def test_an_animation_shows_each_position_in_its_time() -> None:
+def test_animations_show_positions_in_order() -> None:
     game = replay_of("duo")
     root = ET.fromstring(animation.animated_svg(game, seconds=1, last_seconds=2))
     total = len(game["moves"]) + 2
@@ -318,13 +302,13 @@ def test_a_gif_has_all_positions() -> None:
         assert image.info["loop"] == 0
         image.seek(image.n_frames - 1)
         assert image.info["duration"] == 2000
-    with pytest.raises(ValueError, match="pixels, more than"):
+    with pytest.raises(ValueError, match="pixels"):
         animation.gif(game, width=9000)
 
 
 def test_pixels_need_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'tilewe-jax\[render\]'"):
+    with pytest.raises(MissingExtraError, match="render"):
         animation.png(draw(replay_of("duo")["frames"][0]))
     with pytest.raises(MissingExtraError, match="render"):
         animation.gif(replay_of("duo"))

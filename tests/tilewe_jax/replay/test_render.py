@@ -1,4 +1,4 @@
-"""``tilewe-jax render``: pictures, animations and pages of recorded games, and what is wrong with its input."""
+"""``tilewe-jax render``: pictures, animations and pages of recorded games, and invalid input."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -17,7 +17,7 @@ from tilewe_jax.records import FORMAT
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A file with the same game twice for each kind of game."""
+    """Write a file for each kind of game, with the same game twice."""
     folder = tmp_path_factory.mktemp("games")
     paths = {}
     for name, (game_id, options, _) in GAMES.items():
@@ -30,7 +30,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def test_formats(files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, arguments, beginning in (
+    for name, arguments, prefix in (
         ("a.svg", [], b"<svg "),
         ("b.svg", ["--move", "0", "--theme", "dark", "--numbers"], b"<svg "),
         ("c.svg", ["--format", "animated-svg"], b"<svg "),
@@ -42,9 +42,9 @@ def test_formats(files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureF
             pytest.importorskip("resvg_py")
         code, out, err = run(capsys, "render", str(files["duo"]), "--out", str(tmp_path / name), *arguments)
         assert (code, err) == (0, "")
-        assert out.endswith(f" written to {tmp_path / name}\n")
+        assert out.endswith(f"{tmp_path / name}\n")
         content = (tmp_path / name).read_bytes()
-        assert content.startswith(beginning)
+        assert content.startswith(prefix)
         if name.endswith("svg"):
             ET.fromstring(content)
     assert (tmp_path / "d.svg").read_text().count("<svg") == 3
@@ -52,14 +52,12 @@ def test_formats(files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_games_of_pentobi(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    games = (
-        "(;GM[Blokus Duo];B[e10,f10,f9,g9,g8])",  # not over
-        "(;GM[Blokus])",
-    )
-    (tmp_path / "g.blksgf").write_text("".join(games))
+    """An unfinished game, and a game without moves."""
+    (tmp_path / "g.blksgf").write_text("(;GM[Blokus Duo];B[e10,f10,f9,g9,g8])(;GM[Blokus])")
     assert len(blksgf.read(tmp_path / "g.blksgf")) == 2
     code, _, err = run(capsys, "render", str(tmp_path / "g.blksgf"), "--out", str(tmp_path / "g.svg"))
-    assert (code, err) == (0, f"{tmp_path}/g.blksgf: game 2 has no moves\n")
+    assert (code, err.count("\n")) == (0, 1)
+    assert "g.blksgf: game 2 " in err
     assert (tmp_path / "g.svg").read_text().count("tilewe-piece") == 1
 
 
@@ -73,19 +71,19 @@ def test_bad_input_gets_one_line(files: dict[str, Path], tmp_path: Path, capsys:
     answers.write_text('{"id": 1, "turn": 700}\n')
     page = str(tmp_path / "out.html")
     for file, arguments, code, message in (
-        (files["duo"], ["--out", str(tmp_path / "x.png")], 2, "ends with none of .svg, .gif, .html"),
-        (files["duo"], ["--out", str(tmp_path / "none" / "x.svg")], 2, "there is no folder"),
-        (files["duo"], ["--out", str(target), "--number", "3"], 2, "--number must be 1 to 2"),
-        (files["duo"], ["--out", str(target), "--number", "0"], 2, "--number must be positive"),
-        (files["duo"], ["--out", str(target), "--move", "999"], 2, "--move must be 0 to"),
-        (files["duo"], ["--out", str(target), "--move", "1", "--format", "grid"], 2, "--move cannot be given with grid"),
-        (files["duo"], ["--out", str(target), "--analyses", str(answers)], 2, "--analyses cannot be given with svg"),
-        (files["duo"], ["--out", str(target), "--theme", "blue"], 2, "--theme must be one of"),
-        (files["duo"], ["--out", str(target), "--format", "png"], 2, "--format must be one of"),
-        (files["duo"], ["--out", page, "--analyses", str(answers)], 1, "answers.jsonl: turn must be 0 to"),
-        (files["duo"], ["--out", page, "--analyses", str(answers), "--number", "2"], 1, "it has no analyses of game 2"),
+        (files["duo"], ["--out", str(tmp_path / "x.png")], 2, ".svg, .gif, .html"),
+        (files["duo"], ["--out", str(tmp_path / "none" / "x.svg")], 2, str(tmp_path / "none")),
+        (files["duo"], ["--out", str(target), "--number", "3"], 2, "--number"),
+        (files["duo"], ["--out", str(target), "--number", "0"], 2, "--number"),
+        (files["duo"], ["--out", str(target), "--move", "999"], 2, "--move"),
+        (files["duo"], ["--out", str(target), "--move", "1", "--format", "grid"], 2, "--move"),
+        (files["duo"], ["--out", str(target), "--analyses", str(answers)], 2, "--analyses"),
+        (files["duo"], ["--out", str(target), "--theme", "blue"], 2, "--theme"),
+        (files["duo"], ["--out", str(target), "--format", "png"], 2, "--format"),
+        (files["duo"], ["--out", page, "--analyses", str(answers)], 1, "answers.jsonl: turn"),
+        (files["duo"], ["--out", page, "--analyses", str(answers), "--number", "2"], 1, "game 2"),
         (files["duo"], ["--out", page, "--analyses", str(damaged.parent / "no")], 1, "No such file"),
-        (damaged, ["--out", str(target)], 1, "is not a file of games"),
+        (damaged, ["--out", str(target)], 1, "damaged.jsonl"),
         (tmp_path / "no.jsonl", ["--out", str(target)], 1, "No such file"),
         (illegal, ["--out", str(target)], 1, "illegal.jsonl: game 1: move 2: "),
         (illegal, ["--out", str(target), "--format", "grid"], 1, "illegal.jsonl: game 1: move 2: "),
@@ -104,12 +102,12 @@ def test_pixels_need_an_extra(
     monkeypatch.setitem(__import__("sys").modules, "resvg_py", None)
     code, _, err = run(capsys, "render", str(files["duo"]), "--out", str(tmp_path / "game.gif"))
     assert (code, err.count("\n")) == (1, 1)
-    assert "pip install 'tilewe-jax[render]'" in err
+    assert "tilewe-jax[render]" in err
     assert not (tmp_path / "game.gif").exists()
 
 
 def answers_of(name: str) -> list[dict[str, Any]]:
-    """What ``rate --out`` would write of a game: each position with its first legal moves as candidates."""
+    """Return answers like those of ``rate --out``, with the first legal moves of each position as candidates."""
     game = recorded(name)
     position, answers = game.game.init_from_deal(game.deal), []
     for turn, action in enumerate(game.actions):
@@ -124,47 +122,51 @@ def answers_of(name: str) -> list[dict[str, Any]]:
 
 
 def test_pages_in_a_browser(files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A page of each kind of game, on a desk and on a phone: keys, switches, graph, and nothing wider than the screen."""
+    """Keys, switches and the graph of a page of each kind of game; on a phone, its width."""
     for name, file in files.items():
         answers, page_file = tmp_path / f"{name}.answers", tmp_path / f"{name}.html"
         answers.write_text("".join(json.dumps(answer) + "\n" for answer in answers_of(name)))
         code, _, err = run(capsys, "render", str(file), "--out", str(page_file), "--analyses", str(answers))
         assert (code, err) == (0, "")
     with browser_page() as page:
-        for width in (1280, 375):
-            page.set_viewport_size({"width": width, "height": 900})
-            for name in files:
-                game = recorded(name)
-                page.goto(f"file://{tmp_path / name}.html")
-                element = page.locator("tilewe-game")
-                caption = element.locator(".caption")
-                assert caption.text_content() == "Start"
-                element.locator(".board").focus()
-                page.keyboard.press("ArrowLeft")
-                for move in range(1, 5):
-                    page.keyboard.press("ArrowRight")
-                    assert caption.text_content().startswith(f"{move}. ")
-                assert element.locator(".moves [aria-current=true]").text_content().startswith("4.")
-                page.keyboard.press("End")
-                assert caption.text_content().startswith(f"{len(game.actions)}. ")
+        page.set_viewport_size({"width": 375, "height": 900})
+        for name in files:
+            page.goto(f"file://{tmp_path / name}.html")
+            page.locator("tilewe-game .board svg").wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") <= 375
+        page.set_viewport_size({"width": 1280, "height": 900})
+        for name in files:
+            game = recorded(name)
+            page.goto(f"file://{tmp_path / name}.html")
+            element = page.locator("tilewe-game")
+            caption = element.locator(".caption")
+            assert caption.text_content() == "Start"
+            element.locator(".board").focus()
+            page.keyboard.press("ArrowLeft")
+            for move in range(1, 5):
                 page.keyboard.press("ArrowRight")
-                assert element.get_by_label("Next move").is_disabled()
-                page.keyboard.press("Home")
-                assert caption.text_content() == "Start"
-                page.keyboard.press("PageDown")
-                page.keyboard.press("n")
-                assert element.get_by_role("button", name="Move numbers").get_attribute("aria-pressed") == "true"
-                element.get_by_role("button", name="Heat map").click()
-                assert element.locator(".candidates tbody tr").count() >= 1
-                element.locator(".graph").click(position={"x": 2, "y": 20})
-                assert caption.text_content() == "Start"
-                element.get_by_text("Board as text").click()
-                element.locator("pre", has_text="player 1").wait_for()
-                assert page.evaluate("document.documentElement.scrollWidth") <= width
-                assert page.evaluate("document.querySelector('tilewe-game').replay.names[1]") == game.names[1]
+                assert caption.text_content().startswith(f"{move}. ")
+            assert element.locator(".moves [aria-current=true]").text_content().startswith("4.")
+            page.keyboard.press("End")
+            assert caption.text_content().startswith(f"{len(game.actions)}. ")
+            page.keyboard.press("ArrowRight")
+            assert element.get_by_label("Next move").is_disabled()
+            page.keyboard.press("Home")
+            assert caption.text_content() == "Start"
+            page.keyboard.press("PageDown")
+            page.keyboard.press("n")
+            assert element.get_by_role("button", name="Move numbers").get_attribute("aria-pressed") == "true"
+            element.get_by_role("button", name="Heat map").click()
+            assert element.locator(".candidates tbody tr").count() >= 1
+            element.locator(".graph").click(position={"x": 2, "y": 20})
+            assert caption.text_content() == "Start"
+            element.get_by_text("Board as text").click()
+            element.locator("pre", has_text="player 1").wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+            assert page.evaluate("document.querySelector('tilewe-game').replay.names[1]") == game.names[1]
 
 
-def test_the_element_loads_a_file_and_says_what_is_wrong() -> None:
+def test_the_element_loads_files_and_reports_errors() -> None:
     from tests.tilewe_jax.draw.games import replay_of
     from tilewe_jax.replay.page import script
 
@@ -203,4 +205,4 @@ def test_the_element_loads_a_file_and_says_what_is_wrong() -> None:
         page.locator("tilewe-game .play").click()
         page.locator("tilewe-game .caption", has_text="1. ").wait_for()
         page.evaluate("document.querySelector('tilewe-game').setAttribute('src', 'wrong.json')")
-        page.locator("tilewe-game .message", has_text="no recorded game").wait_for()
+        page.locator("tilewe-game .message", has_text="frames").wait_for()

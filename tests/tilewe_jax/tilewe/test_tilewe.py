@@ -1,7 +1,9 @@
-"""The host API against traces of the package it stands in for, its tests, its README, and what its users rely on."""
+"""The drop-in against traces, tests and documentation of the package ``tilewe``."""
 
 import copy
 import doctest
+import json
+import operator
 import os
 import pickle
 import random
@@ -59,9 +61,7 @@ def test_traces(players: int, full: bool) -> None:
         assert again.finished
 
 
-def test_pieces_are_those_of_the_package() -> None:
-    import json
-
+def test_pieces_equal_those_of_the_package() -> None:
     triples = 0
     for piece, known in enumerate(json.loads((SAMPLES / "tilewe" / "pieces.json").read_text())["pieces"]):
         assert tilewe.PIECE_NAMES[piece] == known["name"]
@@ -109,47 +109,48 @@ def test_tiles_and_coordinates() -> None:
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("error", "calls"),
     [
-        lambda: tilewe.tile_to_coords(-1),
-        lambda: tilewe.coords_to_tile((20, 0)),
-        lambda: tilewe.n_piece_tiles(21),
-        lambda: tilewe.piece_contacts(0, 8),
-        lambda: tilewe.piece_tile_coords(tilewe.V5, tilewe.NORTH, tilewe.B01),
-        lambda: Move(tilewe.Z5, tilewe.NORTH, tilewe.A01, tilewe.A01),
-        lambda: Move(0, 0, 0, 400),
-        lambda: Move(1.0, 0, 0, 0),
-        lambda: Move(0, 0, 0),
-        lambda: Board(0),
-        lambda: Board(5),
-        lambda: Board(2).n_legal_moves(2),
-        lambda: Board().is_legal("O1n-a1a1"),
-        lambda: Board().push(None),
-        lambda: Board().color_at(400),
+        (
+            AttributeError,
+            [
+                lambda: tilewe.tile_to_coords(-1),
+                lambda: tilewe.coords_to_tile((20, 0)),
+                lambda: tilewe.n_piece_tiles(21),
+                lambda: tilewe.piece_contacts(0, 8),
+                lambda: tilewe.piece_tile_coords(tilewe.V5, tilewe.NORTH, tilewe.B01),
+                lambda: Move(tilewe.Z5, tilewe.NORTH, tilewe.A01, tilewe.A01),
+                lambda: Move(0, 0, 0, 400),
+                lambda: Move(1.0, 0, 0, 0),
+                lambda: Move(0, 0, 0),
+                lambda: Board(0),
+                lambda: Board(5),
+                lambda: Board(2).n_legal_moves(2),
+                lambda: Board().is_legal("O1n-a1a1"),
+                lambda: Board().push(None),
+                lambda: Board().color_at(400),
+            ],
+        ),
+        (
+            TypeError,
+            [
+                lambda: tilewe.tile_to_coords(None),
+                lambda: tilewe.coords_to_tile(3),
+                lambda: tilewe.coords_to_tile((1, 2, 3)),
+                lambda: tilewe.n_piece_tiles("O1"),
+                lambda: Board(None),
+                lambda: Board().n_legal_moves("blue"),
+                lambda: Board().push(),
+                lambda: Move.from_str("O1n-a1a1") < 3,
+                lambda: type("Mine", (Move,), {}),
+            ],
+        ),
     ],
 )
-def test_bad_values_raise_attribute_errors(call) -> None:
-    with pytest.raises(AttributeError):
-        call()
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: tilewe.tile_to_coords(None),
-        lambda: tilewe.coords_to_tile(3),
-        lambda: tilewe.coords_to_tile((1, 2, 3)),
-        lambda: tilewe.n_piece_tiles("O1"),
-        lambda: Board(None),
-        lambda: Board().n_legal_moves("blue"),
-        lambda: Board().push(),
-        lambda: Move.from_str("O1n-a1a1") < 3,
-        lambda: type("Mine", (Move,), {}),
-    ],
-)
-def test_bad_types_raise_type_errors(call) -> None:
-    with pytest.raises(TypeError):
-        call()
+def test_invalid_values_and_types_raise_errors(error: type[Exception], calls: list) -> None:
+    for call in calls:
+        with pytest.raises(error):
+            call()
 
 
 @st.composite
@@ -164,16 +165,10 @@ def moves(draw) -> Move:
 def test_moves_are_values(a: Move, b: Move) -> None:
     assert Move.from_str(str(a)) == a == Move(a.piece, a.rotation, a.contact, a.to_tile)
     order = (a.piece, a.rotation, a.contact, a.to_tile), (b.piece, b.rotation, b.contact, b.to_tile)
-    assert (a < b, a <= b, a == b, a != b, a > b, a >= b) == (
-        order[0] < order[1],
-        order[0] <= order[1],
-        order[0] == order[1],
-        order[0] != order[1],
-        order[0] > order[1],
-        order[0] >= order[1],
-    )
+    for compare in (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge):
+        assert compare(a, b) == compare(*order)
     assert len({a, b, Move.from_str(str(a))}) == 1 + (a != b)
-    assert a != None  # noqa: E711 - the package says False
+    assert a != None  # noqa: E711 - False in the package
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         assert pickle.loads(pickle.dumps(a, protocol)) == a
     assert copy.copy(a) == copy.deepcopy(a) == a
@@ -182,26 +177,26 @@ def test_moves_are_values(a: Move, b: Move) -> None:
     assert a.__getstate__() & 511 == a.to_tile
 
 
-def test_rotations_that_look_alike_are_one() -> None:
+def test_equivalent_rotations_are_equal() -> None:
     move = Move(tilewe.W5, tilewe.EAST_F, tilewe.A01, tilewe.A01)
     assert str(move) == repr(move) == "W5n-a1a1"
     assert move.rotation == tilewe.NORTH
     assert str(Move.__new__(Move)) == "O1n-a1a1"
     for text in ("X5n-b2a1", "W5-a1a1", "W5n-a1u1", "Q5n-a1a1", "W5n-a1a21", ""):
-        with pytest.raises(ValueError, match=r"contacts of|is no move"):
+        with pytest.raises(ValueError, match="contact"):
             Move.from_str(text)
 
 
-def test_illegal_pushes_say_why_and_change_nothing() -> None:
+def test_illegal_pushes_raise_the_rule_and_change_nothing() -> None:
     board = Board.from_moves(["W5n-a1a1", "O1n-a1t20", "O1n-a1t1", "O1n-a1a20"])
     before = str(board), board.moves
     for text, why in {
-        "W5n-a1d4": "has been placed already",
-        "O1n-a1a1": "covers a cell that is taken",
-        "O1n-a1c1": "edge in common",
-        "O1n-a1j10": "touches no piece of the same colour corner to corner",
+        "W5n-a1d4": "W5",
+        "O1n-a1a1": "taken",
+        "O1n-a1c1": "edge",
+        "O1n-a1j10": "corner to corner",
         "I5e-a1d4": None,
-        "I5e-a1t18": "does not lie on the board",
+        "I5e-a1t18": "beyond",
     }.items():
         move = Move.from_str(text)
         assert board.is_legal(move) == (why is None)
@@ -215,9 +210,9 @@ def test_illegal_pushes_say_why_and_change_nothing() -> None:
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(1, 4), st.randoms(use_true_random=False))
-def test_everything_can_be_taken_back(players: int, rng: random.Random) -> None:
+def test_all_moves_can_be_taken_back(players: int, rng: random.Random) -> None:
     board = Board(players)
     history = []
     while not board.finished:
@@ -235,7 +230,7 @@ def test_everything_can_be_taken_back(players: int, rng: random.Random) -> None:
         assert (str(board), board.finished, board.current_player, board.n_legal_moves()) == history.pop()
     with pytest.raises(IndexError):
         board.pop()
-    while twin.moves:  # a copy has a history of its own
+    while twin.moves:
         twin.pop()
     assert twin.ply == 0
 
@@ -255,7 +250,7 @@ def test_text_of_a_board() -> None:
         tilewe.print_color = True
 
 
-def test_players_can_be_named_in_any_way() -> None:
+def test_all_names_of_players_are_equivalent() -> None:
     board = Board.from_moves(["W5n-a1a1"])
     green = board.generate_legal_moves(for_player=tilewe.GREEN)
     assert green == board.gen_moves(tilewe.GREEN) == board.generate_legal_moves(player=3)
@@ -267,7 +262,7 @@ def test_players_can_be_named_in_any_way() -> None:
     assert Board(3).winners == [0, 1, 2]
 
 
-def test_a_random_legal_move_is_drawn_as_from_the_list() -> None:
+def test_random_legal_moves_equal_draws_from_the_list() -> None:
     board = Board(2)
     while not board.finished:
         random.seed(board.ply)
@@ -304,13 +299,13 @@ W5n-a1a1 is legal
 """
 
 
-def test_what_the_readme_of_the_package_says() -> None:
+def test_the_readme_of_the_package() -> None:
     test = doctest.DocTestParser().get_doctest(README, {"tilewe": tilewe}, "README", None, None)
     assert doctest.DocTestRunner().run(test).failed == 0
 
 
-def test_own_tests_of_the_package() -> None:
-    """Its test files, unchanged; set TILEWE_TESTS to the folder that holds them."""
+def test_the_tests_of_the_package() -> None:
+    """The test files of the package, unchanged, in the folder TILEWE_TESTS."""
     folder = os.environ.get("TILEWE_TESTS")
     if not folder:
         pytest.skip("needs TILEWE_TESTS, the folder with the package's tests")
@@ -323,16 +318,6 @@ def test_own_tests_of_the_package() -> None:
     subprocess.run([sys.executable, "-c", code, folder], check=True, cwd=ROOT)
 
 
-def test_importing_takes_no_time_and_no_jax() -> None:
-    code = (
-        "import sys, time; begun = time.process_time(); from tilewe_jax import tilewe; took = time.process_time() - begun;"
-        "assert not {'jax', 'numpy'} & set(sys.modules); begun = time.process_time();"
-        "[tilewe.Board() for _ in range(100)]; print(took, (time.process_time() - begun) / 100)"
-    )
-    runs = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT) for _ in range(20)
-    ]
-    import_times, board_times = zip(*(map(float, run.stdout.split()) for run in runs), strict=True)
-    # On a busy CPU of 2021 it takes 0.06 s, and JAX 0.85.
-    assert min(import_times) < 0.15
-    assert min(board_times) < 50e-6
+def test_boards_need_neither_jax_nor_numpy() -> None:
+    code = "import sys; from tilewe_jax import tilewe; tilewe.Board(); assert not {'jax', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -1,18 +1,18 @@
-// Boards of games as SVG, and the element <tilewe-game>, which shows a recorded game. One file, nothing else is loaded.
+// Boards of games as SVG, and the element <tilewe-game>, which shows a recorded game. One file without imports.
 //
-// Draws the views that tilewe_jax/draw/__init__.py describes, with the same shapes as the Python files beside it: a test
-// compares the two, element by element. Colours are the CSS custom properties --tilewe-NAME, whose defaults are PALETTE: light
-// or dark as the system has it, or as the attribute data-theme="light" or "dark" of the element or of one around it says.
+// Draws the views that tilewe_jax/draw/__init__.py describes, with the same shapes as the Python files in that folder: a test
+// compares them, element by element. Colours are the CSS custom properties --tilewe-NAME, whose defaults are PALETTE. The theme
+// is the system's, or the attribute data-theme="light" or "dark" of the element or of an element around it.
 //
-// In a page, <tilewe-game src="replay.json"> loads a recorded game, and one that holds a script element of type
-// application/json takes the game from there. (This text is put into pages as it is, so it must not have the end tag of a script.)
+// <tilewe-game src="replay.json"> loads a recorded game; without src, the element contains it in a script element of type
+// application/json. (This text is embedded in pages, so it must not contain the end tag of a script.)
 //
 // Attributes: src, move, data-theme, and the switches coordinates, numbers, last, heat ("on" or "off"). Properties: replay,
-// move. Event: "tilewe-move", with detail {move}, whenever another position is shown.
+// move. Event: "tilewe-move", with detail {move}, whenever the position changes.
 
 // ---- Colours
 
-// The same as in theme.py.
+// Equal to PALETTE in theme.py.
 export const PALETTE = {
   light: {
     paper: "#ffffff",
@@ -122,7 +122,7 @@ const SEATS = {
 };
 const c = (name) => `var(--tilewe-${name})`;
 
-/** The colour of a seat (or of a colour, in polyomino games) in graphs and beside names: the name of a custom property. */
+/** The colour of a seat (of a colour in polyomino games) in graphs and beside names, as the name of a custom property. */
 export const seatColor = (kind, seat) => (SEATS[kind] ?? SEATS.triominos)[seat % 6] ?? "grey";
 
 const variables = (theme) =>
@@ -141,7 +141,7 @@ document.adoptedStyleSheets = [...document.adoptedStyleSheets, themes];
 
 // ---- Shapes
 
-/** Rounded to a tenth, half upwards, as in Python. */
+/** Round to a tenth, half upwards, as in Python. */
 const r = (value) => Math.floor(value * 10 + 0.5) / 10;
 
 function el(tag, attributes = {}, ...children) {
@@ -180,7 +180,7 @@ function outline(cells, side, left, top, inset, radius) {
   let path = "";
   for (const [x, y] of sorted) {
     if (!steps.get(key(x, y))?.some(([dx]) => dx === 1)) continue;
-    // Clockwise from the top left corner of a cell; where two cells touch corner to corner, stay with the cell.
+    // Clockwise from the top left corner of a cell. If two cells touch corner to corner, the path stays with the first.
     const corners = [];
     const take = (at, right) =>
       at.splice(
@@ -216,7 +216,7 @@ function outline(cells, side, left, top, inset, radius) {
 const disc = (x, y, radius) =>
   `M${r(x - radius)} ${r(y)}a${r(radius)} ${r(radius)} 0 1 0 ${r(2 * radius)} 0a${r(radius)} ${r(radius)} 0 1 0 ${r(-2 * radius)} 0Z`;
 
-/** The small mark of a colour, so that hue is not its only sign: disc, bar, diamond, cross. */
+/** The path of the mark that identifies a colour without its hue: disc, bar, diamond or cross. */
 const MARKS = {
   blue: (x, y, s) => disc(x, y, 0.1 * s),
   red: (x, y, s) =>
@@ -247,7 +247,7 @@ function piece(cells, color, side, left, top, numbers = {}) {
   );
 }
 
-/** The cells of a string of marks that have this one and hang together by edges, as lists of [x, y]. */
+/** The connected components of the cells with a mark in a string of marks, as lists of [x, y]. */
 function components(marks, size, mark) {
   const left = new Set();
   for (let i = 0; i < marks.length; i++) if (marks[i] === mark) left.add(i);
@@ -304,7 +304,7 @@ function square(view, options, ground, line, label) {
   return { svg, size, side, left, top };
 }
 
-/** What marks single cells of a square board while somebody plays: hover (light), selected (a ring), cursor (a frame). */
+/** The marks of single cells of a square board during play: hover (light), selected (a ring), cursor (a frame). */
 function pointers({ svg, size, side, left, top }, { hover, selected, cursor }) {
   const [unit, box] = [
     Math.min(side, 60),
@@ -491,7 +491,7 @@ function santorini(view, options, label) {
   const corner = ([x, y]) => [left + x * side, top + (size - 1 - y) * side];
   const center = (cell) => corner(cell).map((at) => at + side / 2);
   const { last, ghost } = options;
-  // Upon a wider line in the colour of the paper, as storeys are light and dark.
+  // Above a wider line in the colour of the paper, because storeys are light and dark.
   const lines = [
     ["paper", 0.064],
     ["last", 0.03],
@@ -619,7 +619,7 @@ function tile(points, numbers, side, number = null, cell = null) {
   );
 }
 
-/** The corners [left, top, right, bottom] of the plane that a view of Triominos fills. */
+/** The bounds [left, top, right, bottom] of the plane that a view of Triominos fills. */
 export function boundsOf(view, withFrontier = false) {
   const shown = [...view.tiles, ...(withFrontier || !view.tiles.length ? view.frontier : [])];
   const points = shown.flatMap(({ points }) => points);
@@ -753,10 +753,10 @@ function textBoard(view, label) {
 /**
  * The board of a view as an SVG element.
  *
- * Options: coordinates (true), numbers {"x,y": n}, last (the view of the action that led here), legal [[x, y]] (marked cells),
- * heat [[x, y, value from 0 to 1, index of a colour or nothing]], ghost {cells | points, color, legal, numbers}; for Triominos
- * also frontier (whether free cells are shown) and bounds [left, top, right, bottom]; hover, selected and cursor, a cell each;
- * label, for screen readers. Tiles and free cells of Triominos have the attribute data-cell="x,y"; see also cellAt.
+ * Options: coordinates (true), numbers {"x,y": n}, last (the view of the last action), legal [[x, y]] (marked cells), heat
+ * [[x, y, value from 0 to 1, optional index of a colour]], ghost {cells | points, color, legal, numbers}; for Triominos also
+ * frontier (show free cells) and bounds [left, top, right, bottom]; hover, selected and cursor, a cell each; label, for screen
+ * readers. Tiles and free cells of Triominos have the attribute data-cell="x,y"; see also cellAt.
  */
 export function boardSvg(view, options = {}) {
   const label = options.label ?? summary(view);
@@ -768,7 +768,7 @@ export function boardSvg(view, options = {}) {
 
 const boards = new WeakMap();
 
-/** The cell of a board under a point of the window; `null` beside the board. In Triominos any cell of the plane. */
+/** The cell of a board under a point of the window; `null` outside the board. In Triominos, any cell of the plane. */
 export function cellAt(svg, clientX, clientY) {
   const board = boards.get(svg);
   const matrix = svg.getScreenCTM();
@@ -791,7 +791,7 @@ export function cellAt(svg, clientX, clientY) {
   return x >= 0 && x < board.size && y >= 0 && y < board.size ? [x, y] : null;
 }
 
-/** A piece for a tray: cells [x, y] with y upwards, and the index or the name of a colour. Twenty units a cell, sized by CSS. */
+/** A piece for a tray: cells [x, y] with y upwards, and the index or the name of a colour. 20 units per cell, sized by CSS. */
 export function pieceSvg(cells, color, options = {}) {
   const [xs, ys] = [cells.map(([x]) => x), cells.map(([, y]) => y)];
   const [width, height] = [Math.max(...xs) - Math.min(...xs) + 1, Math.max(...ys) - Math.min(...ys) + 1];
@@ -803,9 +803,9 @@ export function pieceSvg(cells, color, options = {}) {
 }
 
 /**
- * A tile for a tray, as "125" or [1, 2, 5], with these numbers clockwise; `null` for one that lies face down.
+ * A tile for a tray, as "125" or [1, 2, 5], with these numbers clockwise; `null` for a tile that lies face down.
  *
- * Options: up (whether its apex is on top, as by default), label.
+ * Options: up (the apex is on top, the default), label.
  */
 export function tileSvg(name, options = {}) {
   const numbers = name === null ? null : [...name].map(Number);
@@ -813,7 +813,7 @@ export function tileSvg(name, options = {}) {
   const height = (side * Math.sqrt(3)) / 2;
   const base = options.up === false ? 0 : height;
   const svg = root(side, height, options.label ?? (numbers ? `tile ${numbers.join("-")}` : "hidden tile"), "tilewe-shape");
-  // Clockwise the numbers ascend; with the apex below, that is from the left to the right, then to the apex.
+  // The numbers ascend clockwise; with the apex below, from left to right, then to the apex.
   const corners = numbers && options.up === false ? [numbers[0], numbers[2], numbers[1]] : numbers;
   svg.append(
     tile(
@@ -831,15 +831,15 @@ export function tileSvg(name, options = {}) {
 
 // ---- Words
 
-/** What stands where there is no value. */
+/** The text for a missing value. */
 export const EMPTY = "–";
 
-/** A number as text: with a minus sign, not a hyphen; `EMPTY` for a value that is missing. */
+/** Format a number with a minus sign, not a hyphen; `EMPTY` for a missing value. */
 export function numeral(value) {
   return value === null || value === undefined || Number.isNaN(value) ? EMPTY : String(value).replace(/-/g, "−");
 }
 
-/** A number with its sign. */
+/** Format a number with its sign. */
 export function signed(value) {
   return value > 0 ? `+${value}` : numeral(value);
 }
@@ -847,7 +847,7 @@ export function signed(value) {
 const mark = (view, index) => view.colors[index].name[0].toUpperCase();
 const seatName = (names, seat) => names?.[seat] || `Player ${seat + 1}`;
 
-/** A position in one sentence. */
+/** Describe a position in one sentence. */
 function summary(view) {
   if (!["polyomino", "santorini", "triominos"].includes(view.kind)) return "Position";
   const scores = view.scores.map(numeral).join(" to ");
@@ -857,7 +857,7 @@ function summary(view) {
   return `Triominos, ${view.tiles.length} tiles placed, ${view.pile} in the pile; points ${scores}; ${state}`;
 }
 
-/** The position as text, for screen readers and for terminals. */
+/** Describe a position as text, for screen readers and terminals. */
 export function describe(view) {
   const lines = [];
   const rows = (size, cell, width) => {
@@ -926,7 +926,7 @@ function triangles(tiles) {
 
 // ---- Replays
 
-/** The number of the move on each piece or tile, by "x,y", after so many moves; in Santorini that of the last building. */
+/** Number the pieces, tiles or buildings of the first moves by the latest move there; keys are "x,y". */
 export function numbersOf(replay, move) {
   let numbers = {};
   replay.moves.slice(0, move).forEach((action, index) => {
@@ -936,7 +936,7 @@ export function numbersOf(replay, move) {
       if (!replay.frames[index].tiles.length) numbers = {};
       numbers[action.cell.join()] = index + 1;
     } else if (action.cells) {
-      // On the cell nearest to the middle.
+      // The cell nearest to the middle.
       const n = action.cells.length;
       const [sx, sy] = [0, 1].map((axis) => action.cells.reduce((sum, cell) => sum + cell[axis], 0));
       const distance = ([x, y]) => (n * x - sx) ** 2 + (n * y - sy) ** 2;
@@ -949,7 +949,7 @@ export function numbersOf(replay, move) {
 
 const cellsOf = (action) => action.cells ?? (action.points ? [action.cell] : action.to ? [action.to] : []);
 
-/** How often a search visited the actions that cover a cell, from 0 to 1, as [x, y, value]. */
+/** The fraction of the visits of a search in actions that cover a cell, relative to the highest, as [x, y, value]. */
 export function heatOf(analysis) {
   const heat = new Map();
   for (const action of analysis?.candidates ?? []) {
@@ -960,7 +960,7 @@ export function heatOf(analysis) {
   return [...heat].map(([cell, value]) => [...cell.split(",").map(Number), value / most]);
 }
 
-// The pieces in rotation north, rows from the top, as tilewe_jax/games/polyomino/pieces.py draws them.
+// The pieces in rotation north, rows from the top, equal to DRAWINGS in tilewe_jax/games/polyomino/pieces.py.
 const DRAWINGS = {
   O1: "X",
   I2: "X / X",
@@ -993,7 +993,7 @@ export const PIECES = Object.fromEntries(
   }),
 );
 
-/** An SVG element with its size in pixels, as a multiple of its units. */
+/** Set the size of an SVG element in pixels, as a multiple of its units. */
 function sized(svg, scale) {
   const { width, height } = svg.viewBox.baseVal;
   svg.setAttribute("width", r(scale * width));
@@ -1001,7 +1001,7 @@ function sized(svg, scale) {
   return svg;
 }
 
-/** The pieces or tiles that each colour or seat still has, as an element. */
+/** The remaining pieces or tiles of each colour or seat, as an element. */
 export function traysOf(view) {
   const trays = document.createElement("div");
   trays.className = "trays";
@@ -1118,7 +1118,7 @@ function html(tag, attributes = {}, ...children) {
 
 const icon = (name) => el("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, el("path", { d: ICONS[name] }));
 
-/** A small square in a colour, for beside a name. */
+/** A small square of a colour, to stand beside a name. */
 function chip(color) {
   const square = el("svg", { class: "chip", viewBox: "0 0 13 13", "aria-hidden": "true" });
   square.append(el("rect", { width: 13, height: 13, rx: 4, fill: c(color) }));
@@ -1173,7 +1173,7 @@ export class TileweGame extends HTMLElement {
     }
   }
 
-  /** The recorded game that is shown: frames (views, one more than moves), moves, names, and possibly analyses and a result. */
+  /** The recorded game: frames (views, one more than moves), moves, names, and optionally analyses and a result. */
   get replay() {
     return this.#replay;
   }
@@ -1181,7 +1181,7 @@ export class TileweGame extends HTMLElement {
   set replay(value) {
     this.pause();
     if (!Array.isArray(value?.frames) || !value.frames.length || value.moves?.length !== value.frames.length - 1) {
-      this.#message("This is no recorded game: it needs frames, and a move for each but the first.");
+      this.#message("This file is not a recorded game: it must have frames, and a move for each frame except the first.");
       return;
     }
     this.#replay = value;
@@ -1190,7 +1190,7 @@ export class TileweGame extends HTMLElement {
     this.#build();
   }
 
-  /** The number of moves that were played in the position that is shown. */
+  /** The number of moves before the current position. */
   get move() {
     return this.#move;
   }
@@ -1253,7 +1253,7 @@ export class TileweGame extends HTMLElement {
       class: "board",
       tabindex: "0",
       role: "group",
-      "aria-label": "Board; the arrow keys go through the moves",
+      "aria-label": "Board; use the arrow keys to go through the moves",
     });
     parts.caption = html("div", { class: "caption", "aria-live": "polite" });
     parts.slider = html("input", {
@@ -1358,7 +1358,7 @@ export class TileweGame extends HTMLElement {
     act();
   }
 
-  /** What the board shows besides the pieces. */
+  /** The options of the board, by the switches. */
   #options(ghost) {
     const { moves, analyses } = this.#replay;
     const shows = this.#shows;
@@ -1422,7 +1422,7 @@ export class TileweGame extends HTMLElement {
     parts.moveButtons.forEach((item, index) => item.setAttribute("aria-current", String(index + 1 === move)));
     const current = parts.moveButtons[move - 1];
     if (current) {
-      // Not scrollIntoView, which would move the page too.
+      // scrollIntoView would move the page, too.
       const [list, item] = [parts.moves.getBoundingClientRect(), current.getBoundingClientRect()];
       if (item.top < list.top) parts.moves.scrollTop -= list.top - item.top;
       if (item.bottom > list.bottom) parts.moves.scrollTop += item.bottom - list.bottom;
@@ -1469,7 +1469,7 @@ export class TileweGame extends HTMLElement {
     );
   }
 
-  /** The graph of expected outcomes over the game: areas one upon the other where they sum to one for two seats, else lines. */
+  /** The graph of expected outcomes over the game: stacked areas for two seats whose values sum to one, otherwise lines. */
   #graph() {
     const { frames, analyses } = this.#replay;
     const [width, height, last] = [320, 110, Math.max(frames.length - 1, 1)];
@@ -1526,7 +1526,7 @@ export class TileweGame extends HTMLElement {
   }
 }
 
-/** The last move in words. */
+/** Describe the last move in words. */
 function caption(replay, move) {
   if (!move) return "Start";
   const action = replay.moves[move - 1];
@@ -1537,7 +1537,7 @@ function caption(replay, move) {
   return `${move}. ${seatName(replay.names, action.player)}: ${action.name}${gain}`;
 }
 
-/** For each frame of Triominos the bounds that fit all frames of its round, so that the board stands still. */
+/** Bounds of each frame of Triominos that are constant within a round. */
 function rounds(frames) {
   const bounds = [];
   let start = 0;

@@ -1,4 +1,4 @@
-"""The rules once more, slowly, on sets of cells: written from the rules alone and sharing only the piece drawings."""
+"""A slow implementation of the rules on sets of cells, independent except for the drawings of the pieces."""
 
 from dataclasses import dataclass, field
 
@@ -6,6 +6,10 @@ from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, PIECE_SIZES
 
 Cells = frozenset[tuple[int, int]]
+FEW_PIECES = ("O1", "I2", "L3", "T4", "W5")
+"""Pieces of games that compile quickly."""
+SMALL = ("tilewe", {"players": 3, "size": 7, "pieces": FEW_PIECES})
+"""A variant that several modules play with batches of 4, so that they share its compiled functions."""
 
 
 @dataclass
@@ -23,7 +27,7 @@ class Board:
         self.last = [None] * self.config.colors
 
     def corners(self, color: int) -> set[tuple[int, int]]:
-        """Open corners, whether a piece fits there or not."""
+        """Return the open corners of a colour."""
         own, side = self.cells[color], range(self.config.size)
         taken = set().union(*self.cells)
         beside = {(x + dx, y + dy) for x, y in own for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))}

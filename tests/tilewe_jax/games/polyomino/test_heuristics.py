@@ -1,4 +1,4 @@
-"""Features of placements against counting on sets of cells, and the strength of choosing by them."""
+"""Features of placements against counting on sets of cells, and the strength of the heuristic policy."""
 
 from typing import Any
 
@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tilewe_jax
-from tests.support import batched, rows
+from tests.support import batched, rows, slow
+from tests.tilewe_jax.games.polyomino.reference import FEW_PIECES
 from tilewe_jax.games.polyomino import heuristics
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.observation import unpack_boards
@@ -25,7 +26,7 @@ def beside(cells: set[tuple[int, int]], steps: Any = SIDES) -> set[tuple[int, in
 
 
 def features_by_counting(config: Config, state: Any, action: int) -> np.ndarray:
-    """The features of a placement, counted on sets of cells, and those times the fraction of pieces placed."""
+    """Count the features of a placement on sets of cells; append them times the fraction of pieces placed."""
     mover = int(state.current_color)
     pieces = [{(int(x), int(y)) for y, x in np.argwhere(board)} for board in np.asarray(unpack_boards(config, state.occupied))]
     taken, fresh = set().union(*pieces), int(state.hands[mover]) == config.full_hand
@@ -81,9 +82,11 @@ def features_by_counting(config: Config, state: Any, action: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [pytest.param("tilewe", {"players": 3}, marks=pytest.mark.slow), ("classic_2", {})]
+    ("name", "options"),
+    [slow("tilewe", {"players": 3}), slow("classic_2", {}), ("classic_2", {"pieces": FEW_PIECES})],
+    ids=str,
 )
-def test_features_and_logits_are_what_counting_finds(name: str, options: dict[str, int]) -> None:
+def test_features_and_logits_equal_counts(name: str, options: dict[str, Any]) -> None:
     game = tilewe_jax.make(name, size=SIZE, **options)
     sample = jax.jit(jax.vmap(lambda state, key: game.sample_actions(state, key, 6)))
     evaluate = jax.jit(
@@ -102,11 +105,12 @@ def test_features_and_logits_are_what_counting_finds(name: str, options: dict[st
                 np.testing.assert_allclose(logits[lane, place], expected @ weights, atol=1e-3)
                 compared += 1
         state = batched(game).step(state, actions[:, ply % 3])
-    assert compared > 120
+    assert compared > 100
 
 
-def test_the_best_logit_of_a_sample_beats_random_play() -> None:
-    game = tilewe_jax.make("duo_official")
+@pytest.mark.parametrize("options", [slow({}), {"size": 9, "pieces": (*FEW_PIECES, "I3", "F5", "V5", "Y5")}], ids=str)
+def test_the_best_logit_of_a_sample_beats_random_play(options: dict[str, Any]) -> None:
+    game = tilewe_jax.make("duo_official", **options)
     choose = best_of(game, 16)
 
     def play(key: Any) -> Any:
@@ -118,4 +122,4 @@ def test_the_best_logit_of_a_sample_beats_random_play() -> None:
         state, _ = jax.lax.scan(move, game.init(key), jax.random.split(key, game.max_steps))
         return game.returns(state)
 
-    assert float(jnp.mean(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(1), 64))[:, 0])) > 0.8
+    assert float(jnp.mean(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(1), 64))[:, 0])) > 0.7

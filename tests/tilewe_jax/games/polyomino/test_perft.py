@@ -1,4 +1,4 @@
-"""Numbers of action sequences, published or from other implementations."""
+"""Numbers of action sequences, published or from third-party implementations."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,8 @@ KNOWN = [
     ("tilewe", {"players": 4}, (232, 40_368, 4_682_688)),
     ("duo", {}, (116, 13_456, 2_987_464)),
     ("duo_official", {}, (414, 171_396, 89_204_762)),
-    ("classic", {}, (58, 3_364, 195_112, 11_316_496)),
+    ("classic", {}, (58, 3_364, 195_112)),
+    slow("classic", {}, (58, 3_364, 195_112, 11_316_496)),
     ("classic_2", {"size": 4, "pieces": ("O1", "I2", "L3")}, (6, 36, 216, 1_296, 3_195, 4_753, 3_378)),
 ]
 
@@ -29,12 +30,10 @@ def test_from_the_start(name: str, options: dict, leaves: tuple[int, ...]) -> No
 
 
 def test_tiny_game_by_exhaustion() -> None:
-    """One player, 3 x 3, O1 and I2: O1 in a corner and I2 beside its diagonal, or I2 first; counted by hand.
+    """A single player on 3 x 3 with O1 and I2, counted by hand.
 
-    O1 in a corner (4 ways) leaves the middle as the only open corner: I2 covers it and one of its 4 neighbours, of which
-    the two next to the O1 are closed: 2 ways. I2 along a side from a corner (8 ways) has two open cells diagonal to its
-    ends: on a 3 x 3 board both lie in the opposite column or row, and O1 takes either: one of them only is diagonal to
-    each end, the other is off the board.
+    O1 in a corner (4 ways) opens only the middle: I2 covers it and one of its two neighbours that are not next to O1. I2 along
+    a side from a corner (8 ways) opens one cell for O1.
     """
     game = tilewe_jax.make("tilewe", players=1, size=3, pieces=("O1", "I2"))
     counter = Perft(game, batch=16)
@@ -69,7 +68,7 @@ def test_from_positions_where_players_meet(variant: str, players: int) -> None:
         for cells in position["moves"]:
             action = game.action_of(map(tuple, cells))
             after = apply(state, jnp.int32(action))
-            assert not np.array_equal(after.occupied, state.occupied), "the move is not legal here"
+            assert not np.array_equal(after.occupied, state.occupied)
             state = after
         assert int(state.current_color) == position["player"]
         for depth, leaves in enumerate(position["perft"], 1):

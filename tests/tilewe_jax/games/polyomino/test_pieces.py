@@ -10,6 +10,7 @@ from tilewe_jax.games.polyomino.movegen import growth
 
 
 def test_counts() -> None:
+    """Numbers of pieces, orientations and placements."""
     assert len(pieces.PIECE_NAMES) == 21
     assert sum(pieces.PIECE_SIZES) == 89
     assert len(pieces.ORIENTATIONS) == 91
@@ -21,7 +22,7 @@ def fitting(config: Config) -> int:
     return sum(config.fits(orientation, (x, y)) for orientation in pieces.ORIENTATIONS for x in side for y in side)
 
 
-def test_placements_on_the_boards() -> None:
+def test_numbers_of_placements() -> None:
     assert fitting(VARIANTS["tilewe"]()) == 30_433
     assert fitting(VARIANTS["duo"]()) == 13_729
 
@@ -47,10 +48,10 @@ def test_every_rotation_of_every_piece_is_an_orientation(piece: int, rotation: i
     assert pieces.ORIENTATIONS[pieces.ORIENTATION_OF_CELLS[cells]].piece == piece
 
 
-def test_every_shape_grows_from_two_parts_made_before() -> None:
+def test_shapes_grow_from_earlier_parts() -> None:
     grown = set()
     for shape, parts in growth(tuple(range(91))):
         assert len(shape) == 1 if parts is None else (parts[0] | parts[1] == shape and grown.issuperset(parts))
         grown.add(shape)
     assert grown.issuperset(frozenset(orientation.cells) for orientation in pieces.ORIENTATIONS)
-    assert len(grown) == 118  # hardly more than the 91 shapes and 14 more single cells; each costs time
+    assert len(grown) == 118  # 91 orientations and 27 auxiliary shapes; each costs time.

@@ -1,4 +1,4 @@
-"""Policies that share a program play as each does alone; the package ``tilewe`` is the reference for each (test_tilewe)."""
+"""Policies with a shared program, and opponents in the variant with two colours a player."""
 
 from copy import deepcopy
 
@@ -19,8 +19,8 @@ GAME = tilewe_jax.make("tilewe", size=5, pieces=("O1", "I2", "L3", "O4"), player
 BATCH = 37
 
 
-@pytest.mark.slow  # the arena plays them together in the tests of the arena
-def test_policies_that_share_a_program_play_as_each_does_alone() -> None:
+@pytest.mark.slow  # The tests of the arena share a program, too.
+def test_policies_with_a_shared_program_play_like_single_ones() -> None:
     names = ["simple_search", "turtle"]
     policies = [GAME.policies()[name] for name in names]
     assert all(isinstance(policy, SharingPolicy) for policy in policies)
@@ -33,11 +33,11 @@ def test_policies_that_share_a_program_play_as_each_does_alone() -> None:
         each = np.stack([np.asarray(policy(state, keys)) for policy in alone])
         np.testing.assert_array_equal(np.asarray(together(which, state, keys)), each[np.asarray(which), np.arange(BATCH)])
         differing += int(np.any(each != each[0], axis=0).sum())
-    assert differing > BATCH  # the policies choose differently in one position a game at least
+    assert differing > BATCH
 
 
 def moves_by_contact(game: PolyominoGame, board: Board, color: int) -> int:
-    """Number of legal moves of a colour, one for each contact on an open corner, on sets of cells."""
+    """Count the legal moves of a colour on sets of cells, one for each contact on an open corner."""
     corners, moves = board.corners(color), 0
     for cells in board.placements(color):
         orientation, bit = divmod(game.action_of(cells), game.config.cells)
@@ -47,7 +47,7 @@ def moves_by_contact(game: PolyominoGame, board: Board, color: int) -> int:
 
 
 @pytest.mark.slow
-def test_the_own_other_color_is_no_opponent() -> None:
+def test_the_other_own_color_is_not_an_opponent() -> None:
     game = tilewe_jax.make("classic_2", size=6, pieces=("O1", "I2", "L3", "T4"))
     policy = jax.jit(jax.vmap(game.policies()["max_move_diff"]))
     boards, compared = [Board(game.config) for _ in range(6)], 0

@@ -1,7 +1,7 @@
-"""Whole games of other implementations, replayed: everything they recorded must come out the same.
+"""Replays of whole games of other implementations, with all values that they recorded.
 
-The hashes over move names and the number of named moves in the Tilewe traces are about the host API, which is not here;
-``u`` (distinct placements) and ``L`` (the lists of moves, reduced to placements) are checked.
+Of the legal moves in the Tilewe traces, these tests check the placements: ``u`` (their number) and ``L`` (their names). The
+tests of the drop-in check the moves.
 """
 
 from dataclasses import replace
@@ -25,7 +25,7 @@ from tilewe_jax.lanes import per_lane
 
 
 def replayed(game: PolyominoGame, actions: list[int]) -> Any:
-    """The states before each action and after the last one; every action is legal where it is played."""
+    """Return the states before each action and after the last; check that the actions are legal."""
     run = _replay(game)
     padded = jnp.array(actions + [-1] * (game.max_steps - len(actions)), jnp.int32)
     last, states, legal = run(padded)
@@ -48,7 +48,7 @@ def _replay(game: PolyominoGame) -> Any:
 
 @cache
 def _views(game: PolyominoGame) -> Any:
-    """For a batch of states: for each player the legal placements, and the open corners where a piece fits."""
+    """Return a function of a batch of states: the legal placements and the open corners of each player."""
 
     def of_player(state, player):
         free, corners, _ = per_lane(lambda *args: planes(game.config, *args))(state.occupied, state.hands, player)
@@ -72,7 +72,7 @@ def views(game: PolyominoGame, states: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def placements(game: PolyominoGame, legal: np.ndarray) -> list[tuple[int, ...]]:
-    """Placements as sorted bits ``y * size + x``."""
+    """List placements as sorted bits ``y * size + x``."""
     bits = np.unpackbits(legal.view(np.uint8), axis=-1, bitorder="little")
     result = []
     for orientation, anchor in np.argwhere(bits[:, : game.config.cells]).tolist():
@@ -82,7 +82,7 @@ def placements(game: PolyominoGame, legal: np.ndarray) -> list[tuple[int, ...]]:
 
 
 def playable(game: PolyominoGame, corners: np.ndarray, legal: list[tuple[int, ...]]) -> list[int]:
-    """The open corners that some placement covers."""
+    """List the open corners that a placement covers."""
     bits = np.unpackbits(corners.view(np.uint8), bitorder="little")[: game.config.cells]
     covered = {cell for cells in legal for cell in cells}
     return [cell for cell in np.flatnonzero(bits).tolist() if cell in covered]
@@ -161,7 +161,7 @@ def test_duo(file: str, name: str, full: bool) -> None:
 
 
 def test_pentobi_with_two_colors_a_player() -> None:
-    """On the host, which the tests of the host hold to the device."""
+    """On the host, which other tests compare with the device."""
     start = blokus_game(make_host_game("classic_2")).start()
     config, games = start.config, traces("classic/pentobi_classic_2.jsonl.gz")
     assert len(games) == 6
