@@ -108,7 +108,7 @@ def test_features_and_logits_equal_counts(name: str, options: dict[str, Any]) ->
     assert compared > 100
 
 
-@pytest.mark.parametrize("options", [slow({}), {"size": 9, "pieces": (*FEW_PIECES, "I3", "F5", "V5", "Y5")}], ids=str)
+@pytest.mark.parametrize("options", [slow({}), {"size": 8, "pieces": (*FEW_PIECES, "I3", "V5")}], ids=str)
 def test_the_best_logit_of_a_sample_beats_random_play(options: dict[str, Any]) -> None:
     game = tilewe_jax.make("duo_official", **options)
     choose = best_of(game, 16)
@@ -122,4 +122,4 @@ def test_the_best_logit_of_a_sample_beats_random_play(options: dict[str, Any]) -
         state, _ = jax.lax.scan(move, game.init(key), jax.random.split(key, game.max_steps))
         return game.returns(state)
 
-    assert float(jnp.mean(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(1), 64))[:, 0])) > 0.7
+    assert float(jnp.mean(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(1), 64))[:, 0])) > 0.65

@@ -30,7 +30,7 @@ VARIANTS = [
     slow("classic_2", {}, 280),
     slow("duo", {}, 560),
     slow("duo_official", {}, 560),
-    ("classic_2", {"size": 12}, 40),
+    ("classic_2", {"size": 8, "pieces": FEW_PIECES}, 150),
     ("duo", {"voluntary_pass": True, "size": 8, "pieces": FEW_PIECES}, 200),
 ]
 """Variants with a number of games; the slow ones have more than 12,500 plies each."""

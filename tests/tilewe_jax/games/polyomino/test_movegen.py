@@ -14,7 +14,8 @@ from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
 
 VARIANTS = [
-    ("tilewe", {"players": 3, "size": 5}, 2_000),
+    ("tilewe", {"players": 3, "size": 6, "pieces": FEW_PIECES}, 1_000),
+    slow("tilewe", {"players": 3, "size": 5}, 2_000),
     ("duo", {"size": 3, "pieces": ("O1", "I2", "L3")}, 500),
     slow("tilewe", {"size": 32}, 5_000),
     slow("classic", {"size": 11}, 5_000),

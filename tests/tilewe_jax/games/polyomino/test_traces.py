@@ -22,6 +22,7 @@ from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.polyomino.notation import cells_of
 from tilewe_jax.host_games import make_host_game
 from tilewe_jax.lanes import per_lane
+from tilewe_jax.tilewe.convert import state_of_position
 
 
 def replayed(game: PolyominoGame, actions: list[int]) -> Any:
@@ -184,23 +185,36 @@ def test_pentobi_with_two_colors_a_player() -> None:
 
 
 @sampled_and_full
-@pytest.mark.parametrize(("file", "name"), [("duo/pentobi_duo", "duo_official"), ("classic/pentobi_classic", "classic")])
-def test_pentobi(file: str, name: str, full: bool) -> None:
+@pytest.mark.parametrize(
+    ("file", "name", "on_device"),
+    [
+        ("duo/pentobi_duo", "duo_official", True),
+        ("classic/pentobi_classic", "classic", False),
+        slow("classic/pentobi_classic", "classic", True),
+    ],
+)
+def test_pentobi(file: str, name: str, on_device: bool, full: bool) -> None:
     game = tilewe_jax.make(name)
     for trace in traces(f"{file}.jsonl.gz", full):
         plies = [ply for ply in trace["plies"] if ply["move"] is not None]
         actions = [game.action_of(map(tuple, ply["legal"][ply["move"]])) for ply in plies]
-        states = replayed(game, actions)
-        legal, _ = views(game, states)
-        for i, ply in enumerate(plies):
-            assert int(states.current_color[i]) == ply["c"]
-            theirs = sorted(tuple(sorted(game.config.bit((x, y)) for x, y in cells)) for cells in ply["legal"])
-            assert sorted(placements(game, legal[i, ply["c"]])) == theirs
-        last = jax.device_put(rows(states, -1))
+        states = replayed(game, actions) if on_device else None
+        legal = views(game, states)[0] if on_device else None
+        position = game.host(game.init(jax.random.key(0)))
+        for i, (ply, action) in enumerate(zip(plies, actions, strict=True)):
+            expected = sorted(tuple(sorted(game.config.bit((x, y)) for x, y in cells)) for cells in ply["legal"])
+            assert position.current_color == ply["c"]
+            cells = map(game.cells_of, position.legal_actions())
+            assert sorted(tuple(sorted(map(game.config.bit, placement))) for placement in cells) == expected
+            if on_device:
+                assert int(states.current_color[i]) == ply["c"]
+                assert sorted(placements(game, legal[i, ply["c"]])) == expected
+            position = position.after(action)
+        last = jax.device_put(rows(states, -1)) if on_device else state_of_position(position.position)
         assert bool(game.is_terminal(last))
-        assert np.asarray(game.scores(last)).tolist() == trace["points"]
+        assert np.asarray(game.scores(last)).tolist() == list(position.scores()) == trace["points"]
         tiles = np.asarray(jax.lax.population_count(jnp.asarray(last.occupied))).sum(axis=1)
         assert tiles.tolist() == trace["tiles"]
         best = max(trace["points"])
-        shares = [(points == best) / trace["points"].count(best) for points in trace["points"]]
-        np.testing.assert_allclose(np.asarray(game.returns(last)), shares)
+        outcomes = [(points == best) / trace["points"].count(best) for points in trace["points"]]
+        np.testing.assert_allclose(np.asarray(game.returns(last)), outcomes)
