@@ -149,7 +149,7 @@ def numbers_of(replay: Mapping[str, Any], move: int) -> dict[str, int]:
         if action["kind"] == "turn":
             numbers[_name(action["build"])] = index + 1
         elif action["kind"] == "place" and "points" in action:
-            if not replay["frames"][index]["tiles"]:  # a new round
+            if not replay["frames"][index]["tiles"]:  # A new round starts.
                 numbers = {}
             numbers[_name(action["cell"])] = index + 1
         elif action["kind"] == "place" and "cells" in action:

@@ -61,7 +61,7 @@ _FLAGS = bytes(code == ord("1") for code in range(256))
 
 
 class IllegalMoveError(ValueError):
-    """An illegal move was pushed."""
+    """Raised for an illegal move."""
 
 
 class Board:

@@ -431,7 +431,7 @@ def _play(pickled: bytes, task: _Task) -> MatchData:
 
 
 class ForfeitError(Exception):
-    """An engine forfeits the game; the message is the reason."""
+    """Raised if an engine forfeits the game; the message is the reason."""
 
 
 def search(engine: Engine, board: Board, seconds: float, grace: float = 1.0) -> Move:

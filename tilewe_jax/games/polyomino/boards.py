@@ -41,6 +41,11 @@ def pack(config: Config, cells: Iterable[Cell]) -> np.ndarray:
     return board
 
 
+def pad_to_reach(config: Config, board: UInt32[Array, "words lanes"]) -> Board:
+    """Pad a board to ``reach`` words."""
+    return jnp.pad(board, ((0, reach(config) - words(config)), (0, 0)))
+
+
 def columns(config: Config, first: int, last: int) -> np.ndarray:
     """Pack the cells with ``first <= x <= last``, ``uint32[reach]``, without lanes."""
     return pack(config, ((x, y) for y in range(config.size) for x in range(first, last + 1)))
@@ -112,7 +117,7 @@ def planes(
     edges, diagonals = neighbours(config, own)
     taken = reduce(jnp.bitwise_or, list(occupied))
     board = jnp.asarray(columns(config, 0, config.size - 1))[:, None]
-    free = board & ~(jnp.pad(taken, ((0, reach(config) - words(config)), (0, 0))) | edges)
+    free = board & ~(pad_to_reach(config, taken) | edges)
 
     starts = [jnp.asarray(pack(config, cells))[:, None] for cells in config.start_cells]
     start = starts[0] if len(set(config.start_cells)) == 1 else pick(starts, color[None])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tilewe_jax.bits import popcount, unpack_words
 from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action, check_state
 from tilewe_jax.games.polyomino import heuristics, notation, observation, rules, symmetry
+from tilewe_jax.games.polyomino.boards import neighbours
 from tilewe_jax.games.polyomino.config import VARIANTS, VERSION, Config, options_of
 from tilewe_jax.games.polyomino.encoding import Encoding, encode
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
@@ -241,13 +242,10 @@ class PolyominoGame(Game[State]):
 
     def void_tiles(self, state: State, color: int | Int32[Array, ""]) -> Int32[Array, ""]:
         """Count the empty cells that share an edge with a cell of ``color`` (a statistic of the Duo visualizer)."""
-        dense = observation.unpack_boards(self.config, state.occupied)
-        own = dense[color]
-        beside = jnp.zeros_like(own).at[1:].set(own[:-1])
-        beside = beside.at[:-1].set(beside[:-1] | own[1:])
-        beside = beside.at[:, 1:].set(beside[:, 1:] | own[:, :-1])
-        beside = beside.at[:, :-1].set(beside[:, :-1] | own[:, 1:])
-        return jnp.sum(beside & ~jnp.any(dense, axis=0), dtype=jnp.int32)
+        edges, _ = neighbours(self.config, state.occupied[color][:, None])
+        is_edge = unpack_words(edges[:, 0], self.config.cells)
+        is_taken = unpack_words(jnp.bitwise_or.reduce(state.occupied, axis=0), self.config.cells)
+        return jnp.sum(is_edge & ~is_taken, dtype=jnp.int32)
 
     def empty_tiles(self, state: State) -> Int32[Array, ""]:
         """Count the empty cells."""

@@ -5,13 +5,14 @@ On GPUs they are channels of one convolution, for the tensor cores. Much slower 
 ``experiments/gpu/README.md`` compares them on GPUs. The functions take the results of ``boards.planes``, with lanes last.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, UInt32
 
-from tilewe_jax.bits import WORD_BITS, popcount
-from tilewe_jax.games.polyomino.boards import Board, Hand, words
+from tilewe_jax.bits import pack_words, popcount, unpack_words
+from tilewe_jax.games.polyomino.boards import Board, Hand
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 from tilewe_jax.lanes import by_platform
@@ -77,15 +78,10 @@ def _convolve(planes: Bool[Array, "lanes y x"], outside: bool) -> Float32[Array,
 
 
 def _dense(config: Config, board: Board) -> Bool[Array, "lanes y x"]:
-    bits = (board[:, None] >> np.arange(WORD_BITS, dtype=np.uint32)[None, :, None]) & np.uint32(1) != 0
-    cells = bits.reshape(-1, board.shape[1])[: config.cells]
-    return cells.T.reshape(-1, config.size, config.size)
+    cells = jax.vmap(lambda words: unpack_words(words, config.cells), in_axes=-1)(board)
+    return cells.reshape(-1, config.size, config.size)
 
 
 def _pack(config: Config, dense: Bool[Array, "lanes orientations y x"]) -> UInt32[Array, "orientations words lanes"]:
-    lanes, orientations = dense.shape[:2]
-    cells = dense.reshape(lanes, orientations, config.cells)
-    cells = jnp.pad(cells, ((0, 0), (0, 0), (0, words(config) * WORD_BITS - config.cells)))
-    bits = cells.reshape(lanes, orientations, words(config), WORD_BITS).astype(jnp.uint32)
-    weights = np.arange(WORD_BITS, dtype=np.uint32)[None, None, None]
-    return jnp.transpose(jnp.sum(bits << weights, axis=-1, dtype=jnp.uint32), (1, 2, 0))
+    cells = dense.reshape(*dense.shape[:2], config.cells)
+    return jax.vmap(jax.vmap(pack_words), out_axes=-1)(cells)

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float32, Int32, UInt16, UInt32
 
 from tilewe_jax.bits import WORD_BITS, hash32, popcount
 from tilewe_jax.games.polyomino import contacts, rules
-from tilewe_jax.games.polyomino.boards import Board, Hand, neighbours, pick, planes, playable, reach, words
+from tilewe_jax.games.polyomino.boards import Board, Hand, neighbours, pad_to_reach, pick, planes, playable, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 from tilewe_jax.games.polyomino.rules import State
@@ -81,7 +81,7 @@ class Candidate:
         if not self.config.starts_stay_open:
             corners = jnp.where((hand == np.uint32(self.config.full_hand))[None], np.uint32(0), corners)
         piece = np.uint32(1) << jnp.asarray(rules.PIECES)[self.orientation].astype(jnp.uint32)
-        return free & ~(_pad_to_reach(self.config, self.cells) | edges), corners | diagonals, hand & ~piece
+        return free & ~(pad_to_reach(self.config, self.cells) | edges), corners | diagonals, hand & ~piece
 
     @property
     def is_mover(self) -> Bool[Array, "colors lanes"]:
@@ -104,7 +104,7 @@ class Candidate:
         config, root = self.config, self.root
 
         def evaluate(free: Board, corners: Board, hand: Hand, cells: Board) -> Int32[Array, "lanes"]:
-            return statistic(free & ~_pad_to_reach(config, cells), corners, hand)
+            return statistic(free & ~pad_to_reach(config, cells), corners, hand)
 
         cells = jnp.tile(self.cells, (1, config.colors))
         boards = (board.reshape(board.shape[0], -1) for board in (root.free, root.corners))
@@ -208,7 +208,7 @@ def count_moves(config: Config, free: Board, corners: Board, hand: Hand) -> Int3
 
 
 def count_playable_corners(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "lanes"]:
-    """Number of open corners that are a contact of a legal placement."""
+    """Number of open corners on which a contact of a legal placement lies."""
     return jnp.sum(
         popcount(materialize(partial(contacts.playable_corners, config), free, corners, hand)), axis=0, dtype=jnp.int32
     )
@@ -329,8 +329,3 @@ def _merge(best: Best, block_best: BlockBest, lane: Int32[Array, "blocks"]) -> B
     wins = has_value & (block_best[1] == jnp.take(rank, lane, mode="clip"))
     action = jnp.where((value == best[0]) & (rank == best[1]), best[2], -1)
     return value, rank, action.at[jnp.where(wins, lane, lanes)].max(block_best[2], mode="drop")
-
-
-def _pad_to_reach(config: Config, board: Board) -> Board:
-    """Pad a board to ``reach`` words."""
-    return jnp.pad(board, ((0, reach(config) - words(config)), (0, 0)))

@@ -18,6 +18,7 @@ from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount, systematic_sample,
 from tilewe_jax.games.polyomino import movegen, movegen_conv, movegen_gpu
 from tilewe_jax.games.polyomino.boards import Board, Hand, pick, planes, words
 from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.host import Position
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_SIZES, Cell
 from tilewe_jax.lanes import by_platform, materialize, while_any
 
@@ -70,16 +71,9 @@ class State:
 
 
 def initial(config: Config) -> dict[str, np.ndarray]:
-    """Return the fields of the initial state of one game, computed with NumPy."""
-    legal_counts = np.zeros(words(config), np.uint16)
-    for i in config.orientations:
-        if not config.first_hand >> ORIENTATIONS[i].piece & 1:
-            continue
-        for y in range(config.size):
-            for x in range(config.size):
-                cells = {(x + dx, y + dy) for dx, dy in ORIENTATIONS[i].cells}
-                if config.fits(ORIENTATIONS[i], (x, y)) and not cells.isdisjoint(config.start_cells[0]):
-                    legal_counts[config.bit((x, y)) // WORD_BITS] += 1
+    """Return the fields of the initial state of one game, as NumPy arrays."""
+    anchors = np.array(Position(config).actions(0), np.int32) % config.cells
+    legal_counts = np.bincount(anchors // WORD_BITS, minlength=words(config)).astype(np.uint16)
     return {
         "occupied": np.zeros((config.colors, words(config)), np.uint32),
         "hands": np.full(config.colors, config.full_hand, np.uint32),

@@ -128,37 +128,41 @@ def test_tilewe(players: int, full: bool) -> None:
 @sampled_and_full
 @pytest.mark.parametrize(("file", "name"), [("duo_modified", "duo"), ("duo_official", "duo_official")])
 def test_duo(file: str, name: str, full: bool) -> None:
+    """On the host, which other tests compare with the device."""
     header, *games = traces(f"duo/{file}.jsonl.gz", full)
     game = tilewe_jax.make(name)
-    assert [[game.config.bit(cell) for cell in cells] for cells in game.config.start_cells] == [
+    config = game.config
+    assert [[config.bit(cell) for cell in cells] for cells in config.start_cells] == [
         sorted(cells) for cells in header["start"]
     ]
-    assert [game.config.bonus_all, game.config.bonus_monomino_last] == header["bonus"]
-    assert game.config.starts_stay_open == header["start_persists"]
-    voids = jax.jit(jax.vmap(lambda state: jnp.stack([game.void_tiles(state, player) for player in range(2)])))
+    assert [config.bonus_all, config.bonus_monomino_last] == header["bonus"]
+    assert config.starts_stay_open == header["start_persists"]
     for trace in games:
-        plies = trace["plies"]
-        moves = [ply["m"].split(":") for ply in plies if ply.get("m")]
-        tiles = [[int(tile) for tile in text.split(".")] for _, text in moves]
-        actions = [game.action_of([divmod(tile, 14)[::-1] for tile in cells]) for cells in tiles]
-        assert [game.piece_of(action) for action in actions] == [piece for piece, _ in moves]
-        states = replayed(game, actions)
-        legal, corners = views(game, states)
-        scores, empty = np.asarray(jax.vmap(game.scores)(states)), np.asarray(jax.vmap(game.empty_tiles)(states))
-        void = np.asarray(voids(states))
-        for i, ply in enumerate(plies):
-            sets = [placements(game, legal[i, player]) for player in range(2)]
-            assert [len(moves) for moves in sets] == ply["n"]
-            assert [playable(game, corners[i, player], sets[player]) for player in range(2)] == ply["k"]
-            assert scores[i].tolist() == ply["s"]
-            assert states.hands[i].tolist() == ply["r"]
-            assert empty[i] == ply["e"]
-            assert void[i].tolist() == ply["v"]
-            if "h" in ply and ply.get("m"):
-                assert int(states.current_color[i]) == ply["p"]
-                texts = sorted(".".join(map(str, cells)) for cells in sets[ply["p"]])
+        position = game.host(game.init(jax.random.key(0)))
+        for ply in trace["plies"]:
+            engine, view = position.position, position.view()
+            cells = [[sorted(map(config.bit, game.cells_of(action))) for action in engine.actions(color)] for color in range(2)]
+            assert [len(placements) for placements in cells] == ply["n"]
+            corners = [sorted(config.bit(engine.geometry.cell(bit)) for bit in legal) for legal in engine.legal]
+            assert corners == ply["k"]
+            assert list(position.scores()) == ply["s"]
+            assert engine.hands == ply["r"]
+            assert view["empty"] == ply["e"]
+            assert [color["void"] for color in view["colors"]] == ply["v"]
+            if not ply.get("m"):
+                break
+            piece, tiles = ply["m"].split(":")
+            action = game.action_of([divmod(int(tile), 14)[::-1] for tile in tiles.split(".")])
+            assert game.piece_of(action) == piece
+            if "h" in ply:
+                assert position.current_color == ply["p"]
+                texts = sorted(".".join(map(str, placement)) for placement in cells[ply["p"]])
                 assert sha1(",".join(texts).encode()).hexdigest() == ply["h"]
-        assert bool(np.all(states.out[-1]))
+            position = position.after(action)
+        assert position.is_terminal
+        state = state_of_position(position.position)
+        assert int(game.empty_tiles(state)) == view["empty"]
+        assert [int(game.void_tiles(state, color)) for color in range(2)] == [color["void"] for color in view["colors"]]
 
 
 def test_pentobi_with_two_colors_a_player() -> None:
