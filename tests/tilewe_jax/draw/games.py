@@ -65,7 +65,8 @@ def heat_of(analysis: dict[str, Any]) -> list[list[Any]]:
     """Return the fraction of the visits of the candidates that cover each cell, relative to the highest."""
     heat: dict[tuple[int, int], float] = {}
     for action in analysis["candidates"]:
-        for x, y in action.get("cells") or [action["cell"] if "points" in action else action["to"]]:
+        cells = action.get("cells") or [action[key] for key in ("cell", "to") if key in action][:1]
+        for x, y in cells:
             heat[x, y] = heat.get((x, y), 0.0) + action["visits"]
     return [[x, y, value / max(heat.values())] for (x, y), value in heat.items()]
 

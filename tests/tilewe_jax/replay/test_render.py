@@ -41,7 +41,7 @@ def test_formats(files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureF
         if name == "e.gif":
             pytest.importorskip("resvg_py")
         code, out, err = run(capsys, "render", str(files["duo"]), "--out", str(tmp_path / name), *arguments)
-        assert (code, err) == (0, "")
+        assert code == 0, err
         assert out.endswith(f"{tmp_path / name}\n")
         content = (tmp_path / name).read_bytes()
         assert content.startswith(prefix)
