@@ -14,7 +14,7 @@ from tilewe_jax.games.polyomino import movegen, movegen_conv, movegen_gpu, rules
 from tilewe_jax.games.polyomino.boards import planes
 
 VARIANTS = [
-    ("duo", {"size": 7, "pieces": ("O1", "I2", "L3")}, 200),
+    slow("duo", {"size": 7, "pieces": ("O1", "I2", "L3")}, 200),
     ("classic_2", {"size": 7, "start_piece": "L3", "pieces": FEW_PIECES}, 200),
     slow("tilewe", {"players": 3, "size": 5}, 200),
     slow("tilewe", {"size": 32, "players": 2}, 100_000),
