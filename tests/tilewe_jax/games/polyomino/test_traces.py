@@ -150,7 +150,7 @@ def test_duo(file: str, name: str, full: bool) -> None:
             assert view["empty"] == ply["e"]
             assert [color["void"] for color in view["colors"]] == ply["v"]
             if not ply.get("m"):
-                break
+                continue
             piece, tiles = ply["m"].split(":")
             action = game.action_of([divmod(int(tile), 14)[::-1] for tile in tiles.split(".")])
             assert game.piece_of(action) == piece
@@ -160,7 +160,7 @@ def test_duo(file: str, name: str, full: bool) -> None:
                 assert sha1(",".join(texts).encode()).hexdigest() == ply["h"]
             position = position.after(action)
         assert position.is_terminal
-        state = state_of_position(position.position)
+        state, view = state_of_position(position.position), position.view()
         assert int(game.empty_tiles(state)) == view["empty"]
         assert [int(game.void_tiles(state, color)) for color in range(2)] == [color["void"] for color in view["colors"]]
 
