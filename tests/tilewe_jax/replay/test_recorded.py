@@ -30,13 +30,8 @@ def test_the_content_decides_the_format(name: str, tmp_path: Path) -> None:
     assert recorded.read(tmp_path / name).games[0].record == FINISHED
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize(("name", "message"), [("g.SGF", "invalid SGF"), ("g.jsonl", "not a JSON object")])
-def test_without_content_the_name_says_the_format(name: str, message: str, tmp_path: Path) -> None:
-=======
 @pytest.mark.parametrize(("name", "message"), [("g.SGF", "SGF"), ("g.jsonl", "JSON")])
 def test_the_name_decides_the_format_of_empty_files(name: str, message: str, tmp_path: Path) -> None:
->>>>>>> 5cf2cb6 (Tests of the polyomino games, the drop-in, draw, replay and bits: smaller games, fields instead of sentences)
     (tmp_path / name).write_text("")
     with pytest.raises(RecordError, match=message):
         recorded.read(tmp_path / name)
