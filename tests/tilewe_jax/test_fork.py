@@ -111,6 +111,7 @@ def test_functions_report_forked_processes() -> None:
         assert "'spawn'" in answer
 
 
+@pytest.mark.slow
 def test_async_vector_environments_report_forked_processes(tmp_path: Path) -> None:
     pytest.importorskip("gymnasium")
     script = tmp_path / "program.py"
